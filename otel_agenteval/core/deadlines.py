@@ -1,7 +1,7 @@
-"""Deadlines that cover a whole request, including every wait in it.
+"""Deadlines that cover a complete request, including every wait.
 
 Timeouts of sockets and HTTP clients limit each wait separately. If a host sends one byte at a time, or its name resolves slowly,
-the request can take much longer. Code that can check the time between waits uses a :class:`Deadline`. Other code runs inside
+the request can take much longer. Code that can check the time between waits uses a :class:`Deadline`. Other code runs in
 :func:`within`.
 """
 
@@ -30,15 +30,15 @@ class Deadline:
         self._stop = stop
 
     def left(self) -> float:
-        """Return the remaining seconds. Raises a TimeoutError if the deadline has passed."""
+        """Return the remaining seconds, or raise a TimeoutError if the deadline has passed."""
         left = self._stop - self._clock.monotonic()
         if left <= 0:
             raise TimeoutError
         return left
 
     def bind(self, connected: socket.socket) -> None:
-        """Set the socket's timeout to the remaining time, or raise a TimeoutError. A timeout within 1 % of it stays unchanged,
-        because each change is a system call.
+        """Set the socket's timeout to the remaining time, or raise a TimeoutError. Differences of up to 1 % are ignored, because
+        each change is a system call.
         """
         left, bound = self.left(), connected.gettimeout()
         if bound is None or abs(bound - left) > left / 100:
@@ -46,8 +46,8 @@ class Deadline:
 
 
 def within(seconds: float, work: Callable[[], T]) -> T:
-    """Return the result of a function that runs on another thread. After ``seconds``, raise a TimeoutError and abandon the
-    thread. If no thread can be started, the function runs on the caller's thread without a limit.
+    """Run a function on another thread and return its result. After ``seconds``, raise a TimeoutError and abandon the thread. If
+    no thread can start, run the function on the caller's thread without a limit.
     """
     context = contextvars.copy_context()
     found: list[T] = []
@@ -71,7 +71,7 @@ def within(seconds: float, work: Callable[[], T]) -> T:
 
 
 def addresses_of(host: str, port: int, deadline: Deadline) -> list[tuple[Any, ...]]:
-    """Resolve a host before the deadline. Raises a TimeoutError, or an OSError for an unknown name."""
+    """Resolve a host before the deadline. Raise a TimeoutError, or an OSError for an unknown host."""
     look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
     try:
         ipaddress.ip_address(host)

@@ -10,12 +10,12 @@ from typing import Any
 
 
 def private(path: str, flags: int) -> int:
-    """Open a file, for use as an ``opener``. New files get mode 0600, because they contain users' texts."""
+    """Open a file, for use as an ``opener``. New files get mode 0600, because they can contain users' texts."""
     return os.open(path, flags, 0o600)
 
 
 def is_at(path: str | os.PathLike[str], opened: int | os.stat_result) -> bool:
-    """Return True if an open file still has this path. Programs that rotate or clean up files rename or remove it."""
+    """Return True if an open file still has this path. Log rotation and cleanup can rename or remove the file."""
     try:
         return os.path.samestat(Path(path).stat(), opened if isinstance(opened, os.stat_result) else os.fstat(opened))
     except OSError:
@@ -23,7 +23,7 @@ def is_at(path: str | os.PathLike[str], opened: int | os.stat_result) -> bool:
 
 
 def make_private(folder: Path) -> None:
-    """Create a folder and its missing parents, accessible only to their owner. Existing folders keep their permissions."""
+    """Create a folder and its missing parents with access only for the owner. Existing folders keep their permissions."""
     for new in (*reversed([above for above in folder.parents if not above.exists()]), folder):
         new.mkdir(mode=0o700, exist_ok=True)
 
@@ -79,7 +79,7 @@ def _full(there: Path) -> str | None:
 
 
 def warn_of_fault(where: str, path: str, fault_in: Callable[[str], str | None], consequence: str) -> None:
-    """Log a fault that ``fault_in`` finds in a path, with the name of the option (``where``) and the consequence."""
+    """Log a fault that ``fault_in`` finds in a path. ``where`` is the name of the option."""
     fault = fault_in(path)
     if fault is not None:
         _log.warning("%s: %s; %s until this is fixed", where, fault, consequence)

@@ -1,8 +1,8 @@
-"""Registry of the package's actions when the process forks.
+"""Run registered functions when the process forks.
 
-A forked child inherits memory, but no threads: a lock that a thread of the parent held is never released, and work that waits
-in memory is still the parent's. Functions run in the order of :class:`Step`, and within a step in the order of registration.
-Before the fork, they run in reverse.
+A forked child inherits memory, but no threads. A lock that a thread of the parent held is never released, and queued work still
+belongs to the parent. Functions run in the order of :class:`Step`, and within a step in the order of registration. Before the
+fork, they run in reverse order.
 """
 
 from __future__ import annotations

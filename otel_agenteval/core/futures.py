@@ -1,6 +1,6 @@
-"""Concurrent work on daemon threads, within a time limit, and coroutines on one event loop.
+"""Run work on daemon threads within a time limit, and coroutines on one event loop.
 
-A thread can't be stopped. Work that never returns is abandoned, and doesn't delay the process's exit.
+A thread can't be stopped. Work that never returns is abandoned and doesn't delay the exit of the process.
 """
 
 from __future__ import annotations
@@ -102,11 +102,11 @@ class _Loop:
 
 _lock = threading.Lock()
 _current: _Loop | None = None
-"""The loop for all coroutines of this package. They share it because an asynchronous client works only on its first loop."""
+"""The loop for all coroutines of this package. It is shared, because an asynchronous client works only on its first loop."""
 
 
 def submitted(coroutine: Coroutine[Any, Any, _R], loop: asyncio.AbstractEventLoop | None = None) -> Future[_R]:
-    """Run a coroutine in ``loop``, by default the package's own. A call from inside that loop gets a new loop and thread."""
+    """Run a coroutine in ``loop``, by default the package's own loop. A call from inside that loop uses a new loop and thread."""
     global _current
     if loop is None:
         with _lock:

@@ -1,10 +1,10 @@
-"""Detection of processes that are workers of the same program: a server's forks, or children of ``multiprocessing``.
+"""Detect processes that are workers of the same program: a server's forks, or children of ``multiprocessing``.
 
-A common parent isn't enough: a shell that starts two unrelated programs is the parent of both. A parent counts only if this
-process continues the parent's program:
+A common parent isn't enough, because a shell is the parent of unrelated programs. A parent counts only if this process continues
+the parent's program:
 
-- This process was forked and didn't execute another program. The kernel gives each executed program new stack addresses, and a
-  fork keeps its parent's.
+- This process was forked and didn't execute another program. The kernel gives each executed program new stack addresses, but a
+  fork keeps the addresses of its parent.
 - ``multiprocessing`` started this process, which is visible in its command line.
 """
 
@@ -18,11 +18,11 @@ from typing import NamedTuple
 _PROC = Path("/proc")
 _STARTED_BY_MULTIPROCESSING = (b"--multiprocessing-fork", b"--billiard-fork", b"multiprocessing.forkserver")
 _HIGHEST = 16
-"""Maximum number of generations to follow upwards."""
+"""Maximum number of ancestors to follow."""
 
 
 class Process(NamedTuple):
-    """A process, distinguished by its start time from later processes with the same pid."""
+    """A process. Its start time distinguishes it from later processes with the same pid."""
 
     pid: int
     started: int
@@ -40,7 +40,7 @@ class Process(NamedTuple):
 
     @property
     def is_alive(self) -> bool:
-        """True if the process still runs, even under another user."""
+        """True if the process is running, even under another user."""
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
@@ -75,7 +75,7 @@ def first_of_program() -> Process:
 
 
 def _is_worker_of_gunicorn() -> bool:
-    """Return True in a gunicorn worker whose ancestry can't be read, because of dropped privileges or a missing ``/proc``."""
+    """Return True in a gunicorn worker whose ancestors can't be read, because of dropped privileges or a missing ``/proc``."""
     is_same_program_known = bool(_read(_PROC / str(os.getppid()) / "auxv"))
     return os.environ.get("SERVER_SOFTWARE", "").startswith("gunicorn/") and not is_same_program_known
 
@@ -104,7 +104,7 @@ def _state_of(pid: int) -> tuple[str, int]:
 
 
 def _fields_of(pid: int) -> list[str]:
-    """Return the kernel's fields about a process, from its state on. The name before the state can contain any characters."""
+    """Return the kernel's fields about a process, from its state on. The process name before them can contain any characters."""
     return _read(_PROC / str(pid) / "stat").rpartition(b")")[2].decode().split()
 
 

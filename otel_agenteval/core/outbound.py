@@ -22,14 +22,14 @@ from .proxies import proxy_for
 
 _DEADLINE: ContextVar[Deadline | None] = ContextVar("otel_agenteval_deadline", default=None)
 _WRITTEN_AT_ONCE = 16_384
-"""Bytes to write between two checks of the deadline."""
+"""Maximum number of bytes to write between two checks of the deadline."""
 _LIMITS = {"max_connections": 100, "max_keepalive_connections": 20}
 _TRUSTING = threading.Lock()
 
 
 @contextmanager
 def bounded_by(deadline: Deadline) -> Iterator[None]:
-    """Apply a deadline to all waits of :func:`pool_to` requests in this thread or task."""
+    """Apply a deadline to all requests through :func:`pool_to` in this thread or task."""
     token = _DEADLINE.set(deadline)
     try:
         yield
@@ -38,7 +38,7 @@ def bounded_by(deadline: Deadline) -> Iterator[None]:
 
 
 def client_to(url: str, *, verify: ssl.SSLContext | None = None, headers: Mapping[str, str] | None = None) -> httpx.Client:
-    """Return a client for the server at a URL. It uses the proxy from the environment, if any."""
+    """Return a client for the server at a URL, with the proxy from the environment."""
     return httpx.Client(
         transport=Transport(verify or trusted(), proxy_for(url)), trust_env=False, follow_redirects=False,
         headers={"accept-encoding": "identity", **(headers or {})},
@@ -48,8 +48,8 @@ def client_to(url: str, *, verify: ssl.SSLContext | None = None, headers: Mappin
 def answer_of(
     client: httpx.Client, method: str, url: str, *, seconds: float, most: int, **request: Any
 ) -> tuple[httpx.Response, bytes]:
-    """Send a request, and return the response with up to ``most`` bytes of its body. ``seconds`` limits the whole request.
-    Further arguments are for ``httpx.Client.stream``. Raises an ``httpx.TimeoutException`` or another ``httpx.HTTPError``.
+    """Send a request, and return the response with up to ``most`` bytes of its body. ``seconds`` limits the complete request.
+    Other arguments are passed to ``httpx.Client.stream``. Raise an ``httpx.TimeoutException`` or another ``httpx.HTTPError``.
     """
     with (
         bounded_by(Deadline(SYSTEM_CLOCK, SYSTEM_CLOCK.monotonic() + seconds)),
@@ -64,9 +64,7 @@ def answer_of(
 
 
 def trusted() -> ssl.SSLContext:
-    """Return the TLS settings of all connections, with certifi's certificates unless ``SSL_CERT_FILE`` or ``SSL_CERT_DIR`` is
-    set.
-    """
+    """Return the TLS settings of all connections. Certifi's certificates are used unless ``SSL_CERT_FILE`` or ``SSL_CERT_DIR`` is set."""
     with _TRUSTING:
         return _read_trusted()
 
@@ -76,7 +74,7 @@ _read_trusted = functools.cache(httpx.create_ssl_context)
 
 def pool_to(verify: ssl.SSLContext, proxy: str | None, *, idle: float | None = 5.0) -> httpcore.ConnectionPool:
     """Return a connection pool that observes the deadline of :func:`bounded_by`. Unused connections are closed after ``idle``
-    seconds, or never for None. Raises an ImportError if the proxy requires a package that isn't installed.
+    seconds, or never if None. Raise an ImportError if the proxy requires a package that isn't installed.
     """
     given: dict[str, Any] = {"ssl_context": verify, "network_backend": _Backend(), "keepalive_expiry": idle, **_LIMITS}
     if proxy is None:
@@ -170,7 +168,7 @@ class _Backend(httpcore.NetworkBackend):
 
 
 class _Stream(httpcore.NetworkStream):
-    """A connection whose waits are limited by the deadline."""
+    """A connection whose waits end at the deadline."""
 
     def __init__(self, stream: httpcore.NetworkStream) -> None:
         self._stream = stream

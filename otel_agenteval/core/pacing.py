@@ -1,7 +1,7 @@
-"""Timing of requests: backoff after failures, the header ``Retry-After``, rate limits, and circuit breakers.
+"""Timing of requests: backoff after failures, the ``Retry-After`` header, rate limits, and circuit breakers.
 
-When a model server is down, its jobs wait and keep their order until one of them succeeds. All processes that share a queue
-share the state. Single requests also have a breaker, without shared state, which covers judges that an application calls directly.
+When a model server is down, its jobs wait in order until one of them succeeds. Processes that share a queue also share this
+state. Judges that an application calls directly use a breaker without shared state.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ LONGEST_WAIT = 3_600.0
 
 
 def backoff(failures: int, first: float, longest: float) -> float:
-    """Return a pause in seconds: doubled per failure, at most ``longest``, and randomly shortened by up to half to spread
-    retries.
+    """Return a pause in seconds that doubles with each failure, up to ``longest``. The pause is shortened randomly by up to half
+    to spread retries.
     """
     pause = min(longest, first * 2.0 ** min(max(0, failures - 1), 64))
     return pause * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
 
 
 def retry_after(header: str | None, clock: Clock = SYSTEM_CLOCK) -> float:
-    """Return the seconds in a ``Retry-After`` header (a number or a date), at most an hour, or 0 if absent or invalid."""
+    """Return the seconds in a ``Retry-After`` header (a number or a date), at most an hour. Return 0 for other headers."""
     try:
         asked = float(header or 0)
     except ValueError:
@@ -41,8 +41,8 @@ def retry_after(header: str | None, clock: Clock = SYSTEM_CLOCK) -> float:
 
 
 class TokenBucket:
-    """Rate limit that gains ``rate`` tokens per second and holds one second's tokens, at least one. A caller can take more
-    tokens than there are. Later callers then wait until the debt is paid. Thread-safe.
+    """Rate limit that adds ``rate`` tokens per second and stores the tokens of one second, at least one. A caller can take more
+    tokens than are stored. Later callers then wait until the debt is paid. Thread-safe.
     """
 
     def __init__(self, rate: float, monotonic: Callable[[], float]) -> None:
@@ -59,7 +59,7 @@ class TokenBucket:
             return max(0.0, -self._left / self._rate)
 
     def take(self, amount: float) -> float:
-        """Take tokens, or put back a negative amount. Return the seconds until the bucket would have held enough, or been full."""
+        """Take tokens, or put tokens back with a negative amount. Return the seconds to wait for the tokens."""
         with self._lock:
             size = self._fill()
             wait = max(0.0, min(amount, size) - self._left) / self._rate
@@ -67,7 +67,7 @@ class TokenBucket:
             return wait
 
     def set_rate(self, rate: float) -> None:
-        """Change the rate. Tokens that were taken stay taken."""
+        """Change the rate. Tokens that were taken aren't returned."""
         with self._lock:
             self._fill()
             self._rate = rate
@@ -86,13 +86,13 @@ _SHARE_OF_OUTAGE = 4
 
 
 class SharedOutages(Protocol):
-    """State of servers that are down, shared between processes."""
+    """Outages of servers, shared between processes."""
 
     def until(self, kind: str) -> float:
-        """Return the Unix time at which the next call tries a server, or 0 if the server seems up."""
+        """Return the Unix time of the next call to a server that is down, or 0 if the server seems up."""
 
     def report(self, kind: str, until: float, seconds: float) -> None:
-        """Record that a server is down for some seconds, or up again if ``seconds`` is 0."""
+        """Record that a server is down for some seconds. If ``seconds`` is 0, the server is up again."""
 
     def close(self) -> None:
         """Release connections and files."""
@@ -101,10 +101,10 @@ class SharedOutages(Protocol):
 class CircuitBreaker:
     """Breaker for the calls to one server. Thread-safe.
 
-    It opens when an outage is reported, or after ``threshold`` failures in a row (never if None). All calls then wait for the
-    same moment, so they keep their order, and one call tries the server. A failure doesn't count if the server answered another
-    call in the meantime: the server is slow, but not down. ``longest`` is the maximum number of seconds between two tries.
-    ``kind`` is the server's name in ``shared``, which contains the outages that other processes found.
+    The breaker opens when an outage is reported, or after ``threshold`` failures in a row (never if None). All calls then wait
+    for the same moment, so they keep their order, and one call tries the server. A failure is ignored if the server answered
+    another call in the meantime, because the server is then slow, not down. ``longest`` is the maximum number of seconds between
+    two tries. ``kind`` is the server's name in ``shared``, which has the outages found by other processes.
     """
 
     def __init__(
@@ -131,8 +131,8 @@ class CircuitBreaker:
         self._trying = False
 
     def enter(self) -> tuple[float | None, bool]:
-        """Return the seconds to wait (None while another call tries the server), and True to try it. Call :meth:`leave`
-        afterwards.
+        """Return the seconds to wait, and True if this call should try the server. The seconds are None while another call tries
+        the server. Call :meth:`leave` afterward.
         """
         if self._shared is None and self._since is None:  # the server is up: no lock needed
             return 0.0, False
@@ -152,8 +152,8 @@ class CircuitBreaker:
             return 0.0, True
 
     def leave(self, trying: bool, answered: bool | None, *, began: float = float("inf"), down: bool = False) -> None:
-        """Record the result of a call, which ``began`` at this monotonic time. Pass None as ``answered`` if the server wasn't
-        called, and True as ``down`` in a known outage.
+        """Record the result of a call that ``began`` at this monotonic time. Set ``answered`` to None if the server wasn't
+        called, and ``down`` to True in a known outage.
         """
         news: float | None = None
         with self._lock:

@@ -1,4 +1,4 @@
-"""Functions that run in separate processes, to use several CPU cores."""
+"""Run functions in separate processes, to use several CPU cores."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def cores() -> int:
 
 
 def jobs_of(text: str | None) -> int:
-    """Parse the ``--jobs`` option. The default is the number of cores. Raises a ConfigError if it isn't a positive number."""
+    """Parse the ``--jobs`` option. The default is the number of cores. Raise a ConfigError unless the text is a positive number."""
     if text is None:
         return cores()
     if not text.isdecimal() or int(text) < 1:
@@ -38,7 +38,7 @@ def jobs_of(text: str | None) -> int:
 
 
 class Processes:
-    """A pool of processes that call functions with picklable values. If there is only one job, this process calls the functions.
+    """A pool of processes that call functions with picklable values. With one job, the current process calls the functions.
     Processes are spawned, because a fork would inherit locks and connections.
     """
 
@@ -56,7 +56,7 @@ class Processes:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """Yield each item's result in order. A few items are read ahead. Raises an AgentEvalError if a process was killed."""
+        """Yield the results in order. A few items are read ahead. Raise an AgentEvalError if a process was killed."""
         source = iter(items)
         first = list(itertools.islice(source, 2))
         if self._pool is None or len(first) < 2:  # one item finishes before a process has started
@@ -77,7 +77,7 @@ class Processes:
 
 
 def _begin() -> None:
-    """Make the process exit when its parent does, and ignore Ctrl-C, which the parent handles."""
+    """Exit when the parent process exits, and ignore Ctrl-C, which the parent handles."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None

@@ -1,7 +1,7 @@
-"""SQLite files of the package: creation, opening, migration, sharing between processes, and closing.
+"""Create, open, migrate, share and close the package's SQLite files.
 
-``application_id`` identifies the kind of a file, and ``user_version`` is the version of its :class:`Schema`. Opening an older
-file migrates it in one transaction. A file of a later version or of another kind is rejected unchanged.
+``application_id`` identifies the kind of file, and ``user_version`` is the version of its :class:`Schema`. Opening an older file
+migrates it in one transaction. A file of a later version or of another kind is rejected and stays unchanged.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from .forks import Step, at_fork
 _log = logging.getLogger("otel_agenteval")
 
 MEMORY = ":memory:"
-"""Path of a database in memory. Closing the database deletes it."""
+"""Path of an in-memory database, which is deleted when it is closed."""
 _RETRY_EVERY = 0.01
 _FORK_WAITS = 1.0
 """Maximum seconds that a fork waits for a transaction to end."""
 _WAL_BYTES = 8 << 20
-"""Size to which SQLite truncates a larger write-ahead log after merging it."""
+"""SQLite truncates a larger write-ahead log to this size after merging it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Schema:
     tables: str
     """SQL statements that create the tables. Each statement ends at the end of a line."""
     migrations: tuple[str, ...] = ()
-    """SQL statements that change the tables of version 1 into those of version 2, and so on."""
+    """SQL statements that migrate the tables from version 1 to version 2, and so on."""
     shrinks: bool = False
     """True if free pages can be returned to the file system."""
 
@@ -50,7 +50,7 @@ class Schema:
         return 1 + len(self.migrations)
 
     def version_in(self, db: sqlite3.Connection, path: str | os.PathLike[str]) -> int:
-        """Return the version of a file, or 0 if it is empty. Raises a DatabaseError for another kind or a later version."""
+        """Return the version of a file, or 0 if it is empty. Raise a DatabaseError for another kind of file or a later version."""
         with _snapshot(db):  # another process may migrate the file at this moment
             application_id, version = (
                 int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
@@ -67,7 +67,7 @@ class Schema:
         return sqlite3.DatabaseError(f"{path}: {self.name} {fault}, or choose another file")
 
     def migrate(self, db: sqlite3.Connection, path: str | os.PathLike[str]) -> None:
-        """Create or migrate the tables, if no other process has done so meanwhile."""
+        """Create or migrate the tables, unless another process has already done so."""
         with transaction(db):
             version = self.version_in(db, path)
             if version == self.version:
@@ -79,7 +79,7 @@ class Schema:
             db.execute(f"PRAGMA user_version = {self.version}")
 
     def fault_of(self, path: str) -> str | None:
-        """Return the reason why a file can't be used, or None. The check changes nothing, so it doesn't find every reason."""
+        """Return the reason why a file can't be used, or None. The check changes nothing, so it can't find every reason."""
         file = Path(path).absolute()
         fault = fault_of_file(file)
         if fault is not None:
@@ -103,9 +103,9 @@ class Schema:
 class SqliteFile:
     """A connection to a file, opened on first use. Thread-safe: one thread uses it at a time.
 
-    The file is closed during a fork, and opened again by parent and child. With :data:`MEMORY`, a child's database is empty.
-    Every method raises ``sqlite3.Error`` or ``OSError`` if the file can't be used, and then has written nothing. The folder of
-    ``path`` must exist. ``busy`` is the maximum number of seconds to wait for other processes.
+    The file is closed during a fork, and reopened by parent and child. With :data:`MEMORY`, a child's database is empty. Every
+    method raises ``sqlite3.Error`` or ``OSError`` if the file can't be used, and then nothing was written. The folder of ``path``
+    must exist. ``busy`` is the maximum number of seconds to wait for other processes.
     """
 
     def __init__(self, path: str | os.PathLike[str], schema: Schema, busy: float = 5.0) -> None:
@@ -122,17 +122,17 @@ class SqliteFile:
     def _make_locks(self) -> None:
         self._lock = threading.Lock()
         self._next = threading.Lock()
-        """Held while waiting for ``_lock``, so that a fork gets its turn even if a thread uses the file continuously."""
+        """Held while waiting for ``_lock``, so that a thread that uses the file continuously can't block a fork."""
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Run a transaction that is rolled back if the enclosed code raises."""
+        """Run a transaction. It is rolled back if the enclosed code raises."""
         with self.connection() as db, transaction(db):
             yield db
 
     @contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
-        """Provide the connection for single statements. Each statement is its own transaction."""
+        """Provide the connection for single statements, each in its own transaction."""
         with self._next:
             self._lock.acquire()
         try:
@@ -145,7 +145,7 @@ class SqliteFile:
             self._lock.release()
 
     def close(self, *, for_good: bool = False) -> None:
-        """Close the file. A later use reopens it, unless it is closed for good."""
+        """Close the file. The next use reopens it, unless ``for_good`` is set."""
         with self._lock:
             self.closed = self.closed or for_good
             self._forget()
@@ -172,7 +172,7 @@ class SqliteFile:
         return self._db
 
     def _before_fork(self) -> bool:
-        """Close the file until the fork is done. Return False if a transaction takes too long."""
+        """Close the file until the fork is done. Return False if a running transaction takes too long."""
         if not self._next.acquire(timeout=_FORK_WAITS):
             return False
         if not self._lock.acquire(timeout=_FORK_WAITS):
@@ -220,10 +220,10 @@ at_fork(Step.FILES, before=_before_fork, in_parent=_after_fork_in_parent, in_chi
 def open_file(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0, *, exclusive: bool = False) -> sqlite3.Connection:
     """Open, create or migrate a file in an existing folder, and return a connection for any thread.
 
-    The connection doesn't begin transactions by itself. The write-ahead log isn't synced in every transaction: data survives the
-    end of the process, but a machine failure can lose the latest transactions. Only the owner can read a new file. This call, and
-    each later change, waits ``busy`` seconds for other processes. ``exclusive`` locks out all others, so that no call waits.
-    Raises an OSError or ``sqlite3.Error``. A file of another kind or of a later version stays unchanged.
+    The connection doesn't begin transactions by itself. Transactions aren't synced individually: data survives the end of the
+    process, but a machine failure can lose the latest transactions. Only the owner can read a new file. This call, and each later
+    change, waits up to ``busy`` seconds for other processes. ``exclusive`` locks out other connections, so that no call waits.
+    Raise an OSError or ``sqlite3.Error``. A file of another kind or of a later version stays unchanged.
     """
     if path != MEMORY:
         with suppress(FileExistsError):  # don't open an existing file here: closing it would release this process's locks on it
@@ -239,7 +239,7 @@ def open_file(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0, *
 
 
 def open_to_read(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0, mode: str = "ro") -> sqlite3.Connection:
-    """Return a read-only connection. Raises a ``sqlite3.Error``, also for a file of another kind or version."""
+    """Return a read-only connection. Raise a ``sqlite3.Error`` for an unreadable file and for another kind or version."""
     db = _connect(path, busy, mode=mode)
     try:
         version = schema.version_in(db, path)
@@ -263,7 +263,7 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Run a transaction that is rolled back if the enclosed code raises or the commit fails, for example on a full disk."""
+    """Run a transaction. It is rolled back if the enclosed code raises or the commit fails, for example on a full disk."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield db

@@ -1,8 +1,8 @@
 """Trace keys: trace ids that include the tenant.
 
-A receiver with tenants identifies a trace by its *trace key*: the trace id, with the tenant's number in the bits above the
-lower 128. Code that finds traces by id works with keys unchanged, and two tenants with the same trace id never mix. Without a
-tenant, the key is the trace id.
+A receiver with tenants identifies a trace by its *trace key*: the trace id, with the tenant's number in the bits above the lower
+128. Code that finds traces by id also works with keys, and equal trace ids of two tenants never mix. Without a tenant, the key is
+the trace id.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ _numbers: dict[str | None, int] = {None: 0}
 
 
 def number_of(tenant: str | None) -> int:
-    """Return the tenant's number in this process, 0 for none. Numbers are never freed, so tenants must come from the
-    configuration.
-    """
+    """Return the tenant's number in this process, or 0 for None. Numbers are never freed, so tenants must be configured."""
     number = _numbers.get(tenant)
     if number is None:
         with _lock:
@@ -33,7 +31,7 @@ def number_of(tenant: str | None) -> int:
 
 
 def base_of(tenant: str | None) -> int:
-    """Return the number to add to a tenant's trace id to get its key."""
+    """Return the number to add to a tenant's trace id to get the trace key."""
     return number_of(tenant) << _BITS
 
 

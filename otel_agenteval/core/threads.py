@@ -1,8 +1,8 @@
-"""The package's threads, the exceptions that must reach the host program, and calls that may hang.
+"""The package's threads, exceptions that must reach the host program, and calls that may hang.
 
-A metric or an outlet is foreign code and can raise anything. On the package's own threads, any exception is that code's failure
-and is contained. On the host's threads, some exceptions come from outside: Ctrl-C, a cancelled asyncio task, a killed greenlet,
-an exiting signal handler. These must propagate to the host.
+Metrics and outlets are foreign code and can raise any exception. On the package's own threads, every exception is contained as a
+failure of that code. On the host's threads, some exceptions come from outside: Ctrl-C, a canceled asyncio task, a killed
+greenlet, or an exiting signal handler. These must propagate to the host.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from opentelemetry.context import (
 from . import forks
 
 _HOST_ENDS = frozenset(("CancelledError", "Cancelled", "GreenletExit", "Timeout"))
-"""Class names of host exceptions in asyncio, trio, greenlet and gevent, which aren't imported. None is an ``Exception``."""
+"""Class names of host exceptions in asyncio, trio, greenlet and gevent, which aren't imported. They aren't subclasses of ``Exception``."""
 _SDK_THREADS = "Otel"
 """Name prefix of the OpenTelemetry SDK's threads. They can't be cancelled or interrupted from outside."""
 _here = threading.local()
@@ -40,7 +40,7 @@ _OWN_WORK = create_key("agenteval-own-work")
 
 
 class OutOfTime(BaseException):
-    """Work on one turn exceeded ``turn.max_work``. Not an ``Exception``, so that handlers for failures don't catch it."""
+    """Work on a turn exceeded ``turn.max_work``. This isn't an ``Exception``, so handlers for failures don't catch it."""
 
 
 class OwnThread(threading.Thread):
@@ -53,7 +53,7 @@ class OwnThread(threading.Thread):
 
 
 def started(run: Callable[[], None], name: str) -> OwnThread | None:
-    """Start a thread, or return None if that fails, for example during the interpreter's shutdown."""
+    """Start a thread. Return None if that fails, for example during interpreter shutdown."""
     thread = OwnThread(run, name)
     try:
         thread.start()
@@ -63,14 +63,14 @@ def started(run: Callable[[], None], name: str) -> OwnThread | None:
 
 
 def mark_as_ours() -> None:
-    """Mark the current thread as the package's own. Use it to initialize thread pools."""
+    """Mark the current thread as the package's own. This function can initialize a thread pool."""
     _here.ours = True
     attach(_own_context())
 
 
 @contextmanager
 def borrowed() -> Iterator[None]:
-    """Treat the current thread, which is the host's, as the package's own inside this context."""
+    """Treat the current host thread as the package's own in this context."""
     before, token = is_ours(), attach(_own_context())
     _here.ours = True
     try:
@@ -81,7 +81,7 @@ def borrowed() -> Iterator[None]:
 
 
 def is_ours() -> bool:
-    """Return True on a thread of the package, and inside :func:`borrowed`."""
+    """Return True on a thread of the package, and in :func:`borrowed`."""
     return getattr(_here, "ours", False)
 
 
@@ -91,7 +91,7 @@ def _own_context() -> Context:
 
 @contextmanager
 def own_work() -> Iterator[None]:
-    """Suppress instrumentation, because a metric may call an instrumented model. Inside, :func:`may_wait` returns False."""
+    """Suppress instrumentation, because a metric may call an instrumented model. In this context, :func:`may_wait` returns False."""
     token = attach(_own_context())
     before, _here.scores = may_wait(), True
     try:
@@ -103,7 +103,7 @@ def own_work() -> Iterator[None]:
 
 @contextmanager
 def unseen() -> Iterator[None]:
-    """Hide the package's own requests from instrumentations of HTTP clients, which would record them as turns of the host."""
+    """Hide the package's own requests from HTTP client instrumentations, which would record them as turns of the host."""
     token = attach(Context({**get_current(), **_HIDDEN}))
     try:
         yield
@@ -117,12 +117,12 @@ _HIDDEN = dict.fromkeys((*(getattr(context, key, key) for key in _HIDING_KEYS), 
 
 
 def may_wait() -> bool:
-    """Return False while this thread scores turns. It then shouldn't wait again for a server that didn't answer."""
+    """Return False while this thread scores turns. The thread then shouldn't wait again for a server that didn't answer."""
     return not getattr(_here, "scores", False)
 
 
 def is_own_work() -> bool:
-    """Return True on the package's threads and in :func:`borrowed` or :func:`own_work`, where spans aren't part of any turn."""
+    """Return True on the package's threads and in :func:`borrowed` or :func:`own_work`. Spans of such work aren't part of a turn."""
     return get_value(_OWN_WORK) is True
 
 
@@ -153,11 +153,11 @@ def _is_from_signal_handler(error: BaseException) -> bool:
 
 
 _IDLE_SECONDS = 10.0
-"""Seconds after which a thread without work ends."""
+"""Seconds without work after which a thread ends."""
 
 
 class SideThreads:
-    """A pool of threads that begin work in order of arrival. Threads start when there is work and end when idle."""
+    """A pool of threads that start work in order of arrival. Threads start when there is work and end when idle."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -197,11 +197,11 @@ class SideThreads:
 
 _T = TypeVar("_T")
 _LEAST_SECONDS = 0.2
-"""Shortest wait, which is enough for a call that doesn't hang."""
+"""Minimum seconds to wait, which is enough for a call that doesn't hang."""
 
 
 class LaneFull(Exception):
-    """The calls that wait behind a hanging call exceed the limit in bytes."""
+    """The calls that wait behind a hanging call exceed the byte limit."""
 
 
 @dataclass(slots=True, eq=False)
@@ -236,7 +236,7 @@ class Lane:
 
     @property
     def stuck(self) -> float:
-        """Seconds for which the current call has run, or 0 if they don't exceed ``patience``."""
+        """Seconds that the current call has run, if they exceed ``patience``. Otherwise 0."""
         since = self._since
         seconds = 0.0 if since is None else time.monotonic() - since
         return seconds if seconds > self._patience else 0.0
@@ -246,7 +246,7 @@ class Lane:
         return self._bytes >= self._max_bytes
 
     def do(self, work: Callable[[], object], size: int = 0) -> bool:
-        """Run work, and return True or raise its exception. Behind a call that hangs, only queue the work, and return False.
+        """Run work and return True, or raise its exception. Behind a hanging call, only queue the work and return False.
 
         Raises:
             TimeoutError: If the work isn't done in time. It still runs, or will run.
@@ -264,7 +264,7 @@ class Lane:
         return not is_behind
 
     def ask(self, work: Callable[[], _T], seconds: float) -> _T:
-        """Return the result of work, or raise a TimeoutError after ``seconds``. Work that hasn't begun by then is dropped."""
+        """Return the result of work, or raise a TimeoutError after ``seconds``. Work that hasn't started by then is dropped."""
         call = _LaneCall(work, 0)
         self._put(call)
         try:
@@ -276,7 +276,7 @@ class Lane:
             raise
 
     def start_no_thread(self) -> None:
-        """From now on, run calls on their callers' threads, unless the lane's thread is already running."""
+        """Run later calls on their callers' threads, unless the lane's thread is already running."""
         self._may_start = False
 
     def _put(self, call: _LaneCall) -> None:
