@@ -1,6 +1,5 @@
-"""Shared building blocks: turns, scores, names on the wire, self-metrics, errors and small helpers.
+"""Shared building blocks: turns, scores, attribute names, self-metrics, errors and small helpers.
 
-Modules here import nothing from the other subpackages. Allowed third-party packages: orjson and pydantic-core, and, imported on
-first use, httpx and the packages of extras.
-Start at :mod:`.turn` and :mod:`.score`: all other subpackages produce them or pass them on.
+Modules here import nothing from other subpackages. Allowed third-party packages are orjson and pydantic-core. httpx and the
+packages of extras are imported on first use. Start at :mod:`.turn` and :mod:`.score`, because all other subpackages use them.
 """

@@ -1,7 +1,7 @@
 """Caches for parsed texts, and for values by object identity.
 
-An agent sends its instructions, tool definitions and history again with every model call, and several metrics read the same
-text. A function behind :func:`remembered` parses each of these texts once.
+An agent sends the same instructions, tool definitions and history with every model call, and several metrics parse the same text.
+A function wrapped with :func:`remembered` parses each text once.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _MISSING = object()
 
 
 def remembered(read: Callable[[str], Result], times: int = 1) -> Callable[[str], Result]:
-    """Cache the latest results of a function of one text. All threads share the results, so they must be immutable. If the texts
-    exceed :data:`MOST_CHARACTERS`, the oldest results are dropped. A text longer than an eighth of the limit isn't cached. If a
-    result takes much more memory than its text, set ``times``: the text then counts that many times.
+    """Cache the latest results of a function that takes one text. All threads share the results, so they must be immutable. The
+    oldest results are dropped if the texts exceed :data:`MOST_CHARACTERS`. Texts longer than an eighth of this limit aren't
+    cached. If a result needs much more memory than its text, set ``times`` to count the text that many times.
     """
 
     @wraps(read)
@@ -48,7 +48,7 @@ def forget() -> None:
 
 
 def _store(key: tuple[Callable[[str], Any], str], found: object, times: int) -> None:
-    """Cache a result. If several threads do this at the same time, a result can be missing from the cache."""
+    """Cache a result. If several threads store results at the same time, a result can be missing from the cache."""
     global _older, _recent, _size
     length = times * len(key[1]) + 100 * (1 + (len(found) if isinstance(found, (tuple, frozenset, dict)) else 0))
     if length > MOST_CHARACTERS // 8:
@@ -63,8 +63,8 @@ Value = TypeVar("Value")
 
 
 class ByIdentity(Generic[Value]):
-    """Map from objects to values by identity, because telemetry providers can define equality and then aren't hashable.
-    References are weak. A value for an object that can't be weakly referenced is discarded. Not thread-safe.
+    """Map from objects to values by identity, because some telemetry providers aren't hashable. References are weak. Values for
+    objects without weak references are discarded. Not thread-safe.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Clocks, passed in as arguments so that tests can replace them and never sleep."""
+"""Clocks that are passed as arguments, so that tests can replace them and never sleep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Safe display of agents' and users' text in notebooks and on terminals, which execute some characters and hide others."""
+"""Safe display of text in notebooks and on terminals, which execute some characters and hide others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LINES = "\n\t"
 
 
 def escaped(text: str, keep: str = "") -> str:
-    r"""Return the text with JSON escapes for control characters, line ends and invisible characters, except those in ``keep``."""
+    r"""Escape control characters, line ends and invisible characters as in JSON, except characters in ``keep``."""
     return _UNSAFE.sub(lambda found: found[0] if found[0] in keep else json.dumps(found[0])[1:-1], text)
 
 
@@ -36,7 +36,7 @@ def table_html(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) 
 
 
 def facts_html(title: str, facts: str, rows: Iterable[tuple[str, str]]) -> str:
-    """Return an HTML table of names and texts. The caption shows the title and ``facts``, a short text about the whole table."""
+    """Return an HTML table of names and texts. The caption has the title and ``facts``, a short text about the table."""
     cells = "".join(
         f'<tr><th style="text-align:left;vertical-align:top;white-space:nowrap">{escape(name)}</th>'
         f'<td style="text-align:left;white-space:pre-wrap">{_cell(text)}</td></tr>'

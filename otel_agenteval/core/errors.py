@@ -1,7 +1,7 @@
 """Exceptions that the package raises to its callers.
 
-They never pass through the pipeline. A metric that fails becomes a score with ``status="error"``, and an unreadable span is
-counted. They are raised only to callers who can act on them. A subpackage defines the exceptions that it catches itself.
+They never pass through the pipeline: a failed metric becomes a score with ``status="error"``, and an unreadable span is counted.
+Only callers who can act on an exception receive it. A subpackage defines the exceptions that it catches itself.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class JudgeError(AgentEvalError):
         super().__init__(message)
         self.error_type = error_type
         self.retry_after = retry_after
-        """Seconds to wait before the next request, from the server's response. 0 if it sent none."""
+        """Seconds to wait before the next request, from the server's response, or 0."""
 
 
 class NotAnswered(JudgeError):
@@ -70,7 +70,7 @@ class MetricError(AgentEvalError):
 
 
 class NoModel(Exception):
-    """A metric needs a judge or an embedder, and none is configured. The score is skipped."""
+    """A metric requires a judge or an embedder, but none is configured. The score is skipped."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -105,7 +105,7 @@ def refusal(where: str, shown: str, rule: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """Return the ``count`` known names most similar to ``name``, best match first."""
+    """Return the ``count`` known names that are most similar to ``name``, best match first."""
     import difflib
 
     return difflib.get_close_matches(name, sorted(set(known)), n=count, cutoff=0.0)
@@ -125,7 +125,7 @@ def likeness(name: str, other: str) -> float:
 
 
 class Faults:
-    """Collects configuration errors from several steps. Wrap each step in ``with faults:``, and call :meth:`check` at the end."""
+    """Collects configuration errors from several steps. Wrap each step in ``with faults:``, then call :meth:`check`."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -134,7 +134,7 @@ class Faults:
         """Begin a step."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        """Record the step's ``ConfigError``, if any. Other exceptions propagate."""
+        """Record the step's ``ConfigError``. Other exceptions propagate."""
         if not isinstance(error, ConfigError):
             return False
         self.lines += [line for line in dict.fromkeys(str(error).splitlines()) if line not in self.lines]

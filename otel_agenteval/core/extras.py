@@ -1,7 +1,7 @@
-"""Imports on first use, including optional packages. The error for a missing package names its extra.
+"""Import packages on first use. The error for a missing optional package names its extra.
 
-If a process forks in the middle of an import, the child inherits a half-loaded module and a lock that no thread releases. A
-fork therefore waits until :func:`late_imports` finish.
+If a process forks during an import, the child inherits a half-loaded module and a lock that no thread releases. So a fork waits
+until :func:`late_imports` finish.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from .errors import MissingExtra
 from .forks import Step, at_fork
 
 PATIENCE = 1.0
-"""Maximum seconds that an import or a fork waits for the lock. A longer wait means that the lock's holder waits for the waiter.
-"""
+"""Maximum seconds that an import or a fork waits for the lock. A longer wait would be a deadlock."""
 
 _lock = threading.RLock()
 _held = False
@@ -29,7 +28,7 @@ _held = False
 
 @contextlib.contextmanager
 def late_imports() -> Iterator[None]:
-    """Delay forks until the enclosed imports are done, but for :data:`PATIENCE` seconds at most."""
+    """Delay forks until the enclosed imports are done, for at most :data:`PATIENCE` seconds."""
     lock = _lock
     held = lock.acquire(timeout=PATIENCE)
     try:
@@ -67,7 +66,7 @@ def installed(module: str) -> bool:
 
 
 def version_of(module: str) -> str:
-    """Return a package's version, or raise a ModuleNotFoundError. The slow ``importlib.metadata`` is used only if needed."""
+    """Return a package's version, or raise a ModuleNotFoundError. ``importlib.metadata`` is slow and used only if needed."""
     spec = importlib.util.find_spec(module)
     found = [*Path(spec.origin).parents[1].glob(f"{module}-*.dist-info")] if spec is not None and spec.origin else []
     if len(found) == 1:
@@ -76,7 +75,7 @@ def version_of(module: str) -> str:
 
 
 def entry_points(group: str) -> Iterable[Any]:
-    """Return a group's entry points. The slow ``importlib.metadata`` is used only if an installed package may name the group."""
+    """Return a group's entry points. ``importlib.metadata`` is slow and used only if a package may define the group."""
     if not _is_named(group.encode()):
         return ()
     found: Iterable[Any] = importlib.import_module("importlib.metadata").entry_points(group=group)
@@ -84,7 +83,7 @@ def entry_points(group: str) -> Iterable[Any]:
 
 
 def _is_named(group: bytes) -> bool:
-    """Return True if a package may have entry points of this group."""
+    """Return True if a package may define entry points of this group."""
     for finder in sys.meta_path:
         is_standard = str(getattr(finder, "__module__", "")).startswith(("importlib", "_frozen_importlib"))
         if hasattr(finder, "find_distributions") and not is_standard:

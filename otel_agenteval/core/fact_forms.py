@@ -1,8 +1,8 @@
-"""Readers of the reference data and other facts that data sets, ``expect()`` and applications provide, by field in ``READERS``.
+"""Readers for reference data from data sets, ``expect()`` and applications. ``READERS`` lists them by field.
 
-Each reader accepts this package's form and other tools' forms, and returns this package's form. For example, an edge
-``{"source": "a", "target": {"name": "b"}}`` becomes ``["a", "b"]``. ``keyed`` reads objects. Its arguments are the reader of
-each key's value, other tools' names of the key, and ignored keys.
+Each reader accepts this package's format and formats of other tools, and returns this package's format. For example, an edge
+``{"source": "a", "target": {"name": "b"}}`` becomes ``["a", "b"]``. ``keyed`` reads objects. Its arguments are the reader for
+each key's value, other tools' names for the key, and ignored keys.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .wellformed import plain, well_formed
 
 
 def one_or_more(read: Reader) -> Reader:
-    """Return a reader of a list, or of one value as a list: ``"a"`` → ``["a"]``."""
+    """Return a reader that accepts a list or a single value: ``"a"`` → ``["a"]``."""
     return lambda value, path: list_of(read)(value, path) if isinstance(value, (list, tuple)) else [read(value, path)]
 
 
@@ -36,7 +36,7 @@ def _name_in(key: str, other_names: Sequence[str], wanted: str) -> Reader:
 
 TEXTS = ("content", "text", "page_content", "chunk", "snippet", "body", "document")
 IDS = ("id", "_id", "doc_id", "docId", "document_id", "documentId")
-"""Keys of a document's text and id, the most common first."""
+"""Keys for a document's text and id, most common first."""
 DOCUMENT_NAMES = {"id": IDS[1:], "content": TEXTS[1:], "score": ("relevance_score", "similarity")}
 _document = keyed(dict.fromkeys(DOCUMENT_NAMES, anything), DOCUMENT_NAMES, required=("content",), ignore_others=True)
 _document_id = _name_in("id", IDS[1:], "an id, or a document with an id")
@@ -47,7 +47,7 @@ def a_document(value: Any, path: str) -> str:
 
 
 def document_ids(value: Any, path: str) -> Any:
-    """Read ids of documents, or the relevance by id: ``{"d1": 1, "d2": 0}`` → ``["d1"]``."""
+    """Read document ids, or the relevance by id: ``{"d1": 1, "d2": 0}`` → ``["d1"]``."""
     is_by_id = isinstance(value, Mapping) and value.keys().isdisjoint(IDS)
     if is_by_id and all(isinstance(relevance, (int, float)) for relevance in value.values()):
         value = [document_id for document_id, relevance in value.items() if relevance]
@@ -79,7 +79,7 @@ _role = keyed(
 
 
 def _roles(value: Any, path: str) -> dict[str, Any]:
-    """Read agents' roles by name: ``[{"name": "a", …}]`` or ``{"a": {…}}`` → ``{"a": {…}}``."""
+    """Read agent roles by name: ``[{"name": "a", …}]`` or ``{"a": {…}}`` → ``{"a": {…}}``."""
     if isinstance(value, (list, tuple)):
         roles = [_role(role, f"{path}[{index}]") for index, role in enumerate(value)]
         return {_a_name(role.get("name"), f"{path}[{index}].name"): role for index, role in enumerate(roles)}
@@ -90,7 +90,7 @@ def _roles(value: Any, path: str) -> dict[str, Any]:
 
 
 def _node_names(value: Any, path: str) -> list[str]:
-    """Read a workflow's nodes: ``["a", {"id": "b"}]`` or ``{"a": …, "b": …}`` → ``["a", "b"]``."""
+    """Read the nodes of a workflow: ``["a", {"id": "b"}]`` or ``{"a": …, "b": …}`` → ``["a", "b"]``."""
     return [str(name) for name in value] if isinstance(value, Mapping) else list_of(_a_name)(value, path)
 
 
@@ -181,7 +181,7 @@ _privacy = keyed(
 
 
 def logprobs(value: Any, path: str) -> list[float]:
-    """Read log probabilities: ``[-0.1]``, or ``{"content": [{"token": "Hi", "logprob": -0.1}]}`` of OpenAI's API."""
+    """Read log probabilities: ``[-0.1]``, or ``{"content": [{"token": "Hi", "logprob": -0.1}]}`` from OpenAI's API."""
     tokens = value.get("content", value) if isinstance(value, Mapping) else value
     return list_of(lambda token, at: a_number(token.get("logprob") if isinstance(token, Mapping) else token, at))(tokens, path)
 
@@ -195,9 +195,7 @@ SPEAKERS = {"user": "input", "human": "input", "assistant": "output", "ai": "out
 
 
 def _turn_or_message(value: Any, path: str) -> dict[str, Any]:
-    """Read a turn, or a message as half a turn: ``{"role": "user", "content": "Hi"}`` → ``{"input": "Hi"}``, other roles →
-    ``{}``.
-    """
+    """Read a turn or a message: ``{"role": "user", "content": "Hi"}`` → ``{"input": "Hi"}``. Messages with other roles become ``{}``."""
     speaker = a_mapping(value, path).get("role", value.get("type"))
     if "content" not in value or not isinstance(speaker, str):
         return {**an_object(value, path), **_turn(value, path)}
@@ -237,4 +235,4 @@ READERS: Mapping[str, Reader] = {
     "agents": _roles, "interactions": list_of(_interaction), "conflicts": list_of(_conflict), "session": _session,
     "privacy": _privacy, "logprobs": logprobs, "history": history, "attachments": list_of(_attachment),
 }  # fmt: skip
-"""Readers by field of a turn. Reading a reader's own output doesn't change it."""
+"""Readers by field of a turn. A reader leaves its own output unchanged."""

@@ -1,6 +1,6 @@
-"""Readers that check and convert values: parts of turns, reference data of other tools, and texts from a template.
+"""Readers that validate and convert values: parts of turns, reference data of other tools, and texts from templates.
 
-A reader receives a value and its path, and returns the value in our form or raises a ConfigError that names the path.
+A reader receives a value and its path. It returns the converted value, or raises a ConfigError that names the path.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from .wellformed import bounded_name, is_count, plain, well_formed
 Reader = Callable[[Any, str], Any]
 
 _ALIKE = 0.6
-"""Minimum likeness of an unknown key to a missing required key at which an error suggests the required key."""
+"""Minimum similarity of an unknown key and a missing required key at which an error suggests the required key."""
 _SIMILAR = 0.75
-"""Minimum likeness at which an unknown key counts as a misspelled known key, even if other unknown keys are ignored."""
+"""Minimum similarity at which an unknown key counts as a misspelled key, even if unknown keys are ignored."""
 
 
 def unknown(path: str, key: str, known: Iterable[str], allowed: Iterable[str] = ()) -> ConfigError:
-    """Return the error about an unknown key. ``known`` contains all accepted spellings, and ``allowed`` only those to list."""
+    """Return the error for an unknown key. ``known`` has all accepted spellings, and ``allowed`` has the spellings to list."""
     close = " or ".join(map(repr, nearest(key, known, 2)))
     listed = ", ".join(allowed)
     return ConfigError(f"{path}.{key}: unknown key. Did you mean {close}?{f' (allowed: {listed})' if listed else ''}")
@@ -93,7 +93,7 @@ def list_of(read: Reader) -> Callable[[Any, str], list[Any]]:
 
 @functools.lru_cache(maxsize=1024)
 def snake_case(key: str) -> str:
-    """Return ``maxRank``, ``MaxRank`` or ``max-rank`` as ``max_rank``."""
+    """Convert ``maxRank``, ``MaxRank`` or ``max-rank`` to ``max_rank``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).replace("-", "_").lower()
 
 
@@ -135,9 +135,9 @@ def keyed(
 class _ObjectReader:
     readers: Mapping[str, Reader]
     key_of: Mapping[str, str]
-    """Name in any tool → key in the result."""
+    """Maps each accepted name to the key in the result."""
     rank_of: Mapping[str, int]
-    """Name in any tool → its place in the order of preference, from 0."""
+    """Maps each accepted name to its rank in the order of preference, from 0."""
     required: Collection[str]
     ignored: Collection[str]
     ignore_others: bool
@@ -157,8 +157,7 @@ class _ObjectReader:
         return {key: self.readers[key](value[spelling], f"{path}.{spelling}") for key, spelling in spellings.items()}
 
     def _choose_spellings(self, value: Mapping[Any, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return spellings of known keys, by key, and of unknown keys, by snake-case form. With the reader in :func:`keyed`:
-
+        """Return the chosen spelling of each known key, and the unknown keys. For the reader in :func:`keyed`:
         ``{"source": "b", "maxRank": 3, "sender": "a", "Color": 1}`` → ``{"from": "sender", "max_rank": "maxRank"}, {"color": "Color"}``
         """
         preferred: dict[str, tuple[int, Any]] = {}
@@ -187,7 +186,7 @@ class _ObjectReader:
 
 @functools.lru_cache(maxsize=1024)
 def misspelled(word: str, known: tuple[str, ...]) -> str | None:
-    """Return the known key that ``word`` seems to misspell, or None. Words and keys of up to three letters never match."""
+    """Return the known key that ``word`` seems to misspell, or None. Words of up to three letters never match."""
     (close,) = nearest(word, known, 1)
     return close if min(len(word), len(close)) > 3 and likeness(word, close) >= _SIMILAR else None
 
@@ -200,10 +199,10 @@ def places(template: str) -> list[str]:
 
 
 def filled_in(template: str, text: str) -> dict[str, str] | None:
-    """Return the placeholders' values in a text, or None if the text doesn't match the template or a placeholder occurs twice.
+    """Return the values of a template's placeholders in a text, or None if the text doesn't match.
 
-    ``"Q: {question}!", "Q: Why?!"`` → ``{"question": "Why?"}``. Each fixed part matches at its first position after the
-    previous one, without backtracking, so in linear time.
+    ``"Q: {question}!", "Q: Why?!"`` → ``{"question": "Why?"}``. Each placeholder may occur once. Each fixed part matches at its
+    first position after the previous part, so the search takes linear time.
     """
     names, fixed = places(template), PLACE.split(template)[::2]
     if len(set(names)) < len(names) or not text.startswith(fixed[0]):

@@ -1,7 +1,7 @@
-"""JSON parsing and writing that no text can crash or stall.
+"""Parse and write JSON so that no text can crash or stall the process.
 
-Attribute length limits and Collectors truncate strings, so :func:`loads_cut` recovers the readable part of a truncated
-document. The parsers limit nesting. A document that is nested too deeply counts as invalid JSON.
+Attribute length limits and Collectors truncate strings, so :func:`loads_cut` recovers the readable part of a truncated document.
+The parsers limit nesting. A document that is nested too deeply is invalid.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import orjson
 from .wellformed import MAX_DEPTH, decoded, plain, well_formed, written
 
 _ENCODER_DEPTH = 254
-"""Deepest nesting that orjson can write."""
+"""Maximum nesting that orjson can write."""
 
 
 def loads(text: str | bytes) -> Any:
-    """Parse strict JSON (RFC 8259: no NaN, no comments). Raises a ValueError, also for text that is nested too deeply for a turn."""
+    """Parse strict JSON (RFC 8259: no NaN, no comments). Raise a ValueError for other text, and for nesting that a turn can't have."""
     found = _parse(text)
     if len(text) > 2 * MAX_DEPTH:  # otherwise, it is too short for that many pairs of brackets
         opening = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
@@ -31,12 +31,12 @@ def loads(text: str | bytes) -> Any:
 
 
 _LONG_NUMBER = b"0" * 19
-"""Shortest integer over 64 bits, in a text whose digits are replaced by zeros."""
+"""The shortest integer over 64 bits, with zeros for its digits."""
 _ZEROS_FOR_DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
 
 
 def loads_exact(text: str) -> Any:
-    """Parse like :func:`loads`, but keep the digits of integers over 64 bits, which metrics compare. A turn can't contain them."""
+    """Parse like :func:`loads`, but keep all digits of integers over 64 bits for comparison. A turn can't contain such integers."""
     found = loads(text)
     if _LONG_NUMBER in text.encode("utf-8", "surrogatepass").translate(_ZEROS_FOR_DIGITS):
         found = json.loads(_with_valid_unicode(text) or text)
@@ -44,7 +44,7 @@ def loads_exact(text: str) -> Any:
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Return True if the value is nested deeper than MAX_DEPTH. Wrapped in enough tuples, such a value exceeds orjson's limit.
+    """Return True if the value is nested deeper than MAX_DEPTH. With added tuples around it, such a value exceeds orjson's limit.
     This check takes a fifth of the parsing time, far less than a recursive function.
     """
     for _ in range(_ENCODER_DEPTH - MAX_DEPTH):
@@ -77,7 +77,7 @@ _ESCAPE = re.compile(
 
 
 def _with_valid_unicode(text: str | bytes) -> bytes | None:
-    """Return the document with U+FFFD for lone surrogates and invalid UTF-8, or None if the document has neither."""
+    """Replace lone surrogates and invalid UTF-8 with U+FFFD. Return None if the document has neither."""
     if isinstance(text, str):
         if "\\ud" not in text and "\\uD" not in text and well_formed(text) is text:  # the usual case: plain text, not JSON
             return None
@@ -92,10 +92,9 @@ def _with_valid_unicode(text: str | bytes) -> bytes | None:
 
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _OBJECT, _LIST, _VALUE = 256, 96, 64
-"""Bytes of Python objects, rounded up from ``sys.getsizeof``: 184 to 232 for a dict with one member, 88 for a list with one item, and
-24 to 50 for a number or short text. A value also needs 8 bytes in its list or dict."""
+"""Bytes of a dict, a list and a short value, rounded up from ``sys.getsizeof``. A value includes 8 bytes in its list or dict."""
 _WIDEST = 4
-"""Maximum bytes per character. Python stores a whole string with as many bytes per character as its widest character needs."""
+"""Maximum bytes per character. Python stores every character of a string with as many bytes as its widest character needs."""
 _NEEDS_WIDEST = (*(bytes((lead,)) for lead in range(0xF0, 0xF5)), b"\\ud", b"\\uD")
 """First bytes of characters that need four bytes, in UTF-8 and as an escape."""
 
@@ -117,8 +116,8 @@ def _structure(document: bytes) -> int:
 
 
 def loads_lenient(text: str | bytes) -> Any:
-    """Parse JSON that may contain bare NaN and Infinity, or raise a ValueError. Use it for whole documents only: the caller must
-    limit the nesting of the values.
+    """Parse JSON that may contain NaN and Infinity, or raise a ValueError. Use this function for complete documents only, because
+    the caller must limit the nesting of the values.
     """
     try:
         return _parse(text)
@@ -199,7 +198,7 @@ def frozen(value: Any) -> Hashable:
 
 
 def text_of(value: Any) -> str:
-    """Return a value as text: dates, decimals and ids as people write them, None as an empty text, other values as JSON."""
+    """Convert a value to text. Dates, decimals and ids have their usual form, None is empty, and other values are JSON."""
     if isinstance(value, str):
         return value
     if value is None:

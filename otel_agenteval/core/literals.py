@@ -1,4 +1,4 @@
-"""Parsers for Python source, and for values as Python and Java print them. They run no code and take linear time."""
+"""Parsers for Python source, and for values as Python and Java print them. The parsers run no code and take linear time."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from . import jsonio
 from .wellformed import plain
 
 LONGEST_PYTHON = 1_000_000
-"""Longest text to parse, in characters."""
+"""Maximum length of a text to parse, in characters."""
 _F_STRING = re.compile(r"(?<![A-Za-z0-9_])(?:[rR]?[fF]|[fF][rR])['\"]")
 _MOST_FIELDS = 100_000_000
-"""Limit for braces × characters of a text with f-strings. For each field, Python's parser copies the rest of the text."""
+"""Limit for braces × characters of a text with f-strings. Python's parser copies the rest of the text for each field."""
 
 
 def python_tree(text: str, mode: Literal["eval", "exec"] = "eval", name: str = "<text>") -> Any:
-    """Return the syntax tree of an expression or, in mode ``exec``, a module. Raises a ValueError if it is invalid or too long."""
+    """Return the syntax tree of an expression or, in mode ``exec``, a module. Raise a ValueError for invalid or overlong text."""
     if len(text) > LONGEST_PYTHON or (text.count("{") * len(text) > _MOST_FIELDS and _F_STRING.search(text) is not None):
         raise ValueError("text is too long to parse")
     try:
@@ -29,7 +29,7 @@ def python_tree(text: str, mode: Literal["eval", "exec"] = "eval", name: str = "
 
 
 def python_value(text: str) -> Any:
-    """Return the value of a JSON text, or of a list or dict as Python prints it. Return other texts unchanged."""
+    """Parse JSON, or a list or dict as Python prints it. Return other text unchanged."""
     for read in (jsonio.loads, python_literal) if text.lstrip()[:1] in ("{", "[") else (jsonio.loads,):
         try:
             return read(text)
@@ -39,7 +39,7 @@ def python_value(text: str) -> Any:
 
 
 def python_literal(source: str | ast.expr) -> Any:
-    """Return the value of a literal, or of its syntax tree, converted to JSON types. Raises a ValueError for other texts."""
+    """Return the value of a Python literal or its syntax tree, converted to JSON types. Raise a ValueError for other text."""
     try:
         return plain(ast.literal_eval(python_tree(source.lstrip(" \t")) if isinstance(source, str) else source))
     except (MemoryError, RecursionError, TypeError) as error:  # nested too deeply, or a dictionary with a list as a key
@@ -49,9 +49,9 @@ def python_literal(source: str | ast.expr) -> Any:
 # --- values as Java's ``toString``, and Kotlin's, print them: ``Type{key='…', …}``, ``Type[key=…]``
 
 LONGEST_JAVA = 200_000
-"""Longest text to parse, in characters."""
+"""Maximum length of a text to parse, in characters."""
 JAVA_CLASS = "java_class"
-"""Key of an object's class among its members."""
+"""Key of the class name among an object's members."""
 _DEEPEST = 40
 _START = re.compile(r"\[?\s?(?:(?:[A-Za-z]\w{0,30}\.){0,8}[A-Z][\w$]{0,80}\s?[\[{(]\s?|\{)[A-Za-z]\w{0,60}\s?=(?!=)")
 _OPEN = re.compile(r"\s*(?:(?P<name>[A-Za-z][\w.$]{0,100})\s?)?(?P<open>[\[{(])\s*")
@@ -67,11 +67,11 @@ _JSON = json.JSONDecoder()
 _JSON_STARTS = (*'"[]{}-0123456789',)
 """Characters that can follow the opening bracket of a JSON object or list."""
 _FAILURES = 20
-"""Maximum number of failed attempts to parse a part as JSON. For each failure, ``json`` counts the lines of the whole text."""
+"""Maximum number of failed attempts to parse JSON. For each failure, ``json`` counts the lines of the complete text."""
 
 
 def java_value(text: str) -> Any:
-    """Return the value of a ``toString`` text, or None. Objects become dicts that contain their class as ``java_class``."""
+    """Parse the output of Java's ``toString``, or return None. Objects become dicts with their class name as ``java_class``."""
     if text[-1:] not in ("}", "]", ")") or len(text) > LONGEST_JAVA or _START.match(text) is None:
         return None
     try:
@@ -88,7 +88,7 @@ _ROLES = {
 
 
 def java_message(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a message of Spring AI, LangChain4j or another Java library in the usual form, or unchanged if it lacks a role."""
+    """Convert a message of Spring AI, LangChain4j or another Java library to the usual form. Without a role, return it unchanged."""
     inner = value.get("assistantMessage", value.get("aiMessage"))
     if isinstance(inner, Mapping) and JAVA_CLASS in inner:
         return java_message(inner)
@@ -120,7 +120,7 @@ class _Parser:
         self._failures = 0
 
     def value(self, at: int, depth: int, closer: str = "") -> tuple[Any, int]:
-        """Return the value at a position, and the value's end. ``closer`` ends the object or list that contains the value."""
+        """Return the value at a position, and its end. ``closer`` is the bracket that ends the enclosing object or list."""
         text = self._text
         if depth > _DEEPEST:
             raise ValueError

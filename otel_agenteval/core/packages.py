@@ -1,4 +1,4 @@
-"""Installed packages, and reasons why their instrumentations record no spans."""
+"""List installed packages, and find instrumentations that record no spans."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Instrumentation(NamedTuple):
     targets: tuple[str, ...]
     """Instrumented packages. The instrumentation works if at least one of them is installed."""
     unmet: tuple[str, ...]
-    """Version requirements on the targets that aren't met."""
+    """Unmet version requirements on the targets."""
 
     @property
     def is_broken(self) -> bool:
-        """True if targets are installed, but none in a supported version. The instrumentation then records nothing."""
+        """True if targets are installed, but only in unsupported versions. The instrumentation then records nothing."""
         return len(self.unmet) == len(self.targets) > 0 and any(target in installed() for target in self.targets)
 
 
@@ -38,7 +38,7 @@ def installed() -> dict[str, str]:
 
 
 def normal(name: str) -> str:
-    """Return a package name in normalized form: ``Google_ADK`` becomes ``google-adk``."""
+    """Normalize a package name: ``Google_ADK`` becomes ``google-adk``."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -56,7 +56,7 @@ def instrumentations() -> Iterator[Instrumentation]:
 
 
 def broken() -> list[str]:
-    """Describe each instrumentation that records nothing because no target has a supported version."""
+    """Describe each instrumentation that records nothing because its targets have unsupported versions."""
     return [f"{one.name} {one.version} needs {' or '.join(one.unmet)}" for one in sorted(instrumentations()) if one.is_broken]
 
 

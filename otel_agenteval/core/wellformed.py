@@ -1,12 +1,10 @@
-"""Conversion of foreign text and values to a form that every encoder accepts.
+"""Convert foreign text and values to a form that every encoder accepts.
 
-Python text can contain lone surrogates, which UTF-8, SQLite, protobuf and JSON parsers reject. Python values can have keys
-other than text, non-finite numbers and unlimited nesting. Programs produce all of these, for example by truncating text in the
-middle of an emoji. To protect the batch, line or job that contains such a value, all input passes through one of these
-functions on arrival.
+Python text can contain lone surrogates, which UTF-8, SQLite, protobuf and JSON parsers reject. Python values can have keys other
+than text, non-finite numbers and unlimited nesting. Programs produce all of these, for example by cutting text in the middle of
+an emoji. One such value could fail a whole batch, line or job, so all input passes through these functions on arrival.
 
-Databases, wire formats and label sets also limit the length of names and the size of counts. One oversized value can fail a
-whole batch.
+Databases, wire formats and label sets also limit the length of names and the size of counts.
 """
 
 from __future__ import annotations
@@ -24,32 +22,30 @@ from typing import Any
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NON_CHARACTERS = "".join(chr(plane + last) for plane in range(0, 0x11_0000, 0x1_0000) for last in (0xFFFE, 0xFFFF))
 _FORBIDDEN = f"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef{_NON_CHARACTERS}"
-"""Characters that a document in HTML or XML must not contain."""
+"""Characters that HTML and XML documents must not contain."""
 _NOT_IN_DOCUMENTS = re.compile(f"[{_FORBIDDEN}]")
 _NOT_IN_LABELS = re.compile(f"[{_FORBIDDEN}\r\u2028\u2029]")
 MAX_DEPTH = 200
-"""Deepest nesting that is kept. With the levels that a turn adds, this stays below the JSON encoder's limit of 254."""
+"""Maximum nesting that is kept. With the levels that a turn adds, this stays below the JSON encoder's limit of 254."""
 _LEAST_INT, _MOST_INT = -(2**63), 2**64 - 1
 """Range of integers that parsers and encoders accept."""
 _WORDS = {None: "null", False: "false", True: "true"}
 
 
 def well_formed(text: str) -> str:
-    """Return the text with lone surrogates replaced by U+FFFD, and surrogate pairs joined."""
+    """Replace lone surrogates with U+FFFD, and join surrogate pairs."""
     if text.isascii() or _SURROGATE.search(text) is None:
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def for_document(text: str) -> str:
-    """Return the text with U+FFFD for each character that HTML or XML doesn't allow."""
+    """Replace each character that HTML or XML doesn't allow with U+FFFD."""
     return _NOT_IN_DOCUMENTS.sub("\ufffd", text)
 
 
 def for_label(text: str) -> str:
-    r"""Return the text with escapes such as ``\u2028`` for line ends and control characters, except for line feeds and tabs. Some
-    scrapers split the page with ``str.splitlines``.
-    """
+    r"""Escape line ends and control characters (``\u2028``), except line feeds and tabs, because they split lines in some scrapers."""
     if text.isprintable():
         return text
     return _NOT_IN_LABELS.sub(lambda found: f"\\u{ord(found[0]):04x}", well_formed(text))
@@ -132,10 +128,10 @@ _LIBRARIES = ("datetime", "decimal", "uuid", "numpy", "pandas")
 
 
 def written(value: Any, *, finite: bool = True) -> Any:
-    """Return a value with dates, decimals, ids and numbers of libraries as people write them in text or JSON.
+    """Convert dates, decimals, ids and numbers of libraries to their usual form in text or JSON.
 
-    A decimal becomes text (``1.50``), or a number if it is in an object or list. Missing values become None, and so do non-finite
-    ones if ``finite``. Objects of other libraries are unchanged, and so is a value with too many nested levels.
+    A decimal becomes text (``1.50``), or a number inside an object or list. Missing values become None, and so do non-finite
+    numbers if ``finite``. Objects of other libraries, and values with too many nested levels, stay unchanged.
     """
     try:
         return _written(value, finite, _decimal_text)
@@ -167,7 +163,7 @@ def _written(value: Any, finite: bool, write_decimal: Callable[[decimal.Decimal]
 
 
 def _item_of(scalar: Any) -> Any:
-    """Return a NumPy scalar as a Python object, or unconverted if Python lacks its type."""
+    """Convert a NumPy scalar to a Python object. Return it unconverted if Python lacks its type."""
     # without the cast, the item of a time in nanoseconds is a number
     return (scalar.astype("datetime64[us]") if scalar.dtype.kind == "M" else scalar).item()
 
@@ -207,13 +203,13 @@ class Later:
 MOST = 2**63 - 1
 """Largest count that fits a database column and an OTLP integer."""
 NAME_BYTES = 1024
-"""Longest name, in bytes of UTF-8. PostgreSQL refuses to index texts longer than 2,700 bytes."""
+"""Maximum length of a name in UTF-8 bytes. PostgreSQL can't index texts over 2,700 bytes."""
 SHORT = NAME_BYTES // 4
-"""Names with at most this many characters fit in ``NAME_BYTES``, because a character takes at most four bytes."""
+"""Names with up to this many characters fit in ``NAME_BYTES``, because a character takes at most four bytes."""
 
 
 def bounded_name(name: str) -> str:
-    """Return the name, shortened to :data:`NAME_BYTES` bytes if it is longer.
+    """Shorten a name to :data:`NAME_BYTES` bytes if it is longer.
 
     A shortened name ends with a hash of the full name, so two long names that differ only at the end stay distinct.
     """
