@@ -1,4 +1,4 @@
-"""``instrument()``, which attaches evaluation to a tracer provider, and temporary captures of an application's turns."""
+"""Provide ``instrument()``, which attaches evaluation to a tracer provider, and temporary captures of turns."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Handle:
 
     @property
     def enabled(self) -> bool:
-        """False if the environment turned evaluation off or configures it incorrectly, or if no SDK provider was found."""
+        """False if the environment turns evaluation off or configures it incorrectly, or if no SDK provider was found."""
         return self._processor is not None
 
     @property
@@ -212,7 +212,7 @@ def instrument(
 
 
 def _read_logs(logger_provider: Any, processor: AgentEvalSpanProcessor) -> None:
-    """Pass content in log records to a span processor. By default, ``logger_provider`` is the global one."""
+    """Pass content from log records to a span processor. The default ``logger_provider`` is the global one."""
     if logger_provider is None:
         from opentelemetry import _logs
 
@@ -231,7 +231,7 @@ def _runs_with(known: Handle, config: Any, overrides: dict[str, Any] | None) -> 
 
 
 def _attached_to(provider: Any, kind: type[_Processor]) -> _Processor | None:
-    """Return the provider's first span processor of a kind, or None."""
+    """Return the provider's first span processor of this class, or None."""
     siblings = getattr(getattr(provider, "_active_span_processor", None), "_span_processors", ())
     return next((sibling for sibling in siblings if isinstance(sibling, kind)), None)
 
@@ -251,12 +251,12 @@ CONFIG = {
     "outlets": {"span_events": "off", "log_events": False, "prometheus": None},
     "turn": {"stitch_timeout": 0},
 }
-"""Configuration that only rebuilds turns. The code that captures turns also scores them."""
+"""Configuration that only rebuilds turns, because the code that captures turns also scores them."""
 _FLUSH_SECONDS = 60.0
 
 
 class _Capture(SpanProcessor):
-    """A span processor for captures. :func:`~.attach.instrument` ignores it, so the application can still be instrumented."""
+    """Span processor for captures. :func:`~.attach.instrument` ignores it, so the application can still be instrumented."""
 
     def __init__(self) -> None:
         self.inner = AgentEvalSpanProcessor(CONFIG)
@@ -280,9 +280,9 @@ class _Capture(SpanProcessor):
 
 @contextmanager
 def captured_turns(tracer_provider: Any = None) -> Iterator[deque[ScoredTurn]]:
-    """Capture the turns that close inside the ``with`` block. After the block, the yielded deque is complete. Without an SDK
+    """Capture the turns that close inside the ``with`` block. The yielded deque is complete after the block. Without an SDK
     provider, a global one is set. An instrumented application continues unchanged. Other applications can still be instrumented
-    afterwards, with any configuration. Raises ConfigError if the environment turns evaluation off.
+    afterward, with any configuration. Raise ConfigError if the environment turns evaluation off.
     """
     if not switched_on():
         raise ConfigError(

@@ -1,6 +1,6 @@
 """Entry points for the startup code of other programs.
 
-Nothing beyond the standard library is imported before use, and no exception escapes.
+Only the standard library is imported before first use, and no exception escapes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _log = logging.getLogger("otel_agenteval")
 
 
 def post_instrument() -> None:
-    """Attach without code changes, if ``OTEL_AGENTEVAL_ENABLED=true`` (entry point ``opentelemetry_post_instrument``)."""
+    """Attach without code changes if ``OTEL_AGENTEVAL_ENABLED=true`` (entry point ``opentelemetry_post_instrument``)."""
     wanted = os.environ.get("OTEL_AGENTEVAL_ENABLED", "").strip()
     if not wanted:
         return
@@ -33,7 +33,7 @@ def post_instrument() -> None:
 
 
 def completion_hook() -> Any:
-    """Return the hook for content that isn't on spans (entry point ``opentelemetry_genai_completion_hook``: ``agenteval``)."""
+    """Return the hook that receives content that isn't on spans (``agenteval`` in ``opentelemetry_genai_completion_hook``)."""
     try:
         from .span_processor import CompletionHook
 

@@ -1,4 +1,4 @@
-"""Script of a case in an experiment: its inputs, or the simulated user who invents them."""
+"""Script of an experiment case: its inputs, or the simulated user who writes them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _MOST_TURNS = 10
 _input_in = keyed({"input": as_given}, {"input": _INPUT_NAMES}, required=("input",), ignore_others=True)
 
 Simulate = Callable[[list[dict[str, Any]], Mapping[str, Any]], Any]
-"""A simulated user: receives the conversation so far and the case, and returns the next message, or None to end."""
+"""A simulated user: a function that receives the messages so far and the case, and returns the next message, or None to end."""
 
 
 @dataclass(slots=True)
 class Call:
     case: Case
-    """The case, or one turn of it."""
+    """The case, or a single turn of the case."""
     references: dict[str, Any]
     history: list[dict[str, Any]]
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -41,7 +41,7 @@ class Call:
     error: BaseException | None = None
     seconds: float = 0.0
     is_recorded: bool = False
-    """True if the answer was recorded before, so that its time is unknown."""
+    """True if the answer was recorded earlier, so that its duration is unknown."""
     turns: list[Turn] = field(default_factory=list)
 
 
@@ -56,14 +56,14 @@ def as_text(answer: Any) -> str:
 class CaseScript(NamedTuple):
     case: Case
     inputs: Sequence[Case]
-    """One case per turn. It has the columns of the whole case, except those that the turn sets itself."""
+    """One case per turn. Each has the columns of the complete case, except the columns that the turn sets."""
     user: str | None
     max_turns: int
     is_conversation: bool
 
     @classmethod
     def of(cls, case: Case, name: str) -> CaseScript:
-        """Return the script of a case. Raises ConfigError unless it has one of ``input``, ``turns`` and ``user``."""
+        """Return the script of a case. Raise ConfigError unless the case has exactly one of ``input``, ``turns`` and ``user``."""
         where = f"dataset: case {name}"
         case = case._replace(references={"case_id": name, **case.references})
         references = case.references
@@ -86,8 +86,8 @@ class CaseScript(NamedTuple):
         return [self.case, *self.inputs]
 
     def calls(self, simulate: Simulate | None) -> Iterator[Call]:
-        """Yield the calls of the task. A call must have its output before the next call is requested. A call that raises ends the
-        conversation. Raises ValueError if the simulated user returns no first message.
+        """Yield the calls of the task. The caller must set a call's output before it requests the next call. A call that raises
+        ends the conversation. Raise ValueError if the simulated user returns no first message.
         """
         history: list[dict[str, Any]] = []
         inputs = iter(self.inputs) if self.user is None or simulate is None else self._simulated(simulate, history)
@@ -115,7 +115,7 @@ class CaseScript(NamedTuple):
 
 
 def cases_with_turns(cases: Iterable[Case]) -> Iterator[Case]:
-    """Yield the cases of a data set, each followed by its turns. Raises ConfigError as :meth:`CaseScript.of` does."""
+    """Yield the cases of a data set, each followed by its turns. Raise ConfigError like :meth:`CaseScript.of`."""
     for number, case in enumerate(cases, 1):
         yield from CaseScript.of(case, case.case_id or str(number)).cases
 
@@ -149,7 +149,7 @@ def _inputs(turns: Any, case: Case, where: str) -> list[Case]:
 
 
 def _without_messages(turns: Sequence[Any], where: str) -> list[Any]:
-    """Return turns as objects. Each user message is a turn. The last answer before the next user message is its ground truth."""
+    """Convert turns to objects. Each user message is a turn. The last answer before the next user message is its ground truth."""
     found: list[Any] = []
     for number, turn in enumerate(turns):
         if not isinstance(turn, Mapping) or "role" not in turn or "content" not in turn:

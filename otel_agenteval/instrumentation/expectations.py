@@ -106,9 +106,7 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
 
 
 def current_references(parent_context: context.Context | None, accepted: Collection[str] = ()) -> dict[str, Any] | None:
-    """Return the references in effect at the start of a span, or None. The key ``baggage:`` has the baggage with ``accepted``
-    keys.
-    """
+    """Return the references that apply at the start of a span, or None. Baggage with ``accepted`` keys is under ``baggage:``."""
     here = parent_context if parent_context is not None else context.get_current()
     found = here.get(_KEY)
     carried = {key: value for key in accepted if (value := baggage.get_baggage(key, here)) is not None}

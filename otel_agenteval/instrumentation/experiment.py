@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from ..metrics.registry import Asks, Embeds
 
 _RUN = "experiment_run"
-"""Name of a temporary reference that links a turn to the call that made it."""
+"""Name of a temporary reference that links a turn to the call that created it."""
 
 _CALLERS_LOOP: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("agenteval_callers_loop", default=None)
-"""The loop of a coroutine that awaits an experiment."""
+"""Event loop of the coroutine that awaits an experiment."""
 
 
 @dataclass(slots=True)
@@ -57,18 +57,16 @@ class _Run:
     script: CaseScript
     conversation_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     calls: list[Call] = field(default_factory=list)
-    """Calls of the task. If the simulated user raises, the last entry has that error."""
+    """Calls of the task. If the simulated user raises, the last call has this error."""
     is_over: bool = False
     scored: Sequence[tuple[Turn, list[Score]]] | None = None
 
     def failed(self, error: BaseException) -> Call:
-        """Return a failed call that records an error of the simulated user."""
+        """Return a failed call with an error of the simulated user."""
         return Call(self.script.case, self.script.case.references, [], error=error)
 
     def end(self, timeout: float) -> None:
-        """Record a timeout for the call, or the simulated user, that hasn't returned. The thread that runs it keeps the old
-        list.
-        """
+        """Record a timeout for the unfinished call or simulated user. Its thread keeps the old list."""
         error, calls = TimeoutError(f"the task did not return within {timeout:g} s"), self.calls
         is_called = calls and not calls[-1].seconds  # otherwise, the simulated user hasn't returned
         self.calls = [*calls[:-1], replace(calls[-1], error=error)] if is_called else [*calls, self.failed(error)]
@@ -156,7 +154,7 @@ async def evaluate_async(
     metrics: Sequence[MetricLike] | None = None,
     **options: Any,
 ) -> Experiment:
-    """Run :func:`evaluate` from a coroutine. If the task is a coroutine function, it runs in the caller's event loop."""
+    """Run :func:`evaluate` from a coroutine. A task that is a coroutine function runs in the caller's event loop."""
     loop, context = asyncio.get_running_loop(), copy_context()
     context.run(_CALLERS_LOOP.set, loop)
     return await loop.run_in_executor(None, lambda: context.run(evaluate, task, dataset, metrics, **options))
@@ -173,7 +171,7 @@ def _simulated_user(runs: Iterable[_Run], asks: Asks | None, config: Config) -> 
 
 
 def _check(functions: Mapping[str, Any], numbers: Mapping[str, Any]) -> None:
-    """Raise ConfigError for a function that can't be called, or a number that isn't a positive integer."""
+    """Raise ConfigError for a function that isn't callable, or a number that isn't a positive integer."""
     for name, function in functions.items():
         if not callable(function):
             raise ConfigError(f"{name}: must be a function, got {function!r}")
@@ -200,7 +198,7 @@ def _runs(dataset: Any, repetitions: int) -> list[_Run]:
 
 
 def _call_task(task: _Task, runs: Sequence[_Run], has_bar: bool, tracer_provider: Any, concurrency: int, limit: float) -> bool:
-    """Run the task until all runs are over, or until Ctrl-C, and assign the captured turns. Return True after Ctrl-C."""
+    """Run the task until all runs are over, or until Ctrl-C. Then assign the captured turns. Return True after Ctrl-C."""
     loop, was_interrupted = _CALLERS_LOOP.get(), False
     try:
         with captured_turns(tracer_provider) as kept:
@@ -222,12 +220,12 @@ def _call_task(task: _Task, runs: Sequence[_Run], has_bar: bool, tracer_provider
 class _Task:
     fn: Callable[..., Any]
     names: Sequence[str]
-    """Parameters, after the first, that receive the conversation or the case."""
+    """Parameters after the first that receive the conversation or the case."""
     simulate: Simulate | None
 
     @property
     def is_coroutine(self) -> bool:
-        """True for a coroutine function, and an object whose ``__call__`` is one."""
+        """True for a coroutine function, or an object whose ``__call__`` is a coroutine function."""
         return inspect.iscoroutinefunction(self.fn) or inspect.iscoroutinefunction(getattr(self.fn, "__call__", None))  # noqa: B004
 
     def run(self, run: _Run) -> None:
@@ -261,7 +259,7 @@ class _Task:
 
 
 def _later_parameters(task: Callable[..., Any]) -> list[str]:
-    """Return the parameters after the first one that receive the conversation or the case."""
+    """Return the parameters after the first that receive the conversation or the case."""
     try:
         later = list(inspect.signature(task).parameters.values())[1:]
     except (TypeError, ValueError):
@@ -272,7 +270,7 @@ def _later_parameters(task: Callable[..., Any]) -> list[str]:
 
 
 def recorded_answer(asked: Any, case: Mapping[str, Any]) -> Any:
-    """Return the answer in a case's column ``output``. As an experiment's task, this function scores recorded answers."""
+    """Return the answer in a case's ``output`` column. Use this function as the task to score recorded answers."""
     if "output" not in case:
         columns = ", ".join(name for name in case if not name.startswith("_")) or "none"
         raise ConfigError(
@@ -282,7 +280,7 @@ def recorded_answer(asked: Any, case: Mapping[str, Any]) -> Any:
 
 
 def _copied(value: Any) -> Any:
-    """Return a copy, which the task can change. An object that can't be copied is returned itself."""
+    """Return a copy that the task can change. An object that can't be copied is returned itself."""
     try:
         return copy.deepcopy(value)
     except Exception:
@@ -291,7 +289,7 @@ def _copied(value: Any) -> Any:
 
 @contextmanager
 def _timed(call: Call) -> Iterator[None]:
-    """Set the references of a call, and record its time and error."""
+    """Run a call with its references, and record its time and error."""
     call.start, started = datetime.datetime.now(datetime.timezone.utc), time.perf_counter()
     try:
         with expect(**{**call.references, _RUN: call.token}), trace.use_span(trace.INVALID_SPAN):  # not below the caller's span
@@ -309,7 +307,7 @@ async def _awaited(given: Any) -> Any:
 
 
 def _joined(parts: list[Any]) -> Any:
-    """Return the answer of a generator: its texts as one, or the list of its items."""
+    """Join the items of a generator if all of them are text. Otherwise, return the list of items."""
     return "".join(parts) if all(isinstance(part, str) for part in parts) else parts
 
 
@@ -329,7 +327,7 @@ def _score(scorer: RunScorer, runs: Sequence[_Run], concurrency: int, limit: flo
 
 
 def _assign_turns(runs: Sequence[_Run], kept: Iterable[Any]) -> None:
-    """Assign the latest revisions of captured turns to their calls. A call without any gets a turn with its input and output."""
+    """Assign the latest revisions of captured turns to their calls. A call without turns gets a turn with its input and output."""
     by_call: dict[str, dict[str, Turn]] = {}
     for scored in kept:
         by_call.setdefault(str(scored.turn.references.pop(_RUN, "")), {})[scored.turn.turn_id] = scored.turn
@@ -366,8 +364,8 @@ def _trials(runs: Sequence[_Run]) -> Iterator[Trial]:
 
 
 def _with_raised_errors(scores: Sequence[Score], text: str, applied: Container[str]) -> list[Score]:
-    """Return the scores of a task that raised. A score that isn't a failure becomes an error if its metric gives verdicts, and
-    either is ``applied`` or lacked the output.
+    """Return the scores of a task that raised. A score that didn't fail becomes an error if its metric gives verdicts, and if the
+    metric either is ``applied`` or lacked the output.
     """
     return [
         Score.of(score.facts, None, False, "error", None, text, None, None, TASK_RAISED)
@@ -380,7 +378,7 @@ def _with_raised_errors(scores: Sequence[Score], text: str, applied: Container[s
 
 
 def _draw_bar(done: int, total: int) -> None:
-    """Draw the progress bar over the previous one, or erase it if nothing is ``done``."""
+    """Draw the progress bar over the previous one, or erase the bar if ``done`` is 0."""
     filled = 30 * done // total
     sys.stderr.write(f"\r[{'█' * filled}{' ' * (30 - filled)}] {done} of {total}" if done else "\r\033[K")
     sys.stderr.flush()

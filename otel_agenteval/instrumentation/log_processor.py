@@ -1,4 +1,4 @@
-"""The entry point for content in log records.
+"""Entry point for content in log records.
 
 Newer instrumentations write messages to log records instead of spans.
 """
@@ -36,7 +36,7 @@ class AgentEvalLogProcessor(LogRecordProcessor):
         self._processor = weakref.ref(processor)
 
     def on_emit(self, log_record: ReadWriteLogRecord) -> None:
-        """Keep the record if it may contain user feedback, or content of an open turn. Otherwise, ignore it."""
+        """Keep the record if it may contain user feedback or content of an open turn."""
         processor = self._processor()
         if processor is None:
             return

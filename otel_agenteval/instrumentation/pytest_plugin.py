@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from ..core.turn import Turn
 
 _FLUSH_SECONDS = 30.0
-"""Time limit for rebuilding a test's turns."""
+"""Maximum seconds to rebuild a test's turns."""
 
 
 class AgentTurns:
-    """The turns of one test, in order of their start times."""
+    """The turns of one test, ordered by start time."""
 
     def __init__(self, handle: Any, kept: deque[Any], report: Path | None, test: str) -> None:
         self._handle = handle
@@ -40,7 +40,7 @@ class AgentTurns:
 
     @property
     def turns(self) -> list[Turn]:
-        """Turns that have closed since the test started. Turns of agents that still run aren't included."""
+        """Turns that closed since the test started. Turns of agents that are still running aren't included."""
         assert self._handle.flush(_FLUSH_SECONDS), f"the test's turns were not complete after {_FLUSH_SECONDS:g} s"
         latest = {}
         for scored in self._kept:
@@ -51,7 +51,7 @@ class AgentTurns:
 
     @property
     def turn(self) -> Turn:
-        """The test's only turn. Raises AssertionError unless there is exactly one."""
+        """The test's only turn. Raise AssertionError unless there is exactly one."""
         __tracebackhide__ = True
         turns = self.turns
         assert len(turns) == 1, f"expected one turn, got {len(turns)}: {[turn.input for turn in turns]}"
@@ -173,7 +173,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def agenteval_tracer_provider() -> Any:
-    """Return the tracer provider to capture spans from. Override this fixture to choose another.
+    """Return the tracer provider whose spans are captured. Override this fixture to use another provider.
 
     None means the global provider or, if no SDK provider is set, a new one.
     """

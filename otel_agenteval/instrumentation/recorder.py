@@ -1,7 +1,7 @@
-"""Recorder of the spans, and their log records, of a program that ``otel-agenteval record`` runs.
+"""Record spans and log records of a program that ``otel-agenteval record`` runs.
 
-The recorder runs inside the program and only adds a processor to each SDK provider that the program creates. Lines are appended
-in a single write, so all processes of the program share the file.
+The recorder runs inside the program and only adds a processor to each SDK provider that the program creates. Each line is
+appended in a single write, so all processes of the program can share the file.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def begin() -> None:
 
 @dataclass
 class RecordFile:
-    """A recording, and a second file about the processes that write it. A write error is logged once."""
+    """A recording, and a second file about the processes that write it. Only the first write error is logged."""
 
     path: str
     failed: bool = False
@@ -73,7 +73,7 @@ def about(path: str) -> str:
 
 
 def _add(provider: Any, method: str, make: Callable[[], Any], file: RecordFile) -> None:
-    """Add a processor to every provider that is created from now on."""
+    """Add a processor to every provider that is created later."""
     make_provider = provider.__init__
 
     @functools.wraps(make_provider)

@@ -1,4 +1,4 @@
-"""Scoring of turns in notebooks and scripts, with metrics given as names, configurations or functions."""
+"""Score turns in notebooks and scripts, with metrics given as names, configurations or functions."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ def score_turns(
 def selected_metrics(
     config: Config, metrics: Sequence[MetricLike] | None, whole: Sequence[BoundMetric] = ()
 ) -> list[BoundMetric]:
-    """Return the given metrics, ready to evaluate, or the configuration's selection. Names that are only configured in ``whole``,
-    the metrics of conversations, are left out. Equal metrics are evaluated once. Metrics with different parameters are scored
-    separately. Raises ConfigError for an unknown metric or parameter, an invalid entry, or two functions with the same name.
+    """Return the given metrics, ready to evaluate, or the configuration's selection. Names that are configured only in ``whole``,
+    the metrics of conversations, are skipped. Equal metrics are evaluated once. Metrics with different parameters are scored
+    separately. Raise ConfigError for an unknown metric or parameter, an invalid entry, or two functions with the same name.
     """
     configured = select_metrics(config)
     if metrics is None:
@@ -118,7 +118,7 @@ def _bound(
 
 @contextmanager
 def models(config: Config, judge: Asks | None, embedder: Embeds | None) -> Iterator[tuple[Asks | None, Embeds | None]]:
-    """Provide judge and embedder, limited by the budget. Models from the configuration are closed at the end."""
+    """Provide the judge and the embedder, limited by the budget. Models from the configuration are closed at the end."""
     from ..judging.models import Embedder, Judge, JudgeGroup, embedder_from, judge_from
     from ..judging.session import CommandBudget
 
@@ -151,7 +151,7 @@ _REPLY = '{"reason": "<is the goal reached, out of reach, or what is missing>", 
 
 
 def model_user(judge: Asks, config: Config) -> Simulate:
-    """Return a simulated user. The judge's model plays it, or the model that ``judge.choose`` sets for ``simulated_user``."""
+    """Return a simulated user. The judge's model plays the user, unless ``judge.choose`` sets a model for ``simulated_user``."""
 
     def simulate(history: list[dict[str, Any]], case: Mapping[str, Any]) -> str:
         redactor = Redactor(config.privacy.redact)
@@ -170,14 +170,14 @@ def model_user(judge: Asks, config: Config) -> Simulate:
 class RunScorer:
     cases: CaseMetrics
     whole: Sequence[BoundMetric]
-    """Metrics of conversations, in addition to those among ``cases``."""
+    """Metrics of conversations, in addition to metrics of conversations in ``cases``."""
     config: Config
     sources: ReferenceSources
     judge: Asks | None
     embedder: Embeds | None
 
     def scored(self, script: CaseScript, calls: Sequence[Call], conversation_id: str) -> list[tuple[Turn, list[Score]]]:
-        """Return the turns with their scores. A conversation with conversation metrics follows its turns as one turn."""
+        """Return the turns with their scores. If there are conversation metrics, the complete conversation follows as one more turn."""
         turns = [(turn, self.cases.of(call.case)) for call in calls for turn in call.turns]
         if not script.is_conversation:
             return [(turn, self._prepared(turn, metrics)()) for turn, metrics in turns]
@@ -212,8 +212,8 @@ class RunScorer:
 
 
 def _of_conversation(last: Mapping[str, Any], script: CaseScript, calls: Sequence[Call]) -> dict[str, Any]:
-    """Return the case's references, completed by the last turn's references and, unless set, by the expected tools of all
-    turns.
+    """Return the case's references, completed by the references of the last turn. Unless set, ``expected_tools`` has the expected
+    tools of all turns.
     """
     found = {**last, **script.case.references}
     found.pop("case_turn", None)

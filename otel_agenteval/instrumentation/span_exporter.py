@@ -1,4 +1,4 @@
-"""The entry point for environments where only exporters can be configured.
+"""Entry point for environments in which only exporters can be configured.
 
 An exporter receives only sampled spans, in batches after they end.
 """
@@ -51,7 +51,7 @@ class AgentEvalSpanExporter(SpanExporter):
             self.engine.register_exit()
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Receive a batch. Always succeeds, so that the SDK never retries or drops spans because of an evaluation."""
+        """Receive a batch. Always succeed, so that the SDK never retries or drops spans because of an evaluation."""
         engine = self.engine
         if self._passive:
             return SpanExportResult.SUCCESS
@@ -79,7 +79,7 @@ class AgentEvalSpanExporter(SpanExporter):
         self.engine.shutdown()
 
     def stand_down(self) -> None:
-        """Stop working, because an AgentEvalSpanProcessor receives the same spans, and turns would be scored twice."""
+        """Stop evaluating, because an AgentEvalSpanProcessor receives the same spans, and turns would be scored twice."""
         if not self._passive:
             self._passive = True
             _log.warning(

@@ -1,8 +1,8 @@
-"""The SpanProcessor that evaluates turns in the application's own process.
+"""SpanProcessor that evaluates turns in the application's own process.
 
-Its position among a provider's processors doesn't matter. On the agent's thread, it only collects spans. If a root ends and
-has no open spans below, the processor gives the root a list of events to be filled later, and queues the turn for the worker.
-The processor never raises into the agent, never blocks it, and does no I/O.
+Its position among a provider's processors doesn't matter. On the agent's thread, it only collects spans. When a root without open
+spans below it ends, the processor gives the root a list for score events and queues the turn for the worker. It never raises into
+the agent, never blocks it, and does no I/O.
 
 Content that isn't recorded on spans can come from OpenTelemetry's GenAI completion hook. Set
 ``OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=agenteval`` to use it. Instrumentations based on ``opentelemetry-util-genai`` then
@@ -85,7 +85,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._passive = not self.engine.enabled
         self._ending_is_called = False
         self._span_class: Any = None
-        """The SDK's class of spans, if its private fields can be read."""
+        """The SDK's span class, if its private fields can be read."""
 
     def on_start(self, span: Any, parent_context: Context | None = None) -> None:
         try:
@@ -162,7 +162,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Deliver the scores of all closed turns. Return False if this takes too long.
 
-        Open turns stay open, and judged scores aren't waited for.
+        Open turns stay open. This method doesn't wait for judged scores.
         """
         return self.engine.flush(timeout_millis / 1000)
 
@@ -173,7 +173,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self.engine.shutdown()
 
     def _activate(self, span: Span) -> bool:
-        """Activate the processor on its first span. Return False if it is off, or another one already works for the provider."""
+        """Activate the processor on its first span. Return False if it is off, or if another one already works for the provider."""
         if self._passive:
             return False
         siblings = getattr(getattr(span, "_span_processor", None), "_span_processors", ())
@@ -207,7 +207,7 @@ class CompletionHook:
         span: Any = None,
         log_record: Any = None,
     ) -> None:
-        """Receive the messages (``opentelemetry.util.genai.types``) of a finished call, whose span is still open."""
+        """Receive the messages (``opentelemetry.util.genai.types``) of a finished call whose span is still open."""
         del log_record  # it has the same content
         given = {
             "gen_ai.input.messages": inputs, "gen_ai.output.messages": outputs, "gen_ai.system_instructions": system_instruction,
@@ -225,7 +225,7 @@ def _read(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Convert data classes, also in lists, to dicts in the form of span attributes."""
+    """Convert data classes, also inside lists and mappings, to dicts in the form of span attributes."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -241,7 +241,7 @@ _NAMES = ("chat ", "invoke_agent", "invoke_workflow", "execute_tool", "agent run
 
 
 class RecordAllSampler(Sampler):
-    """A sampler that wraps another sampler, and records GenAI spans that the wrapped sampler drops."""
+    """Sampler that wraps another sampler, and records GenAI spans that the other sampler drops."""
 
     def __init__(self, sampler: Sampler) -> None:
         self._sampler = sampler
@@ -256,7 +256,7 @@ class RecordAllSampler(Sampler):
         links: Sequence[Link] | None = None,
         trace_state: TraceState | None = None,
     ) -> SamplingResult:
-        """Return the wrapped sampler's decision, but record GenAI spans and spans below recorded spans."""
+        """Return the wrapped sampler's decision, but record GenAI spans and children of recorded spans."""
         found = self._sampler.should_sample(parent_context, trace_id, name, kind, attributes, links, trace_state)
         if found.decision is not Decision.DROP:
             return found
@@ -272,7 +272,7 @@ class RecordAllSampler(Sampler):
 def record_all(sampler: Sampler) -> Sampler:
     """Wrap a head sampler so that dropped GenAI spans are evaluated but not exported.
 
-    These spans become RECORD_ONLY. A span counts as GenAI by its initial attributes, its name, or a recorded parent. Spans that
-    show none of these at their start stay dropped.
+    These spans become RECORD_ONLY. A GenAI span is recognized by its initial attributes, its name, or a recorded parent. Other
+    spans stay dropped.
     """
     return RecordAllSampler(sampler)

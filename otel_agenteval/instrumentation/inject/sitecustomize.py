@@ -1,6 +1,6 @@
-"""Starts the recorder in each Python process of ``otel-agenteval record``.
+"""Start the recorder in each Python process of ``otel-agenteval record``.
 
-Python imports only the first ``sitecustomize`` in its path, so this module also runs the next ``sitecustomize`` in the path.
+Python imports only the first ``sitecustomize`` in its path, so this module also runs the next ``sitecustomize``.
 """
 
 import sys
