@@ -1,5 +1,5 @@
 """Evaluate turns: select their metrics, attach their references, and compute their scores.
 
-May import :mod:`~otel_agenteval.metrics` and :mod:`~otel_agenteval.config`, but not OpenTelemetry. Start at
+Modules may import :mod:`~otel_agenteval.metrics` and :mod:`~otel_agenteval.config`, but not OpenTelemetry. Start at
 :mod:`.selection`, which creates metrics from a configuration.
 """

@@ -1,4 +1,4 @@
-"""Metrics that single cases of a data set add to the metrics of a run."""
+"""Metrics that single cases of a data set add to a run."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ EXPECTED_VALUE = ("value", "expected_output", "expcted_output")
 _MOST_FAULTS = 20
 _FILE = re.compile("file://.")
 _NAMED_BY = ("type", "metric")
-"""Keys of an entry for the metric's name, as in promptfoo and Trusys: ``{type: contains, value: refund}``."""
+"""Keys for the metric's name in an entry, as in promptfoo and Trusys: ``{type: contains, value: refund}``."""
 
 
 class CaseMetrics:
     """The metrics to evaluate for each case of a data set.
 
-    The entries in a case's ``metrics`` add metrics, or change parameters of the run's metrics with the same name. A case's
-    expected value becomes the parameter ``value`` of all metrics that have this parameter and don't set it. In parameters,
-    ``{{customer}}`` is replaced by the case's column ``customer``, if the case has this column.
+    Entries in a case's ``metrics`` add metrics, or change parameters of the run's metrics with the same name. A case's expected
+    value becomes the parameter ``value`` of each metric that has this parameter and doesn't set it. In parameters,
+    ``{{customer}}`` is replaced by the value in the case's column ``customer``, if there is one.
 
-    Raises a ConfigError with one line per fault, with the case's file and line.
+    Raises a ConfigError with one line per error, with the case's file and line.
     """
 
     def __init__(self, config: Config, run: Sequence[BoundMetric], cases: Iterable[Case]) -> None:
@@ -54,12 +54,12 @@ class CaseMetrics:
             self._give_all_cases_the_same_gates()
 
     def of(self, case: Case | None) -> Sequence[BoundMetric]:
-        """Return the metrics for a turn of a case, or for a turn without a case."""
+        """Return the metrics for a turn of a case. None means a turn without a case."""
         return self._known["" if case is None else self._key(case)]
 
     @property
     def all(self) -> list[BoundMetric]:
-        """The metrics of all cases, with each set of parameters."""
+        """The metrics of all cases, once for each set of parameters."""
         return list({id(bound): bound for metrics in self._known.values() for bound in metrics}.values())
 
     @property
@@ -72,7 +72,7 @@ class CaseMetrics:
         return list(found.values())
 
     def _give_all_cases_the_same_gates(self) -> None:
-        """Make a gate in one case a gate in all cases. Skip a metric if only other cases set its required parameter."""
+        """Make a gate in one case a gate in all cases. Skip a metric in a case without its required parameter if other cases set it."""
         known = self.all
         gates = {bound.name for bound in known if bound.policy == "gate"}
         complete = {bound.name for bound in known if bound.missing is None}
@@ -93,7 +93,7 @@ class CaseMetrics:
             ]
 
     def _key(self, case: Case) -> str:
-        """Return a text that is equal for cases with the same metrics, or "" for a case without metrics of its own."""
+        """Return the same key for cases with the same metrics, or "" for a case without its own metrics."""
         value, columns = expected_value(case.references), _columns(case)
         filled = {name: columns[name] for name in self._placeholders | _placeholders_in(case.metrics) if name in columns}
         if value is None and case.metrics is None and not filled:
@@ -129,7 +129,7 @@ class CaseMetrics:
         return self._completed([_filled(bound, case) for bound in found])
 
     def _completed(self, found: list[BoundMetric]) -> list[BoundMetric]:
-        """Make policy metrics combine the case's metrics if they combine metrics of the run."""
+        """Make policy metrics combine the case's metrics instead of metrics of the run."""
         for place, bound in enumerate(found):
             if bound.inner and all(one in self._run for one in bound.inner):
                 found[place] = again = copy.copy(bound)
@@ -158,7 +158,7 @@ class CaseMetrics:
         return bound
 
     def _with_value(self, bound: BoundMetric, value: Any, case: Case) -> BoundMetric:
-        """Return a metric with the case's expected value, unless a parameter or another reference of the case sets it."""
+        """Set a metric's parameter to the case's expected value, unless a parameter or another reference of the case sets it."""
         metric = bound.metric
         name = None if value is None else "value" if "value" in metric.parameters else metric.spellings.get("value")
         if name is None or name in bound.params:
@@ -200,7 +200,7 @@ def _check_values(entry: MetricEntry, bound: BoundMetric, case: Case) -> None:
 
 
 def _entries(case: Case) -> Iterator[tuple[str, Any]]:
-    """Yield the entries of a case's ``metrics`` list, each with the prefix of its error messages. Raises ConfigError."""
+    """Yield the entries of a case's ``metrics`` list, each with a prefix for error messages. Raise ConfigError for other values."""
     given = [name.strip() for name in case.metrics.split(",")] if isinstance(case.metrics, str) else case.metrics
     given = [given] if isinstance(given, Mapping) else given
     if given is not None and not isinstance(given, (list, tuple)):
@@ -210,7 +210,7 @@ def _entries(case: Case) -> Iterator[tuple[str, Any]]:
 
 
 def _entry(given: Any, system: str | None) -> MetricEntry:
-    """Parse an entry in the form of this package, promptfoo or Trusys. Raises a ConfigError, also for a selector or sampling."""
+    """Parse an entry in the form of this package, promptfoo or Trusys. Raise a ConfigError for selectors and sampling."""
     entry = entry_from(_with_parameters(_keyed_by_metric(given), system) if isinstance(given, Mapping) else given)
     form = "trusys" if isinstance(given, Mapping) and "metric" in given and "type" not in given else None
     entry = entry.replaced(metric=under(form, under(system, entry.metric)))
@@ -222,7 +222,7 @@ def _entry(given: Any, system: str | None) -> MetricEntry:
 
 
 def _with_parameters(given: Mapping[str, Any], system: str | None) -> Mapping[str, Any]:
-    """Return an entry in which a single value is the metric's first parameter: ``{OutputContains: Paris}``."""
+    """Turn a single value into the metric's first parameter: ``{OutputContains: Paris}``."""
     names = [name for name in given if name not in BESIDE_A_METRIC]
     value = given[names[0]] if len(names) == 1 else None
     if value is None or (isinstance(value, Mapping) and names[0] != "Not"):
@@ -233,7 +233,7 @@ def _with_parameters(given: Mapping[str, Any], system: str | None) -> Mapping[st
 
 
 def _keyed_by_metric(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an entry with the metric's name as its key: ``{metric: Contains, value: x}`` becomes ``{Contains: {value: x}}``."""
+    """Use the metric's name as the entry's key: ``{metric: Contains, value: x}`` becomes ``{Contains: {value: x}}``."""
     key = next((key for key in _NAMED_BY if isinstance(given.get(key), str)), None)
     if key is None and "value" in given:
         typo = next(

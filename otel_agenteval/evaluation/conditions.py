@@ -23,10 +23,10 @@ EVENT_PREFIX = "event."
 
 
 class Fact(NamedTuple):
-    """Property of a turn that a condition can contain by name."""
+    """Property of a turn that a condition can use by name."""
 
     text: bool
-    """True if the value is text. Otherwise, it is a number, and true counts as 1."""
+    """True if the value is text. Other values are numbers, and true is 1."""
     read: Callable[[Turn], Any] | None
     """Function that returns the value, or None if the value is unknown.
 
@@ -38,7 +38,7 @@ class Known(NamedTuple):
     """Values that a condition can use in addition to facts of the turn."""
 
     scores: Sequence[Score] = ()
-    """Scores that exist before the decision: computed scores and user feedback, or the score of a cascade's first metric."""
+    """Scores that exist before the decision: computed scores and user feedback, or the first score of a cascade."""
     compared: Mapping[str, Any] = {}
     """Comparisons with earlier turns. See :class:`~otel_agenteval.judging.choose.History`."""
     events: Collection[str] = ()
@@ -82,7 +82,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.]*")
 
 
 class Condition:
-    """Condition on a turn in Python's syntax: ``and``, ``or``, ``not``, parentheses, and comparisons of names, numbers and texts.
+    """Condition on a turn in Python syntax: ``and``, ``or``, ``not``, parentheses, and comparisons of names, numbers and texts.
 
     ``metrics`` are the names that can follow ``score.``. An invalid condition raises a ConfigError that begins with ``where``.
     """
@@ -141,7 +141,7 @@ class Condition:
         return test
 
     def _operand(self, node: ast.expr) -> tuple[bool, _Test]:
-        """Return a flag that is True for text, and the function that returns the operand's value."""
+        """Return True if the operand is text, and a function that returns its value."""
         match node:
             case ast.Constant(value=str() | int() | float() as value):
                 return isinstance(value, str), lambda lookup: value
@@ -159,7 +159,7 @@ class Condition:
         return name in FACTS and FACTS[name].text, lambda lookup: lookup(name)
 
     def _position(self, node: ast.expr) -> int:
-        """Return the position of a node's first character, from 1. The node itself contains an offset in bytes."""
+        """Return the position of a node's first character, counted from 1. Python's own offset is in bytes."""
         return len(self._text.encode()[: node.col_offset].decode()) + 1
 
     def _fault(self, position: int, problem: str) -> ConfigError:

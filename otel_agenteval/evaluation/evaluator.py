@@ -1,7 +1,7 @@
 """Run metrics on turns.
 
-All metrics run through this module: on an agent's thread, on the worker, in a judge's job, in ``eval`` and in a
-backfill. :func:`run` applies selectors, the time budget and load shedding, and notes the sources of references.
+All metrics run through this module: on an agent's thread, on the worker, in judge jobs, in ``eval`` and in backfills. :func:`run`
+applies selectors, the time budget and load shedding, and records the sources of references.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _WARM_UP = {
 
 
 _IMPORTED_FIRST = ("numpy", "otel_agenteval.detectors.injection", "otel_agenteval.detectors.prompt_leak")
-"""Slow imports that many metrics need. Each is a separate step of :meth:`Evaluator.warm_up`."""
+"""Slow imports that many metrics need. :meth:`Evaluator.warm_up` imports each in a separate step."""
 _warm: set[tuple[str, str]] = set()
 """Names and parameter hashes of the metrics that have evaluated the warm-up turn."""
 
 
 def pricing_of(metrics: Sequence[BoundMetric]) -> Pricing:
-    """Return the prices of the cost metrics, so that turns cost what the metrics report."""
+    """Return the prices of the cost metrics, so that a turn's cost matches the metrics."""
     costs = [one.params for one in metrics if one.metric.name in ("code_cost", "code_max_cost")]
     prices = {model: price for params in reversed(costs) for model, price in (params.get("prices") or {}).items()}
     return Pricing(prices, not costs or any(params.get("estimate", True) for params in costs))
@@ -70,9 +70,9 @@ def score_one(
     embedder: Any = None,
     foreign: ForeignMetrics | None = None,
 ) -> Score:
-    """Evaluate one metric on a turn that its selector matches, with references attached.
+    """Evaluate one metric on a turn with attached references. The metric's selector must match the turn.
 
-    ``sources`` contains the source of each reference. The score is ``skipped`` if the metric doesn't apply (``applies`` of
+    ``sources`` has the source of each reference. The score is ``skipped`` if the metric doesn't apply (``applies`` of
     :func:`~otel_agenteval.metrics.registry.metric`).
     """
     try:
@@ -90,7 +90,7 @@ def score_one(
 
 
 def about(score: Score, turn: Turn) -> Score:
-    """Set the turn to which a score refers, unless the score is skipped. Return the score."""
+    """Set the turn that a score is about, unless the score is skipped. Return the score."""
     if score.status != "skipped":
         score.about = (turn.turn_id, b"%d" % turn.revision)
     return score
@@ -105,7 +105,7 @@ def run(
     shed: bool = False,
     foreign: ForeignMetrics | None = None,
 ) -> Outcome:
-    """Evaluate computed metrics on a turn with references attached, in their order.
+    """Evaluate computed metrics in order, on a turn with attached references.
 
     A metric whose selector excludes the turn is ``skipped`` as gated. With ``shed``, heavy metrics are skipped as shed.
     ``foreign`` limits the time of metrics that aren't built in. After ``budget`` CPU seconds, the remaining metrics don't run.
@@ -152,7 +152,7 @@ def evaluate(
 ) -> list[Score]:
     """Evaluate the metrics that apply to a turn, with its references.
 
-    ``cases`` provides the metrics of single cases. A judge or embedder reads the turn without the kinds of data in ``redact``.
+    ``cases`` provides the metrics of single cases. Judges and embedders receive the turn without the kinds of data in ``redact``.
     """
     return begin(turn, metrics, references, judge=judge, embedder=embedder, redact=redact, cases=cases)()
 
@@ -169,8 +169,8 @@ def begin(
 ) -> Callable[[], list[Score]]:
     """Evaluate the metrics that don't call a model, as the first step of :func:`evaluate`.
 
-    Returns a function that evaluates the remaining metrics on any thread, and returns all scores. Changes to the turn
-    in between, such as its history, are visible only to judges, as in the live pipeline.
+    Returns a function that evaluates the remaining metrics on any thread, and returns all scores. Changes to the turn in between,
+    such as its history, affect only judges, as in the live pipeline.
     """
     sources = references.attach(turn, root_attributes(turn)) if references is not None else {}
     if references is not None:
@@ -202,7 +202,7 @@ def begin(
 
 
 class Once:
-    """Function that scores each metric on a turn only once. A composite's inner metrics run as ``metrics`` configures them."""
+    """Scores each metric on a turn only once. A composite's inner metrics use their configuration in ``metrics``."""
 
     def __init__(self, metrics: Sequence[BoundMetric], turn: Turn, score: Callable[[BoundMetric], Score]) -> None:
         self._configured = {metric.key: metric for metric in metrics}
@@ -226,11 +226,11 @@ class Once:
 
 
 class Evaluator:
-    """Evaluator that runs the configured computed metrics on closed turns and ended conversations.
+    """Runs the configured computed metrics on closed turns and ended conversations.
 
     ``budget`` is the CPU time in seconds for one turn while the agent or an exporter waits. ``shedding`` selects the metrics to
-    skip under overload. If ``expected``, ``expect()`` turns on the metrics that read its references. ``foreign`` limits the time
-    of metrics that aren't built in.
+    skip under overload. If ``expected`` is True, ``expect()`` turns on metrics that read its references. ``foreign`` limits the
+    time of metrics that aren't built in.
     """
 
     def __init__(
@@ -257,11 +257,11 @@ class Evaluator:
         budget: float,
         expected: bool,
     ) -> None:
-        """Use other metrics and references for the turns and conversations that end from now on."""
+        """Use other metrics and references for turns and conversations that end later."""
         self.metrics = [metric for metric in metrics if not metric.heavy]
-        """Evaluated when a turn closes, even if an exporter or the agent waits."""
+        """Metrics that run when a turn closes, even if an exporter or the agent waits."""
         self.heavy = [metric for metric in metrics if metric.heavy]
-        """Evaluated later, only on the worker."""
+        """Metrics that run later, only on the worker."""
         self.whole = whole
         self.references = references
         if self.foreign is not None:
@@ -278,8 +278,8 @@ class Evaluator:
     def warm_up(self) -> Iterator[None]:
         """Evaluate a fictional turn step by step, so that the first real turn is fast.
 
-        This imports modules and compiles patterns. Only built-in metrics run, because custom metrics may be slow or have side
-        effects. Each metric runs once per process.
+        This imports modules and compiles patterns. Custom metrics don't run, because they may be slow or have side effects. Each
+        metric runs once per process.
         """
         ours = [metric for metric in (*self.metrics, *self.heavy) if metric.metric.is_ours and metric.key not in _warm]
         for module in _IMPORTED_FIRST if ours else ():
@@ -310,7 +310,7 @@ class Evaluator:
             scored.pending += self._expected.of(scored.sources)
 
     def opens_media(self, scored: ScoredTurn) -> bool:
-        """Return True if a remaining metric opens media, and the turn has media."""
+        """Return True if the turn has media and a remaining metric opens media."""
         if not any(metric.opens_media for metric in scored.pending):
             return False
         return bool(scored.turn.attachments) or any(message.attachments for message in scored.turn.messages)
@@ -320,7 +320,7 @@ class Evaluator:
         self._finish(scored, [metric for metric in scored.pending if metric.opens_media])
 
     def fail_media(self, scored: ScoredTurn) -> None:
-        """Give an error to each remaining metric that opens media, after a timeout."""
+        """Fail each remaining metric that opens media, after a timeout."""
         late = MetricError("media_timeout", "opening the turn's media took too long")
         scored.add_scores([about(metric.failed(late), scored.turn) for metric in scored.pending if metric.opens_media])
         scored.pending = [metric for metric in scored.pending if not metric.opens_media]
@@ -351,8 +351,7 @@ class Evaluator:
 # --- ``code_`` metrics that references from ``expect()`` turn on, without configuration, if their packages are installed
 
 _OF_OTHER_FORMS = frozenset(("code_json_equals", "code_audio_transcription_quality", "code_bleu"))
-"""Metrics that aren't turned on, because they'd compare the answer as JSON or as a transcript, or (BLEU) fail correct answers of
-fewer than four words."""
+"""Metrics that ``expect()`` doesn't turn on: they compare JSON or transcripts, or (BLEU) fail correct answers of under four words."""
 _READ_ANYWAY = frozenset(("context", "history", "session", "metadata", "attachments"))
 """References that don't turn on any metric, because too many metrics read them."""
 _MOST_KEPT = 256
@@ -360,7 +359,7 @@ _MOST_KEPT = 256
 
 
 class ExpectedMetrics:
-    """Metrics that run on turns with references from ``expect()``, in addition to the configured ones."""
+    """Metrics that run on turns with references from ``expect()``, in addition to the configured metrics."""
 
     def __init__(self, configured: Collection[str]) -> None:
         self._configured = frozenset(configured)
@@ -404,7 +403,7 @@ TURN_FAILED, CANCELLED = "turn_failed", "cancelled"
 
 
 def decided_without_judge(metric: BoundMetric, turn: Turn) -> Score | None:
-    """Return the score of a task metric on a failed or canceled turn. Return None if the metric must be evaluated as usual."""
+    """Return the score of a task metric on a failed or canceled turn, or None if the metric must run as usual."""
     if metric.metric.name not in OF_THE_TASK or turn.error is None or metric.missing is not None:
         return None
     if (turn.turn_id or "").rpartition(":")[2].startswith("conversation-"):  # a conversation continues after a failed turn
@@ -415,7 +414,7 @@ def decided_without_judge(metric: BoundMetric, turn: Turn) -> Score | None:
 
 
 def gave_nothing(turn: Turn) -> bool:
-    """Return True if the captured content has no answer, and no model call returned text that wasn't captured."""
+    """Return True if the captured turn has no answer, and no model returned an answer that wasn't captured."""
     if turn.output is not None or not turn.complete or turn.truncated:
         return turn.output == ""
     if turn.input is None:  # content capture is probably off

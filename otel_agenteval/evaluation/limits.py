@@ -1,8 +1,8 @@
-"""Limits of evaluation: the time of metrics that aren't built in, and the load of the worker.
+"""Limit the time of metrics that aren't built in, and the load of the worker.
 
 A metric that waits for something must not stop all scoring. An overloaded worker first skips ``llm_`` metrics, then also
 ``embed_`` metrics, then also heavy ``code_`` metrics. The fill of the worker's queue decides, because the worker's thread
-prepares turns for judges and runs heavy metrics. A slow or unreachable judge fills another queue, whose fill doesn't matter here.
+prepares turns for judges and runs heavy metrics. A slow or unreachable judge fills another queue, which doesn't matter here.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ Interrupted = Callable[[float, Callable[[], Score]], Score]
 
 
 class ForeignMetrics:
-    """Evaluator of metrics that aren't built in, each for at most ``limit()`` seconds.
+    """Evaluates metrics that aren't built in, each for at most ``limit()`` seconds.
 
-    ``interrupted()`` returns a function that can interrupt the calling thread, or None. Without such a function, each metric has
-    its own thread, and its scores are errors while a call hangs. In this case, calls on the host's threads have no limit.
+    ``interrupted()`` returns a function that can interrupt the calling thread, or None. Without this function, each metric has
+    its own thread, and its scores are errors while a call hangs. Calls on the host's threads then have no limit.
     """
 
     def __init__(self, limit: Callable[[], float], interrupted: Callable[[], Interrupted | None]) -> None:
@@ -39,15 +39,15 @@ class ForeignMetrics:
         self._interrupted = interrupted
         self._lanes: dict[tuple[str, str], Lane] = {}
         self._pauses: dict[tuple[str, str], tuple[float, float]] = {}
-        """Monotonic end and length in seconds of each metric's pause."""
+        """Each metric's pause: its monotonic end and its length in seconds."""
         self._hung: dict[str, str] = {}
 
     def hung(self) -> dict[str, str]:
-        """Return the reason why a metric currently returns no results, by metric name."""
+        """Return the reasons why metrics return no results, by metric name."""
         return dict(self._hung)
 
     def keep_only(self, metrics: Iterable[BoundMetric]) -> None:
-        """Discard the state of all other metrics, because a reload removed them."""
+        """Keep only the state of these metrics, because a reload removed the others."""
         found = list(metrics)
         names, keys = {metric.name for metric in found}, {metric.key for metric in found}
         self._hung = {name: reason for name, reason in self._hung.items() if name in names}
@@ -55,7 +55,7 @@ class ForeignMetrics:
         self._lanes = {key: lane for key, lane in self._lanes.items() if key in keys}
 
     def evaluate(self, metric: BoundMetric, turn: Turn) -> Score:
-        """Return a metric's score, which is an error if the call takes too long, an earlier call hangs, or the metric pauses."""
+        """Return a metric's score. It is an error if the call takes too long, an earlier call hangs, or the metric is paused."""
         interrupted = self._interrupted()
         if metric.opens_media or not (interrupted or is_ours()):  # opening media has its own limit
             return metric.evaluate(turn)
@@ -94,10 +94,10 @@ class ForeignMetrics:
 # --- load shedding
 
 LEVELS = ("llm", "embed", "heavy")
-"""Kinds of metrics that are skipped from levels 1, 2 and 3 on."""
+"""Kinds of metrics that are skipped from level 1, 2 or 3 on."""
 _ON = (0.5, 0.7, 0.85)
 _LOWER = 0.25
-"""A level ends only when the fill is this far below the value that started it."""
+"""A level ends only when the fill is this far below the value that started the level."""
 _HOLD = 5.0
 """Minimum duration of a level, in seconds."""
 
@@ -111,7 +111,7 @@ class Shedding:
         self._since = 0.0
 
     def update(self, fill: float) -> int:
-        """Return the level at this fill of the queue (0 to 1). The level rises at once and falls one step at a time."""
+        """Update and return the level for this fill of the queue (0 to 1). The level rises immediately and falls one step at a time."""
         wanted = sum(fill >= on for on in _ON)
         if wanted > self.level:
             self.level, self._since = wanted, self._now()

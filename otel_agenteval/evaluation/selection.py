@@ -30,7 +30,7 @@ _log = logging.getLogger("otel_agenteval")
 
 
 class Sampling(NamedTuple):
-    """Sampling options of a judged metric, and their place in the configuration."""
+    """Sampling options of a judged metric, and their path in the configuration."""
 
     options: SampleOptions
     path: KeyPath
@@ -38,7 +38,7 @@ class Sampling(NamedTuple):
 
 Part = Literal["metrics", "conversation"]
 Entries = Sequence[tuple[KeyPath, MetricEntry]]
-"""Configured metrics with their places in the configuration."""
+"""Configured metrics with their paths in the configuration."""
 
 
 def select_metrics(config: Config) -> list[BoundMetric]:
@@ -88,10 +88,10 @@ def import_own(config: Config) -> None:
 
 
 def select_group(config: Config, name: str, selected: Sequence[BoundMetric]) -> tuple[list[BoundMetric], list[BoundMetric]]:
-    """Return a group's metrics of turns, and its metrics of conversations. Raises a ConfigError if the group doesn't exist.
+    """Return a group's metrics of turns, and its metrics of conversations. Raise a ConfigError for an unknown group.
 
-    If the configuration defines the group, these are its members among the ``selected`` metrics of :func:`select_metrics`.
-    Otherwise, these are the members of the built-in group or of the preset with this name.
+    If the configuration defines the group, return its members among the ``selected`` metrics of :func:`select_metrics`.
+    Otherwise, return the members of the built-in group or the preset with this name.
     """
     if name not in config.groups:
         if name in GROUPS:
@@ -116,9 +116,9 @@ def _members(config: Config, part: Part, selected: Sequence[BoundMetric]) -> lis
 def named(
     config: Config, names: Sequence[str], of_turns: Sequence[BoundMetric], whole: Sequence[BoundMetric]
 ) -> tuple[list[BoundMetric], list[BoundMetric]]:
-    """Return the metrics of turns, and those of conversations, with the given names. Raises a ConfigError for unknown names.
+    """Return metrics of turns, and metrics of conversations, by name. Raise a ConfigError for unknown names.
 
-    Configured metrics keep their configuration. Other metrics get default parameters, and are metrics of turns unless they read
+    Configured metrics keep their configuration. Other metrics get default parameters. They are metrics of turns unless they read
     signals.
     """
     chosen: list[BoundMetric] = []
@@ -139,9 +139,9 @@ def named(
 
 
 def select_conversation_metrics(config: Config) -> list[BoundMetric]:
-    """Return the metrics that are evaluated when a conversation ends. Raises a ConfigError as :func:`select_metrics` does.
+    """Return the metrics that are evaluated when a conversation ends. Raise a ConfigError like :func:`select_metrics`.
 
-    These are the preset's metrics, those in ``conversation.metrics``, and metrics that read signals but are configured for turns.
+    These are the preset's metrics, the metrics in ``conversation.metrics``, and metrics of turns that read signals.
     """
     import_own(config)
     metrics = config.conversation.metrics
@@ -157,7 +157,7 @@ def select_conversation_metrics(config: Config) -> list[BoundMetric]:
 
 
 def _of_preset(config: Config, part: Part, configured: Sequence[BoundMetric]) -> list[BoundMetric]:
-    """Return the preset's metrics of turns or of conversations, except those that the configuration contains."""
+    """Return the preset's metrics of turns or of conversations, except metrics that the configuration contains."""
     if config.preset is None:
         return []
     entries = [MetricEntry.of(**MetricEntry._read(entry)) for entry in getattr(presets()[config.preset], part)]
@@ -170,7 +170,7 @@ def _of_preset(config: Config, part: Part, configured: Sequence[BoundMetric]) ->
 
 
 def _session_metric(name: str) -> str | None:
-    """Return the metric's canonical name if it reads signals, or None. Unknown names are reported elsewhere."""
+    """Return the canonical name of a metric that reads signals, or None. Unknown names are reported elsewhere."""
     try:
         found = resolve(name).metric
     except ConfigError:
@@ -179,7 +179,7 @@ def _session_metric(name: str) -> str | None:
 
 
 def complete_policies(selected: Sequence[BoundMetric]) -> None:
-    """Set the inner metrics of policies that are configured without any: the selected gates, or the judged severity levels."""
+    """Set the inner metrics of policies that have none: the selected gates, or the judged severity levels."""
     for bound in selected:
         if bound.inner:
             continue
@@ -191,7 +191,7 @@ def complete_policies(selected: Sequence[BoundMetric]) -> None:
 
 
 def _sample(config: Config, entries: Entries, configured: list[BoundMetric]) -> None:
-    """Set the sampling configuration of judged metrics, from which the judging package creates the rules."""
+    """Set the sampling options of judged metrics. The judging package creates rules from these options."""
     faults = Faults()
     for (path, entry), bound in zip(entries, configured, strict=True):
         if entry.sample is None:
@@ -231,7 +231,7 @@ def _configured(config: Config, entries: Entries) -> list[BoundMetric]:
 
 
 def with_default_policy(config: Config, bound: BoundMetric) -> BoundMetric:
-    """Return a metric with its default policy. Some presets make a metric a gate if it is deterministic and has a verdict."""
+    """Set a metric's default policy. In some presets, deterministic metrics with a verdict are gates."""
     has_verdict = bound._facts.direction != "neutral" and (bound.metric.type == "boolean" or bound.threshold is not None)
     if config.preset is not None and presets()[config.preset].gates and has_verdict and not bound.asks:
         bound.set_policy("gate")
@@ -283,7 +283,7 @@ def _inline(config: Config) -> dict[str, BoundMetric]:
 
 
 def _leave_out(config: Config, path: KeyPath, name: str, found: dict[str, BoundMetric]) -> None:
-    """Remove a metric, or all metrics of a group, from those listed before it."""
+    """Remove a metric, or all metrics of a group, from ``found``."""
     try:
         names = group_of(name) if name in GROUPS else [resolve(under(config.preset, name))[0].name]
     except ConfigError as error:
@@ -322,7 +322,7 @@ def _bind(
 
 
 def media_rules(config: Config) -> Rules:
-    """Return the rules for opening the media of a turn. Raises ConfigError if the transcriber is incomplete."""
+    """Return the rules for opening a turn's media. Raise ConfigError if the transcriber's configuration is incomplete."""
     try:
         rules = config.media.rules()
     except ValueError as error:
@@ -332,7 +332,7 @@ def media_rules(config: Config) -> Rules:
 
 
 def allow_media(config: Config, bound: BoundMetric) -> None:
-    """Set the media rules of a metric that reads media, and of all inner metrics that read media."""
+    """Set the media rules of a metric and its inner metrics, if they read media."""
     if bound.metric.media:
         bound.rules = media_rules(config)
     for inner in bound.inner:
@@ -340,7 +340,7 @@ def allow_media(config: Config, bound: BoundMetric) -> None:
 
 
 def _or_group(name: str, error: ConfigError) -> str:
-    """Return the error for an unknown name in a list of metrics and groups, with a similar group as a suggestion."""
+    """Return the error for an unknown name in a list of metrics and groups. Suggest a similar group."""
     group = nearest(name, GROUPS, 1)[0]
     is_similar = likeness(name, group) >= 0.7
     return f"unknown metric or group {name!r}. Did you mean the group {group}?" if is_similar else str(error)
@@ -362,7 +362,7 @@ def reads_signals(metric: Metric) -> bool:
 def with_signals(
     selected: list[BoundMetric], readers: Iterable[BoundMetric], known: Iterable[BoundMetric] = ()
 ) -> list[BoundMetric]:
-    """Return the selected metrics of turns, followed by the metrics whose signals the ``readers`` need.
+    """Return the selected metrics of turns, followed by metrics whose signals the ``readers`` need.
 
     A signal with weight 0 isn't needed. If ``known`` contains a needed metric, the first metric with this name is used.
     """
