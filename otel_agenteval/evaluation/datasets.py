@@ -19,7 +19,7 @@ from ..core.wellformed import written
 
 _CASE_COLUMNS = ("case_id", "id", "case")
 PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
-"""Name of a column in an input or a parameter, as in promptfoo and Trusys: ``{{customer}}``."""
+"""Matches a column name in an input or a parameter, as in promptfoo and Trusys: ``{{customer}}``."""
 ASKED = ("prompt", "question", "query", "user_input", "inputs")
 """Other names of ``input``, as in Trusys, AgentUnit, ragas and pydantic-evals."""
 _OTHER_NAMES = {"contexts": "context", "documents": "context", "tools": "expected_tools"}
@@ -31,11 +31,11 @@ class Case(NamedTuple):
     input: Any
     """The input, or None if only the id is known."""
     references: dict[str, Any]
-    """Values that metrics compare with, by name."""
+    """Values that metrics compare with the turn, by name."""
     metrics: Any = None
     """Metrics and parameters of this case, from a column in :data:`METRICS`. See :class:`~.case_metrics.CaseMetrics`."""
     place: str = ""
-    """Prefix of an error message about the case, with its file and line."""
+    """Prefix for error messages about the case: its file and line."""
 
 
 def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str = "dataset") -> Iterator[Case]:
@@ -80,8 +80,8 @@ METRICS = ("metrics", "assert", "evaluators")
 def metrics_in(columns: Mapping[str, Any], others: dict[str, Any], at: str) -> Any:
     """Return the metrics in a column of :data:`METRICS`, or in an object in the column ``value``, or None.
 
-    Such an object is removed from ``others``, which gets its other entries as columns. Raises a ConfigError if several columns
-    have metrics, or if a column with metrics has a misspelled name.
+    Such an object is removed from ``others``, and its other entries become columns. Raises a ConfigError if several columns have
+    metrics, or if the name of a column with metrics is misspelled.
     """
     value = others.get("value")
     if isinstance(value, str) and value.lstrip().startswith("{"):
@@ -106,7 +106,7 @@ def _is_metric(entry: Any) -> bool:
 
 
 def rename(found: dict[str, Any]) -> None:
-    """Rename other tools' references in ``found`` to the names that this package uses.
+    """Rename other tools' references in ``found`` to this package's names.
 
     A text or number in ``expected``, ``answer`` or ``response`` becomes the expected output, unless the case already has one.
     """
@@ -123,7 +123,7 @@ def rename(found: dict[str, Any]) -> None:
 
 
 def filled_in(value: Any, columns: Mapping[str, Any]) -> Any:
-    """Return a value with placeholders replaced by the values of columns. Placeholders without a column stay."""
+    """Replace placeholders in a value with the values of columns. Placeholders without a column stay."""
     if isinstance(value, Mapping):
         return {key: filled_in(item, columns) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -134,7 +134,7 @@ def filled_in(value: Any, columns: Mapping[str, Any]) -> Any:
 
 
 def _misspelled(columns: Iterable[str]) -> str:
-    """Return a hint about a column whose name resembles a known column, or a list of all columns."""
+    """Return a hint for an error: a known column with a similar name, or a list of all columns."""
     for column in columns:
         (close,) = nearest(column, ("input", "turns", "user", *_CASE_COLUMNS), 1)
         if likeness(column, close) > 0.7:
@@ -143,9 +143,9 @@ def _misspelled(columns: Iterable[str]) -> str:
 
 
 def rows_in(source: Any, where: str, *, answers: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each row of a file, list or DataFrame, with its place for error messages. Raises a ConfigError for invalid rows.
+    """Yield each row of a file, list or DataFrame with its place for error messages. Raise a ConfigError for invalid rows.
 
-    An empty cell of a CSV file is an empty text in the column ``answers``, and None in other columns.
+    In a CSV file, an empty cell is an empty text in the column ``answers``, and None in other columns.
     """
     if isinstance(source, (str, Path)):
         for line, row in _rows_of_file(str(source), where, answers):
@@ -160,7 +160,7 @@ def rows_in(source: Any, where: str, *, answers: str = "") -> Iterator[tuple[str
 
 
 def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row with values as people write them in JSON, also in its references and turns."""
+    """Convert dates, decimals and library numbers to their usual form in JSON, also in a row's references and turns."""
     found = {str(key): written(value) for key, value in row.items()}
     if isinstance(inner := row.get("references"), Mapping):
         found["references"] = _plain_row(inner)
@@ -170,7 +170,7 @@ def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rows_of_file(path: str, where: str, answers: str) -> Iterator[tuple[int | str, dict[str, Any]]]:
-    """Yield each row of a file with its line or case number. Raises ConfigError if the file can't be read."""
+    """Yield each row of a file with its line or case number. Raise ConfigError if the file can't be read."""
     extension, at = Path(path).suffix.lower(), f"{where}: {path}"
     try:
         with Path(path).open("rb") as file:
@@ -231,7 +231,7 @@ def _csv_rows(file: TextIO, where: str, delimiter: str, answers: str) -> Iterato
     """Yield each row with the number of its first line.
 
     A first line such as ``sep=;`` sets the delimiter. The default is the most frequent delimiter in the header. Raises a
-    ConfigError if a column occurs twice, or if a row has more cells than the header. Raises a csv.Error if the file isn't CSV.
+    ConfigError if a column occurs twice or a row has more cells than the header, and a csv.Error if the file isn't CSV.
     """
     csv.field_size_limit(_LONGEST_CELL)
     before, head = 0, file.readline()
@@ -286,7 +286,7 @@ def _object(row: Any, at: str) -> dict[str, Any]:
 
 
 def parsed_value(raw: Any) -> Any:
-    """Return the value of an attribute or baggage entry. Lists, objects and quoted texts are parsed from JSON."""
+    """Return the value of an attribute or baggage entry. Lists, objects and quoted texts are parsed as JSON."""
     if isinstance(raw, str) and raw[:1] in '[{"':
         try:
             return jsonio.loads(raw)

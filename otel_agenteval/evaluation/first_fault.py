@@ -1,4 +1,4 @@
-"""Search for the first step of a failed turn that explains the failure, by rules or by a judge.
+"""Find the first step of a failed turn that explains the failure, by rules or by a judge.
 
 The rules check the turn's steps and the findings of its scores.
 """
@@ -41,7 +41,7 @@ _OF_ANSWERS: Mapping[str, tuple[str, str]] = {
     "code_ungrounded_urls": ("invented_url", "the answer has a URL that isn't in its sources"),
     "code_refusal": ("refusal", "the agent refused"),
 }
-"""Kind and reason of a fault in the answer itself, by the failed metric, gravest first."""
+"""Kind and reason of a fault in the answer itself, by failed metric, most serious first."""
 
 
 class Fault(NamedTuple):
@@ -53,7 +53,7 @@ class Fault(NamedTuple):
     path: str = ""
     """Path of the step, such as ``tool_calls[2]``, ``retrievals[0]``, ``llm_calls[1]`` or ``output``. Empty if unknown."""
     reason: str = ""
-    """The evidence in a few words. A rule's evidence contains no content except names and error types."""
+    """The evidence in a few words. Evidence from a rule contains no content except names and error types."""
     step: str = ""
     """Name of the tool, model or agent at the step, or an empty string."""
     error: str = ""
@@ -72,13 +72,13 @@ class Fault(NamedTuple):
 
 
 def failure_of(turn: Turn, scores: Sequence[Score], redact: Collection[str] = ()) -> Fault | None:
-    """Return a failed turn's first fault or, if no rule finds a fault, its failed metric. Return None if no score failed."""
+    """Return the first fault of a failed turn or, if no rule finds one, its failed metric. Return None if no score failed."""
     failed = failed_metric(scores)
     return failed and (first_fault(turn, scores, redact) or failed)
 
 
 def failed_metric(scores: Iterable[Score]) -> Fault | None:
-    """Return a fault without a step, whose kind is the alphabetically first failed metric, or None if no score failed."""
+    """Return a fault without a step for the alphabetically first failed metric, or None if no score failed."""
     failed = min((score.metric for score in scores if score.verdict is False), default=None)
     return None if failed is None else Fault(failed)
 
@@ -127,7 +127,7 @@ class StepOrder:
                 self._starts[f"{name}[{at}]"] = before if start is None else start
 
     def key(self, path: str) -> tuple[int, float, int]:
-        """Return the sort key of a step. Retrievals and handoffs, whose times are unknown, come first. The answer comes last."""
+        """Return the sort key of a step. Retrievals and handoffs come first, because their times are unknown. The answer comes last."""
         index = re.search(r"\[(\d+)\]", path)
         at = int(index[1]) if index is not None else 0
         return (1 if path == OUTPUT else 0, self._starts.get(path, 0.0), at)
@@ -218,7 +218,7 @@ def _of_injections(failed: Mapping[str, Score]) -> Iterator[Fault]:
 
 
 def _of_answer(turn: Turn, failed: Mapping[str, Score]) -> Iterator[Fault]:
-    """Yield the faults of the answer, the gravest first."""
+    """Yield the faults of the answer, most serious first."""
     for metric, (kind, reason) in _OF_ANSWERS.items():
         if metric in failed:
             yield Fault(kind, OUTPUT, reason)
@@ -231,7 +231,7 @@ def _of_answer(turn: Turn, failed: Mapping[str, Score]) -> Iterator[Fault]:
 
 
 def _looks_like(digits: str, other: str) -> bool:
-    """Return True if two numbers differ in exactly one digit, or consist of the same digits. One-digit numbers don't count."""
+    """Return True if two numbers differ in exactly one digit, or have the same digits in another order. One-digit numbers don't count."""
     return len(digits) == len(other) > 1 and (sorted(digits) == sorted(other) or sum(map(str.__ne__, digits, other)) == 1)
 
 
@@ -260,12 +260,12 @@ _REPLY = (
 _TEXT_CHARS = 4_000
 """Maximum number of characters of the request, and of the answer."""
 _DOCUMENT_CHARS = 500
-"""Maximum number of characters of a search's query, and of its documents together."""
+"""Maximum number of characters of a search's query, and of all its documents together."""
 _REASON_CHARS = 500
 
 
 def judged_fault(turn: Turn, scores: Sequence[Score], judge: Answers, redact: Collection[str] = ()) -> Fault:
-    """Return the first fault of a failed turn, from one judge call with redacted texts.
+    """Return the first fault of a failed turn, found by one judge call with redacted texts.
 
     Raises a JudgeError if the judge call fails, and a MetricError if the reply lacks a reason or has an unknown path or kind.
     """

@@ -1,8 +1,8 @@
 """Redact names and ids before they are exported.
 
-Conversations, users, agents, models, services and error types can have names that contain personal data or secrets,
-such as a phone number. Names label metrics and join rows, so such data is replaced by a hash. The hash is the same in every
-turn, unlike the numbered markers in texts.
+Names of conversations, users, agents, models, services and error types can contain personal data or secrets, such as a phone
+number. Names label metrics and join rows, so a hash replaces the data. The hash is the same in every turn, unlike the numbered
+markers in texts.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ WITHHELD = "[WITHHELD]"
 
 
 def public_name(name: str, kinds: Collection[str]) -> str:
-    """Return a name in which hashes replace data of these kinds."""
+    """Replace data of these kinds in a name with hashes."""
     return _public(name, frozenset(kinds)) if kinds else name
 
 
 def public_id(name: str, kinds: Collection[str]) -> str:
-    """Return an id in which hashes replace data of these kinds. Phone numbers in ids need no plus sign or identifying word."""
+    """Replace data of these kinds in an id with hashes. Phone numbers in ids need no plus sign or word before them."""
     return _public(name, frozenset(kinds), "id") if kinds else name
 
 
@@ -62,7 +62,7 @@ _NAMES: Mapping[type, Collection[str]] = {
 
 
 def named_publicly(turn: Turn, kinds: Collection[str]) -> Turn:
-    """Return the turn with redacted names and ids, or the same turn if nothing changes. The turn's content isn't redacted."""
+    """Redact the names and ids of a turn, but not its content. Return the same turn if nothing changes."""
     changed = _redacted_fields(turn, frozenset(kinds)) if kinds else {}
     conversation = turn.conversation_id
     if "conversation_id" in changed and (turn.turn_id or "").endswith(f"conversation-{conversation}"):
@@ -81,7 +81,7 @@ def _redacted_fields(record: Any, kinds: frozenset[str]) -> dict[str, Any]:
 
 
 def _without_names(value: Any, kinds: frozenset[str]) -> Any:
-    """Return a name, record, mapping or list with redacted names, or the same object if nothing changes."""
+    """Redact the names in a text, record, mapping or list. Return the same object if nothing changes."""
     kind = value.__class__
     if kind is str:
         left = _public(value, kinds)
@@ -98,13 +98,13 @@ def _without_names(value: Any, kinds: frozenset[str]) -> Any:
 
 
 def attributes_publicly(attributes: Mapping[str, Any], kinds: Collection[str]) -> Mapping[str, Any]:
-    """Return resource attributes with redacted names and values, or the same mapping if nothing changes."""
+    """Redact the names and values of resource attributes. Return the same mapping if nothing changes."""
     left: Mapping[str, Any] = _without_names(attributes, frozenset(kinds))
     return left
 
 
 def public_call_id(name: str, kinds: Collection[str]) -> str:
-    """Return a call's or response's id with e-mail addresses and secrets redacted. Digits stay, because most are harmless."""
+    """Redact e-mail addresses and secrets in a call or response id. Digits stay, because most of them are harmless."""
     return _public(name, frozenset(kinds), "call id")
 
 

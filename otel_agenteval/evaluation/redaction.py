@@ -1,7 +1,7 @@
 """Redact a turn before its content leaves the process for a judge or a queue's file.
 
-Scores are computed from the original content. Only exported data is redacted. Found data is replaced by its kind and a number,
-such as ``[EMAIL_1]``. A judge can therefore see that something was removed, and where else in the turn the same data was removed.
+Scores are computed from the original content. Only exported data is redacted. A marker with kind and number replaces the data,
+such as ``[EMAIL_1]``. So a judge can recognize that data was removed, and where the same data occurs again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KINDS = ("email", "phone", "card", "ssn", "secret")
 _MAX_NESTING = 60
 _CONTAINERS = frozenset(("llm_calls", "tool_calls", "agent_runs", "spans", "handoffs", "retrievals", "messages"))
 _IDS = frozenset(("turn_id", "tenant", "trace_id", "span_id", "id", "parent", "start", "close_reason"))
-"""Identifiers in the form ``turn.v1``. They aren't personal data, but their digits can look like it."""
+"""Identifiers in the ``turn.v1`` form. They aren't personal data, but their digits can look like it."""
 MOST_EXPORTED = 4_096
 """Maximum number of characters of each exported text."""
 _OUR_WORD = re.compile(r"[A-Za-z][A-Za-z_.:]{0,39}")
@@ -44,19 +44,19 @@ _SHORT, _MOST_CLEAN, _MOST_WORDS = 160, 2_048, 60
 
 @cache
 def _clean_words_of(kinds: frozenset[str]) -> set[Any]:
-    """Return the cache of repeated words without personal data: labels, error types, and texts in details with their names."""
+    """Return the cache of words without personal data: labels, error types, and texts in details with their names."""
     return {None}
 
 
 @lru_cache(maxsize=1_024)
 def _kinds_of_names(names: tuple[Any, ...]) -> tuple[bool, bool]:
-    """Return two flags: no name in a detail can contain personal data, and at least one name reveals the kind of its value."""
+    """Return two flags: no name in a detail can contain personal data, and some name reveals the kind of its value."""
     texts = [name for name in names if isinstance(name, str) and len(name) <= _SHORT]
     return len(texts) == len(names) and not any(map(may_hold, texts)), any(map(is_telling, texts))
 
 
 def is_id(name: Any, value: Any) -> bool:
-    """Return True for an identifier of the telemetry, whose digits can look like personal data."""
+    """Return True for a telemetry identifier, whose digits can look like personal data."""
     if not isinstance(name, str) or not name.endswith(("_id", "_ids")):
         return False
     ids = value if isinstance(value, (list, tuple)) else [value]
@@ -64,7 +64,7 @@ def is_id(name: Any, value: Any) -> bool:
 
 
 class Redactor:
-    """Redactor of personal data and secrets in one turn. Equal data has the same marker throughout the turn."""
+    """Redacts personal data and secrets in one turn. Equal data has the same marker throughout the turn."""
 
     def __init__(self, kinds: Collection[str]) -> None:
         self.kinds = kinds
@@ -73,7 +73,7 @@ class Redactor:
         self._clean = _clean_words_of(frozenset(kinds))
 
     def text(self, text: str) -> str:
-        """Return the text with all found data replaced by its kind and number, or the same object if nothing is found."""
+        """Replace all found data in a text with markers. Return the same object if nothing is found."""
         found = self._search(text) if self.kinds else ()
         if not found:
             return text
@@ -95,7 +95,7 @@ class Redactor:
         return text if after == before else jsonio.dumps(after)
 
     def score(self, score: Score, turn: Turn | None = None) -> Score:
-        """Return the score with redacted texts. With ``turn``, the positions of findings refer to the redacted turn."""
+        """Redact the texts of a score. With ``turn``, the positions of findings refer to the redacted turn."""
         if self.is_clean(score):
             return score
         reworded = score.reworded(self.text, self._facts)
@@ -109,7 +109,7 @@ class Redactor:
         return reworded
 
     def is_clean(self, score: Score) -> bool:
-        """Return True if a score contains only numbers, and words that were found clean before, as most scores do."""
+        """Return True if a score contains only numbers and words that were already checked, as most scores do."""
         clean, detail = self._clean, score._detail
         if score.explanation is not None or score.error_type not in clean or score.label not in clean or score._also:
             return False
@@ -165,7 +165,7 @@ class Redactor:
         return left
 
     def turn(self, written: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a turn of the form ``turn.v1``, redacted except for the telemetry's identifiers."""
+        """Redact a turn in the ``turn.v1`` form, except for telemetry identifiers."""
         return {name: self._part(name, part, 1) for name, part in written.items()}
 
     def _part(self, name: str, part: Any, depth: int) -> Any:
@@ -183,7 +183,7 @@ class Redactor:
         return self.value(part, depth)
 
     def value(self, value: Any, depth: int = 0) -> Any:
-        """Return a redacted value, including texts and keys in lists and mappings. Values nested too deeply become None."""
+        """Redact a value, including texts and keys in lists and mappings. Values that are nested too deeply become None."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, (Mapping, list, tuple)) and depth >= _MAX_NESTING:
@@ -199,7 +199,7 @@ class Redactor:
         return value
 
     def _field(self, name: Any, value: Any, depth: int) -> Any:
-        """Return the redacted value of a named field, whose name can reveal the kind of data."""
+        """Redact the value of a named field. The name can reveal the kind of data."""
         if not isinstance(name, str) or not self.kinds:
             return self.value(value, depth)
         if name in NAME_ATTRIBUTES and isinstance(value, str):
@@ -212,7 +212,7 @@ class Redactor:
         return self.value(value, depth)
 
     def _words(self, words: Sequence[Any]) -> list[Any] | None:
-        """Redact a command or a name-value pair as a whole, because one word can reveal the next one's meaning, or return None."""
+        """Redact a command or a name-value pair as one text, because a word can reveal the kind of the next word. Return None for others."""
         if not 2 <= len(words) <= _MOST_WORDS or not all(isinstance(word, str) and len(word) <= _SHORT for word in words):
             return None
         if not any(word.startswith("-") or is_telling(word) for word in words):
@@ -233,12 +233,12 @@ class Redactor:
 
 
 def redacted_turn(turn: Turn, kinds: Collection[str], redactor: Redactor | None = None) -> Turn:
-    """Return the redacted turn, or the same turn if ``kinds`` is empty."""
+    """Redact a turn. Return the same turn if ``kinds`` is empty."""
     return Turn.from_dict((redactor or Redactor(kinds)).turn(turn.to_dict())) if kinds else turn
 
 
 def redacted_or_empty(turn: Turn, redactor: Redactor) -> Turn:
-    """Return the redacted turn, or the turn without content if redaction fails."""
+    """Redact a turn, or remove its content if redaction fails."""
     try:
         return Turn.from_dict(redactor.turn(turn.to_dict()))
     except Exception:
@@ -250,13 +250,13 @@ def redacted_text(text: str, kinds: Collection[str]) -> str:
 
 
 def redacted_scores(scores: Iterable[Score], kinds: Collection[str]) -> list[Score]:
-    """Return the scores of one turn, redacted. If redaction fails, a score loses its texts."""
+    """Redact the scores of one turn. A score loses its texts if its redaction fails."""
     redactor = Redactor(kinds)
     return [redacted_score(score, redactor) for score in scores] if kinds else list(scores)
 
 
 def redacted_score(score: Score, redactor: Redactor, turn: Turn | None = None) -> Score:
-    """Return the redacted score, or the score without texts if redaction fails."""
+    """Redact a score, or remove its texts if redaction fails."""
     try:
         return redactor.score(score, turn)
     except Exception:
@@ -264,7 +264,7 @@ def redacted_score(score: Score, redactor: Redactor, turn: Turn | None = None) -
 
 
 def without_texts(score: Score) -> Score:
-    """Return a score without texts that may contain personal data. The value, the verdict and single words stay."""
+    """Remove texts that may contain personal data from a score. The value, the verdict and single words stay."""
 
     def facts(detail: Mapping[str, Any]) -> dict[str, Any]:
         ours = ((name, item) for name, item in detail.items() if name in _OUR_FACTS)
@@ -282,7 +282,7 @@ class Exporter(Protocol):
 
 
 def exporter_of(config: Config) -> Exporter | None:
-    """Return the exporter of turn content to log events, or None if content isn't exported."""
+    """Return the function that exports turn content to log events, or None if content isn't exported."""
     kinds = config.privacy.redact
 
     def export(turn: Turn, redactor: Redactor | None = None, /) -> dict[str, str]:
@@ -295,7 +295,7 @@ def exporter_of(config: Config) -> Exporter | None:
 
 
 def exported(turn: Turn, kinds: Collection[str], redactor: Redactor | None = None) -> dict[str, str]:
-    """Return the turn's input and output as attributes, redacted and then cut after :data:`MOST_EXPORTED` characters."""
+    """Return the turn's input and output as attributes, redacted and cut to :data:`MOST_EXPORTED` characters."""
     redactor = redactor or Redactor(kinds)
     texts = ((TURN_INPUT, turn.input), (TURN_OUTPUT, turn.output))
     return {name: redactor.text(text)[:MOST_EXPORTED] for name, text in texts if text}
@@ -314,7 +314,7 @@ _LAST_QUOTE = lazy(r'(?<!\\)(\\*)"([^"]*)\Z')
 
 
 def as_written(text: str, start: int, end: int, marker: str) -> str:
-    """Return the marker as it must be written in place of a part of the text, so that JSON stays valid."""
+    """Return the marker in the form that keeps JSON valid at this position, with quotes if necessary."""
     if _NUMBER.fullmatch(text, start, end) is None or _AFTER_VALUE.match(text, end) is None:
         return marker
     before = text[max(0, start - _LOOK_BACK) : start].removesuffix("-")
@@ -336,7 +336,7 @@ def _quoted(marker: str, slashes: int) -> str:
 
 
 def still_parses(before: str, after: str) -> bool:
-    """Return True if JSON is still valid after the change, including JSON inside its strings. Other text is always valid."""
+    """Return True if JSON is still valid after a change, including JSON inside its strings. Other text is always valid."""
     if before.lstrip()[:1] not in ("{", "["):
         return True
     parsed = _parsed(before)

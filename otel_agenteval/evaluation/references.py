@@ -41,9 +41,9 @@ _FACTS = (
     "ground_truth", "relevant_ids", "retrieved_ids", "context", "history", "session", "workflow", "agents", "interactions", "conflicts", "handoffs", "metadata",
     "privacy", "logprobs", "attachments",
 )  # fmt: skip
-"""Facts that only metrics use. Spans rarely contain them, so they can be given like references."""
+"""Fields that only metrics use. Spans rarely contain them, so they can be given like references."""
 _OF_PARTS = ("session", "workflow", "agents", "metadata", "privacy")
-"""Facts whose parts can be given by name, such as ``metadata.consent``."""
+"""Fields whose parts can be given by name, such as ``metadata.consent``."""
 
 
 class ReferenceSources:
@@ -58,11 +58,11 @@ class ReferenceSources:
         self.baggage = {
             source.removeprefix(BAGGAGE): name for source, name in options.accept_from.items() if source.startswith(BAGGAGE)
         }
-        """Accepted baggage keys with the names of their references."""
+        """Accepted baggage keys, each with the name of its reference."""
         preset = presets()[config.preset].response if config.preset is not None else {}
         self._response = options.response if preset == {} or "response" in options.options_given else ResponseOptions(**preset)
         self._absent: dict[str, bool] = {}
-        """Parts that JSON answers lacked, each with True if this was logged."""
+        """Parts that JSON answers lacked. The value is True if a warning was logged."""
         self._retrievers = options.retrievers
         self._prompts = options.prompts
         self._ids = list(options.document_ids.items())
@@ -93,7 +93,7 @@ class ReferenceSources:
 
     @property
     def cases(self) -> Iterator[Case]:
-        """Cases of the data set. A case with an id and an input can occur twice."""
+        """Cases of the data set. A case with both an id and an input can occur twice."""
         return chain(self._by_case.values(), self._by_input.values())
 
     def case_of(self, turn: Turn) -> Case | None:
@@ -136,14 +136,14 @@ class ReferenceSources:
         return sources
 
     def _unify(self, turn: Turn) -> None:
-        """Map the ids of retrieved documents to ids of references, and remove trailing white space from texts, if configured."""
+        """If configured, map ids of retrieved documents to ids of references, and remove trailing white space from texts."""
         if self._ids and turn.retrieved_ids:
             turn.retrieved_ids = list(dict.fromkeys(_mapped_id(found, self._ids) for found in turn.retrieved_ids))
         if self._trims and turn.ground_truth:
             turn.ground_truth, turn.output = _trimmed(turn.ground_truth), _trimmed(turn.output)
 
     def log_absent(self) -> None:
-        """Log one warning for each part that JSON answers lacked. Not called on the agent's thread."""
+        """Log one warning for each part that JSON answers lacked. This isn't called on the agent's thread."""
         for part in [part for part, is_logged in self._absent.items() if not is_logged]:
             self._absent[part] = True
             paths = " or ".join(getattr(self._response, part))
@@ -152,7 +152,7 @@ class ReferenceSources:
     def _sources(
         self, turn: Turn, attributes: Mapping[str, Any], baggage: Mapping[str, Any], found: Mapping[str, Any]
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield each source except ``expect()`` with its references. The references ``found`` so far can name a case."""
+        """Yield each source except ``expect()`` with its references. References in ``found`` can name a case."""
         for attribute, name in self._accepted:
             if attribute in attributes:
                 yield f"span attribute {attribute}", {name: parsed_value(attributes[attribute])}
@@ -165,7 +165,7 @@ class ReferenceSources:
             yield "dataset", case.references
 
     def _add_retrieved_ids(self, turn: Turn, sources: dict[str, str]) -> None:
-        """Use the ids in the results of the configured retrieval tools (by default, all tools) as the turn's retrieved ids."""
+        """Use ids from the results of retrieval tools as the turn's retrieved ids. By default, all tools are retrieval tools."""
         calls = [call for call in turn.tool_calls or () if not self._retrievers or _matches(call.name, self._retrievers)]
         found = ids_in(calls, turn.relevant_ids or ())
         if found:
@@ -190,7 +190,7 @@ class ReferenceSources:
 
 
 def _set_facts(turn: Turn, found: Mapping[str, Any], sources: dict[str, str]) -> None:
-    """Set the fields that the turn lacks from references. If a value is invalid, its source becomes the error message."""
+    """Set fields that the turn lacks from references. If a value is invalid, its source becomes the error message."""
     for dotted, value in found.items():
         name, _, part = dotted.partition(".")
         known = getattr(turn, name) if name in _FACTS else None
@@ -214,7 +214,7 @@ def _set_facts(turn: Turn, found: Mapping[str, Any], sources: dict[str, str]) ->
 
 
 def _attach_media(turn: Turn, metadata: Mapping[str, Any]) -> bool:
-    """Attach the media at paths in a case's metadata, and return True if there are any."""
+    """Attach the media at paths in a case's metadata. Return True if there are any."""
     if not any(key.endswith("_path") for key in metadata):
         return False
     from ..metrics.lib.media import attachments_at  # imports the media package
@@ -235,7 +235,7 @@ def _add_documents(turn: Turn, found: Sequence[Retrieval]) -> None:
 def _unwrap_response(turn: Turn, paths: ResponseOptions, sources: dict[str, str]) -> list[str]:
     """Replace an output that is a JSON object with the text in the object, and use the object's other parts.
 
-    Return the configured parts that the turn still lacks, or an empty list if the output contains no part at all.
+    Return the configured parts that the turn still lacks. Return an empty list if the output contains none of the parts.
     """
     from ..metrics.lib.documents import ABSENT, as_text, lookup, object_of  # rarely used
     from ..metrics.lib.tools import expected_entries
@@ -279,7 +279,7 @@ def _trimmed(value: Any) -> Any:
 
 
 def unread_columns(columns: Iterable[str], metrics: Iterable[BoundMetric]) -> dict[str, str | None]:
-    """Return the columns of a data set that no metric reads, each with a similar known column, if any."""
+    """Return the columns of a data set that no metric reads, each with a similar known column or None."""
     known = {*_FACTS}.union(*(metric.reads for metric in (*catalog(), *(one.metric for one in metrics))))
     offered = {*known, *_OF_CASES}
     found: dict[str, str | None] = {}
@@ -295,7 +295,7 @@ INVALID = "invalid: "
 
 
 def sources_of(metric: BoundMetric, sources: Mapping[str, str]) -> dict[str, str]:
-    """Return the sources of the references that a metric reads and no parameter sets. Raises MetricError if one is invalid."""
+    """Return the sources of the references that a metric reads and no parameter sets. Raise MetricError for an invalid reference."""
     reads = metric.metric.reads | ({"attachments"} if metric.metric.media else set())
     used = {name: source for name, source in sources.items() if name.partition(".")[0] in reads and name not in metric.params}
     for name, source in used.items():
@@ -340,7 +340,7 @@ _HAS_STEP = {
 
 
 def root_attributes(turn: Turn) -> Mapping[str, Any]:
-    """Return the attributes of the turn's root span, or an empty mapping if the turn doesn't contain it."""
+    """Return the attributes of the turn's root span, or an empty mapping if the turn lacks this span."""
     root_id = turn.turn_id.rsplit("-", 1)[-1] if turn.turn_id else ""
     return next((span.attributes for span in turn.spans if span.id == root_id), {})
 
@@ -385,7 +385,7 @@ def _parts_of_prompt(turn: Turn, templates: Sequence[str]) -> tuple[str | None, 
 
 
 def _mapped_id(found: str, mapping: Sequence[tuple[str, str]]) -> str:
-    """Return an id in the form of references, by the first matching pattern (``*`` is the same text in both), or unchanged."""
+    """Map a document id to a reference id by the first matching pattern, or return it unchanged. ``*`` is the same text in both."""
     for pattern, wanted in mapping:
         start, star, end = pattern.partition("*")
         if not star:
@@ -406,7 +406,7 @@ _TELLING = re.compile(r"(?=.*[^\W\d_])(?=.*[^a-z]).|\d{6}", re.IGNORECASE | re.D
 
 
 def documents_in(result: Any) -> Iterator[dict[str, Any]]:
-    """Yield the documents in a tool's result: the entries of a list, or of the list in an object, or the whole result."""
+    """Yield the documents in a tool's result: the entries of a list, of a list in an object, or the complete result."""
     for item in entries_in(result):
         if isinstance(item, Mapping):
             text = next((item[key] for key in TEXTS if isinstance(item.get(key), str)), None)
@@ -435,8 +435,8 @@ def _id_of(item: Mapping[str, Any]) -> str | None:
 def ids_in(calls: Sequence[ToolCall], relevant: Collection[Any]) -> dict[str, str]:
     """Return the ids of the documents that tools found, in order, each with its tool.
 
-    These are the ids of JSON documents with a text or a score. If a result has no such document, words in the form of a relevant
-    id count as ids. For example, ``kb-31`` has the form of ``kb-7``.
+    These are the ids of JSON documents with a text or a score. If a result has no such document, words with the form of a
+    relevant id count as ids. For example, ``kb-31`` has the form of ``kb-7``.
     """
     form = _form_of(relevant)
     found: dict[str, str] = {}
@@ -453,7 +453,7 @@ def ids_in(calls: Sequence[ToolCall], relevant: Collection[Any]) -> dict[str, st
 
 
 def _form_of(relevant: Collection[Any]) -> re.Pattern[str] | None:
-    """Return a pattern of words that differ from one of the ids only in their digits, or None if all ids are too common."""
+    """Return a pattern for words that differ from a relevant id only in digits, or None if all ids are too common."""
     names = [relevant] if isinstance(relevant, str) else [str(name) for name in relevant]
     forms = set()
     for name in filter(_TELLING.match, names[:_MOST_IDS]):

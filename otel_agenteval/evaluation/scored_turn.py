@@ -15,14 +15,14 @@ from .redaction import Redactor
 
 
 class Receipt(Protocol):
-    """Judge job, which ends when its score has been emitted."""
+    """Judge job that ends when its score has been emitted."""
 
     def acknowledge(self) -> None: ...
 
 
 @dataclass(slots=True)
 class Root:
-    """Span to which scores refer, with all data that is needed after its end."""
+    """Span to which scores refer, with all data that is needed after it ends."""
 
     trace_id: int
     span_id: int
@@ -36,7 +36,7 @@ class Root:
 
     @property
     def trace_key(self) -> int:
-        """Key of the trace in the receiver, as :mod:`otel_agenteval.core.tenancy` defines it."""
+        """Key of the trace in the receiver. See :mod:`otel_agenteval.core.tenancy`."""
         return base_of(self.tenant) + self.trace_id
 
 
@@ -48,7 +48,7 @@ class Judged:
     probability: float
     """Probability that a received turn is judged."""
     model: str | None = None
-    """Model that was called last or, if none was called, the default model."""
+    """Model of the last call or, without a call, the default model."""
     cost_usd: float | None = None
     """Cost of all judge calls, or None if any price is unknown."""
     decided_by: str = "rate"
@@ -56,16 +56,16 @@ class Judged:
     upstream: float | None = None
     """Probability that head samplers kept the trace, or None if unknown."""
     called_model: bool = True
-    """True if a model was called. Some turns, such as empty ones, need no judge call."""
+    """True if a model was called. Some turns, such as empty turns, need no judge call."""
     input_truncated: bool = False
-    """True if the judge read only a part of the material, because it exceeded ``judge.max_input_tokens``."""
+    """True if the judge read only part of the material, because it exceeded ``judge.max_input_tokens``."""
     exchanges: Sequence[Exchange] = ()
     """The judge calls in order, for outlets that keep content."""
 
 
 @dataclass(slots=True)
 class ScoredTurn:
-    """Evaluated turn with its scores, on its way to the outlets."""
+    """A turn with its scores, on its way to the outlets."""
 
     turn: Turn
     root: Root
@@ -73,11 +73,11 @@ class ScoredTurn:
     supersedes: str | None = None
     """Id of the turn whose scores this revision replaces, or None."""
     new: bool = True
-    """False for a revision, whose turn and scores must not be counted again."""
+    """False for a revision. Its turn and scores must not be counted again."""
     conversation: bool = False
-    """True if the turn is a whole conversation, whose turns were counted separately."""
+    """True for a complete conversation, whose turns were counted separately."""
     final: bool = True
-    """False for a conversation with new signals only, which isn't judged again."""
+    """False for a conversation that only has new signals. It isn't judged again."""
     size: int = 0
     """Estimated size in a queue, in bytes."""
     seconds: float = 0.0
@@ -85,35 +85,35 @@ class ScoredTurn:
     events: Collection[str] = ()
     """Names of the events on the turn's spans, if a sampling condition uses them."""
     judged: Judged | None = None
-    """Origin of the score, if this is a judged score of a turn that was counted before."""
+    """Origin of a judged score, if the turn was counted before."""
     is_feedback: bool = False
     """True if the scores are user feedback on a turn that was counted before."""
     content: Mapping[str, str] = field(default_factory=dict)
     """The turn's content for log events, by attribute. Empty unless the configuration exports content."""
     redactor: Redactor | None = None
-    """Redactor with the same markers throughout the turn. None until something was redacted."""
+    """Redactor that uses the same markers throughout the turn. None before the first redaction."""
     redacted: int = 0
-    """Number of scores at the beginning that are already redacted."""
+    """Number of scores, from the start of the list, that are already redacted."""
     named: bool = False
     """True if the names and ids of the turn and its resource are redacted."""
     counted_as: str | None = None
-    """Turn id of the first revision, under which the turn was counted. None if this is the turn's own id."""
+    """Turn id of the first revision, which was counted. None if this is the turn's own id."""
     absorbs: Sequence[str] = ()
-    """Ids of turns that were counted before they became parts of this turn."""
+    """Ids of turns that were counted before they were merged into this turn."""
     pending: Sequence[BoundMetric] = ()
-    """Metrics to evaluate later on the worker: heavy ones, those beyond the time budget, and those that ``expect()`` turns on."""
+    """Metrics to evaluate later on the worker: heavy metrics, metrics beyond the time budget, and metrics that ``expect()`` turns on."""
     spans: Sequence[SpanRecord] = ()
     """The turn's spans, if an outlet requires them."""
     receipt: Receipt | None = None
     on_span: Collection[int] = ()
-    """Indexes of the :attr:`scores` that the exported root span contains as events. Set when the events are written."""
+    """Indexes of the :attr:`scores` that are events on the exported root span. Set when the events are written."""
 
     def add_scores(self, scores: Sequence[Score]) -> None:
         self.scores = [*self.scores, *scores]
 
     @property
     def of_turn_itself(self) -> bool:
-        """True if this is the turn with its content, not a judged score or user feedback, which arrive later."""
+        """True for the turn itself. False for judged scores and user feedback, which arrive later."""
         return self.judged is None and not self.is_feedback
 
     @property

@@ -28,12 +28,12 @@ _MEASURED: Mapping[str, Collection[str]] = {
     "finish_reason": ("error",), "tool_calls": ("tool_calls",), "tool_errors": ("tool_calls", "error"),
     "llm_calls": ("llm_call_count",), "documents": ("retrieved_ids", "retrievals", "context"), "top_score": ("retrievals",),
 }  # fmt: skip
-"""Measured facts, with the turn fields that they follow from."""
+"""Measured facts, with the turn fields that determine them."""
 EFFECTS: Collection[str] = frozenset((
     "duration_s", "cost_usd", "input_tokens", "output_tokens", "output_chars", "stop_kind", "finish_reason", "close_reason", "error",
     "tool failed", "tool error", "tool after tool", "tool_calls", "tool_errors", "llm_calls",
 ))  # fmt: skip
-"""Facts that a failure itself can change, for example by repeated calls."""
+"""Facts that a failure itself can change, for example through repeated calls."""
 
 
 def facts_of(turn: Turn) -> dict[str, FactValue]:
@@ -92,7 +92,7 @@ def _facts_of_tools(turn: Turn) -> dict[str, Any]:
 
 
 def _first_names(found: Iterable[str]) -> list[str]:
-    """Return the first distinct names, each shortened if it is long."""
+    """Return the first distinct names. Long names are shortened."""
     return [bounded_name(name) for name in itertools.islice(dict.fromkeys(found), _MOST_NAMES)]
 
 
@@ -104,7 +104,7 @@ class FactCondition(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, option: str) -> FactCondition:
-        """Parse ``model = gpt-5`` or ``duration_s > 20``, or raise a ConfigError that begins with ``option``."""
+        """Parse a condition such as ``model = gpt-5`` or ``duration_s > 20``. Raise a ConfigError that begins with ``option``."""
         if re.fullmatch(CONDITION, text) is None:
             raise ConfigError(refusal(option, repr(text), "must be NAME=VALUE, NAME>NUMBER or NAME<NUMBER"))
         sign = _SIGN.search(text)
@@ -127,7 +127,7 @@ class FactCondition(NamedTuple):
         return self.sign == "=" and (known == self.value or (isinstance(known, list) and self.value in known))
 
     def without(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the facts without the fact that the condition tests. From a list, remove only the condition's value."""
+        """Return the facts without the tested fact. From a list, remove only the condition's value."""
         known = facts.get(self.name)
         left = [name for name in known if name != self.value] if isinstance(known, list) else None
         return {name: left if name == self.name else value for name, value in facts.items() if name != self.name or left}
@@ -147,5 +147,5 @@ def attributes_of(turn: Turn, names: Collection[str]) -> dict[str, Any]:
 
 
 def follows_from(metric: Metric) -> frozenset[str]:
-    """Return the facts that follow from the definition of a metric, because the metric reads the same fields."""
+    """Return the facts that a metric's definition determines, because the metric reads the same fields."""
     return frozenset(name for name, fields in _MEASURED.items() if not metric.reads.isdisjoint(fields))
