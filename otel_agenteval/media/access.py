@@ -1,8 +1,8 @@
-"""Open a media file, if the rules allow its source and size.
+"""Open a media file if the rules allow its source and size.
 
-A reference is a ``data:`` URI that contains the bytes, an address, or an id. Ids are never opened, because only their
-sender can resolve them. An address is opened only if the configuration allows its host, folder or bucket
-(:class:`.rules.Rules`). Types of media are detected by their first bytes, because senders may state a wrong type.
+A reference is a ``data:`` URI that contains the bytes, an address, or an id. Ids are never opened, because only their sender can
+resolve them. An address is opened only if the configuration allows its host, folder or bucket (:class:`.rules.Rules`). The first
+bytes determine the media type, because senders may state a wrong type.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def may_open(reference: str) -> bool:
 def content_of(reference: str, kind: str) -> MediaContent:
     """Return the content of a reference to an ``image``, ``audio`` or ``video``.
 
-    Raises MetricError if opening isn't allowed (``media_not_allowed``), fails (``media_not_found``, ``media_unreachable``,
-    ``media_timeout``) or requires a package for the object store (``unsupported_media``), or if the content is too large
-    (``media_too_large``) or of another kind (``invalid_media``). Raises MissingExtra without fsspec for an object store, and
-    NoModel if the rules state that a model is absent.
+    Raises MetricError if opening isn't allowed or fails. Its types are ``media_not_allowed``, ``media_not_found``,
+    ``media_unreachable``, ``media_timeout``, ``media_too_large``, ``invalid_media`` (another kind of media) and
+    ``unsupported_media`` (no package for the object store). Raises MissingExtra without fsspec for an object store, and NoModel
+    if the rules state that a model is absent.
     """
     return shared(("content", reference, kind), lambda: _opened(reference, kind))
 
@@ -104,11 +104,11 @@ def _decoded_uri(reference: str, rules: Rules) -> bytes:
 
 
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
-"""Translation of the URL-safe Base64 alphabet, which Google's SDK uses, to the standard alphabet."""
+"""Translates the URL-safe Base64 alphabet, which Google's SDK uses, to the standard alphabet."""
 
 
 def _read_file(reference: str, rules: Rules) -> bytes:
-    """Read a regular file below an allowed folder. Links must not lead outside."""
+    """Read a regular file below an allowed folder. Symbolic links must not lead outside."""
     parts = urllib.parse.urlsplit(reference)
     missing = MetricError("media_not_found", "file not found below media.folders")
     if parts.netloc not in ("", "localhost"):
@@ -156,7 +156,7 @@ def _read_object(reference: str, rules: Rules) -> bytes:
 
 
 IMAGES: Final = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp", "image/tiff"))
-"""Types of images that are opened."""
+"""Image types that can be opened."""
 
 
 class ImageReference(str):
@@ -180,7 +180,7 @@ _LOOKED_AT = 4096
 
 
 def type_of(data: bytes) -> str | None:
-    """Return the media type of bytes, or None if unknown."""
+    """Return the media type of the bytes, or None if unknown."""
     for beginning, found in _BEGINNINGS:
         if data.startswith(beginning):
             return found

@@ -1,9 +1,9 @@
-"""Run the process that decodes one recording or video, or reads text in images.
+"""Process that decodes one recording or video, or reads text in images.
 
-:mod:`.decoding` starts it as ``python -m otel_agenteval.media.decoder``. Decoders are large C programs that read
-untrusted files. In a separate process, a decoder can crash, hang or use too much memory without consequences for
-others. The process has limits on memory, time and files, an almost empty environment, and ends after one file. As
-many processes run at once as ``media.decode_total`` allows. The others wait before they read anything.
+:mod:`.decoding` starts it as ``python -m otel_agenteval.media.decoder``. Decoders are large C programs that read untrusted files.
+In a separate process, a decoder can crash, hang or use too much memory without affecting other work. The process has limits on
+memory, time and files, an almost empty environment, and ends after one file. ``media.decode_total`` limits the number of
+processes. Further processes wait before they read anything.
 
 The models that read text use half a gigabyte of memory, which is freed when the process ends.
 """
@@ -21,7 +21,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Read an order (one line of JSON) and the bytes of all media from standard input, and write JSON to standard output."""
+    """Read an order (one line of JSON) and the bytes of all media from standard input. Write JSON to standard output."""
     source = sys.stdin.buffer
     order = json.loads(source.readline())
     found: dict[str, Any] = BUSY
@@ -36,16 +36,16 @@ def main() -> None:
 _BETWEEN_LOOKS = 0.05
 BUSY = {"error": "media_timeout", "message": "all decoder processes are busy (media.decode_total)"}
 _MEMORY, _DATA = 4 << 30, 3 << 29
-"""Limits of the address space, and of its writable part, for reading text. The runtime uses up to 1 GB, but maps much more."""
+"""Limits of the address space and its writable part for reading text. The runtime uses up to 1 GB, but maps much more."""
 _SURE = 0.5
-"""Minimum confidence of the model at which a line of text is kept."""
+"""Minimum confidence at which a recognized line of text is kept."""
 
 
 def has_turn(order: dict[str, Any]) -> bool:
-    """Wait until one of the slots for processes is free. Return False if none is free in time.
+    """Wait for a free process slot. Return False if none is free in time.
 
-    Each working process locks one file of this package. The lock ends with the process. All processes of an
-    installation therefore share one limit, and nothing is written. If files can't be locked, there is no limit.
+    Each working process locks one file of this package until the process ends. So all processes of an installation share one
+    limit, and nothing is written. If files can't be locked, there is no limit.
     """
     places = sorted(Path(__file__).parent.glob("*.py"))[: order["at_once"]]
     until = time.monotonic() + order["wait"]

@@ -1,4 +1,4 @@
-"""Measure recordings and videos, which a separate process decodes (:mod:`.decoder`)."""
+"""Measure recordings and videos in a separate process (:mod:`.decoder`)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .rules import current_rules, is_shared, shared
 
 Sampling = Literal["even", "scenes"]
 _START_SECONDS = 10.0
-"""Additional time for the process to start and to be scheduled."""
+"""Additional seconds for the process to start and to be scheduled."""
 _MOST_WAITING = 60.0
-"""Maximum seconds that the process waits for others to finish."""
+"""Maximum seconds that the process waits for other processes."""
 _DECODER = ("-m", f"{__package__}.decoder")
 _FEATURE = {
     "video": ("looking at videos", "media"),
@@ -44,17 +44,17 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Video:
-    """Images of a video, and measurements of the whole video."""
+    """Frames of a video, and measurements of the complete video."""
 
     frames: tuple[Frame, ...]
     measured: dict[str, Any]
 
 
 def video_of(content: MediaContent, frames: int, sampling: Sampling = "even") -> Video:
-    """Return images of a video, evenly spaced or one per scene, and measurements of the whole video.
+    """Return frames of a video, evenly spaced or one per scene, and measurements of the complete video.
 
-    Raises MetricError if the video is broken (``invalid_media``) or too large (``media_too_large``), or if decoding takes too
-    long (``media_timeout``) or can't start (``decoder_failed``). Raises MissingExtra without PyAV or Pillow.
+    Raises MetricError if the video is broken (``invalid_media``) or too large (``media_too_large``). Also raises it if decoding
+    takes too long (``media_timeout``) or can't start (``decoder_failed``). Raises MissingExtra without PyAV or Pillow.
     """
 
     def decode() -> Video:
@@ -66,9 +66,9 @@ def video_of(content: MediaContent, frames: int, sampling: Sampling = "even") ->
 
 
 def sound_of(content: MediaContent, *, speech: bool = False) -> dict[str, Any]:
-    """Return measurements of a recording. With ``speech``, they include when each channel speaks.
+    """Return measurements of a recording. With ``speech``, they include the times of speech in each channel.
 
-    Raises as :func:`video_of` does, and raises MissingExtra if ``speech`` is requested without webrtcvad.
+    Raises like :func:`video_of`, and raises MissingExtra if ``speech`` is requested without webrtcvad.
     """
     if speech and not can_find_speech():
         raise MissingExtra(*_FEATURE["speech"])
@@ -77,7 +77,7 @@ def sound_of(content: MediaContent, *, speech: bool = False) -> dict[str, Any]:
 
 
 def samples_of(content: MediaContent) -> Any:
-    """Return a recording mixed to one channel at 16 kHz, as float32 samples from -1 to 1. Raises as :func:`video_of` does."""
+    """Return a recording mixed to one channel at 16 kHz, as float32 samples from -1 to 1. Raises like :func:`video_of`."""
     import numpy as np
 
     found = _decoded("samples", content, {})
@@ -85,7 +85,7 @@ def samples_of(content: MediaContent) -> Any:
 
 
 def sound_without_metadata(content: MediaContent) -> MediaContent:
-    """Return a recording without tags, cover images and other tracks. Raises as :func:`video_of` does. WAV needs no package."""
+    """Return a recording without tags, cover images and other tracks. Raises like :func:`video_of`. WAV needs no package."""
     if content.mime in WITHOUT_METADATA:
         return MediaContent(without_metadata(content.data), content.mime)
 
@@ -97,7 +97,7 @@ def sound_without_metadata(content: MediaContent) -> MediaContent:
 
 
 def writing_in(images: Sequence[MediaContent]) -> list[list[str]]:
-    """Return the lines of text in each image, from top to bottom. Raises as :func:`video_of` does. Needs rapidocr, not PyAV."""
+    """Return the lines of text in each image, from top to bottom. Raises like :func:`video_of`. Needs rapidocr, not PyAV."""
     if not (installed("rapidocr") and installed("PIL")):
         raise MissingExtra(*_FEATURE["writing"])
     order = {"task": "writing", "images": [(len(content.data), content.mime) for content in images]}
@@ -120,7 +120,7 @@ def _decoded(task: str, content: MediaContent, options: dict[str, Any]) -> dict[
 
 
 def _carried_out(order: dict[str, Any], data: bytes) -> dict[str, Any]:
-    """Let a decoder process carry out an order on ``data``, and return its result."""
+    """Run an order on ``data`` in a decoder process, and return the result."""
     rules = current_rules()
     order = {
         "at_once": max(1, rules.decode_total // max(1, rules.decode_memory)), "wait": _MOST_WAITING,
@@ -165,7 +165,7 @@ def _late(seconds: float) -> MetricError:
 
 
 def _python() -> str:
-    """Return the path of the interpreter. In some servers, ``sys.executable`` is the server."""
+    """Return the path of the Python interpreter. In some servers, ``sys.executable`` is the server itself."""
     running = sys.executable or ""
     if "python" in Path(running).name.lower():
         return running

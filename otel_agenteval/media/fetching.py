@@ -1,8 +1,8 @@
-"""Fetch a media file over HTTP without giving access to this network.
+"""Fetch a media file over HTTP without giving access to the local network.
 
-A host name is resolved once. Each of its addresses is checked, and the connection goes to a checked address, because
-resolving the name again could return another address. Redirects are followed manually and checked like the first address.
-Requests use no proxy, cookies or credentials.
+A host name is resolved once. Each of its addresses is checked, and the connection uses a checked address, because resolving the
+name again could return another address. Redirects are followed manually and checked in the same way. Requests use no proxy,
+cookies or credentials.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HEADERS = {"accept-encoding": "identity"}
 
 
 def fetched(address: str, rules: Rules) -> bytes:
-    """Return the bytes at an address whose host is allowed, or raise MetricError as :func:`.access.content_of` does."""
+    """Return the bytes at an address on an allowed host, or raise MetricError like :func:`.access.content_of`."""
     deadline = Deadline(SYSTEM_CLOCK, SYSTEM_CLOCK.monotonic() + rules.fetch_timeout)
     client = httpx.Client(transport=Transport(trusted()), trust_env=False, follow_redirects=False, headers=_HEADERS)
     try:
@@ -44,7 +44,7 @@ def fetched(address: str, rules: Rules) -> bytes:
 
 
 def _fetch_or_redirect(client: httpx.Client, address: str, rules: Rules, deadline: Deadline) -> bytes | str:
-    """Return the bytes at an address, or the address to which it redirects."""
+    """Return the bytes at an address, or the address of a redirect."""
     url = httpx.URL(address)
     entries = addresses_of(url.host.strip("[]"), url.port or (443 if url.scheme == "https" else 80), deadline)
     places = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
@@ -60,7 +60,7 @@ def _fetch_or_redirect(client: httpx.Client, address: str, rules: Rules, deadlin
 
 
 def _fetch_from(client: httpx.Client, url: httpx.URL, place: str, rules: Rules) -> bytes | str:
-    """Return the result of :func:`_fetch_or_redirect` from one of the host's addresses."""
+    """Run :func:`_fetch_or_redirect` with one of the host's addresses."""
     request = client.build_request(
         "GET", url.copy_with(host=place), headers={"host": url.netloc.decode("ascii")}, extensions={"sni_hostname": url.host}
     )
@@ -84,16 +84,16 @@ def _fetch_from(client: httpx.Client, url: httpx.URL, place: str, rules: Rules) 
 
 
 _PUBLIC = ipaddress.IPv6Network("2000::/3")
-"""Addresses assigned for the Internet. Others belong to a network, link or machine, or represent an IPv4 address."""
+"""IPv6 addresses assigned for the Internet. Others belong to a network, link or machine, or contain an IPv4 address."""
 _NOT_PUBLIC = tuple(map(ipaddress.ip_network, ("192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
-"""Networks that some Python versions report as global: relays, protocols, examples, and stand-ins for other addresses."""
+"""Networks that some Python versions report as global: relays, protocols, examples and translated addresses."""
 _EMBEDDING = tuple(map(ipaddress.IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
-"""IPv6 networks whose addresses end with the IPv4 address that they represent: compatible, mapped, translated and NAT64."""
+"""IPv6 networks whose addresses end with an IPv4 address: compatible, mapped, translated and NAT64."""
 _ISATAP = (0x0000_5EFE, 0x0200_5EFE)
 
 
 def is_public(address: str) -> bool:
-    """Return True if an address and every IPv4 address that it represents are public."""
+    """Return True if an address, and every IPv4 address that it contains, is public."""
     found = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv4Address):
         return _is_global(found)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _MEASURED_EDGE = 1024
-"""Maximum longer side for measurements, in pixels. Blur then has the same value in small and large images."""
+"""Maximum longer side for measurements, in pixels. The limit makes blur comparable between small and large images."""
 _QUALITY = 90
 _HASH_EDGE = 8
 
@@ -33,7 +33,7 @@ class Measures:
     sharpness: float
     """Variance of the Laplacian of the brightness (0 to 255), at 1,024 pixels per side or less. Images below 50 look blurred."""
     brightness: float
-    """Mean, from 0 to 1."""
+    """Mean brightness, from 0 to 1."""
     contrast: float
     """Standard deviation of the brightness, from 0 to 0.5."""
     dark: float
@@ -74,7 +74,7 @@ def sharpness_of(grey: np.ndarray[Any, Any]) -> float:
 
 
 def likeness(one: MediaContent, other: MediaContent) -> float:
-    """Return the similarity of two images, from 0 to 1: the share of equal bits in their dHashes (64 per direction)."""
+    """Return the similarity of two images from 0 to 1: the share of equal bits in their dHashes (64 bits per direction)."""
     return float((_hash(one) == _hash(other)).mean())
 
 
@@ -90,11 +90,11 @@ def _hash(content: MediaContent) -> Any:
 
 
 def for_judge(content: MediaContent) -> str:
-    """Return an image as a ``data:`` URI for a judge, scaled down, opaque and without metadata.
+    """Return an image as a ``data:`` URI for a judge: scaled down, opaque and without metadata.
 
-    Types that models don't accept (BMP, TIFF) are converted. Small animations keep their frames. Without Pillow, only the metadata
-    is removed. Raises MetricError for the same reasons as in :func:`measured`. Raises MissingExtra if the image must be converted,
-    and Pillow isn't installed.
+    BMP and TIFF are converted, because models don't accept them. Small animations keep their frames. Without Pillow, only the
+    metadata is removed. Raises MetricError for the same reasons as :func:`measured`. Raises MissingExtra if the image must be
+    converted, and Pillow isn't installed.
     """
     most = current_rules().max_edge
     fits = True
@@ -108,7 +108,7 @@ def for_judge(content: MediaContent) -> str:
 
 
 def decoded(content: MediaContent) -> Any:
-    """Return a Pillow image, upright and in RGB. Raises MetricError for the same reasons as in :func:`measured`."""
+    """Return an upright Pillow image in RGB. Raises MetricError for the same reasons as :func:`measured`."""
     from PIL import ImageOps
 
     with _opened(content) as image:
@@ -116,7 +116,7 @@ def decoded(content: MediaContent) -> Any:
 
 
 def _scaled(content: MediaContent, edge: int) -> tuple[bytes, str]:
-    """Return the bytes of an image, scaled down and as a PNG or JPEG file, and their type."""
+    """Scale an image down to a PNG or JPEG file. Return its bytes and type."""
     from PIL import ImageOps
 
     with _opened(content) as image:
@@ -137,9 +137,9 @@ _NEARLY_WHITE = 240
 
 
 def _opaque(image: Any) -> Any:
-    """Return an image without transparency and with 8 bits per value, or the same image if nothing changes.
+    """Remove transparency, and convert to 8 bits per value. Return the same image if nothing changes.
 
-    The background is white, or black if 90 % of the visible pixels are nearly white. The range of 32-bit values isn't known, so it
+    The background is white, or black if 90 % of the visible pixels are nearly white. The range of 32-bit values is unknown, so it
     ends at 1, 255 or 65,535, or at their maximum.
     """
     if image.mode == "F" or image.mode.startswith("I"):
@@ -164,7 +164,7 @@ def _opaque(image: Any) -> Any:
 
 @contextmanager
 def _opened(content: MediaContent) -> Iterator[Any]:
-    """Open an image whose size is allowed. Its pixels are decoded on first use."""
+    """Open an image of an allowed size. Its pixels are decoded on first use."""
     pillow = require("PIL.Image", feature="looking at images", extra="media")
     found = type_of(content.data)
     if found not in IMAGES:

@@ -1,12 +1,11 @@
 """Remove metadata from images and WAV files: places, names, devices, comments, previews.
 
-Pixels and samples stay unchanged byte for byte, because nothing is decoded. Each format has a list of the parts that
-affect its look or sound, with their maximum lengths. All other parts are removed. The orientation in a JPEG's Exif
-data is written again, so that the image stays upright.
+Pixels and samples stay unchanged byte for byte, because nothing is decoded. For each format, a list has the parts that affect its
+look or sound, with their maximum lengths. All other parts are removed. The orientation in a JPEG's Exif data is written again, so
+that the image stays upright.
 
-Color profiles (ICC) can contain their vendor, device and owner, and arbitrary data. Only primaries, white point and
-curves are kept. Each is parsed and written again. Profiles with lookup tables, such as those of printers, are removed,
-because judges don't use them.
+Color profiles (ICC) can contain their vendor, device, owner, and arbitrary data. Only primaries, white point and curves are
+parsed and written again. Profiles with lookup tables, such as printer profiles, are removed, because judges don't use them.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ _CHUNKS = {
     b"IHDR": 13, b"PLTE": 768, b"IDAT": _ANY, b"IEND": 0, b"tRNS": 256, b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"sBIT": 4, b"bKGD": 6, b"acTL": 8,
     b"fcTL": 26, b"fdAT": _ANY, b"cICP": 4,
 }  # fmt: skip
-"""Parts of PNG that affect its look, with their maximum lengths in bytes."""
+"""Parts of a PNG file that affect its look, with their maximum lengths in bytes."""
 _RIFF = {b"VP8 ": _ANY, b"VP8L": _ANY, b"ALPH": _ANY, b"ANIM": 6}
-"""Parts of WebP that affect its look, with their maximum lengths in bytes."""
+"""Parts of a WebP file that affect its look, with their maximum lengths in bytes."""
 _WAVE = {b"fmt ": 64, b"fact": 12, b"data": 1 << 32}
 _FRAME_HEAD = 16
 _PROFILE_FLAG, _SEE_THROUGH_OR_MOVING = 0x20, 0x12
@@ -37,7 +36,7 @@ _ADOBE = b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0"
 
 
 def without_metadata(data: bytes) -> bytes:
-    """Remove the metadata of a PNG, JPEG, WebP, GIF or WAV file. Raises MetricError (``invalid_media``) if the file is broken."""
+    """Remove the metadata of a PNG, JPEG, WebP, GIF or WAV file. Raise MetricError (``invalid_media``) for a broken file."""
     strip = _STRIP.get(type_of(data) or "")
     try:
         return data if strip is None else strip(data)
@@ -117,7 +116,7 @@ def _jpeg(data: bytes) -> bytes:
 
 
 def _tables(body: bytes) -> int:
-    """Return the number of bytes of the quantization tables in a segment."""
+    """Return the length of the quantization tables in a segment, in bytes."""
     at = 0
     while at < len(body):
         at += 1 + 64 * (1 + (body[at] >> 4))
@@ -125,7 +124,7 @@ def _tables(body: bytes) -> int:
 
 
 def _codes(body: bytes) -> int:
-    """Return the number of bytes of the Huffman tables in a segment."""
+    """Return the length of the Huffman tables in a segment, in bytes."""
     at = 0
     while at < len(body):
         at += 17 + sum(body[at + 1 : at + 17])
@@ -140,7 +139,7 @@ _LENGTHS: dict[int, Callable[[bytes], int]] = {
     **dict.fromkeys((0xDC, 0xDD), lambda _: 2),
     **dict.fromkeys(set(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}, lambda body: 6 + 3 * body[5]),
 }
-"""Segments of a JPEG that define pixels, with the exact length that each must have."""
+"""JPEG segments that define pixels, with functions that return their exact length."""
 
 
 def _jpeg_profile(parts: list[tuple[int, bytes]]) -> bytes:
@@ -152,7 +151,7 @@ def _jpeg_profile(parts: list[tuple[int, bytes]]) -> bytes:
 
 
 def _end_of_scan(data: bytes, place: int) -> int:
-    """Return the position of the marker that ends a scan. Other 0xFF bytes precede a 0 or the number of a restart marker."""
+    """Return the position of the marker that ends a scan. All other 0xFF bytes are followed by 0 or a restart marker number."""
     while True:
         place = data.index(b"\xff", place)
         if data[place + 1] and not 0xD0 <= data[place + 1] <= 0xD7:
@@ -161,7 +160,7 @@ def _end_of_scan(data: bytes, place: int) -> int:
 
 
 def _orientation_alone(tiff: bytes) -> bytes:
-    """Return Exif data with only the orientation, or empty bytes if the image is upright or the data can't be read."""
+    """Return Exif data with only the orientation. Return empty bytes if the image is upright or the data can't be read."""
     try:
         order = "<" if tiff[:2] == b"II" else ">"
         (place,) = struct.unpack_from(order + "I", tiff, 4)
@@ -220,7 +219,7 @@ def _chunk(name: bytes, body: bytes) -> bytes:
 
 
 def _gif(data: bytes) -> bytes:
-    """Remove comments, texts and application data, except for the number of an animation's loops."""
+    """Remove comments, texts and application data. An animation keeps its number of loops."""
     flags = data[10]
     place = 13 + (3 << ((flags & 7) + 1) if flags & 0x80 else 0)
     out = [data[:place]]
@@ -253,7 +252,7 @@ def _past_blocks(data: bytes, place: int) -> int:
 
 
 def _wav(data: bytes) -> bytes:
-    """Remove names, notes and times. The data of a streamed file, which states no length, extends to the end."""
+    """Remove names, notes and times. If a streamed file states no length, its data extends to the end."""
     out = []
     place = 12
     while place + 8 <= len(data):
@@ -288,7 +287,7 @@ _PARAMETERS = (1, 3, 4, 5, 7)
 
 
 def without_texts(profile: bytes) -> bytes | None:
-    """Return an equivalent profile without texts, or None if the profile is broken or uses lookup tables."""
+    """Return an equivalent profile without texts. Return None if the profile is broken or uses lookup tables."""
     space = profile[16:20]
     if (
         len(profile) > _LARGEST_PROFILE
@@ -324,7 +323,7 @@ def _profile(space: bytes, version: int, tags: dict[bytes, bytes]) -> bytes | No
 
 
 def _numbers(data: bytes, kind: bytes, count: int) -> bytes:
-    """Return a tag with ``count`` numbers. Numbers large enough to encode four letters of text aren't accepted."""
+    """Return a tag with ``count`` numbers. Raise a ValueError for numbers that are large enough to encode text."""
     found = struct.unpack_from(f">{count}i", data, 8)
     return kind + bytes(4) + struct.pack(f">{count}i", *_sane(found))
 
@@ -336,7 +335,7 @@ def _sane(numbers: Sequence[int]) -> Sequence[int]:
 
 
 def _table(data: bytes) -> bytes:
-    """Return a curve given as a table. Its values must never decrease, which excludes texts."""
+    """Return a curve table. Its values must never decrease, so that it can't encode text."""
     (count,) = struct.unpack_from(">I", data, 8)
     points = struct.unpack_from(f">{min(count, _LARGEST_PROFILE)}H", data, 12)
     if list(points) != sorted(points):

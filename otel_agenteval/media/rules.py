@@ -1,4 +1,4 @@
-"""Rules for which media may be opened, limits on their size and time, and sharing of opened media among a turn's metrics."""
+"""Rules for which media may be opened, limits on their size and time, and media shared among a turn's metrics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Transcription:
     path: str | None = None
     """Folder of a model to run in this process, instead of a server."""
     language: str | None = None
-    """ISO 639-1 code of the spoken language. With None, the model detects it."""
+    """ISO 639-1 code of the spoken language, or None to detect the language."""
     timeout: float = 60.0
     """Maximum number of seconds to transcribe a recording."""
 
@@ -47,7 +47,7 @@ class Rules:
     fetch_timeout: float = 10.0
     """Maximum number of seconds to fetch a media file."""
     decode_timeout: float = 20.0
-    """Maximum number of seconds to process a recording or video. Measurements made until then count."""
+    """Maximum number of seconds to process a recording or video. Measurements until then are kept."""
     decode_memory: int = 2**30
     """Maximum address space of a process that decodes a recording or video, in bytes."""
     decode_total: int = 2 * 2**30
@@ -57,14 +57,14 @@ class Rules:
     transcription: Transcription | None = None
     """Settings of the transcriber for recordings without a transcript."""
     clean: Callable[[str], str] | None = None
-    """Function that removes personal data and secrets from transcripts for judges, as from the turn's own texts."""
+    """Function that removes personal data and secrets from transcripts before judges receive them."""
     absent: str | None = None
     """Reason code for a missing judge or embedder. If set, media aren't opened."""
     hears: bool = True
     """True if judges receive the audio of a transcribed recording."""
 
     def allow_host(self, address: str) -> bool:
-        """Return True if an address is HTTP or HTTPS, without credentials, and on an allowed host."""
+        """Return True for an HTTP or HTTPS address without credentials on an allowed host."""
         scheme = scheme_of(address)
         try:
             parts = urllib.parse.urlsplit(address)
@@ -88,13 +88,13 @@ class Rules:
 
 
 _RULES: ContextVar[Rules | None] = ContextVar("otel_agenteval_media_rules", default=None)
-"""A context variable, because metrics are functions of a turn and their parameters only."""
+"""Rules of the current context. This is a context variable, because metrics receive only a turn and parameters."""
 _INLINE_ONLY = Rules()
 
 
 @contextmanager
 def opening(rules: Rules) -> Iterator[None]:
-    """Apply rules to the media that this thread or task opens in the block."""
+    """Apply rules to all media that this thread or task opens in the block."""
     token = _RULES.set(rules)
     try:
         yield
@@ -120,7 +120,7 @@ _SHARED: ContextVar[dict[Hashable, Any] | None] = ContextVar("otel_agenteval_sha
 
 @contextmanager
 def sharing() -> Iterator[None]:
-    """Keep the media that this thread or task opens and measures in the block."""
+    """Keep the media that this thread or task opens and measures in the block, so that metrics can share them."""
     token = _SHARED.set({})
     try:
         yield
@@ -129,12 +129,12 @@ def sharing() -> Iterator[None]:
 
 
 def is_shared() -> bool:
-    """Return True inside :func:`sharing`: other metrics may use the same media."""
+    """Return True inside :func:`sharing`, because other metrics may use the same media."""
     return _SHARED.get() is not None
 
 
 def shared(key: Hashable, make: Callable[[], T]) -> T:
-    """Return the value kept under a key inside :func:`sharing`, or make it. Without :func:`sharing`, nothing is kept."""
+    """Return the value kept for a key inside :func:`sharing`, or create it. Outside :func:`sharing`, nothing is kept."""
     kept = _SHARED.get()
     if kept is None:
         return make()

@@ -1,4 +1,4 @@
-"""Open audio and video containers. Measure silence, clipping and speech in a recording, and copy its audio.
+"""Open audio and video containers, measure silence, clipping and speech, and copy audio.
 
 This module runs in the decoder process (:mod:`.decoder`).
 """
@@ -19,7 +19,7 @@ FORMATS = {
     "video/mp4": "mp4", "audio/mp4": "mp4", "video/webm": "matroska", "audio/webm": "matroska", "video/ogg": "ogg", "audio/ogg": "ogg",
     "video/x-msvideo": "avi", "audio/wav": "wav", "audio/mpeg": "mp3", "audio/flac": "flac",
 }  # fmt: skip
-"""Reader of each type. The file doesn't choose its reader, because some formats can name other files to open."""
+"""Reader for each type. The file doesn't choose its reader, because some formats can name other files to open."""
 
 
 class Broken(Exception):
@@ -42,21 +42,21 @@ def opened(data: bytes, mime: str) -> Any:
 
 _RATE = 16_000
 _FRAME = 480
-"""Number of samples in 30 ms, the unit of the speech detector."""
+"""Number of samples in 30 ms, the frame length of the speech detector."""
 _SECONDS = _FRAME / _RATE
 _SILENT = 10 ** (-50 / 20)
-"""Root mean square, relative to full scale, below which 30 ms are silent: -50 dBFS."""
+"""Root mean square, relative to full scale, below which 30 ms are silent (-50 dBFS)."""
 _FULL = 0.99
 _STRICTNESS = 2
 _GAP, _SHORTEST = 0.5, 0.15
-"""Longest pause inside an utterance and shortest utterance, in seconds."""
+"""Maximum pause inside an utterance, and minimum length of an utterance, in seconds."""
 _BEGUN = 0.4
 """Seconds that a speaker must have spoken before another speaker can interrupt."""
 _MOST_CHANNELS = 8
 _OPTIONS = {"fflags": "+bitexact", "id3v2_version": "0"}
-"""Options that keep the name of the software out of the file."""
+"""Options that keep the software's name out of the file."""
 _WRITERS = {"audio/webm": "webm"}
-"""Type → name of the writer, if it differs from the reader's name."""
+"""Writer by type, if it differs from the reader."""
 
 
 @dataclass
@@ -99,7 +99,7 @@ class _Waveform:
 
 
 def examined(data: bytes, mime: str, speech: bool, limits: Limits) -> dict[str, Any]:
-    """Return measurements of a recording. With ``speech``, they include when each channel speaks."""
+    """Return measurements of a recording. With ``speech``, they include the times of speech in each channel."""
     if speech:
         import webrtcvad
     waveform, partial = _Waveform(), False
@@ -151,7 +151,7 @@ def _add(channels: Sequence[_Channel], pieces: Sequence[Any]) -> None:
 
 
 def samples(data: bytes, mime: str, limits: Limits) -> dict[str, Any]:
-    """Return the samples mixed to one channel, with 16 bits at 16 kHz, as Base64."""
+    """Return the samples as Base64, mixed to one channel, with 16 bits at 16 kHz."""
     found: list[bytes] = []
     with opened(data, mime) as container:
         stream = _audio_of(container)
@@ -208,7 +208,7 @@ def _utterances(speech: Sequence[bool]) -> list[tuple[int, int]]:
 
 
 def _interruptions(spoken: Sequence[Sequence[tuple[int, int]]]) -> list[dict[str, Any]]:
-    """Return each interruption: when a channel starts while another one speaks, and how long the other one continues."""
+    """Return each interruption: when a channel starts during another channel's speech, and how long that speech continues."""
     found = []
     for by, mine in enumerate(spoken):
         for start, _ in mine:
@@ -223,7 +223,7 @@ def _interruptions(spoken: Sequence[Sequence[tuple[int, int]]]) -> list[dict[str
 
 
 def copied(data: bytes, mime: str, limits: Limits) -> dict[str, Any]:
-    """Copy the packets of a recording's audio into a file of the same type, without tags, cover images and other tracks."""
+    """Copy a recording's audio packets to a file of the same type, without tags, cover images and other tracks."""
     out = io.BytesIO()
     with opened(data, mime) as source:
         heard = mime.replace("video/", "audio/")

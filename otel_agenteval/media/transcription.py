@@ -1,7 +1,7 @@
 """Transcribe recordings with a server or with a model in this process.
 
-A server receives the unchanged recording by ``POST /audio/transcriptions``, as OpenAI, vLLM, LocalAI and others
-accept it. A model in this process (faster-whisper, extra ``[asr]``) receives the decoded samples.
+A server receives the unchanged recording by ``POST /audio/transcriptions``, the API of OpenAI, vLLM, LocalAI and others. A model
+in this process (faster-whisper, extra ``[asr]``) receives the decoded samples.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .decoding import samples_of
 from .rules import Transcription
 
 _MOST_KEPT = 256
-"""Maximum number of transcripts kept for the other metrics of a turn."""
+"""Maximum number of cached transcripts. A turn's metrics share them."""
 _ATTEMPTS = 3
 _AGAIN = frozenset((408, 409, 429, 500, 502, 503, 504))
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 8.0
@@ -41,16 +41,16 @@ _EXTENSIONS = {
 
 
 def transcribed(content: MediaContent, wanted: Transcription) -> str:
-    """Return the transcript of a recording, which is empty without speech. Raises MetricError if the server or the model is
+    """Return the transcript of a recording, or an empty text without speech. Raise MetricError if the server or the model is
     unavailable (``transcriber_unreachable``), takes too long (``transcriber_timeout``), rejects the recording
-    (``transcriber_refused``), or fails otherwise (``transcriber_failed``). Raises MissingExtra if faster-whisper isn't installed.
+    (``transcriber_refused``), or fails otherwise (``transcriber_failed``). Raise MissingExtra if faster-whisper isn't installed.
     """
     return _transcriber(wanted, os.getpid()).text_of(content)
 
 
 @lru_cache(maxsize=8)
 def _transcriber(wanted: Transcription, process: int) -> _Transcriber:
-    """Return the transcriber of a process, because processes can't share connections and locks."""
+    """Return a transcriber for one process, because processes can't share connections and locks."""
     return _Transcriber(_local(wanted) if wanted.path is not None else _Server(wanted))
 
 

@@ -20,19 +20,19 @@ from .images import sharpness_of
 from .sound import Broken, Limits, opened
 
 _SMALL = 160
-"""Length of the longer side of compared frames, in pixels."""
+"""Longer side of frames for comparison, in pixels."""
 _BINS = 32
 _CUT_COLORS = 0.30
 """Minimum share of the brightness histogram that changes at a cut."""
 _CUT_ALIKE = 0.5
-"""Maximum share of the usual similarity to the previous frame at a cut."""
+"""Maximum similarity to the previous frame at a cut, as a share of the usual similarity."""
 _CUT_CHANGE = 8.0
-"""Minimum mean change of a pixel at a cut, from 0 to 255."""
+"""Minimum mean pixel change at a cut, from 0 to 255."""
 _SPIKE = 4.0
 """Minimum ratio of the change at a jump or cut to the changes around it."""
 _AROUND = 12
 _SHORTEST_SCENE = 3
-"""Minimum number of frames of a scene."""
+"""Minimum number of frames in a scene."""
 _FROZEN_CHANGE = 0.25
 _FROZEN_SECONDS = 0.5
 _BLACK = 20.0
@@ -41,14 +41,14 @@ _BLACK_SECONDS = 0.1
 _JUMP_CHANGE = 3.0
 _BLOCK = 8
 _REST = 0.5
-"""Seconds at the end that don't have to be measured."""
+"""Seconds at the end of a video that may stay unmeasured."""
 _MOST_TO_A_TIME = 400
-"""Maximum number of frames decoded from the last key frame to reach a time."""
+"""Maximum number of frames that are decoded between a key frame and a requested time."""
 _QUALITY = 88
 
 
 def examined(data: bytes, mime: str, wanted: int, sampling: str, limits: Limits) -> dict[str, Any]:
-    """Return frames of a video in order of time, and the video's measurements."""
+    """Return frames of a video ordered by time, and the video's measurements."""
     facts, track = _measured(data, mime, limits)
     if facts["measured_s"] < facts["duration_s"] - _REST:
         pictures = list(_frames_at(data, mime, [at * facts["duration_s"] / wanted for at in range(wanted)], limits))
@@ -67,11 +67,11 @@ class _Track:
     brightness: list[float] = field(default_factory=list)
     spread: list[float] = field(default_factory=list)
     change: list[float] = field(default_factory=lambda: [0.0])
-    """Mean change of a pixel since the previous frame, from 0 to 255."""
+    """Mean pixel change since the previous frame, from 0 to 255."""
     colors: list[float] = field(default_factory=lambda: [0.0])
-    """Share of the histogram that changed."""
+    """Share of the histogram that changed since the previous frame."""
     alike: list[float] = field(default_factory=lambda: [1.0])
-    """Correlation with the previous frame, or 1 if one of them has little contrast."""
+    """Correlation with the previous frame, or 1 if either frame has little contrast."""
     _histogram: Any = None
 
     def add(self, at: float, grey: Any, before: Any) -> None:
@@ -136,7 +136,7 @@ def _require_size(width: int, height: int, limits: Limits) -> None:
 
 
 def _median_around(values: Sequence[float], at: int) -> float:
-    """Return the median of the values around a place, without the value there."""
+    """Return the median of the values around a position, without the value at the position."""
     near = [*values[max(1, at - _AROUND) : at], *values[at + 1 : at + 1 + _AROUND]]
     return float(np.median(near)) if near else 0.0
 
@@ -153,7 +153,7 @@ def _cuts(track: _Track) -> list[int]:
 
 
 def _jumps(track: _Track, cuts: Sequence[int]) -> list[int]:
-    """Return the places of missing frames, where a frame changes much more than those around it, but not at a cut."""
+    """Return the positions of missing frames: a frame changes much more than the frames around it, but isn't at a cut."""
     beside = {at + step for at in cuts for step in (-1, 0, 1)}
     return [
         at
@@ -175,7 +175,7 @@ def _flicker(track: _Track, cuts: Sequence[int]) -> float:
 
 
 def _stretches(track: _Track, held: Sequence[bool], least: float, breaks: Sequence[int]) -> list[list[float]]:
-    """Return the start and end of each stretch in which a condition holds for at least ``least`` seconds."""
+    """Return the start and end of each period in which a condition holds for at least ``least`` seconds."""
     found: list[list[float]] = []
     start = None
     step = (track.times[-1] - track.times[0]) / max(len(track.times) - 1, 1)
@@ -214,7 +214,7 @@ def _frames_numbered(data: bytes, mime: str, places: Sequence[int], limits: Limi
 
 
 def _frames_at(data: bytes, mime: str, times: Sequence[float], limits: Limits) -> Iterator[dict[str, Any]]:
-    """Yield the frames at the given times of a video that is too long to read completely."""
+    """Yield the frames at the given times of a video that is too long to decode completely."""
     last = -1.0
     with opened(data, mime) as container:
         stream = container.streams.video[0]
