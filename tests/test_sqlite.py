@@ -181,7 +181,7 @@ def test_older_file_is_migrated_once_by_a_writer(tmp_path: Path) -> None:
     with closing(open_file(path, NOTES)) as db:
         db.execute("INSERT INTO notes VALUES ('a')")
     before = path.read_bytes()
-    with pytest.raises(sqlite3.DatabaseError, match="got 1, "):
+    with pytest.raises(sqlite3.DatabaseError, match="got 1; "):
         open_to_read(path, later(NOTES))
     assert path.read_bytes() == before
     too_much = "CREATE TABLE much (content BLOB);\nPRAGMA max_page_count = 1;\nINSERT INTO much VALUES (zeroblob(10000000));"

@@ -206,7 +206,7 @@ def history(value: Any, path: str) -> list[dict[str, Any]]:
     turns: list[dict[str, Any]] = []
     for turn in list_of(_turn_or_message)(value, path):
         if turn.keys() == {"output"} and turns and "output" not in turns[-1]:
-            turns[-1] |= turn  # the answer to the message before
+            turns[-1] |= turn  # the answer to the previous message
         elif turn:
             turns.append(turn)
     return turns

@@ -109,7 +109,7 @@ def feedback_of(
         worst, best = ends
         if not min(ends) <= number <= max(ends):
             raise ConfigError(
-                f"feedback.score: must be within the scale {worst:g} to {best:g}, got {number:g}; for another scale, set feedback.scale"
+                f"feedback.score: must be within the scale {worst:g} to {best:g}, got {number:g}. To use another scale, set feedback.scale"
             )
         found = (number - worst) / (best - worst)
     own = _hash(seed, str(score), *(str(texts[name]) for name in ("label", "comment", "edited")))

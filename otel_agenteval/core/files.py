@@ -31,7 +31,7 @@ def make_private(folder: Path) -> None:
 def another_version(found: int, known: int, if_older: str) -> str:
     """Return the end of an error message about a file's format version. ``if_older`` is the fix for an older file."""
     age, fix = ("a newer", "upgrade otel-agenteval") if found > known else ("an older", if_older)
-    return f"has {age} version, got {found}, must be {known}; {fix}"
+    return f"has {age} version: must be {known}, got {found}; {fix}"
 
 
 def load_yaml(path: Path) -> Any:

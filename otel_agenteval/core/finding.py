@@ -148,7 +148,7 @@ def _with_texts(turn: Any, finding: Mapping[str, Any]) -> dict[str, Any]:
     text = jsonio.text_of(value_at(turn, path))
     if path and text and (not nearest or found is None or is_near(found.found, nearest)):
         start = max(0, text.find(nearest))
-        end = start + len(nearest) if text.startswith(nearest, start) else start  # else the text's beginning
+        end = start + len(nearest) if text.startswith(nearest, start) else start  # otherwise, the start of the text
         place = {"path": path, "start": start, "end": end, "place": place_of(turn, path)}
         shown["compared"] = {**place, **_texts(_around(text, start, end, finding))}
     return shown

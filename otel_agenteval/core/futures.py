@@ -52,7 +52,7 @@ def completed(
 ) -> Iterator[tuple[_T, Future[_R] | None]]:
     """Start work on each item, at most ``most`` at a time. Yield each item with its future, or with None after ``seconds``."""
     waiting = iter(items)
-    running: dict[Future[_R], tuple[_T, float]] = {}  # in the order of their starts
+    running: dict[Future[_R], tuple[_T, float]] = {}  # in start order
     done: SimpleQueue[Future[_R]] = SimpleQueue()
     try:
         while True:

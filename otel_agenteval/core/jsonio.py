@@ -151,7 +151,7 @@ def loads_cut(text: str) -> Any:
 
     try:
         value = from_json(text, allow_partial="trailing-strings", allow_inf_nan=False)
-    except (ValueError, TypeError):  # a TypeError for half a surrogate pair
+    except (ValueError, TypeError):  # half a surrogate pair raises a TypeError
         return None
     return plain(value) if value not in ([], {}, "") else None
 

@@ -25,7 +25,7 @@ def python_tree(text: str, mode: Literal["eval", "exec"] = "eval", name: str = "
     try:
         return ast.parse(text, name, mode)
     except (SyntaxError, MemoryError, RecursionError) as error:
-        raise ValueError(f"not Python: {type(error).__name__}") from None
+        raise ValueError(f"not valid Python: {type(error).__name__}") from None
 
 
 def python_value(text: str) -> Any:
@@ -43,7 +43,7 @@ def python_literal(source: str | ast.expr) -> Any:
     try:
         return plain(ast.literal_eval(python_tree(source.lstrip(" \t")) if isinstance(source, str) else source))
     except (MemoryError, RecursionError, TypeError) as error:  # nested too deeply, or a dictionary with a list as a key
-        raise ValueError(f"not a literal: {type(error).__name__}") from None
+        raise ValueError(f"not a Python literal: {type(error).__name__}") from None
 
 
 # --- values as Java's ``toString``, and Kotlin's, print them: ``Type{key='…', …}``, ``Type[key=…]``

@@ -72,7 +72,7 @@ class Processes:
                 yield waiting.popleft().result()
         except BrokenProcessPool:
             raise AgentEvalError(
-                "--jobs: a worker process was killed, possibly out of memory. --jobs 1 uses the least memory"
+                "--jobs: a worker process was killed, possibly because memory ran out. Use --jobs 1 to need less memory"
             ) from None
 
 

@@ -162,7 +162,7 @@ class SqliteFile:
 
     def _open(self) -> sqlite3.Connection:
         if self._db is not None and self._found is not None and not is_at(self.path, self._found):
-            _log.warning("%s was moved or removed. A new file is created", self.path)
+            _log.warning("%s was moved or removed, so a new file is created", self.path)
             self._forget()
         if self._db is None:
             if self.closed:

@@ -550,7 +550,7 @@ def _plain_fields(value: Any) -> dict[str, Any]:
         inner = getattr(value, item.name)
         if (
             inner is None
-            or (inner is False and item.default is False)  # if the default is None, False is a fact
+            or (inner is False and item.default is False)  # if the default is None, False is a known value
             or (item.name == "state" and inner in _RAN)
             or (not inner and isinstance(inner, (list, tuple, Mapping)) and item.name != "arguments")
         ):

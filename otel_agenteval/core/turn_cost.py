@@ -164,7 +164,7 @@ def _to_be_priced(turn: Turn, calls: list[LlmCall]) -> list[_Call] | None:
 
 def _call(model: str | None, provider: str | None, usage: LlmCall | Usage) -> _Call:
     given, cached, written = (max(0, count or 0) for count in (usage.input_tokens, usage.cached_tokens, usage.cache_write_tokens))
-    if cached + written > given:  # counted beside the input, not within it
+    if cached + written > given:  # counted in addition to the input, not as part of it
         given += cached + written
     return _Call(model, provider, Tokens(given, max(0, usage.output_tokens or 0), cached, written))
 
