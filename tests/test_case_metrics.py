@@ -91,7 +91,7 @@ def test_policy_over_gates_combines_those_of_a_case() -> None:
         ({"metrics": [{"is-json": {}, "when": {"agent": "a"}}]}, r"metrics\[0\]: when: "),
         ({"metrics": [{"is-json": {}, "name": "a b"}]}, r"metrics\[0\]: name: must be a word"),
         ({"metrics": ["is-json"], "assert": ["is-xml"]}, "case 1: must have metrics or assert, got both"),
-        ({"assert": [{"value": "Paris"}]}, r"metrics\[0\]: must have the metric's name"),
+        ({"assert": [{"value": "Paris"}]}, r"metrics\[0\]: the metric's name is missing"),
         (
             {"metrics": [{"contains": {"value": one}, "name": "same"} for one in "ab"]},
             r"metrics\[1\]: two metrics have the name .*same",

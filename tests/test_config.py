@@ -688,7 +688,10 @@ def test_the_metrics_of_a_group_share_what_they_do_not_say_themselves(file: Any)
         ("inline:\n  metrics:\n    - code_latncy\n", ":3: inline.metrics[0]: unknown metric 'code_latncy'. Did you mean"),
         ("inline: {metrics: saftey}\n", ":1: inline.metrics: must be one of default, safety"),
         ("inline: {metrics: [cost, -code_word_count]}\n", ":1: inline.metrics[1]: no earlier entry"),
-        ("inline: {metrics: [cost, code_task_oracle]}\n", ":1: inline.metrics: code_task_oracle needs parameters. Move it"),
+        (
+            "inline: {metrics: [cost, code_task_oracle]}\n",
+            ":1: inline.metrics: code_task_oracle needs parameters. Move this metric",
+        ),
         ("metrics:\n  - code_contains:\n      valu: [a]\n", ":3: metrics[0].code_contains.valu: unknown"),
         ("metrics:\n  - code_word_count:\n      min: x\n", ":3: metrics[0].code_word_count.min: must"),
         ("metrics:\n  - code_cost\n  - code_cost\n", ":3: metrics[1]: code_cost has the same parameters as metrics[0]"),

@@ -70,7 +70,11 @@ def test_yaml_keeps_texts_as_written(tmp_path: Path) -> None:
     [
         ("c.json", '[{"input": "a"}, {"inp', "c.json: must be JSON; "),
         ("c.json", '[{"input": "a"}, 7]', "c.json: case 2: must be an object, got int"),
-        ("c.json", '{"cases": 7}', "c.json: must be a list of cases, or an object with such a list under cases, data, "),
+        (
+            "c.json",
+            '{"cases": 7}',
+            "c.json: must be a list of cases, or an object with a list of cases under one of cases, data, ",
+        ),
         ("c.json", '{"input": "a"}\n{"inp\n{"input": "b"}', "c.json:2: must be one JSON object per line; "),
         ("c.yaml", "cases:\n  - input: a\n  - b\n", "c.yaml:3: must be an object, got str"),
         ("c.yaml", "hello\n", "c.yaml: must be a list of cases"),

@@ -30,7 +30,7 @@ def test_a_ground_truth_turns_on_what_compares_with_it(caplog: pytest.LogCapture
     assert found.keys() == {"code_latency", *turned_on_by(["ground_truth"])}
     assert found["code_equals_ground_truth"].passed is True
     assert found["code_equals_ground_truth"].detail["reference_from"] == {"ground_truth": "expect"}
-    assert caplog.text.count("expect() sets ground_truth and turns on code_content_similarity, ") == 1
+    assert caplog.text.count("expect() sets ground_truth, which turns on the metrics code_content_similarity, ") == 1
 
 
 def test_expected_tools_turn_on_what_looks_at_tools() -> None:

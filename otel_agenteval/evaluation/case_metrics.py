@@ -192,7 +192,7 @@ def _filled(bound: BoundMetric, case: Case) -> BoundMetric:
 def _check_values(entry: MetricEntry, bound: BoundMetric, case: Case) -> None:
     """Raise a ConfigError for values that promptfoo would replace, because the metric would compare them unchanged."""
     if "{{" in repr(bound.params):
-        raise ConfigError(f"{{{{…}}}} must be the name of a column. The case has {', '.join(_columns(case))}")
+        raise ConfigError(f"{{{{…}}}} must be the name of a column. This case has the columns {', '.join(_columns(case))}")
     given = filled_in(entry.params, _columns(case)).values()
     for text in chain.from_iterable(value if isinstance(value, list) else [value] for value in given):
         if isinstance(text, str) and _FILE.match(text):
@@ -216,7 +216,7 @@ def _entry(given: Any, system: str | None) -> MetricEntry:
     entry = entry.replaced(metric=under(form, under(system, entry.metric)))
     if unusable := entry.options_given & {"when", "sample"}:
         raise ConfigError(
-            f"{min(unusable)}: a case always evaluates its metrics. Remove {min(unusable)}, or configure the metric"
+            f"{min(unusable)}: not allowed, because a case evaluates all its metrics. Remove this key, or configure the metric for the run"
         )
     return entry
 
@@ -239,7 +239,7 @@ def _keyed_by_metric(given: Mapping[str, Any]) -> Mapping[str, Any]:
         typo = next(
             (f"Did you mean {meant} instead of {word!r}?" for word in given if (meant := misspelled(word, _NAMED_BY))), "Example"
         )
-        raise ConfigError(f"must have the metric's name, too. {typo}: {{type: contains, value: Paris}}")
+        raise ConfigError(f"the metric's name is missing. {typo}: {{type: contains, value: Paris}}")
     if key == "type" and isinstance(label := given.get("metric"), str):  # promptfoo's name for an assertion
         given = {"name": label, **{name: value for name, value in given.items() if name != "metric"}}
     # Other tools may have the same name.

@@ -86,7 +86,7 @@ def metrics_in(columns: Mapping[str, Any], others: dict[str, Any], at: str) -> A
     value = others.get("value")
     if isinstance(value, str) and value.lstrip().startswith("{"):
         value = literals.python_value(value)
-    if isinstance(value, Mapping) and "metrics" in value:  # of a Trusys test case, whose other entries become columns
+    if isinstance(value, Mapping) and "metrics" in value:  # a Trusys test case: its other entries become columns
         del others["value"]
         others.update({key: item for key, item in _plain_row(value).items() if key != "metrics" and item is not None})
         columns = {**columns, "value.metrics": value["metrics"]}
@@ -214,7 +214,7 @@ def _cases_of(document: Any, places: Mapping[KeyPath, str], at: str) -> Iterator
     cases = [cases] if isinstance(cases, dict) and cases else cases or []
     if not isinstance(cases, list) or not isinstance(shared, list):
         raise ConfigError(
-            f"{at}: must be a list of cases, or an object with such a list under {', '.join(_LISTS_OF_CASES)}. evaluators must be a list"
+            f"{at}: must be a list of cases, or an object with a list of cases under one of {', '.join(_LISTS_OF_CASES)}. evaluators must be a list"
         )
     for number, case in enumerate(cases):
         place = places.get((*key, number), f"{at}: case {number + 1}").removeprefix(f"{at}:")
@@ -243,14 +243,14 @@ def _csv_rows(file: TextIO, where: str, delimiter: str, answers: str) -> Iterato
     reader = csv.reader(file, delimiter=delimiter)
     columns = [name.strip() for name in next(reader, [])]
     if twice := [name for name in columns if name and columns.count(name) > 1]:
-        raise ConfigError(f"{where}:{before + 1}: column {twice[0]!r} must occur once, got {columns.count(twice[0])}")
+        raise ConfigError(f"{where}:{before + 1}: column {twice[0]!r} must be unique, got {columns.count(twice[0])} of them")
     while True:
         line = before + reader.line_num + 1
         if (row := next(reader, None)) is None:
             return
         if len(row) > len(columns):
-            counts = f"got {len(row)} instead of {len(columns)}"
-            raise ConfigError(f"{where}:{line}: too many cells, {counts}. Put quotation marks around a cell with {delimiter!r}")
+            counts = f"must have at most {len(columns)}, got {len(row)}"
+            raise ConfigError(f"{where}:{line}: too many cells: {counts}. Put quotes around a cell that contains {delimiter!r}")
         if any(row):
             named = [(name, cell) for name, cell in zip(columns, row, strict=False) if name]
             yield line, {name: _cell(name, cell) if cell else "" if name == answers else None for name, cell in named}

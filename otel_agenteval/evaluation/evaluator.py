@@ -376,7 +376,7 @@ class ExpectedMetrics:
             names = [name for name in turned_on_by(given) if name not in self._configured]
             found = self._known[given] = [live_metric(name, {}) for name in names]
             if names:
-                _log.info("expect() sets %s and turns on %s", ", ".join(sorted(given)), ", ".join(names))
+                _log.info("expect() sets %s, which turns on the metrics %s", ", ".join(sorted(given)), ", ".join(names))
         return found
 
 

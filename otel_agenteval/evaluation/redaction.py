@@ -77,7 +77,7 @@ class Redactor:
         found = self._search(text) if self.kinds else ()
         if not found:
             return text
-        for kind, number in _MARKER.findall(text):  # new finds get other numbers than the markers that the text already contains
+        for kind, number in _MARKER.findall(text):  # new markers must not reuse the numbers of markers in the text
             numbers = self._numbers.setdefault(kind.lower(), {})
             for taken in range(len(numbers) + 1, min(int(number), _MOST_KEPT_FREE) + 1):
                 numbers[f"[{kind}_{taken}]"] = taken

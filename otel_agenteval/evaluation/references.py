@@ -147,7 +147,7 @@ class ReferenceSources:
         for part in [part for part, is_logged in self._absent.items() if not is_logged]:
             self._absent[part] = True
             paths = " or ".join(getattr(self._response, part))
-            _log.warning("an answer in JSON has no %s. Metrics that need its %s are skipped", paths, part.replace("_", " "))
+            _log.warning("a JSON answer has no %s. Metrics that need the %s are skipped", paths, part.replace("_", " "))
 
     def _sources(
         self, turn: Turn, attributes: Mapping[str, Any], baggage: Mapping[str, Any], found: Mapping[str, Any]

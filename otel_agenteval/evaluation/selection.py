@@ -67,7 +67,7 @@ def select_metrics(config: Config) -> list[BoundMetric]:
         inline.pop(bound.metric.name, None)
     for name, bound in inline.items():
         if bound.missing is not None:
-            fix = f"Move it to metrics: [{{{name}: {{{bound.missing}: …}}}}]"
+            fix = f"Move this metric to metrics: [{{{name}: {{{bound.missing}: …}}}}]"
             raise ConfigError(f"{config.where(('inline', 'metrics'))}: {name} needs parameters. {fix}")
     selected = [*inline.values(), *preset, *configured]
     complete_policies(selected)
@@ -308,7 +308,7 @@ def _bind(
         bound = live_metric(name, params, policy, config.scale, config.preset)
     except ConfigError as error:
         message = str(error)
-        # The message of a wrong parameter already begins with ``metric.parameter``; only then does the path go deeper.
+        # Only the message of a wrong parameter begins with ``metric.parameter``. The path then includes the parameter.
         deeper = re.match(r"(\w+)\.(\w+)\S*:", message)
         if deeper is None:
             raise ConfigError(f"{config.where(path)}: {_or_group(name, error) if path[0] == 'inline' else message}") from None

@@ -22,7 +22,7 @@ METRIC = "code_tool_success"
 HOSTILE = "<img src=x onerror=\"document.title='owned'\">"
 TIMEOUT = Fault("tool_error", "tool_calls[1]", "book failed and wasn't repaired", "book", "timeout")
 AGAIN = Fault("loop", "tool_calls[1]", f"{HOSTILE} was called again", HOSTILE)
-NUMBER = Fault("changed_number", "output", "a number of the answer isn't in its sources")
+NUMBER = Fault("changed_number", "output", "a number in the answer isn't in its sources")
 CONTENT = {
     "input": "Book room 12.",
     "output": "Room 21 is booked.",

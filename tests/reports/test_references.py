@@ -382,7 +382,7 @@ def test_turns_keep_their_other_columns() -> None:
         ({"turns": {"input": "q"}}, "turns: must be a list with at least one turn"),
         ({"user": "A customer.", "max_turns": "few"}, "max_turns: must be a positive whole number, got 'few'"),
         ({"user": ["A customer."]}, "user: must be text that describes the user and the goal"),
-        ({"input": "q", "metrics": [{"tpye": "contains", "value": "x"}]}, r"metrics\[0\]: must have the metric's name, too\. Did you mean type instead of 'tpye'\?"),
+        ({"input": "q", "metrics": [{"tpye": "contains", "value": "x"}]}, r"metrics\[0\]: the metric's name is missing\. Did you mean type instead of 'tpye'\?"),
         ({"input": "q", "metrics": [{"code_contains": {"vlaue": "x"}}]}, r"metrics\[0\]: code_contains\.vlaue: unknown parameter\. Did you mean 'value'\?"),
         ({"input": "q", "metrics": [{"metric": "code_contains", "params": {"vlaue": "x"}}]}, r"code_contains\.vlaue: unknown parameter"),
     ],

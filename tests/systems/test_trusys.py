@@ -141,7 +141,7 @@ def test_variables_of_a_prompt_are_columns_of_the_case() -> None:
     ("case", "problem"),
     [
         ({"prompt": "?", "assert": [{"type": "contians", "value": "Paris"}]}, r"assert|metrics\[0\]: .*contains"),
-        ({"prompt": "?", "assert": [{"value": "Paris"}]}, r"metrics\[0\]: must have the metric's name, too"),
+        ({"prompt": "?", "assert": [{"value": "Paris"}]}, r"metrics\[0\]: the metric's name is missing"),
         ({"prompt": "?", "assert": 5}, r"metrics: must be a list of names"),
     ],
 )
@@ -216,7 +216,7 @@ def test_absent_parts_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
             [],
             config={"preset": "trusys"},
         )
-    absent = [record.getMessage() for record in caplog.records if "JSON has no" in record.getMessage()]
+    absent = [record.getMessage() for record in caplog.records if "JSON answer has no" in record.getMessage()]
     assert [text.partition(" or ")[0].rpartition(".")[2] for text in absent] == ["tool_calls", "context"]
 
 
