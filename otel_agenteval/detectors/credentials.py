@@ -291,7 +291,7 @@ def _assigned_values(text: str) -> Iterator[Credential]:
             continue
         if after_password and len(value) > _LONGEST_PASSWORD:  # an encrypted password
             continue
-        is_error_report = _ERROR_REPORTS.match(text, end) is not None  # whose key is public
+        is_error_report = _ERROR_REPORTS.match(text, end) is not None  # the key of a Sentry URL is public
         is_rest_of_word = text[start - 1 : start] == "@"  # as in password-prompt@
         if not (PUBLIC.search(before) or is_filled_in(text, start) or is_error_report or is_rest_of_word):
             yield Credential("password" if after_password else "credential", start, end, value, False)

@@ -162,7 +162,7 @@ CHECKS: Mapping[str, Check] = {
     "passport": lambda text: sum(map(str.isdigit, text)) >= 4,
     "driver_license": lambda text: 7 <= len(text) <= 18 and sum(map(str.isdigit, text)) >= 5,
     # Europe
-    # 97 minus the remainder of the number, which has a 2 before it for people born since 2000
+    # Belgium: 97 minus the remainder. For births since 2000, the number starts with an added 2
     "belgian_national": lambda digits: int(digits[9:]) in (97 - int(digits[:9]) % 97, 97 - int("2" + digits[:9]) % 97),
     "bulgarian_egn": _remainder(11, (2, 4, 8, 5, 10, 9, 7, 3, 6)),
     "danish_cpr": lambda digits: _is_date(digits[4:6], digits[2:4], digits[:2]),  # since 2007 without a check digit
@@ -171,14 +171,14 @@ CHECKS: Mapping[str, Check] = {
         lambda text: _is_date(text[4:6], text[2:4], text[:2]),
         lambda text: "0123456789ABCDEFHJKLMNPRSTUVWXY"[int(text[:6] + text[-4:-1]) % 31] == text[-1],
     ),
-    # 97 minus the remainder of the number, in which the departments of Corsica count as 19 and 18
+    # France: 97 minus the remainder. The departments of Corsica, 2A and 2B, become 19 and 18
     "french_nir": lambda text: int(text[:13].replace("2A", "19").replace("2B", "18")) % 97 == 97 - int(text[13:]),
     "german_tax": _german,
     "italian_codice_fiscale": _italian,
     "norwegian_fodselsnummer": _both(
         _divisible(11, (3, 7, 6, 1, 8, 9, 4, 5, 2, 1)), _divisible(11, (5, 4, 3, 2, 7, 6, 5, 4, 3, 2, 1))
     ),
-    "polish_pesel": _both(  # the month has a multiple of 20 for the century
+    "polish_pesel": _both(  # the month includes a multiple of 20 for the century
         _divisible(10, (1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1)), lambda digits: 1 <= int(digits[2:4]) % 20 <= 12
     ),
     "portuguese_nif": lambda digits: _ends_with_11_minus(digits, range(9, 1, -1)),
@@ -283,7 +283,7 @@ def identity_numbers(text: str, given: str = "") -> Iterable[tuple[str, int, int
     lowered = in_small_letters(text)
     any_word = _ANY_ASCII_WORD if lowered.isascii() else _ANY_WORD
     tried: set[int] = set()
-    skipped: dict[str, bool] = {}  # a number that is repeated is searched once, because ``given`` can be long
+    skipped: dict[str, bool] = {}  # repeated numbers are searched once, because ``given`` can be long
     for found in _CANDIDATE.finditer(text):
         candidate = found.group()
         if candidate not in skipped:
@@ -336,8 +336,8 @@ def ibans(text: str) -> Iterable[tuple[int, int]]:
     lengths, samples = known["lengths"], known["samples"]
     at = 0
     while (found := _IBAN.search(text, at)) is not None:
-        start, at = found.start(), found.start() + 4  # the match can contain another IBAN, if a word stands between them
-        written = _SEPARATORS.sub("", found.group())  # can be more than the IBAN, if a word follows it
+        start, at = found.start(), found.start() + 4  # the match can contain another IBAN after a word
+        written = _SEPARATORS.sub("", found.group())  # can include a word after the IBAN
         length = lengths.get(written[:2].upper(), 0)
         iban = written[:length].upper()
         if not length or len(iban) < length or iban in samples or not _ONE_CASE.fullmatch(written[:length]):

@@ -129,7 +129,7 @@ def _pages(text: str, host: str) -> set[str]:
             match = REST.match(text, at)
             rest = match.group() if match is not None else host
             rest = NEXT_URL.split(rest, maxsplit=1)[0]
-            # Another host is a longer name that begins with this one.
+            # A longer host name that begins with this name is another host.
             found.update(key for key in map(key_of, readings(rest)) if host_of(key) == known)
             end = max(end, at + len(rest))
         at = text.find(host, end)

@@ -187,7 +187,7 @@ class SystemPrompt:
         if len(self._probes) * len(answer) <= _MOST:
             probes = [probe in answer for probe in self._wanted_probes]
             may_repeat = any(map(all, zip(probes, probes[1:], probes[2:], strict=False)))  # each run contains three probes
-            if not about and sum(probes) < SEVERAL:  # and each instruction one
+            if not about and sum(probes) < SEVERAL:  # and each instruction contains one
                 return NONE
         said = self._repeated_wholly(answer)
         if not may_repeat and len(said) < (1 if about else SEVERAL):

@@ -24,9 +24,9 @@ from ..text_model import text_model
 _NGRAM_LENGTHS = range(2, 6)
 _MULTIPLIER = np.array(0x9E3779B1, np.uint32)  # for hashes; a numpy scalar would be slower
 _SHIFT = np.array(15, np.uint32)  # for hashes
-_SPACE = ord(" ")  # stands for white space and Markdown
-_ZERO = ord("0")  # stands for digits
-_DROPPED = 1  # stands for accents and invisible characters
+_SPACE = ord(" ")  # replaces white space and Markdown
+_ZERO = ord("0")  # replaces digits
+_DROPPED = 1  # replaces accents and invisible characters
 _MARKDOWN = "*_`#>"
 _LONG_TOKEN = re.compile(r"[A-Za-z0-9+/_=-]{28,}")
 _TOKEN_SHAPES = bytes(97 if chr(code).isalnum() or chr(code) in "+/_=-" else 32 for code in range(128)).ljust(256)

@@ -13,7 +13,7 @@ from ..texts import has_any
 
 _SHORT_NAME = re.compile(
     r"[AKILИШ](?<![A-Za-z0-9_.].)(?:(?<=A)\.I\.|(?:(?<=[AK])I|(?<=I)A|(?<=И)И|(?<=Ш)І|(?<=L)LM)s?)(?![A-Za-z0-9_])"
-)  # a first character makes the search several times as fast
+)  # the search is several times faster if the pattern starts with one character
 _SHORT_NAMES = ("AI", "A.I", "KI", "IA", "LLM", "ИИ", "ШІ")
 
 

@@ -250,7 +250,7 @@ _FIELD_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _IN_NAMES = {"size": ("bytes", 1.0), "bytes": ("bytes", 1.0), "celsius": ("temperature", 1.0), "fahrenheit": ("temperature", 2.0)}
 _UNCLEAR = frozenset(
     ["in", "to", "b", "d", "h", "l", "m", "t", "y", "an", "go", "mo"]
-)  # units only in field names of several words
+)  # units only in field names with several words
 
 
 def unit_after(text: str, at: int) -> Unit | None:

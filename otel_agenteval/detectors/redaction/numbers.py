@@ -288,7 +288,7 @@ def _phones_in(text: str, start: int, end: int, *, is_grouped: bool) -> Iterator
         yield from (number.span() for number in numbers if _is_trunk_number(number.group()))
     window_start = max(0, start - _WINDOW_BEFORE)
     lowered = text[window_start:start].lower()
-    if has_any(lowered, words("phones.txt", "hints")):  # without one, only its own format counts
+    if has_any(lowered, words("phones.txt", "hints")):  # without a hint, only the format of the number counts
         for pattern in (_NAMED_PHONE, _PHONE_TO_CALL, _EAST_ASIAN_PHONE, _PHONE_LINK):
             for match in pattern.finditer(text, window_start, stop):
                 group = match.lastindex or 1

@@ -112,7 +112,7 @@ def _key_without_end(text: str, begin: _KeyMark) -> Iterator[Span]:
 def _key_without_begin(text: str, end: _KeyMark) -> Iterator[Span]:
     key_start, limit = end.start, max(0, end.start - _LONGEST_KEY)
     while key_start > limit:
-        line_start = max(limit, text.rfind("\n", limit, key_start - 1) + 1)  # of the line before
+        line_start = max(limit, text.rfind("\n", limit, key_start - 1) + 1)  # start of the previous line
         if _KEY_LINE.fullmatch(text[line_start:key_start].strip(" \t\r\n>|")) is None:
             break
         key_start = line_start
