@@ -193,7 +193,7 @@ def instrument(
     with _lock:
         known = _handles.get(provider)
         if known is None and (processor := _attached_to(provider, AgentEvalSpanProcessor)) is not None:
-            known = Handle(processor)  # of a span processor that the application added itself
+            known = Handle(processor)  # for a span processor that the application added itself
         overrides = {"outlets": {"prometheus": {"port": prometheus_port}}} if prometheus_port is not None else None
         if known is None:
             try:
@@ -286,7 +286,7 @@ def captured_turns(tracer_provider: Any = None) -> Iterator[deque[ScoredTurn]]:
     """
     if not switched_on():
         raise ConfigError(
-            "OTEL_SDK_DISABLED or OTEL_AGENTEVAL_ENABLED turns evaluation off, so turns can't be captured. Unset it"
+            "OTEL_SDK_DISABLED or OTEL_AGENTEVAL_ENABLED turns evaluation off, so turns can't be captured. Unset the variable"
         )
     with _lock:
         provider = tracer_provider if tracer_provider is not None else trace.get_tracer_provider()

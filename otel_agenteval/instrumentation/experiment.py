@@ -296,7 +296,7 @@ def _timed(call: Call) -> Iterator[None]:
             yield
     except BaseException as error:
         if isinstance(error, GeneratorExit) or (isinstance(error, asyncio.CancelledError) and _CALLERS_LOOP.get()):
-            raise  # the loop of the call ends
+            raise  # the call's event loop is ending
         call.error = error
     call.seconds = time.perf_counter() - started
 
@@ -353,7 +353,7 @@ def _trials(runs: Sequence[_Run]) -> Iterator[Trial]:
         scored, error = list(run.scored), None
         if (raised := run.calls[-1].error) is not None:
             error = f"{type(raised).__name__}: {raised}"
-            places = {turn.turn_id for turn in (*run.calls[-1].turns, scored[-1][0])}  # the last one can be the conversation
+            places = {turn.turn_id for turn in (*run.calls[-1].turns, scored[-1][0])}  # the last turn can be the conversation
             for number, (turn, scores) in enumerate(scored):
                 if turn.turn_id in places:
                     scored[number] = turn, _with_raised_errors(scores, error, applied)

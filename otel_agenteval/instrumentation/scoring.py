@@ -113,7 +113,7 @@ def _bound(
     if callable(metric):
         return [get_metric(metric_of(metric).name)]
     what = "a name, {name: {parameters}}, the result of get_metric(), or a function of a turn"
-    raise ConfigError(f"metrics: each must be {what}, got {type(metric).__name__}")
+    raise ConfigError(f"metrics: each item must be {what}, got {type(metric).__name__}")
 
 
 @contextmanager
