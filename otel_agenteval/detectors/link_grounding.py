@@ -197,7 +197,7 @@ class _LinkEvidence:
         return len(rest) > 2 and (self._is_token(rest) or (rest.count("/") > 1 and self._is_token(rest[1:])))
 
     def _only_sets_options(self, query: str, given: set[str]) -> bool:
-        """Return False if a value without a source looks like data, or if given links set the same parameter."""
+        """Return False if a query value has no source and looks like data, or if it changes a parameter of a given link."""
         names = {pair.partition("=")[0] for pair in given}
         for pair in query.split("&"):
             name, _, value = pair.partition("=")

@@ -38,7 +38,7 @@ def _spaced(stems: str) -> tuple[str, ...]:
 
 
 def _stems(**by_script: str) -> tuple[tuple[bytes, tuple[bytes, ...]], ...]:
-    """Return groups of a lead byte and word stems in UTF-8. Most stems omit the first letter, which may be a capital."""
+    """Group word stems by the first byte of their script. Most stems omit their first letter, which may be a capital."""
     return tuple((_LEADS[script], tuple(stem.encode() for stem in _spaced(stems))) for script, stems in by_script.items())
 
 

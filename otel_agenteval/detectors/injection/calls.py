@@ -58,7 +58,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[\n\r。！？।؟<>]+|[.!?]?\"\s")
 
 
 def _is_call(sentences: tuple[str, ...], names: Sequence[str], *, hidden: bool) -> bool:
-    """Return True if the first of up to four sentences addresses a machine and any of them makes a demand."""
+    """Return True if the first of up to four sentences addresses a machine and a demand follows."""
     sentence, *following = sentences
     address, end = _address_in(sentence) if has_any(sentence, names) else (0, 0)
     if address:

@@ -36,13 +36,13 @@ _WINDOW, _SHORT_WINDOW = 140, 50
 _LATIN_MARGIN = 1.0
 """Added to the short window's limit in Latin text, because 50 Latin letters are often too few to decide."""
 _FEW, _MANY = 3, 32
-"""The three most likely windows are rated one by one, and the others in batches of 32."""
+"""The three most likely windows are rated one by one. The remaining windows are rated in batches of 32."""
 _NO_WINDOW, _FIRST_WINDOW = np.zeros(0, np.intp), np.zeros(1, np.intp)
 
 
 @cache
 def _letters() -> tuple[NDArray[np.uint16], bytes]:
-    """Return a map from characters to plain letters (``É`` → ``e``, ``7`` → ``0``), and its ASCII part for ``bytes.translate``."""
+    """Return two maps to plain letters (``É`` → ``e``, ``7`` → ``0``): one for all characters, and one for ``bytes.translate``."""
     letter_of = np.arange(1 << 16, dtype=np.uint16)
     for code in range(1 << 16):
         character = chr(code)
@@ -158,7 +158,7 @@ class Rated:
         return [self._distinct(start, end) for start, end in self._letter_spans(passages).tolist()]
 
     def _letter_spans(self, passages: Sequence[tuple[int, int]]) -> NDArray[np.intp]:
-        """Convert character positions to letter positions. A passage includes the characters before and after it."""
+        """Convert character positions to letter positions, including the characters before and after each passage."""
         spans = np.array(passages, np.intp)
         spans[:, 1] += 2  # 1 for the space before the rated text, and 1 for the character after the passage
         return spans if self._is_kept is None else self._letters_before.take(spans)

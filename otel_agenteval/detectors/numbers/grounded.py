@@ -117,9 +117,9 @@ class AnswerNumbers:
 
     @staticmethod
     def _rounding(value: float, half: float) -> float:
-        """Return half the rounding interval: ``58 000`` can be 57 948.
+        """Return half the rounding interval, such as 500 for ``58 000``.
 
-        Numbers below 1000 don't count as rounded. The result is at most 5 % of larger numbers.
+        Numbers below 1000 aren't rounded. The result is at most 5 % of larger numbers.
         """
         if half != 0.5 or value < _MIN_ROUNDED or value % 10:
             return half
@@ -278,7 +278,7 @@ def _is_given_day(day: Day, given: Collection[Day]) -> bool:
 
 
 def _days_moved(days: NDArray[np.datetime64], count: int, unit: float) -> list[NDArray[np.datetime64]]:
-    """Move days by ``count`` units. Days are also moved by working days. Months and years follow the calendar."""
+    """Move days by ``count`` units. For days, also count working days. For months and years, follow the calendar."""
     moved = [days + int(count * unit / _SECONDS_OF_DAY)]
     if unit == _SECONDS_OF_DAY and abs(count) <= _MAX_WORKING_DAYS:
         moved.append(np.busday_offset(days, count, "backward" if count > 0 else "forward"))
