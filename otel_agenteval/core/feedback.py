@@ -90,7 +90,7 @@ def feedback_of(
         edited: the corrected answer. If ``score`` is missing, it means a score of 0.
         scale: the worst and the best score, such as ``[1, 5]``. The default is ``[0, 1]``.
         id: identifies the feedback across deliveries. The default is a hash of the score and the texts.
-        seed: makes that hash specific to, for example, a turn.
+        seed: text that makes this hash specific, for example to a turn.
 
     Raises:
         ConfigError: If the rating is missing or a value isn't allowed.

@@ -44,8 +44,8 @@ def loads_exact(text: str) -> Any:
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Return True if the value is nested deeper than MAX_DEPTH. With added tuples around it, such a value exceeds orjson's limit.
-    This check takes a fifth of the parsing time, far less than a recursive function.
+    """Return True if the value is nested deeper than MAX_DEPTH. Tuples around the value turn this depth into orjson's limit,
+    because orjson is much faster than a recursive function.
     """
     for _ in range(_ENCODER_DEPTH - MAX_DEPTH):
         value = (value,)

@@ -151,7 +151,7 @@ def _by_name(providers: list[Any], name: str) -> Any:
 
 
 def _model(providers: list[Any], served: Any, name: str) -> Any:
-    """Return the prices of the first matching model, or None. A provider's own models precede other providers' models that it serves."""
+    """Return the prices of the provider's first matching model, or None. Models of other providers are tried last."""
     others = [next((one for one in providers if one["id"] == other), None) for other in served.get("others", ())]
     for provider in (served, *others):
         for match, prices in provider["models"] if provider is not None else ():

@@ -93,7 +93,7 @@ class Score:
     Attributes:
         metric: canonical name: ``code_…``, ``embed_…`` or ``llm_…``.
         value: the number. ``None`` if ``status`` isn't ``ok`` or the metric returned only a label. Booleans are 1.0 and 0.0.
-        passed: True if the value meets the threshold. Boolean metrics and some others decide it themselves.
+        passed: True if the value meets the threshold. Boolean metrics and some others set it directly.
             ``None`` without a decision.
         status: ``ok``, ``skipped`` (see ``detail["reason"]``) or ``error`` (see ``error_type``).
         label: low-cardinality word for the result: ``pass`` or ``fail`` if ``passed`` is known, ``yes`` or ``no`` for a neutral

@@ -465,7 +465,7 @@ class TelemetryGroup:
         return self._members == (telemetry,)
 
     def add(self, name: str, **labels: str) -> None:
-        """Count an event that isn't related to a particular member. The first member, if any, counts the event."""
+        """Count an event that isn't related to a particular member. The first member counts the event."""
         for member in self._members[:1]:
             member.add(name, 1, **labels)
 

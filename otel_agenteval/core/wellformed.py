@@ -55,10 +55,10 @@ def plain(value: Any, depth: int = 0) -> Any:
     """Convert a foreign value to JSON types.
 
     Dictionary keys become text, and text becomes well-formed. Values that need no change, and :class:`.Later` values, are
-    returned as they are.
+    returned unchanged.
 
     - Bytes become base64, integers over 64 bits become floats, and sets become sorted lists.
-    - Decimals and library numbers become numbers, dates and ids become text, and so do other objects.
+    - Decimals and library numbers become numbers, dates, ids and other objects become text.
     - Non-finite numbers, values nested deeper than :data:`MAX_DEPTH`, and objects whose conversion raises become None.
     """
     kind = value.__class__
