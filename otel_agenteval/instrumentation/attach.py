@@ -97,11 +97,11 @@ class Handle:
 
         Args:
             turn_id: ``TRACE_ID-SPAN_ID`` of the turn's root or of any span in the turn, a span context, or a ``traceparent``. A
-                ``TRACE_ID`` stands for the last turn of the trace.
+                ``TRACE_ID`` means the last turn of the trace.
             score: a number within the scale, or true or false.
             label: a word such as ``thumbs_up``, ``dislike`` or ``👎``. The label determines the score if ``score`` is missing.
             comment: free text, exported as the score's explanation after redaction.
-            edited: the answer as the user corrected it. Without a score, it counts as 0.
+            edited: the answer as the user corrected it. Without a score, the score is 0.
             scale: the worst and the best score, such as ``(1, 5)``. The default is 0 to 1.
             id: identifies the feedback, so that repeated deliveries count once in every outlet.
             strict: True to raise an exception for an invalid value, for tests.
@@ -128,7 +128,7 @@ class Handle:
         """End a conversation now, instead of after ``conversation.idle_timeout``.
 
         The metrics in ``conversation.metrics`` evaluate all of its turns. Later turns resume the conversation. Returns False if
-        no such conversation is open.
+        the conversation isn't open.
         """
         return self._processor.engine.end_conversation(conversation_id) if self._processor is not None else False
 
@@ -161,8 +161,8 @@ def instrument(
 ) -> Handle:
     """Score the turns of every agent whose spans pass through the tracer provider.
 
-    Call it once, after the provider is set. Further calls for the same provider return the same handle. They log a warning if
-    they pass another configuration, and ignore it.
+    Call it once, after the provider is set. Further calls for the same provider return the same handle. If they
+    pass another configuration, a warning is logged and the configuration is ignored.
 
     The function attaches a span processor to the tracer provider. To an SDK logger provider, it attaches a log processor, which
     reads content in log records. It sets no global provider, except a TracerProvider if ``create_provider`` is true and there

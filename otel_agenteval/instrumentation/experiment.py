@@ -280,7 +280,7 @@ def recorded_answer(asked: Any, case: Mapping[str, Any]) -> Any:
 
 
 def _copied(value: Any) -> Any:
-    """Return a copy that the task can change. An object that can't be copied is returned itself."""
+    """Return a copy that the task can change. An object that can't be copied is returned unchanged."""
     try:
         return copy.deepcopy(value)
     except Exception:
@@ -364,8 +364,8 @@ def _trials(runs: Sequence[_Run]) -> Iterator[Trial]:
 
 
 def _with_raised_errors(scores: Sequence[Score], text: str, applied: Container[str]) -> list[Score]:
-    """Return the scores of a task that raised. A score that didn't fail becomes an error if its metric gives verdicts, and if the
-    metric either is ``applied`` or lacked the output.
+    """Turn the scores of a task that raised into errors, except failures. A metric must give verdicts to be changed, and it must
+    either be ``applied`` or have lacked the output.
     """
     return [
         Score.of(score.facts, None, False, "error", None, text, None, None, TASK_RAISED)

@@ -27,7 +27,7 @@ _log = logging.getLogger("otel_agenteval")
 
 
 class AgentEvalSpanExporter(SpanExporter):
-    """Span exporter that evaluates turns. Prefer the span processor, which receives the exact end of a turn.
+    """Span exporter that evaluates turns. Prefer the span processor, which is called exactly when a turn ends.
 
     Spans arrive in batches after they end, so turns close as in a sidecar: ``turn.decision_delay`` is ten seconds unless
     configured. Ended spans accept no events, so ``outlets.span_events`` has no effect.
@@ -88,7 +88,7 @@ class AgentEvalSpanExporter(SpanExporter):
 
 
 class SafeExporter(SpanExporter):
-    """The exporter as an entry point, which turns itself off if its setup fails.
+    """Entry point for the exporter. The exporter is off if its setup fails.
 
     Select it with ``OTEL_TRACES_EXPORTER=agenteval``, or in the file named by ``OTEL_CONFIG_FILE``. In the file, the keys below
     the exporter's name are its configuration.
