@@ -72,7 +72,7 @@ class CaseMetrics:
         return list(found.values())
 
     def _give_all_cases_the_same_gates(self) -> None:
-        """Make a gate in one case a gate in all cases. Skip a metric in a case without its required parameter if other cases set it."""
+        """Make a gate in one case a gate in all cases. Skip metrics in cases without a required parameter that other cases set."""
         known = self.all
         gates = {bound.name for bound in known if bound.policy == "gate"}
         complete = {bound.name for bound in known if bound.missing is None}

@@ -47,7 +47,7 @@ class ForeignMetrics:
         return dict(self._hung)
 
     def keep_only(self, metrics: Iterable[BoundMetric]) -> None:
-        """Keep only the state of these metrics, because a reload removed the others."""
+        """Discard the state of all metrics except these, after a reload."""
         found = list(metrics)
         names, keys = {metric.name for metric in found}, {metric.key for metric in found}
         self._hung = {name: reason for name, reason in self._hung.items() if name in names}

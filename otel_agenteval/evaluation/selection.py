@@ -44,9 +44,9 @@ Entries = Sequence[tuple[KeyPath, MetricEntry]]
 def select_metrics(config: Config) -> list[BoundMetric]:
     """Return the metrics that a configuration selects, ready to evaluate.
 
-    First come ``inline.metrics`` (names, and groups such as ``default``), then the preset, then ``metrics`` and ``groups``
-    in their order. A later metric replaces an earlier one of the same name. A metric may be configured several times with
-    different parameters. At the end come the metrics whose signals conversation metrics need.
+    The order is ``inline.metrics`` (names, and groups such as ``default``), the preset, ``metrics``, then ``groups``. A
+    later metric replaces an earlier metric with the same name. A metric may be configured several times with
+    different parameters. Metrics whose signals conversation metrics need come last.
 
     Raises:
         ConfigError: a metric (with the three closest names) or parameter is unknown, a value is invalid, or an entry repeats another. The
