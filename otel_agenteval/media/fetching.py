@@ -84,7 +84,7 @@ def _fetch_from(client: httpx.Client, url: httpx.URL, place: str, rules: Rules) 
 
 
 _PUBLIC = ipaddress.IPv6Network("2000::/3")
-"""IPv6 addresses assigned for the Internet. Others belong to a network, link or machine, or contain an IPv4 address."""
+"""IPv6 addresses assigned for the Internet. Other addresses are local, reserved, or contain an IPv4 address."""
 _NOT_PUBLIC = tuple(map(ipaddress.ip_network, ("192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
 """Networks that some Python versions report as global: relays, protocols, examples and translated addresses."""
 _EMBEDDING = tuple(map(ipaddress.IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))

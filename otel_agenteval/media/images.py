@@ -139,8 +139,8 @@ _NEARLY_WHITE = 240
 def _opaque(image: Any) -> Any:
     """Remove transparency, and convert to 8 bits per value. Return the same image if nothing changes.
 
-    The background is white, or black if 90 % of the visible pixels are nearly white. The range of 32-bit values is unknown, so it
-    ends at 1, 255 or 65,535, or at their maximum.
+    The background is white, or black if 90 % of the visible pixels are nearly white. 32-bit values have no fixed range. Their
+    range ends at 1, 255 or 65,535, or at the largest value.
     """
     if image.mode == "F" or image.mode.startswith("I"):
         import numpy as np

@@ -51,7 +51,7 @@ class Rules:
     decode_memory: int = 2**30
     """Maximum address space of a process that decodes a recording or video, in bytes."""
     decode_total: int = 2 * 2**30
-    """Maximum address space of all such processes of this installation, in bytes. Further processes wait."""
+    """Maximum address space of all decoder processes of this installation, in bytes. Further processes wait."""
     max_edge: int = 1568
     """Maximum longer side of an image for a judge, in pixels. Larger images are scaled down, as models would do anyway."""
     transcription: Transcription | None = None
@@ -129,7 +129,7 @@ def sharing() -> Iterator[None]:
 
 
 def is_shared() -> bool:
-    """Return True inside :func:`sharing`, because other metrics may use the same media."""
+    """Return True inside :func:`sharing`. Other metrics may then use the same media."""
     return _SHARED.get() is not None
 
 

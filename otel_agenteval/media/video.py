@@ -164,7 +164,7 @@ def _jumps(track: _Track, cuts: Sequence[int]) -> list[int]:
 
 
 def _flicker(track: _Track, cuts: Sequence[int]) -> float:
-    """Return half the mean up-and-down swing of the brightness, from 0 to 255. Steady changes don't count."""
+    """Return the flicker: half the mean swing of the brightness, from 0 to 255. Steady changes don't count."""
     if len(track.brightness) < 3:
         return 0.0
     swings = np.abs(np.diff(np.asarray(track.brightness), 2)) / 4
