@@ -134,7 +134,7 @@ def _around(text: str, start: int, end: int, finding: Mapping[str, Any]) -> Evid
 
 def with_evidence(scores: Iterable[Mapping[str, Any]], turn: Any) -> list[dict[str, Any]]:
     """Return stored scores with their findings as ``evidence``. Each finding has a readable ``place`` and, if the turn has its
-    text, ``before``, ``found`` and ``after``. ``compared`` has the compared text if both are similar.
+    text, ``before``, ``found`` and ``after``. ``compared`` has the text that the finding was compared with, if both are similar.
     """
     return [{**score, "evidence": [_with_texts(turn, one) for one in findings_in(score.get("detail"))]} for score in scores]
 

@@ -57,7 +57,7 @@ class LabelValues(Generic[Value]):
         return len(self._places) >= self._limit
 
     def use(self, value: Value, now: float, sightings: int = 1) -> None:
-        """Record the use of a value that has a place, at a monotonic time. Set ``sightings`` to 0 if it isn't a new sighting."""
+        """Record the use of a value that has a place. ``now`` is a monotonic time. If ``sightings`` is 0, no new sighting is counted."""
         place = self._places.get(value)
         if place is not None:
             place.used = now

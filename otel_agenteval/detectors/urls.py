@@ -26,7 +26,7 @@ def _prose_endings() -> frozenset[str]:
 
 
 def well_known() -> frozenset[str]:
-    """Return well-known hosts, which need no source in the texts given to the agent."""
+    """Return well-known hosts. An answer can link their front pages without a source."""
     return word_set("hosts.txt", "well_known")
 
 

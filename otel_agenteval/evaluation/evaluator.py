@@ -414,7 +414,7 @@ def decided_without_judge(metric: BoundMetric, turn: Turn) -> Score | None:
 
 
 def gave_nothing(turn: Turn) -> bool:
-    """Return True if the captured turn has no answer, and no model returned an answer that wasn't captured."""
+    """Return True if the turn certainly has no answer. If content wasn't captured, an answer may exist."""
     if turn.output is not None or not turn.complete or turn.truncated:
         return turn.output == ""
     if turn.input is None:  # content capture is probably off

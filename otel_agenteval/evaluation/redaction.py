@@ -212,7 +212,7 @@ class Redactor:
         return self.value(value, depth)
 
     def _words(self, words: Sequence[Any]) -> list[Any] | None:
-        """Redact a command or a name-value pair as one text, because a word can reveal the kind of the next word. Return None for others."""
+        """Redact a command or a name-value pair as one text, because a word can reveal the kind of the next. Return None for other lists."""
         if not 2 <= len(words) <= _MOST_WORDS or not all(isinstance(word, str) and len(word) <= _SHORT for word in words):
             return None
         if not any(word.startswith("-") or is_telling(word) for word in words):

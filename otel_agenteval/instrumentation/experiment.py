@@ -66,7 +66,7 @@ class _Run:
         return Call(self.script.case, self.script.case.references, [], error=error)
 
     def end(self, timeout: float) -> None:
-        """Record a timeout for the unfinished call or simulated user. Its thread keeps the old list."""
+        """Record a timeout for the unfinished call or simulated user in a new list. The running thread keeps the old list."""
         error, calls = TimeoutError(f"the task did not return within {timeout:g} s"), self.calls
         is_called = calls and not calls[-1].seconds  # otherwise, the simulated user hasn't returned
         self.calls = [*calls[:-1], replace(calls[-1], error=error)] if is_called else [*calls, self.failed(error)]
@@ -364,8 +364,8 @@ def _trials(runs: Sequence[_Run]) -> Iterator[Trial]:
 
 
 def _with_raised_errors(scores: Sequence[Score], text: str, applied: Container[str]) -> list[Score]:
-    """Turn the scores of a task that raised into errors, except failures. A metric must give verdicts to be changed, and it must
-    either be ``applied`` or have lacked the output.
+    """Turn the scores of a task that raised into errors. A score stays if it failed or its metric gives no verdict. It also stays
+    if the metric isn't ``applied``, unless the metric lacked the output.
     """
     return [
         Score.of(score.facts, None, False, "error", None, text, None, None, TASK_RAISED)

@@ -160,7 +160,7 @@ _NO_NUMBERS = np.zeros(0)
 
 
 def _percentages(a: Array, b: Array) -> tuple[Array, ...]:
-    """Return ``b`` percent of ``a``, ``a`` with this discount or surcharge, and net and tax if ``a`` includes ``b`` percent."""
+    """Return ``b`` % of ``a``, ``a`` minus and plus ``b`` %, and the net and tax amounts if ``a`` includes ``b`` % tax."""
     few = b <= 100
     a, b = a[few], b[few] / 100
     share, whole = a * b, a / (1 + b)

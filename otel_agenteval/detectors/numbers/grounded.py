@@ -29,7 +29,7 @@ _IDENTIFIER = re.compile("[0-9](?:[ ()./-]{0,3}[0-9])*")  # 030/12 34 56
 _MAX_CHECKED = 100
 """Maximum number of claims without an exact source that are checked one by one. If there are more, all are ungrounded."""
 _MAX_CHAIN = 3
-"""Maximum number of calculations in a row, if each uses the result before it."""
+"""Maximum length of a chain of calculations in which each uses the previous result."""
 _MAX_OPERANDS = 24
 _MAX_LINE = 8
 """Maximum number of values per line that are combined."""

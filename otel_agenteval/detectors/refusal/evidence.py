@@ -94,7 +94,7 @@ class LexiconTable(NamedTuple):
     known: dict[str, int]
     """Cache of the classes of single words."""
     without: dict[int, set[str]]
-    """Cache of words that have none of the classes in the key."""
+    """Cache of words by class bits. The words have none of these classes."""
 
 
 def plain(text: str) -> str:
