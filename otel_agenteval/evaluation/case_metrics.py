@@ -237,9 +237,9 @@ def _keyed_by_metric(given: Mapping[str, Any]) -> Mapping[str, Any]:
     key = next((key for key in _NAMED_BY if isinstance(given.get(key), str)), None)
     if key is None and "value" in given:
         typo = next(
-            (f"Did you mean {meant} instead of {word!r}?" for word in given if (meant := misspelled(word, _NAMED_BY))), "Example"
+            (f"Did you mean {meant} instead of {word!r}? " for word in given if (meant := misspelled(word, _NAMED_BY))), ""
         )
-        raise ConfigError(f"the metric's name is missing. {typo}: {{type: contains, value: Paris}}")
+        raise ConfigError(f"the metric's name is missing. {typo}Example: {{type: contains, value: Paris}}")
     if key == "type" and isinstance(label := given.get("metric"), str):  # promptfoo's name for an assertion
         given = {"name": label, **{name: value for name, value in given.items() if name != "metric"}}
     # Other tools may have the same name.

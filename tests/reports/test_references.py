@@ -315,8 +315,8 @@ def test_schema_of_a_request_is_read(metric: str, around: Any) -> None:
         ({**CITY, "requierd": ["x"]}, "schema.requierd: unknown keyword. Did you mean 'required'?"),
         ({"type": "array", "items": {"tpye": "string"}}, "schema.items.tpye: unknown keyword. Did you mean 'type'?"),
         ({"type": "object", "properties": {"a": {"minLenght": 1}}}, "schema.properties.a.minLenght: unknown keyword"),
-        ({"city": "string"}, "schema: must be an object with keywords of JSON Schema"),
-        ("city: string", "schema: must be an object with keywords of JSON Schema"),
+        ({"city": "string"}, "schema: must be an object with JSON Schema keywords"),
+        ("city: string", "schema: must be an object with JSON Schema keywords"),
     ],
 )
 def test_schema_that_accepts_everything_is_refused(metric: str, output: str, schema: Any, refusal: str) -> None:
