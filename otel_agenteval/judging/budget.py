@@ -1,8 +1,7 @@
 """Limits on the cost and number of judge calls.
 
-Before a judge call starts, the budget reserves an estimate from the recent cost of the metric's calls. After the call, the
-actual cost replaces the estimate. If a process is killed during a call, the estimate stays, so a limit is reached early rather
-than late.
+Before a judge call, the budget reserves an estimated cost, based on recent calls of the same metric. After the call, the actual
+cost replaces the estimate. If the process is killed during the call, the estimate stays reserved.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class Admission:
     """Result of :meth:`JudgeBudget.admit`: an admitted judge call, or a time to wait."""
 
     wait: float
-    """Estimated seconds until the budget has room, or 0 if the call was admitted."""
+    """Estimated seconds until the budget allows the call, or 0 if the call was admitted."""
     at: float
     taken: Sequence[Demand] = field(default_factory=tuple)
     metric: str = ""
@@ -58,7 +57,7 @@ def bounds_of(options: BudgetOptions) -> list[Bound]:
 
 
 class JudgeBudget:
-    """Budget for judge calls. Calls that aren't urgent can use only the share ``soft`` of each limit. Thread-safe."""
+    """Budget for judge calls. Thread-safe. Calls that aren't urgent can use only the share ``soft`` of each limit."""
 
     def __init__(self, bounds: Sequence[Bound], book: SpendBook, clock: Clock, soft: float = 0.8) -> None:
         self.bounds = tuple(bounds)
@@ -72,14 +71,14 @@ class JudgeBudget:
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._usual_usd: dict[str, float] = {}
-        """Estimated cost in USD of a judge call, by metric: the highest recent cost, reduced by 10 % with each call."""
+        """Estimated cost of a judge call in USD, by metric: the highest recent cost, reduced by 10 % with each later call."""
 
     def wants_prices(self, metric: str) -> bool:
-        """Return True if a dollar limit applies to the metric. Then only models with a known price can be called."""
+        """Return True if a dollar limit applies to the metric. Such a metric can call only models with a known price."""
         return any(bound.counter.unit == "usd" for bound in self._about(metric))
 
     def admit(self, metric: str, *, urgent: bool = False) -> Admission:
-        """Reserve budget for one judge call, or return the time to wait. Only urgent calls can use a limit beyond ``soft``."""
+        """Reserve budget for one judge call, or return the time to wait. Only urgent calls can use more than the share ``soft``."""
         at, about = self._clock.time_ns() / 1e9, self._about(metric)
         if not about:
             return Admission(0.0, at)
@@ -102,7 +101,7 @@ class JudgeBudget:
         return Admission(wait, at, () if wait else demands, metric)
 
     def correct(self, admission: Admission, usd: float | None, calls: int) -> None:
-        """Replace the estimate of a judge call with the actual amounts. Without ``usd``, the estimated cost stays."""
+        """Replace the reserved estimate with the actual amounts. If ``usd`` is None, keep the estimated cost."""
         if not admission.metric:  # no limit applies
             return
         spent = {"usd": usd, "calls": calls}
@@ -118,7 +117,7 @@ class JudgeBudget:
             self._book.add(changes, admission.at)
 
     def remaining(self, unit: str) -> list[tuple[Mapping[str, str], float]]:
-        """Return the labels and the remaining amount of each limit in this unit."""
+        """Return the labels and remaining amount of each limit in ``unit`` (``"usd"`` or ``"calls"``)."""
         at = self._clock.time_ns() / 1e9
         bounds = [bound for bound in self.bounds if bound.counter.unit == unit]
         labels = [{"metric": bound.counter.account, "window": bound.window} for bound in bounds]

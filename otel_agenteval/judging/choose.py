@@ -1,7 +1,7 @@
-"""Choice of the metrics to judge on a turn: conditions, sampling rules and quotas.
+"""Selection of the metrics to judge on a turn, by conditions, sampling rules and quotas.
 
-:class:`Chooser` gives each judged metric (:class:`JudgedMetrics`) a chance on each turn. The judged turns are a sample of all
-turns (:class:`JudgedSample`). Conditions can compare a turn with earlier turns (:class:`History`).
+:class:`Chooser` calculates the probability that each metric is judged on a turn. :class:`JudgedSample` records the judged turns
+for fleet estimates. :class:`History` lets conditions compare a turn with earlier turns.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from .outcomes import NoScore
 from .sampling import EVERY_TURN, Chance, SamplingRule, position, rules_of
 
 _LONG = math.log1p(20_000)
-"""Logarithm of the answer length (20,000 characters) from which the length proxy is 1."""
+"""Logarithm of 20,000 characters. The length proxy is 1 for answers of this length or longer."""
 _REMEMBERED = 1_000
 _CERTAIN = Chance(1.0, "rule")
 
 
 class MetricChoice(NamedTuple):
-    """Result of :meth:`Chooser.choose` for one metric: its chance, or its outcome if it isn't judged on this turn."""
+    """Result of :meth:`Chooser.choose` for one metric: its chance, or the reason why it isn't judged."""
 
     metric: BoundMetric
     key: str
@@ -49,7 +49,7 @@ class MetricChoice(NamedTuple):
 
 @dataclass(eq=False)
 class Chooser:
-    """Calculator of each judged metric's chance on a turn. Used only on the worker's thread."""
+    """Calculator of the probability that each metric is judged on a turn. Used only on the worker thread."""
 
     _metrics: JudgedMetrics
     _sample: JudgedSample
@@ -67,7 +67,7 @@ class Chooser:
 
     def reset(self) -> None:
         self._chances: OrderedDict[str, dict[str, Chance]] = OrderedDict()
-        """Chances for recent turns, by turn id and metric key. A revision reuses the chances of the turn's first version."""
+        """Chances of recent turns, by turn id and metric key. Later revisions of a turn reuse its first chances."""
 
     def position(self, scored: ScoredTurn) -> float:
         turn = scored.turn
@@ -75,7 +75,7 @@ class Chooser:
         return position(qualified(turn.tenant, subject), self._seed)
 
     def choose(self, scored: ScoredTurn) -> Iterator[MetricChoice]:
-        """Yield the choice for each judged metric and composite, and remember the chances."""
+        """Yield the choice for each judged metric and composite, and store the chances."""
         turn, whole = scored.turn, scored.conversation
         earlier = {} if scored.new else self._chances.get(scored.supersedes or turn.turn_id, {})
         known, now, proxies = self._known_of(scored), self._clock.time_ns() / 1e9, self._proxies(scored)
@@ -100,7 +100,7 @@ class Chooser:
         self._remember(turn.turn_id, chances)
 
     def choose_again(self, scored: ScoredTurn) -> Iterator[MetricChoice]:
-        """Yield the metrics that weren't drawn, but that a rule now chooses because of new user feedback."""
+        """Yield metrics that weren't drawn at first, but that ``always_if`` selects because of new user feedback."""
         turn = scored.turn
         earlier = self._chances.get(turn.turn_id, {})
         self._remember(turn.turn_id, earlier)
@@ -116,7 +116,7 @@ class Chooser:
                     yield MetricChoice(metric, key, _CERTAIN)
 
     def _excluded(self, metric: BoundMetric, scored: ScoredTurn) -> NoScore | Score | None:
-        """Return the outcome if a metric can't be judged on this turn at any sampling rate, or None if it can."""
+        """Return the outcome if a metric can't be judged on this turn. Return None if it can."""
         turn = scored.turn
         selector = None if metric.when is None else excluded_by(metric.when, turn)
         if selector is not None:
@@ -126,9 +126,9 @@ class Chooser:
         return None if decided_without_judge(metric, turn) is not None else metric.not_applicable(turn)
 
     def _is_certain_now(self, metric: BoundMetric, key: str, before: Chance, scored: ScoredTurn, known: Known) -> bool:
-        """Return True if ``always_if`` holds only now that there is user feedback.
+        """Return True if new user feedback makes the metric's ``always_if`` condition true.
 
-        If the turn was drawn before, it then represents only itself in the estimates.
+        If the turn was already drawn at random, it then represents only itself in the estimates.
         """
         rule = self._metrics.rule(key).always_if
         if before.by == "rule" or rule is None or not any(score.metric == FEEDBACK for score in known.scores):
@@ -149,10 +149,10 @@ class Chooser:
         return Known(scored.scores, compared, scored.events)
 
     def _proxies(self, scored: ScoredTurn) -> tuple[float, float, float] | None:
-        """Return proxies that narrow fleet estimates without bias, or None for conversations and after errors.
+        """Return turn values that make fleet estimates more precise, or None for conversations and after errors.
 
-        They are the pass rate of the computed verdicts, the score of ``code_refusal``, and the answer's length on a logarithmic
-        scale. Each is between 0 and 1, or 0 if unknown.
+        The values are the pass rate of the computed metrics, the score of ``code_refusal``, and the answer length on a
+        logarithmic scale. Each value is between 0 and 1, or 0 if it is unknown.
         """
         if scored.conversation:
             return None
@@ -178,17 +178,17 @@ class Chooser:
 
 
 class JudgedMetrics:
-    """Index of the judged metrics of turns and conversations. Thread-safe to read."""
+    """Index of the judged metrics for turns and conversations. Concurrent reads are safe."""
 
     def __init__(self, config: Config, of_turns: Sequence[BoundMetric], of_conversations: Sequence[BoundMetric]) -> None:
         self._by_key: Mapping[str, BoundMetric] = {}
         self._rules: Mapping[str, SamplingRule] = {}
         self._newest: Mapping[str, str] = {}
-        """The latest key of each metric, by the key without its version."""
+        """Current key of each metric, by the key without its version."""
         self.reload(config, of_turns, of_conversations)
 
     def reload(self, config: Config, of_turns: Sequence[BoundMetric], of_conversations: Sequence[BoundMetric]) -> None:
-        """Replace the metrics from the next turn on. Waiting jobs keep their metrics and rules. A ConfigError changes nothing."""
+        """Use new metrics for later turns. Waiting jobs keep their metrics and rules. If this raises a ConfigError, nothing changes."""
         rules = {False: rules_of(config, of_turns), True: rules_of(config, of_conversations)}
         keyed = {
             key_of(metric, conversation=whole): (metric, rule) for whole, some in rules.items() for metric, rule in some.items()
@@ -218,7 +218,7 @@ class JudgedMetrics:
         return key_of(metric, conversation=conversation, inner=any(metric is one for one in self.inner[conversation]))
 
     def by_key(self, key: str) -> BoundMetric | None:
-        """Return a job's metric, or its latest version if the job's version is unknown, or None if the metric is unknown."""
+        """Return the metric for a job's key, or its latest version if the job's version is unknown. Return None for an unknown metric."""
         return self._by_key.get(self._current_key(key))
 
     def rule(self, key: str) -> SamplingRule:
@@ -230,23 +230,23 @@ class JudgedMetrics:
 
 @dataclass(frozen=True)
 class JudgedSample:
-    """Estimates for all turns from the judged turns. Conversations and inner metrics are ignored."""
+    """Estimates for all turns, calculated from the judged turns. Ignores conversations and inner metrics."""
 
     estimates: Estimates
     corrected: Corrected | None = None
 
     def record_turn(self, metric: str, key: str, scored: ScoredTurn, proxies: tuple[float, float, float] | None) -> None:
-        """Record a turn that takes part in a metric's draw, unless ``proxies`` is None."""
+        """Record a turn that is eligible for a metric's sample. Does nothing if ``proxies`` is None."""
         for estimates in self._estimates_of(metric, key, scored) if proxies is not None else ():
             estimates.add_proxies(metric, scored.turn.agent or "", scored.first_id, proxies or ())
 
     def record_choice(self, metric: str, key: str, scored: ScoredTurn, chance: Chance) -> None:
-        """Record a planned judge call. If the call isn't answered, similarly chosen judged turns represent the turn."""
+        """Record a planned judge call. If the call fails, judged turns of the same sampling group represent this turn."""
         for estimates in self._estimates_of(metric, key, scored):
             estimates.choose(metric, scored.turn.agent or "", chance.probability, group_of(chance.by), scored.first_id)
 
     def make_certain(self, metric: str, key: str, scored: ScoredTurn) -> None:
-        """Make an already drawn turn represent only itself, because a rule now chooses it."""
+        """Make a drawn turn represent only itself, because a rule now selects it."""
         for estimates in self._estimates_of(metric, key, scored):
             estimates.make_certain(metric, scored.first_id)
 
@@ -306,9 +306,9 @@ class _Amounts:
 
 
 class History:
-    """Durations, costs and tools of this process's recent turns, by agent. Used by one thread.
+    """Durations, costs and tools of each agent's recent turns in this process. Not thread-safe.
 
-    Without enough history, a comparison is None, and no condition matches it.
+    If there are too few turns, a comparison is None and matches no condition.
     """
 
     def __init__(self) -> None:
@@ -316,11 +316,11 @@ class History:
         self._tools: set[tuple[str, str]] = set()
 
     def compare(self, turn: Turn, *, learn: bool = True) -> dict[str, Any]:
-        """Return the comparisons of a turn with the agent's earlier turns. If ``learn``, add the turn to the history.
+        """Compare a turn with the agent's earlier turns. If ``learn`` is true, add the turn to the history.
 
-        - ``slow``, ``expensive``: above the 95th percentile of the agent's last 200 turns. None for the first 20 turns, or if the
-          duration or cost is unknown.
-        - ``new_tool``: the agent calls a tool for the first time. None if the calls are unknown, or after 10,000 tools.
+        - ``slow``, ``expensive``: True if the turn is above the 95th percentile of the agent's last 200 turns. None for the first 20
+          turns, or if the duration or cost is unknown.
+        - ``new_tool``: True if the agent calls a tool for the first time. None if the tool calls are unknown, or after 10,000 tools.
         """
         agent = qualified(turn.tenant, turn.agent or "")
         durations, costs = self._amounts.pop(agent) if agent in self._amounts else (_Amounts(), _Amounts())

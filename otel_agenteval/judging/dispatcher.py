@@ -24,33 +24,33 @@ from .runner import Discard, Done, JobOptions, JobRunner, Retry, pause_after
 from .session import Models
 
 _POLL = 0.5
-"""Seconds between two checks for jobs that become due."""
+"""Seconds between two checks for due jobs."""
 _IDLE = 30.0
-"""Seconds between two checks while the queue is empty and no other process adds jobs."""
+"""Seconds between two checks if the queue is empty and no other process adds jobs."""
 _QUIET_CHECKS = 4
 _SENT = 10_000
 _PAUSE_FULL = 0.1
-"""Seconds between two attempts to pass a score to a full worker queue."""
+"""Seconds between two attempts to add a score to the worker's queue while that queue is full."""
 _THREADS_PER_CLAIM = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A judged score and its job, which is acknowledged when the score has been emitted."""
+    """A judged score and its job. The job is acknowledged after the score is emitted."""
 
     done: Done
     job: Job
-    """Job of the score. If another process has claimed the job, the score isn't emitted."""
+    """Job that created the score. If another process has claimed the job, the score isn't emitted."""
     acknowledge: Callable[[], None]
 
     def turns(self) -> Sequence[ScoredTurn]:
-        """Return the judged turn and the turns of its composites, with this verdict as their ``receipt``."""
+        """Return the judged turn and its composite scores, each with this verdict as ``receipt``."""
         return [replace(scored, receipt=self) for scored in (self.done.scored, *self.done.next.composites)]
 
 
 @dataclass(eq=False)
 class Dispatcher:
-    """Planner, queue and threads of judge jobs. ``_deliver`` returns False if the worker's queue is full."""
+    """Planner, queue and threads for judge jobs. ``_deliver`` returns False if the worker's queue is full."""
 
     planner: Planner
     runner: JobRunner
@@ -73,25 +73,25 @@ class Dispatcher:
 
     def _reset(self) -> None:
         self._changed = threading.Condition()
-        """Condition on which idle threads wait. Each new job wakes one of them."""
+        """Condition on which idle threads wait. Each new job wakes one thread."""
         self._news = 0
-        """Counter of wake-ups, so that a thread that missed a wake-up doesn't wait."""
+        """Number of wake-ups. If it changed since a thread checked for jobs, the thread checks again instead of waiting."""
         self._is_polling = False
-        """True if one of the waiting threads polls the queue for all of them."""
+        """True if a waiting thread polls the queue on behalf of the other threads."""
         self._stopped = threading.Event()
         self._progressed = threading.Event()
         self._threads: list[threading.Thread] = []
         self._busy: set[int] = set()
         self._lock = threading.Lock()
-        """Guards the state of jobs in progress."""
+        """Lock for the state of jobs in progress."""
         self._claiming = threading.Lock()
         self._claimed: deque[Job] = deque()
         self._sent: OrderedDict[str, None] = OrderedDict()
-        """Ids of recent jobs whose score was emitted, so that an expired lease doesn't lead to a second score."""
+        """Ids of recent jobs whose scores were emitted. Prevents a second score after a lease expires."""
         self._under_way: dict[str, Job] = {}
-        """Jobs that a thread runs or whose score waits for the worker."""
+        """Jobs that are running, or whose scores wait for the worker."""
         self._delivered: set[str] = set()
-        """Ids of jobs in ``_under_way`` whose score waits for the worker."""
+        """Ids of jobs in ``_under_way`` whose scores wait for the worker."""
         self._given_up = False
         self._gathered_jobs: list[Job] | None = None
         """Jobs to queue at the end of :meth:`at_once`, or None outside of it."""
@@ -101,9 +101,9 @@ class Dispatcher:
     # --- on the worker
 
     def plan(self, scored: ScoredTurn, *, again: bool = False) -> list[ScoredTurn]:
-        """Queue a turn's judge jobs, and return the scores that don't need a judge call. Never raises.
+        """Queue a turn's judge jobs. Return the scores that don't need a judge call. Never raises.
 
-        With ``again``, only the jobs that new user feedback adds to an already planned turn are queued.
+        If ``again`` is true, the turn was already planned. Then, only the jobs that new user feedback requires are queued.
         """
         answered, jobs = self.planner.plan(scored, self.runner.models.can_ask, again=again)
         self._put(jobs)
@@ -137,9 +137,9 @@ class Dispatcher:
             return 1
 
     def start(self, jobs: int = 1) -> None:
-        """Start threads until each job has one, up to the configured limit. Called on the worker's thread.
+        """Start judge threads: at most one per job, and at most the configured number.
 
-        Without models, no threads are started.
+        Does nothing if no model is configured. Called only on the worker thread.
         """
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         if self.runner.models == Models():
@@ -171,8 +171,8 @@ class Dispatcher:
         self.runner.models.close()  # a judge call in progress may have reconnected after an earlier close
 
     def _wait_for_news(self, seen: int) -> None:
-        """Wait until there may be a job, unless a wake-up came after ``seen``. Nothing signals that a job is due or that another
-        process added a job. So one thread polls the queue, and the other threads sleep until it finds a job.
+        """Wait for a wake-up, unless the number of wake-ups differs from ``seen``. Nothing signals that a job is due or that another
+        process added a job. Therefore, one thread polls the queue while the other threads sleep.
         """
         polls = not self._is_polling
         pause = _POLL if polls and (self.queue.is_shared or self._depth()) else _IDLE
@@ -188,7 +188,7 @@ class Dispatcher:
                     self._is_polling = False
 
     def step(self) -> bool:
-        """Run one due job in this thread. Return False if no job is due, or if the dispatcher is stopping."""
+        """Run one due job in this thread. Return False if no job is due or the dispatcher is stopping."""
         job = self._next()
         if job is None:
             return False
@@ -217,7 +217,7 @@ class Dispatcher:
         return True
 
     def _next(self) -> Job | None:
-        """Return a due job, or None. One thread claims jobs for others too, because a queue file serves one claim at a time."""
+        """Return a due job, or None. A single thread claims jobs for all threads, because a queue file serves one claim at a time."""
         while True:
             with suppress(IndexError):
                 return self._claimed.popleft()
@@ -233,7 +233,7 @@ class Dispatcher:
                 self._wake(len(found))  # a thread for each further job, and one that claims more
 
     def _begin(self, job: Job) -> bool:
-        """Start a claimed job. Return False if it already runs here, which happens after its earlier lease has ended."""
+        """Start a claimed job. Return False if the job still runs here, under an earlier lease."""
         overdue = self._leases.is_overdue(job)
         with self._lock:
             begins = job.id not in self._under_way or (overdue and job.id in self._delivered)
@@ -270,7 +270,7 @@ class Dispatcher:
         self._progressed.set()
 
     def _finish(self, job: Job, done: Done) -> None:
-        """Queue the follow-up jobs of an emitted score, and acknowledge its job. Called on the worker's thread."""
+        """Queue the follow-up jobs of an emitted score, and acknowledge its job. Called on the worker thread."""
         self._put(done.next.jobs)
         self._acknowledge(job, done.score)
         for made in (done.scored, *done.next.composites):
@@ -281,10 +281,10 @@ class Dispatcher:
         self._progressed.set()
 
     def confirm(self, done: Sequence[ScoredTurn]) -> list[ScoredTurn]:
-        """Return the turns to emit, without those whose job lost its lease or whose score was already emitted.
+        """Return the turns to emit. Omit turns whose job lost its lease or whose score was already emitted.
 
-        The leases are extended, so that no other process claims the jobs before :meth:`Verdict.acknowledge`. Once :meth:`stop`
-        has processed the pending scores, no judged turn is emitted. Called on the worker's thread.
+        Extends the leases, so that no other process claims the jobs before :meth:`Verdict.acknowledge`. After :meth:`stop` has
+        processed the pending scores, judged turns are omitted too. Called on the worker thread.
         """
         verdicts = list({id(scored.receipt): scored.receipt for scored in done if isinstance(scored.receipt, Verdict)}.values())
         if not verdicts:
@@ -318,7 +318,7 @@ class Dispatcher:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Collect new jobs and acknowledgments, and write them at the end of the block. Called on the worker's thread."""
+        """Collect new jobs and acknowledgments, and write them when the block ends. Called on the worker thread."""
         self._gathered_jobs, self._gathered_done = [], []
         try:
             yield
@@ -368,10 +368,10 @@ class Dispatcher:
     # --- end of life
 
     def drain(self, until: float, render: Callable[[float], object], *, patient: bool = True) -> bool:
-        """Wait until every job has ended, and return True. ``render`` lets the worker process pending scores.
+        """Wait until all jobs have ended, then return True. ``render`` makes the worker process pending scores.
 
-        Return False at the time ``until`` (``time.monotonic``), or if no judge thread runs. Unless ``patient``, also return False
-        if all remaining jobs wait for a retry or the budget.
+        Returns False at the monotonic time ``until``, or if no judge thread runs. If ``patient`` is false, also returns False if
+        all remaining jobs wait for a retry or for budget.
         """
         quiet = 0
         while self._depth():
@@ -385,9 +385,9 @@ class Dispatcher:
         return True
 
     def stop(self, render: Callable[[], object], left_behind: set[int] | None = None) -> None:
-        """Stop claiming jobs, and count the jobs that are lost with this process as dropped.
+        """Stop claiming jobs. Count jobs that are lost with this process as dropped.
 
-        If the queue is persistent, add the traces of lost jobs to ``left_behind``.
+        If the queue is persistent, add the traces of the lost jobs to ``left_behind``.
         """
         if self._stopping:
             return

@@ -35,7 +35,7 @@ from .session import Models
 
 _ESTIMATE_WINDOW = 3_600.0
 _LEASES = 10
-"""Minimum number of lease durations for which this process keeps a job whose evaluation doesn't end."""
+"""Minimum time to keep a job whose evaluation hasn't ended, in lease durations."""
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -53,8 +53,8 @@ def judging_from(
 ) -> Dispatcher:
     """Return the configured dispatcher.
 
-    ``put`` passes scores and their size to the worker, and returns False if the worker's queue is full. ``record_outcome`` is
-    called on any thread with turn id, metric and outcome.
+    ``put`` adds scores to the worker's queue, given their size in bytes. It returns False if that queue is full.
+    ``record_outcome`` receives a turn id, a metric and an outcome, and may be called on any thread.
     """
     wanted = config.judge
     for name, path, schema, consequence in (

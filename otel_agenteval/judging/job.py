@@ -1,7 +1,7 @@
-"""Judge jobs, each with a metric, a turn, an inclusion probability, and the metrics that wait for the job.
+"""Judge jobs. Each job has a metric, a turn, an inclusion probability, and the metrics that wait for the job.
 
-A queue stores the payload: a JSON head, a line feed, and the turn as JSON in ``turn.v1`` form. Only :class:`Payload` reads
-and writes this format. Queues outlive processes, so each payload has a version number.
+A job's payload is a JSON header, a line feed, and the turn as JSON in ``turn.v1`` form. Only :class:`Payload` reads and writes
+this format. Payloads can outlive the process that wrote them, so each payload has a version number.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from .sampling import Chance, upstream_probability
 VERSION = 1
 _INNER = "inner "
 SCORE_BYTES = 8 * 1024
-"""Assumed size of a judged score in the worker's queue."""
+"""Assumed size of a judged score in the worker's queue, in bytes."""
 
 
 class NewerPayload(Exception):
-    """A later version of this package, which shares the queue, wrote the payload."""
+    """Error for a payload that a later version of otel-agenteval wrote to a shared queue."""
 
 
 class Decision(NamedTuple):
@@ -41,10 +41,10 @@ class Waiting:
     key: str
     metric: str
     chance: Chance
-    """The metric's own chance, independent of metrics that are judged first."""
+    """Chance of the metric itself, without the effect of cascades."""
     then: Sequence[Waiting] = ()
     decided: Decision | None = None
-    """Score because of which this metric is judged, or None until that score exists."""
+    """Score of an earlier metric that caused this metric to be judged. None until this score exists."""
 
     def to_dict(self) -> dict[str, Any]:
         then = [one.to_dict() for one in self.then]
@@ -67,10 +67,10 @@ def flattened(waiting: Sequence[Waiting]) -> Iterator[Waiting]:
 @dataclass(frozen=True, slots=True)
 class InnerOutcome:
     score: Score
-    """Score, which is skipped with a reason if the metric wasn't evaluated."""
+    """Score of the inner metric. If the metric wasn't evaluated, the score is skipped and has a reason."""
     chance: Chance
     cost_usd: float | None = None
-    """Cost of the judge calls, or None if it is unknown or if the inner score is exported by itself."""
+    """Cost of the judge calls. None if it is unknown, or if the inner score is exported separately."""
 
     def to_dict(self) -> dict[str, Any]:
         return {"score": self.score.to_dict(), "chance": list(self.chance), "cost_usd": self.cost_usd}
@@ -84,15 +84,15 @@ class InnerOutcome:
 class Gathering:
     """Composites that wait for judged scores of one turn.
 
-    Inner metrics are judged one after the other, and each job carries the earlier outcomes. So the process that runs the last
-    job can compute the composites, and a crash loses nothing.
+    Inner metrics are judged one after the other, and each job contains the earlier outcomes. Therefore, the process that runs the
+    last job can compute the composites, and a crash loses nothing.
     """
 
     composites: Sequence[Waiting]
     found: Mapping[str, InnerOutcome] = field(default_factory=dict)
-    """Known inner outcomes, by unmarked key (see :func:`unmarked`)."""
+    """Inner outcomes so far, by unmarked key (see :func:`unmarked`)."""
     next: Sequence[Waiting] = ()
-    """The metrics to judge after this job and its follow-ups."""
+    """Metrics to judge after this job and its follow-up jobs."""
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -108,7 +108,7 @@ class Gathering:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """Everything that any process needs to run a job."""
+    """Data that a process needs to run a job."""
 
     key: str
     metric: str
@@ -132,7 +132,7 @@ class Payload:
 
     @property
     def waits(self) -> Iterator[Waiting]:
-        """Yield the job's own metric, and all metrics whose outcome waits for this job, except composites."""
+        """Yield the job's metric and all metrics that wait for this job, except composites."""
         yield Waiting(self.key, self.metric, self.chance)
         yield from flattened(self.then)
         yield from flattened(self.gathering.next if self.gathering is not None else ())
@@ -164,7 +164,7 @@ class Payload:
 
     @classmethod
     def decode(cls, data: bytes) -> Payload:
-        """Parse the stored form, or raise :class:`NewerPayload`, ValueError or KeyError."""
+        """Parse a stored payload. Raises :class:`NewerPayload`, ValueError, KeyError or TypeError."""
         text, _, body = data.partition(b"\n")
         head: dict[str, Any] = jsonio.loads(text)
         if head["v"] > VERSION:
@@ -191,14 +191,14 @@ class Payload:
         )  # fmt: skip
 
     def job(self, metric: BoundMetric) -> Job:
-        """Return the job for a queue. Its id is the score's result id, so it is queued only once."""
+        """Return a queue job. Its id is the id of the score, so that the same job isn't queued twice."""
         score = metric.left_out("")
         score.about = (self.turn_id, b"%d" % self.revision)
         return Job(score.result_id, self.encode(), 2 * (self.chance.by == "rule") + (metric.policy == "gate"))
 
 
 def key_of(metric: BoundMetric, *, conversation: bool, inner: bool = False) -> str:
-    """Return a metric's key, equal in all processes. ``inner`` marks the key of a metric that only composites use."""
+    """Return a metric's key, which is the same in all processes. ``inner`` marks a metric that only composites use."""
     about = "conversation" if conversation else "turn"
     return f"{_INNER if inner else ''}{about} {metric.metric.name} {metric.signature_hash} {metric.metric.version}"
 
@@ -229,13 +229,13 @@ def judged_turn(
 
 @dataclass(eq=False)
 class ContentFilter:
-    """Redaction of turn content for queues, judges and exported scores."""
+    """Redaction of turn content for job queues, judges and exported scores."""
 
     _redact: Collection[str]
     _exporter: Exporter | None
 
     def redacted_json(self, scored: ScoredTurn) -> bytes:
-        """Return the turn, redacted as configured, as JSON in ``turn.v1`` form, for a queue and a judge."""
+        """Return the redacted turn as JSON in ``turn.v1`` form, for a queue and a judge."""
         content = scored.turn.to_dict()
         if self._redact:
             content = (scored.redactor or Redactor(self._redact)).turn(content)

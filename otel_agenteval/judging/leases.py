@@ -1,6 +1,6 @@
-"""Job leases. This process extends the leases of its jobs, so that no other process claims the jobs.
+"""Job leases, which prevent other processes from claiming the jobs of this process.
 
-If a process dies, its leases end and other processes claim its jobs. Leases of jobs that take too long are no longer extended.
+This process keeps extending its leases. If it dies, the leases expire and other processes claim its jobs.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ _BEATS_PER_LEASE = 3
 
 
 class LeaseLost(Exception):
-    """Another process claimed a job that ran here, because the job's lease had ended."""
+    """Error for a job whose lease expired, so that another process claimed the job."""
 
 
 @dataclass(slots=True)
 class _Lease:
     job: Job
-    """Job with the token of its latest claim. A thread may still run it for an earlier claim."""
+    """Job with its latest claim token. A thread may still run the job under an earlier token."""
     since: float
-    """Monotonic time at which the job started or, before that, at which it was claimed."""
+    """Monotonic time when the job started, or when it was claimed if it hasn't started."""
     until: float
-    """Monotonic time before which no other process can claim the job."""
+    """Monotonic time until which no other process can claim the job."""
     lost: bool = False
 
 
 @dataclass(eq=False)
 class HeldLeases:
-    """Job leases of this process, extended on a separate thread, each for ``_longest`` seconds at most. Thread-safe."""
+    """Leases of the jobs of this process. Thread-safe. A thread extends each lease for at most ``_longest`` seconds."""
 
     queue: JobQueue
     _lease: float
@@ -48,7 +48,7 @@ class HeldLeases:
 
     def reset(self) -> None:
         self._changed = threading.Condition()
-        """Guards the leases. Notified when the first lease is held."""
+        """Condition that guards the leases. Notified when the first lease is added."""
         self._stopping = threading.Event()
         self._held: dict[str, _Lease] = {}
         self._thread: threading.Thread | None = None
@@ -60,7 +60,7 @@ class HeldLeases:
         return jobs
 
     def hold(self, jobs: Sequence[Job], now: float) -> None:
-        """Keep extending the leases of jobs. If a job was claimed again while it runs here, its new lease is extended."""
+        """Keep extending the leases of ``jobs``. If a running job was claimed again, extend its new lease."""
         with self._changed:
             if jobs and not self._held:
                 self._changed.notify()
@@ -69,7 +69,7 @@ class HeldLeases:
                 self._held[job.id] = _Lease(job, now if known is None else known.since, now + self._lease)
 
     def begin(self, job: Job) -> None:
-        """Start a job. Its lease is extended for at most ``_longest`` seconds from now."""
+        """Record that a job starts. From now, its lease is extended for at most ``_longest`` seconds."""
         now = self._clock.monotonic()
         with self._changed:
             held = self._held.get(job.id)
@@ -79,7 +79,7 @@ class HeldLeases:
         self.hold([job], now)
 
     def is_overdue(self, job: Job) -> bool:
-        """Return True if a job started so long ago that its lease is no longer extended."""
+        """Return True if the job started more than ``_longest`` seconds ago."""
         held = self._held.get(job.id)
         return held is not None and self._clock.monotonic() - held.since > self._longest
 
@@ -89,9 +89,9 @@ class HeldLeases:
         return job if held is None else held.job
 
     def confirm(self, jobs: Sequence[Job]) -> Collection[str]:
-        """Extend leases just before scores are emitted, and return the ids of jobs with a lost lease.
+        """Extend leases before scores are emitted. Return the ids of jobs with a lost lease.
 
-        If the queue fails, also return the ids of jobs whose lease has ended or is unknown.
+        If the queue fails, return the ids of jobs whose lease is lost, expired or unknown.
         """
         held = [lease.job if (lease := self._held.get(job.id)) is not None else job for job in jobs]
         try:
@@ -120,7 +120,7 @@ class HeldLeases:
     # --- the thread
 
     def start(self) -> None:
-        """Start the thread if it isn't running. Raises a RuntimeError during interpreter shutdown. Called on the worker."""
+        """Start the thread if it isn't running. Raises a RuntimeError during interpreter shutdown."""
         if (self._thread is None or not self._thread.is_alive()) and not self._stopping.is_set():
             self._thread = OwnThread(self._run, "otel-agenteval-leases")
             self._thread.start()

@@ -1,6 +1,6 @@
-"""Outcomes of judged metrics and their composites, counted for all turns and stored for recent turns.
+"""Outcomes of judged metrics and their composites, counted for all turns and kept for recent turns.
 
-Every judged metric of every turn has exactly one outcome, so the counter ``agenteval.results`` covers all of them.
+Each judged metric of each turn has exactly one outcome, so the counter ``agenteval.results`` includes all of them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class NoScore(NamedTuple):
     text: str
     """Outcome as text, such as ``gated: when.agent``."""
     reason: str | None = None
-    """Label in the counter of dropped results, if the result was dropped."""
+    """Label in the counter of dropped results, or None if the result wasn't dropped."""
 
     @classmethod
     def gated(cls, by: str) -> NoScore:
@@ -57,7 +57,7 @@ class NoScore(NamedTuple):
 
 
 class Outcomes:
-    """Outcomes of judged metrics. Thread-safe. ``record`` is called on any thread."""
+    """Store and counter for outcomes of judged metrics. Thread-safe. ``record`` may be called on any thread."""
 
     def __init__(self, telemetry: Telemetry, record: Callable[[str, str, str], None] | None = None) -> None:
         self._telemetry = telemetry
@@ -82,7 +82,7 @@ class Outcomes:
                 self._recent.popitem(last=False)
 
     def end(self, metric: str, scored: ScoredTurn, outcome: NoScore) -> None:
-        """Record the outcome of a metric without a score. Count it only once for a turn and its revisions."""
+        """Record why a metric has no score. Revisions of a turn aren't counted again."""
         if scored.new:
             self._count(metric, scored.turn.agent or "", outcome)
         self.report(scored.turn.turn_id, metric, outcome.text)
@@ -98,7 +98,7 @@ class Outcomes:
                 self.report(payload.turn_id, composite.metric, f"waiting for {', '.join(one.metric for one in payload.waits)}")
 
     def drop(self, jobs: Sequence[Job], reason: str) -> None:
-        """Record jobs that won't run, and all metrics that wait for them, as dropped. Composites of these metrics are skipped."""
+        """Record jobs that won't run as dropped, with all metrics that wait for them. Composites of these metrics are skipped."""
         outcome = NoScore.dropped(reason)
         for job in jobs:
             try:
@@ -139,7 +139,7 @@ def unevaluated(metric: str, outcome: NoScore) -> Score:
 
 
 def leaves(metric: BoundMetric) -> Iterator[BoundMetric]:
-    """Return the inner metrics of a composite, at any depth, that aren't composites themselves."""
+    """Yield the inner metrics of a composite that aren't composites themselves, at any depth."""
     return (one for one in parts(metric) if not one.inner)
 
 
@@ -161,7 +161,7 @@ def can_be_made(metric: BoundMetric, found: Mapping[str, InnerOutcome], *, conve
 
 
 def result_of(metric: BoundMetric, own: Chance, found: Mapping[str, InnerOutcome], *, conversation: bool) -> InnerOutcome | None:
-    """Return a composite's score and probability, or None if an inner outcome is missing."""
+    """Return a composite's score and probability, or None if an inner outcome is still missing."""
 
     def known(one: BoundMetric) -> tuple[Score, Chance] | None:
         at = None if one is metric else found.get(key_of(one, conversation=conversation))
@@ -192,7 +192,7 @@ def _decisive(metric: BoundMetric, score: Score, parts: Sequence[tuple[Score, Ch
 def scored_or_not(
     made: InnerOutcome, scored: ScoredTurn, content: Mapping[str, str], *, called_model: bool
 ) -> ScoredTurn | NoScore:
-    """Return a composite's scored turn, or the reason why inner scores are missing."""
+    """Return the turn with a composite's score. If inner scores are missing, return the reason."""
     score = made.score
     if score.status == "skipped" and why_missing(score) is not None:
         return NoScore.missing(score.detail["missing"])

@@ -1,4 +1,4 @@
-"""Planning of a turn's judge jobs, with cascades, composites and load shedding."""
+"""Planning of judge jobs for a turn, with cascades, composites and load shedding."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from .sampling import Chance
 
 _ABSENT = frozenset(("no_judge", "no_embedder"))
 _Composite = tuple[BoundMetric, Chance]
-"""A composite, with the chance from its own ``sample``."""
+"""Composite metric, and the chance from the composite's ``sample`` option."""
 
 
 @dataclass(eq=False)
@@ -66,8 +66,8 @@ class Planner:
     ) -> tuple[list[ScoredTurn], list[Job]]:
         """Plan a turn's judge jobs. Return the scores that don't need a judge call, and the jobs. Never raises.
 
-        The turn must have its inline scores. Skipped scores are added to them. With ``again``, only metrics that a rule adds
-        because of new user feedback are planned.
+        The turn must already have its inline scores. Scores of skipped metrics are added to the turn. If ``again`` is true, plan
+        only metrics that a rule adds because of new user feedback.
         """
         draft = _Draft(self, scored, can_ask)
         try:
@@ -91,10 +91,10 @@ class _Draft:
         self._position = planner.chooser.position(scored)
         self._chosen: list[BoundMetric] = []
         self._chances: dict[str, Chance] = {}
-        """Each metric's own chance by key, independent of metrics that are judged first."""
+        """Chance of each metric by key, without the effect of cascades."""
         self._composites: dict[str, _Composite] = {}
         self._dependents: dict[str, list[BoundMetric]] = {}
-        """Metrics that wait for another metric, by the other metric's key."""
+        """Metrics that wait for another metric, by the key of that other metric."""
         self._known: dict[str, InnerOutcome] = {}
         """Outcomes that composites can use without a judge call, by unmarked key."""
         self._body = b""
@@ -132,7 +132,7 @@ class _Draft:
         self._remember(key, score, chance)
 
     def _remember(self, key: str, score: Score, chance: Chance) -> None:
-        """Keep an outcome for composites, if any are configured."""
+        """Store an outcome for composites. Does nothing if no composites are configured."""
         if self._metrics.composites[self._is_conversation]:
             self._known[unmarked(key)] = InnerOutcome(self._content.score(score, self._scored), chance)
 
@@ -155,7 +155,7 @@ class _Draft:
                 self._judge(metric, self._chances[self._key(metric)])
 
     def _judge(self, metric: BoundMetric, chance: Chance, decision: Decision | None = None) -> None:
-        """Skip a metric, score it without a judge call, or create its job. Metrics that wait for it join the job or are judged next."""
+        """Skip a metric, score it without a judge call, or create its job. Metrics that wait for it join the job or are planned next."""
         scored, key, can_ask = self._scored, self._key(metric), self._can_ask(metric)
         try:
             decided = decided_without_judge(metric, scored.turn) if can_ask else None
@@ -190,7 +190,7 @@ class _Draft:
                 self._judge(waiting, its_chance, Decision(score.metric, score.value))
 
     def _leave_out(self, metric: BoundMetric, key: str, chance: Chance) -> bool:
-        """Return True if a model isn't called because of load shedding or the draw. The outcome is then recorded."""
+        """Return True if no model is called, because of load shedding or sampling. Record the outcome in this case."""
         shed, drawn = self._planner.shedding.skips(metric.metric.kind), self._position < chance.probability
         if drawn and not shed:
             return False
@@ -207,7 +207,7 @@ class _Draft:
         return True
 
     def _answer(self, metric: BoundMetric, chance: Chance, decision: Decision | None, score: Score) -> None:
-        """Record a score without a judge call, such as the score of an empty turn."""
+        """Record a score that didn't need a judge call, for example for an empty turn."""
         scored = self._scored
         if decision is not None:
             score.detail["decided_by"] = decision._asdict()
@@ -226,7 +226,7 @@ class _Draft:
     # --- composites
 
     def plan_composites(self) -> None:
-        """Plan the inner metrics of composites, and compute composites that are complete."""
+        """Plan the inner metrics of composites, and compute each composite that has all its inner outcomes."""
         try:
             drawn = []
             for key, (metric, own) in self._composites.items():
@@ -250,7 +250,7 @@ class _Draft:
                 self._outcomes.end(metric.name, self._scored, NoScore.error(type(error).__name__))
 
     def _finish_composite(self, metric: BoundMetric, own: Chance) -> bool:
-        """Record a composite that doesn't wait for a judge. Return False if it waits."""
+        """Record the result of a composite. Return False if the composite still waits for a judge."""
         scored, conversation = self._scored, self._is_conversation
         for leaf in leaves(metric):
             key = key_of(leaf, conversation=conversation)
@@ -273,7 +273,7 @@ class _Draft:
         return True
 
     def _gather(self, waiting: Sequence[_Composite]) -> None:
-        """Chain the jobs that composites wait for, so that the last job has all outcomes."""
+        """Chain the jobs of each composite, so that the last job has all inner outcomes."""
         conversation, chained = self._is_conversation, set()
         groups = []
         for metric, own in waiting:
@@ -305,7 +305,7 @@ class _Group(NamedTuple):
 
 
 def _joined(composites: Iterable[_Group]) -> list[_Group]:
-    """Join groups until no two of them wait for the same call."""
+    """Merge groups until no two groups wait for the same call."""
     groups: list[_Group] = []
     for one in composites:
         joined = [group for group in groups if group.calls & one.calls]

@@ -1,4 +1,4 @@
-"""Runner that calls the models for one job, and decides on retries and on the metrics that wait for the job."""
+"""Runner for judge jobs, which calls the models, decides on retries, and plans follow-up jobs."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ _KEPT = 1_000
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 300.0
 _PAUSE_UNASKED = 15.0
 _PAUSE_NEWER = 300.0
-"""Seconds until a job that only a later version can read is checked again."""
+"""Seconds between two checks of a job that only a later version of otel-agenteval can read."""
 _PATIENCE = 15.0
-"""Seconds without an answer after which health reports a judge or an embedder."""
+"""Seconds without an answer before the health check reports a judge or embedder."""
 _BEHIND = 1.0
-"""Extra seconds before a job tests a failed server again. Another job tests first, because this job may be the cause."""
+"""Extra seconds before a job tests a failed server again. This job may cause the failure, so another job tests first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,9 @@ class JobOptions:
     threads: int
     max_age: float
     audit: float = 0.0
-    """Share of jobs that call the judge even if the reply is cached."""
+    """Share of jobs that call the judge even if the reply is in the cache."""
     works: bool = True
-    """True if this process runs jobs. Otherwise, other processes take them from the queue."""
+    """True if this process runs jobs. If false, other processes run the jobs in the queue."""
     lasting: bool = False
 
 
@@ -71,7 +71,7 @@ class Retry:
     at: float
     counted: bool = False
     busy: bool = False
-    """True if another job is trying the same server."""
+    """True if another job is already testing the same server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,23 +80,23 @@ class Discard:
 
 
 class NextSteps(NamedTuple):
-    """Jobs and scores that follow a job."""
+    """Follow-up jobs, outcomes and composite scores of a finished job."""
 
     jobs: Sequence[Job]
-    """Jobs of metrics that waited."""
+    """Jobs of the metrics that waited for this job."""
     ended: Sequence[tuple[str, NoScore]]
-    """Metrics that end without a score."""
+    """Metrics that end without a score, each with its outcome."""
     composites: Sequence[ScoredTurn]
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
     scored: ScoredTurn
-    """The turn with its score. The score is omitted if only composites need it, or if the job ended without one."""
+    """The judged turn with its score. The score is omitted if only composites use it, or if the job couldn't run."""
     score: Score
     next: NextSteps
     progress: JobProgress | None
-    """The paid replies, in case the score isn't emitted."""
+    """Paid replies, kept in case the score isn't emitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,18 +107,18 @@ class _Attempt:
     session: Session
     breaker: CircuitBreaker
     trying: bool
-    """True if this job tests, for all jobs, whether the server is up again."""
+    """True if this job tests whether a failed server is available again."""
 
 
 @dataclass(eq=False)
 class JobRunner:
-    """Runner of jobs, each in the calling thread. Thread-safe."""
+    """Runner for judge jobs. Each job runs in the calling thread. Thread-safe."""
 
     _metrics: JudgedMetrics
     _follow_ups: FollowUps
     _content: ContentFilter
     _make_models: Callable[[], Models]
-    """Called again in a forked child."""
+    """Function that creates the models. Called again in each forked child."""
     _budget: JudgeBudget
     _telemetry: Telemetry
     breakers: CircuitBreakers
@@ -136,10 +136,10 @@ class JobRunner:
         self._lock = threading.Lock()
         self._progress: OrderedDict[str, JobProgress] = OrderedDict()
         self._calls: dict[int, tuple[CircuitBreaker, float]] = {}
-        """Circuit breaker of the server, and monotonic start time, of each job in progress."""
+        """Circuit breaker and monotonic start time of each job in progress."""
 
     def silent_models(self) -> dict[str, str]:
-        """Return the reasons why the models don't answer, by ``judge`` or ``embedder``."""
+        """Return the reasons why models don't answer, with the keys ``judge`` and ``embedder``."""
         now, calls, found = self._clock.monotonic(), [*self._calls.copy().values()], {}
         for server, breaker in self.breakers.all().items():
             began = min((start for one, start in calls if one is breaker), default=now)
@@ -158,7 +158,7 @@ class JobRunner:
         self.breakers.close()
 
     def run(self, job: Job, wake: Callable[[], None]) -> Retry | Discard | Done:
-        """Run a job, unless it must wait or can't be done. ``wake`` is called after a test call to a server that had failed."""
+        """Run a job, and return its result, a retry or a discard. ``wake`` is called after the job tested a failed server."""
         attempt = self._begin(job)
         if not isinstance(attempt, _Attempt):
             return attempt
@@ -193,7 +193,7 @@ class JobRunner:
         return self._done(attempt, turn, score, seconds)
 
     def _begin(self, job: Job) -> _Attempt | Retry | Discard:
-        """Enter the circuit breaker and return the attempt. If the job must wait or can't be done, return a retry or discard."""
+        """Prepare an attempt. Return a retry if the job must wait, or a discard if the job can't run."""
         try:
             payload = Payload.decode(job.payload)
         except NewerPayload:
@@ -219,7 +219,7 @@ class JobRunner:
         return attempt
 
     def _retry(self, attempt: _Attempt, score: Score) -> Retry | None:
-        """Return the job's retry, or None if its score is final."""
+        """Return a retry, or None if the score is final."""
         session, breaker, attempts = attempt.session, attempt.breaker, attempt.job.attempts
         fault = session.fault
         if session.wait:
@@ -259,7 +259,7 @@ class JobRunner:
         return Done(made, score, self._follow_ups.after_score(payload, scored, score, judged), session.progress)
 
     def without_score(self, job: Job, reason: str, counted_as: str) -> Done | None:
-        """Return the result of a job that can't be done, with its next steps.
+        """Return the result of a job that can't run, so that waiting composites can end.
 
         Return None if no composite waits for the job, if the job is unreadable, or after an error.
         """
@@ -281,7 +281,7 @@ class JobRunner:
             return None
 
     def keep_progress(self, job: Job, progress: JobProgress | None) -> None:
-        """Keep paid replies for the next attempt. Without them, a job might never finish within a tight budget."""
+        """Keep paid replies for the next attempt. Otherwise, a job might never finish within a small budget."""
         if progress is None:
             return
         with self._lock:
@@ -302,14 +302,14 @@ _NOT_CONFIGURED = NoScore.dropped("not_configured")
 
 @dataclass(frozen=True, slots=True)
 class FollowUps:
-    """Planner of the next steps after each job. Thread-safe."""
+    """Planner of follow-up jobs and composite scores. Thread-safe."""
 
     _metrics: JudgedMetrics
     _sample: JudgedSample
     _content: ContentFilter
 
     def after_score(self, payload: Payload, scored: ScoredTurn, score: Score, judged: Judged) -> NextSteps:
-        """Return the next steps after a score. The score decides which of the waiting metrics are judged."""
+        """Return the next steps after a score. Cascade rules decide from the score which waiting metrics to judge."""
         judge: list[Waiting] = []
         ended: list[tuple[Waiting, NoScore]] = []
         value = "no value" if score.value is None else f"{score.value:g}"
@@ -332,7 +332,7 @@ class FollowUps:
         return self._next_steps(payload, scored, InnerOutcome(score, payload.chance, cost), judge, ended)
 
     def without_score(self, payload: Payload, scored: ScoredTurn, reason: str) -> NextSteps:
-        """Return the next steps after a job that can't be done. All metrics in the job's cascade end without a score."""
+        """Return the next steps after a job that can't run. All metrics in the job's cascade end without a score."""
         outcome = NoScore.dropped(reason)
         own = Waiting(payload.key, payload.metric, payload.chance)
         ended = [(one, outcome) for one in (*flattened(payload.then), own)]
@@ -366,7 +366,7 @@ class FollowUps:
                 else:
                     without_score.append((one.metric, made or _NOT_CONFIGURED))
             gathering = Gathering(incomplete, known, judge[1:]) if incomplete else None
-            if gathering is not None:  # the first job carries the other jobs
+            if gathering is not None:  # the first job contains the other jobs
                 judge = judge[:1]
         jobs = []
         for one in judge:

@@ -1,14 +1,13 @@
-"""Sampling of the turns to judge, with each turn's inclusion probability.
+"""Sampling of the turns to judge, with the probability that each turn is judged (inclusion probability).
 
-A turn has a position between 0 and 1, which is the same for all metrics. So the turns judged at a low rate are a subset of those
-judged at a higher rate. The position is a hash of the seed, the tenant and the trace id (or conversation id). So it is
-independent of head samplers, which use the trace id's bits. A turn is judged if its position is below its chance, which is
-determined without the position::
+Each turn has one position between 0 and 1 for all metrics. A turn is judged if its position is below its chance. Therefore,
+turns judged at a low rate are a subset of those judged at a higher rate. The position is a hash of the seed, the tenant and the
+trace id (or conversation id). It is independent of head samplers, which use bits of the trace id. This is a turn's chance::
 
     a condition holds (``always_if``)          1
     ``min_per_hour: m``, an agent's k-th turn  at least m / k, so the first m turns of an hour are certain
-    neither                                    the rate of the first matching selector, or the metric's own rate
-    ``cascade``, judged after another metric   the first metric's chance if ``judge_if`` holds, otherwise the lower of both
+    neither                                    the rate of the first matching selector, or the metric's rate
+    ``cascade``, judged after another metric   the first metric's chance if ``judge_if`` holds, otherwise the lower chance
 """
 
 from __future__ import annotations
@@ -37,19 +36,19 @@ _THRESHOLD = re.compile(r"(?:^|;)th:([0-9a-f]{1,14})(?:;|$)")
 
 
 def position(trace_id: str, seed: str = "") -> float:
-    """Return a trace's position in the draw, at least 0 and below 1. It depends only on the trace id and the seed."""
+    """Return a trace's sampling position: at least 0 and below 1. It depends only on the trace id and the seed."""
     digest = hashlib.sha256(_SALT + seed.encode() + trace_id.encode()).digest()
     return int.from_bytes(digest[:7], "big") / 2**56
 
 
 def upstream_probability(trace_state: Mapping[str, str] | None) -> float | None:
-    """Return the head sampler's probability, from ``ot=th:…`` in the trace state, or None."""
+    """Return the head sampler's probability from ``ot=th:…`` in the trace state, or None if it is absent."""
     found = _THRESHOLD.search((trace_state.get("ot") if trace_state else None) or "")
     return None if found is None else 1 - int(found[1].ljust(14, "0"), 16) / 2**56
 
 
 class Chance(NamedTuple):
-    """Probability that a turn is judged, and the rule that decided it."""
+    """Probability that a turn is judged, and the rule that set this probability."""
 
     probability: float
     by: str
@@ -57,14 +56,14 @@ class Chance(NamedTuple):
 
 
 class Cascade(NamedTuple):
-    """Rule that judges another metric first."""
+    """Rule that judges another metric first, and uses its score to decide about this metric."""
 
     after: str
     judge_if: Condition
-    """Condition on the first metric's score. If it doesn't hold, the rate decides."""
+    """Condition on the first metric's score. If it doesn't hold, the metric's rate applies."""
 
     def chance(self, own: Chance, first: Chance, turn: Turn, score: Score) -> Chance:
-        """Return a metric's chance, given the first metric's score. The first metric's chance is the maximum."""
+        """Return a metric's chance, given the first metric's score. It is at most the first metric's chance."""
         known = Known([score] if score.status == "ok" else [])
         allowed = 1.0 if self.judge_if.holds(turn, known) else own.probability
         return Chance(min(first.probability, allowed), self.after)
@@ -72,10 +71,10 @@ class Cascade(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class SamplingRule:
-    """Sampling rule of one metric. Only one thread may use it, because it counts turns for its quota.
+    """Sampling rule of one metric. Not thread-safe, because the rule counts turns for its quota.
 
-    ``rate`` is the share of all turns, 0 to 1. Turns that match ``always_if`` are always judged. The first matching selector of
-    ``rates`` wins. ``min_per_hour`` is the minimum number of judged turns for each hour and agent.
+    ``rate`` is the share of turns to judge, 0 to 1. Turns that match ``always_if`` are always judged. The first matching selector
+    in ``rates`` overrides ``rate``. ``min_per_hour`` is the minimum number of judged turns per hour and agent.
     """
 
     rate: float = 1.0
@@ -84,10 +83,10 @@ class SamplingRule:
     min_per_hour: int = 0
     cascade: Cascade | None = None
     _hours: OrderedDict[tuple[str | None, str | None], tuple[int, int]] = field(default_factory=OrderedDict, init=False)
-    """The last hour and its number of turns, by tenant and agent."""
+    """For each tenant and agent: the latest hour with turns, and the number of turns in that hour."""
 
     def chance(self, turn: Turn, known: Known = Known(), at: float | None = None) -> Chance:  # noqa: B008 - it is never changed
-        """Return a turn's chance of being judged. With the Unix time ``at``, count the turn for its agent's hourly quota."""
+        """Return the probability that a turn is judged. If the Unix time ``at`` is set, count the turn for its agent's hourly quota."""
         quota = 0.0
         if self.min_per_hour and at is not None:
             agent = turn.tenant, turn.agent
@@ -107,10 +106,10 @@ EVERY_TURN = SamplingRule()
 
 
 def rules_of(config: Config, evaluated: Sequence[BoundMetric]) -> dict[BoundMetric, SamplingRule]:
-    """Return the rules of judged metrics and composites, in configured order.
+    """Return the sampling rule of each judged metric and composite, in configured order.
 
-    Conditions can name user feedback and the computed scores among ``evaluated``. Raises a ConfigError for an invalid condition,
-    an unknown metric in a cascade, or a circle of cascades.
+    Conditions can name user feedback and computed scores of ``evaluated``. Raises a ConfigError for an invalid condition, an
+    unknown metric in a cascade, or a circular cascade.
     """
     computed = [*(metric.name for metric in evaluated if not metric.asks), FEEDBACK]
     judged = [metric for metric in evaluated if metric.asks]
@@ -126,7 +125,7 @@ def rules_of(config: Config, evaluated: Sequence[BoundMetric]) -> dict[BoundMetr
 def rule_of(options: SampleOptions, metrics: Collection[str], where: str, judged: Collection[str] = ()) -> SamplingRule:
     """Return the rule for a ``sample`` option.
 
-    The condition ``always_if`` can name scores of ``metrics``, and the cascade can name a metric in ``judged``. Raises a
+    The condition ``always_if`` can name scores of ``metrics``. The cascade can name a metric in ``judged``. Raises a
     ConfigError for other names.
     """
     always_if = None if options.always_if is None else Condition(options.always_if, metrics, f"{where}.always_if")
@@ -145,7 +144,7 @@ def rule_of(options: SampleOptions, metrics: Collection[str], where: str, judged
 
 
 def _refuse_circles(config: Config, rules: Mapping[BoundMetric, SamplingRule]) -> None:
-    """Raise an error if cascades form a circle, in which every metric waits for another."""
+    """Raise a ConfigError if cascades form a circle of metrics that wait for each other."""
     first = {metric.name: rule.cascade.after for metric, rule in rules.items() if rule.cascade is not None}
     for metric in rules:
         chain = [metric.name]
@@ -153,6 +152,6 @@ def _refuse_circles(config: Config, rules: Mapping[BoundMetric, SamplingRule]) -
             chain.append(first[chain[-1]])
             if chain[-1] == metric.name:
                 where = config.where((*metric.sample.path, "cascade", "after"))
-                raise ConfigError(f"{where}: cascades must not form a circle, got {' after '.join(chain)}")
+                raise ConfigError(f"{where}: cascades must not be circular, got {' after '.join(chain)}")
             if chain[-1] in chain[:-1]:
                 break

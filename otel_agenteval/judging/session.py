@@ -1,7 +1,7 @@
-"""Sessions between metrics and models, which enforce the budget and record judge calls.
+"""Sessions that connect metrics with models, enforce the budget, and record judge calls.
 
-In the live pipeline, jobs wait until the budget has room (:class:`Session`). A command waits a minute at most. After that, its
-scores are errors (:class:`CommandBudget`).
+In the live pipeline, jobs wait until the budget allows their calls (:class:`Session`). A command waits at most about a minute
+per call, and then returns error scores (:class:`CommandBudget`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from .queues import spend_book_from
 from .sampling import Chance
 
 OF_THE_SERVER = frozenset(("circuit_open", "insufficient_quota"))
-"""Error types with which every judge call to the same server would fail."""
+"""Error types that affect all judge calls to the same server."""
 _WAIT_FOR_BOOK = 15.0
 
 
@@ -58,7 +58,7 @@ class Models:
         return (self.judge if metric.metric.kind == "llm" else self.embedder) is not None
 
     def server_of(self, metric: BoundMetric, agent: str) -> str:
-        """Return a metric's kind and, if its server isn't the default, the server's address."""
+        """Return a key for a metric's server: the metric's kind, such as ``"llm"``, and an address if the server isn't the default."""
         kind = metric.metric.kind
         other = self.judge.server_of(metric.metric.name, agent) if kind == "llm" and self.judge is not None else ""
         return f"{kind} {other}" if other else kind
@@ -74,7 +74,7 @@ class OverBudget(Exception):
 
 
 class PaidReply(NamedTuple):
-    """Reply, and the extent of the material that the judge received."""
+    """Reply, and how much of the material the judge received."""
 
     reply: dict[str, Any]
     pieces: int
@@ -83,17 +83,17 @@ class PaidReply(NamedTuple):
 
 @dataclass(slots=True)
 class JobProgress:
-    """Paid replies that a job received before it had to wait. They aren't requested again."""
+    """Paid replies from earlier attempts of a job. The job doesn't request them again."""
 
     replies: dict[tuple[str, int], PaidReply] = field(default_factory=dict)
-    """Replies by the call's hash and the number of identical earlier calls."""
+    """Replies, by the hash of the call and the number of earlier identical calls."""
     accounts: list[Account] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
 
 
 @dataclass(eq=False)
 class Session(Answers):
-    """Judge and embedder for one job, within the budget. Urgent jobs can use the reserved share."""
+    """Judge and embedder for one job, within the budget. Urgent jobs can use the reserved part of the budget."""
 
     _models: Models
     _budget: JudgeBudget
@@ -102,18 +102,18 @@ class Session(Answers):
     urgent: bool
     _earlier: JobProgress = field(default_factory=JobProgress)
     _calls: Counter[str] = field(default_factory=Counter, init=False)
-    """Number of identical calls, by hash."""
+    """Number of identical calls so far, by hash."""
     wait: float = field(default=0.0, init=False)
-    """Seconds until the budget has room again, or 0."""
+    """Seconds until the budget allows another call, or 0."""
     pause: float = field(default=0.0, init=False)
     broken: Exception | None = field(default=None, init=False)
-    """Error while reading or writing the budget. If the budget can't be read, no model is called."""
+    """Error while reading or writing the budget. If reading fails, no model is called."""
     fault: str | None = field(default=None, init=False)
     accounts: list[Account] = field(default_factory=list, init=False)
     exchanges: list[Exchange] = field(default_factory=list, init=False)
 
     def answer(self, question: Question, judge: JudgeModel | None = None) -> dict[str, Any]:
-        """Return a reply of ``judge`` or the default judge. Replies from earlier attempts and from the cache are reused."""
+        """Return a reply from ``judge`` or the default judge. Reuses replies from earlier attempts and from the cache."""
         judge = judge or self._models.judge
         assert judge is not None
         fields = [getattr(question, name) for name in Question.__slots__]
@@ -151,14 +151,14 @@ class Session(Answers):
 
     @property
     def answered(self) -> bool | None:
-        """Return True if the server answered, even with a refusal, False if it failed, or None if it wasn't called."""
+        """True if the server answered, even with a refusal. False if the server failed. None if no request was sent."""
         if not any(account.attempts for account in self.accounts):
             return None
         return not is_transient(self.fault)
 
     @contextmanager
     def _within_budget(self, model: Model) -> Iterator[None]:
-        """Reserve budget for the block's model call, and record its requests. Raises :class:`OverBudget` if the call must wait."""
+        """Reserve budget for the model call in the block, and record its requests. Raises :class:`OverBudget` if the call must wait."""
         if self._budget.wants_prices(self._metric) and not model.priced:
             self.fault = "unpriced"
             raise JudgeError(f"judge.prices: must contain {model.model}, because judge.budget has a dollar limit", "unpriced")
@@ -195,7 +195,7 @@ class Session(Answers):
         return admission
 
     def _admit_repair(self) -> Admission:
-        """Reserve budget for a repair, or raise a JudgeError. Never waits, because then the whole call would be repeated."""
+        """Reserve budget to repair a reply, or raise a JudgeError. Never waits, because waiting would repeat the whole call."""
         try:
             admission = self._budget.admit(self._metric, urgent=True)
         except Exception as error:
@@ -207,7 +207,7 @@ class Session(Answers):
         return admission
 
     def _correct(self, admissions: Sequence[Admission], accounts: Sequence[Account]) -> None:
-        """Replace the budget's estimates with the actual cost of the judge call and its repair."""
+        """Replace the estimates with the actual cost of the judge call and its repair."""
         try:
             for admission, repair in zip(admissions, (False, True), strict=False):
                 charges = [account.charge_usd for account in accounts if account.repair is repair and account.attempts]
@@ -230,7 +230,7 @@ class Session(Answers):
 
 
 class DelegatingJudge(Answers):
-    """Judge that passes its calls to a function, for example to apply a budget."""
+    """Judge that passes each call to a function, for example to enforce a budget."""
 
     def __init__(self, judge: JudgeModel, answer: Callable[[Question, JudgeModel], dict[str, Any]]) -> None:
         self._judge = judge
@@ -249,7 +249,7 @@ class DelegatingGroup(DelegatingJudge, ChoosesJudges):
 
 
 def _copied(reply: dict[str, Any]) -> dict[str, Any]:
-    """Return a deep copy of a reply, because the calling metric can change it."""
+    """Return a deep copy, so that a metric that changes its reply doesn't change the stored reply."""
     try:
         found: dict[str, Any] = marshal.loads(marshal.dumps(reply))  # noqa: S302 - it was written in the same line
     except ValueError:  # a custom judge can return more than JSON
@@ -258,7 +258,7 @@ def _copied(reply: dict[str, Any]) -> dict[str, Any]:
 
 
 class Exhausted(Answers):
-    """Judge and embedder that reject every call, for a job without remaining attempts."""
+    """Judge and embedder that reject all calls, because the job has no attempts left."""
 
     def answer(self, *_: object) -> Any:
         raise JudgeError("all judge.attempts were used without a result", "attempts_exhausted")
@@ -273,7 +273,7 @@ _LASTING = frozenset(("http_501", "http_505"))
 
 
 def is_transient(error_type: str | None) -> bool:
-    """Return True if a retry can succeed after this error type."""
+    """Return True if a retry after this error can succeed."""
     return error_type is not None and (
         error_type in _TRANSIENT or (error_type.startswith("http_5") and error_type not in _LASTING)
     )
@@ -283,11 +283,11 @@ def is_transient(error_type: str | None) -> bool:
 
 T = TypeVar("T")
 LONGEST_WAIT = 61.0
-"""Maximum seconds that a command waits for its budget."""
+"""Maximum number of seconds that a command waits for its budget."""
 
 
 class CommandBudget:
-    """Wrapper of a command's models that applies the configured budget. A configured queue file or server stores the spending."""
+    """Budget for the models of a command. If a queue file or server is configured, it stores the spending."""
 
     def __init__(self, config: Config, clock: Clock = SYSTEM_CLOCK, sleep: Callable[[float], None] = time.sleep) -> None:
         options = config.judge
@@ -295,18 +295,18 @@ class CommandBudget:
         self._budget = JudgeBudget(bounds, spend_book_from(options.queue), clock, options.budget.soft) if bounds else None
         self.is_limited = self._budget is not None
         self.lasts = options.queue.backend != "memory"
-        """False if the next run starts with an unused budget."""
+        """True if the spending is kept after the command ends."""
         self._telemetry = Telemetry()
         self._sleep = sleep
 
     def judge(self, judge: Judge | JudgeGroup | None) -> Any:
-        """Return the judge, wrapped if there is a budget."""
+        """Return the judge, wrapped to enforce the budget if one is configured."""
         if judge is None or self._budget is None:
             return judge
         return (DelegatingGroup if isinstance(judge, JudgeGroup) else DelegatingJudge)(judge, self._answer)
 
     def embedder(self, embedder: Embedder | InProcessEmbedder | None) -> Any:
-        """Return the embedder, wrapped if there is a budget. Embedders in this process are free, so they aren't wrapped."""
+        """Return the embedder, wrapped to enforce the budget. In-process embedders are free and aren't wrapped."""
         if self._budget is None or not isinstance(embedder, Embedder):
             return embedder
         return _BudgetedEmbedder(self, embedder)
@@ -319,7 +319,7 @@ class CommandBudget:
         return self.ask(Models(judge=judge), lambda session: session.answer(question))
 
     def ask(self, models: Models, call: Callable[[Session], T]) -> T:
-        """Call a model once the budget has room. Raises a JudgeError if the call fails or must wait over :data:`LONGEST_WAIT`."""
+        """Call a model when the budget allows it. Raises a JudgeError on failure, or if the wait exceeds :data:`LONGEST_WAIT`."""
         assert self._budget is not None
         evaluation = current_evaluation()
         metric = evaluation.metric if evaluation is not None else ""

@@ -424,7 +424,7 @@ def test_one_metric_can_have_the_endpoint_of_a_server_of_its_own(server: Server)
     ("given", "said"),
     [
         ({"endpoint": "embeddings"}, "endpoint: must be chat or moderations, got 'embeddings'"),
-        ({"endpoint": "moderations", "provider": "gemini"}, "endpoint: 'moderations' requires the provider openai, got gemini"),
+        ({"endpoint": "moderations", "provider": "gemini"}, "endpoint: 'moderations' requires provider openai, got gemini"),
     ],
 )
 def test_an_endpoint_that_there_is_not(given: dict[str, Any], said: str) -> None:

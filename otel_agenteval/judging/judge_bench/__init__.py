@@ -1,4 +1,4 @@
-"""Judge benchmark, which measures how well a judge's scores of labeled turns agree with the human labels.
+"""Judge benchmark. Measures how well a judge's scores of labeled turns agree with human labels.
 
-May import the same packages as :mod:`~otel_agenteval.judging`. Start at :mod:`.run`.
+This folder may import the same packages as :mod:`~otel_agenteval.judging`. Start at :mod:`.run`.
 """

@@ -1,6 +1,6 @@
-"""Detection of judge drift, for which a judge evaluates the same cases (anchors) again.
+"""Detection of judge drift. A judge evaluates the same cases (anchors) again, and the scores are compared.
 
-If a provider replaces the model behind a name, or a release changes a prompt, scores change although the agent didn't.
+Scores drift, for example, if a provider replaces the model behind a name, or if a release changes a prompt.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ class Anchors:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """Drift of a judge in one family of metrics, on a scale from 0 (worst) to 1 (best)."""
+    """Drift of a judge for one family of metrics. Values range from 0 (worst) to 1 (best)."""
 
     family: str
     anchors: int
     before: float
     after: float
     interval: Interval
-    """95 % interval of the mean paired difference, after minus before."""
+    """95 % confidence interval of the mean change per case. Positive if scores increased."""
     p: float
-    """p value, corrected for the number of families (Holm). The p value of all families together isn't corrected."""
+    """p value, corrected for the number of families (Holm). The p value for all families together isn't corrected."""
     flipped: int
-    """Number of cases whose level (bad, middling, good) changed."""
+    """Number of cases whose level changed. Levels are bad, middling and good."""
     least: float
 
     @property
@@ -58,7 +58,7 @@ class Drift:
 
 
 def own_cases(path: str) -> list[BenchCase]:
-    """Read cases from JSON lines with ``metric``, ``turn``, and optionally ``id`` and ``params``."""
+    """Read cases from JSON lines. Each line has ``metric`` and ``turn``, and optionally ``id`` and ``params``."""
     found: list[BenchCase] = []
     try:
         lines = Path(path).read_bytes().split(b"\n")
@@ -102,11 +102,11 @@ def read_anchors(path: Path) -> Anchors:
     except OSError as error:
         raise ConfigError(f"{path}: can't read the file: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise ConfigError(f"{path}: must be an anchor file from `judge drift` or a new file") from None
+        raise ConfigError(f"{path}: not an anchor file from `judge drift`. Choose another file") from None
 
 
 def drifts(anchors: Anchors, outcomes: Sequence[CaseOutcome], least: float) -> list[Drift]:
-    """Return the drift of each family, then of all families together. Cases without both scores are left out."""
+    """Return the drift of each family, then of all families together. Omits cases without both scores."""
     pairs: dict[str, list[tuple[float, float, bool]]] = {}
     for one in outcomes:
         before = anchors.values.get(one.case.id)

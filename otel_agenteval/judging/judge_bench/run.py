@@ -1,18 +1,18 @@
-"""Benchmark runs, which call a judge for labeled cases, and estimates of their cost.
+"""Benchmark runs that call a judge for labeled cases, and cost estimates for such runs.
 
-A case is a turn with the score range that careful raters would give. Cases are in ``cases/FAMILY.jsonl``, one JSON object per
+A case is a turn and the score range that careful raters would give. Cases are in ``cases/FAMILY.jsonl``, one JSON object per
 line:
 
 - ``id``, ``family``, ``metric``, and ``params`` if the metric needs parameters
 - ``turn``: the turn in ``turn.v1`` form
-- ``band``: lowest and highest correct value. Boolean verdicts are ``[1, 1]`` and ``[0, 0]``.
-- ``lang``, and ``about``: what the case shows, in English
-- ``pair`` (``of``, ``bias``): for a counterpart, the id of its case, which deserves the same score, and the tested bias
+- ``band``: lowest and highest correct value. For boolean metrics, the band is ``[1, 1]`` or ``[0, 0]``.
+- ``lang``: language code. ``about``: purpose of the case, in English.
+- ``pair``: only for a counterpart. ``of`` is the id of the original case, and ``bias`` is the bias to test.
 
-A counterpart differs from its case only in the order of its parts, its length or its language, or because it praises itself or
-claims authority.
+A counterpart deserves the same score as its original case. The two differ only in order, length or language, or the counterpart
+praises itself or claims authority.
 
-Metrics for images, audio and video have no cases, because their inputs aren't text.
+There are no cases for image, audio and video metrics, because cases contain only text.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ FAMILIES = (
     "structured_output", "workflow", "code_evaluation",
 )  # fmt: skip
 SAFETY = ("safety_policy", "moderation")
-"""Families that distinguish misses from false alarms."""
+"""Families for which the summary reports misses and false alarms separately."""
 MIDDLING, GOOD = 0.35, 0.7
-"""Minimum goodness (0 to 1) of the levels middling and good."""
+"""Minimum goodness (0 to 1) of the levels ``middling`` and ``good``."""
 _SCALES = {"llm_turn_risk": (1.0, 10.0)}
 _SEVERITY = (0.0, 7.0)
 
@@ -63,7 +63,7 @@ class BenchCase:
     metric: str
     turn: Mapping[str, Any]
     band: tuple[float, float]
-    """Lowest and highest correct value, in the metric's unit."""
+    """Lowest and highest correct value, on the metric's scale."""
     lang: str
     about: str
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class BenchCase:
         return self.goodness(sum(self.band) / 2)
 
     def level(self, goodness: float) -> Level:
-        """Return the level of a goodness value. Boolean metrics have only good and bad."""
+        """Return the level of a goodness value. For boolean metrics, the level is ``good`` or ``bad``."""
         if self.is_verdict:
             return "good" if goodness >= 0.5 else "bad"
         return "good" if goodness >= GOOD - _SLACK else "middling" if goodness >= MIDDLING - _SLACK else "bad"
@@ -130,10 +130,10 @@ def read_case(row: Mapping[str, Any]) -> BenchCase:
 
 
 def chosen(families: Sequence[str] = (), metrics: Sequence[str] = (), limit: int | None = None) -> list[BenchCase]:
-    """Return the cases of some families and metrics, or of all.
+    """Return the cases of the given families and metrics. An empty list selects all of them.
 
-    With a ``limit``, the selection is balanced over families, levels and metrics, and prefers cases to counterparts whose case
-    isn't selected.
+    If ``limit`` is set, select a balanced subset of families, levels and metrics. A counterpart is avoided unless its original
+    case is selected too.
     """
     cases = all_cases()
     for option, names, known in (("--families", families, FAMILIES), ("--metrics", metrics, {case.metric for case in cases})):
@@ -147,7 +147,7 @@ def chosen(families: Sequence[str] = (), metrics: Sequence[str] = (), limit: int
 
 
 def _balanced(cases: Sequence[BenchCase], limit: int) -> list[BenchCase]:
-    """Select one case of each family in turn. Within a family, alternate levels, and prefer the metrics used least."""
+    """Select cases from each family alternately. Within a family, alternate levels and prefer the least used metrics."""
     left: dict[str, dict[Level, list[BenchCase]]] = {}
     for case in cases:
         left.setdefault(case.family, {}).setdefault(case.expected, []).append(case)
@@ -185,7 +185,7 @@ class CaseOutcome:
     value: float | None
     passed: bool | None
     error_type: str | None
-    """Error type, or reason for skipping, if there is no score: ``refusal``, ``unreadable_reply``, …"""
+    """Reason why there is no score, such as ``refusal`` or ``unreadable_reply``. None if there is a score."""
     explanation: str | None
     questions: int
     input_tokens: int
@@ -255,10 +255,10 @@ def run(
     report: Callable[[CaseOutcome, BenchRun], object] = lambda outcome, run: None,
     abandoned: Callable[[], object] = lambda: None,
 ) -> BenchRun:
-    """Evaluate each case ``repeat`` times with a judge, bypassing its cache. Once ``max_usd`` is spent, no evaluation starts.
+    """Evaluate each case ``repeat`` times without the judge's cache. After ``max_usd`` is spent, no new evaluation starts.
 
-    Ctrl-C ends the run with the outcomes so far. Whenever an evaluation that was still running ends later, ``abandoned`` is
-    called to close its connections.
+    Ctrl-C ends the run and keeps the results so far. ``abandoned`` is called when an evaluation that was running at Ctrl-C ends
+    later. The caller can then close its connections.
     """
     found = BenchRun(len(cases) * repeat)
     start = time.monotonic()

@@ -18,44 +18,44 @@ LEAST = 20
 _TRUSTED_AGREEMENT, _TRUSTED_KAPPA, _MOST_WITHOUT, _MOST_MISSED = 0.85, 0.7, 0.05, 0.05
 _TRENDS_AGREEMENT, _TRENDS_KAPPA = 0.65, 0.4
 _MOVED = 0.1
-"""Minimum mean change of scores, after a change in the order of the parts, that counts as position bias."""
+"""Minimum mean score change that indicates position bias. The change compares two orders of the same parts."""
 _LEAST_PAIRS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeMeasures:
-    """Statistics of a set of cases. Shares are between 0 and 1. Errors refer to a scale from 0 (worst) to 1 (best)."""
+    """Statistics for a set of cases. Shares and errors range from 0 to 1."""
 
     cases: int
     scored: int
     agreement: float | None
-    """Share of scored cases whose score is in the band or whose verdict is correct."""
+    """Share of scored cases with a correct verdict, or with a score inside the band."""
     agreement_interval: Interval | None
     verdict_agreement: float | None
     kappa: float | None
-    """Cohen's kappa of the levels bad, middling and good."""
+    """Cohen's kappa for the levels bad, middling and good."""
     kappa_interval: Interval | None
     mean_error: float | None
     leaning: float | None
-    """Mean signed distance from the middle of the band. Above 0, the judge is too lenient."""
+    """Mean signed distance from the center of the band. Above 0, the judge is too lenient."""
     rank_correlation: float | None
     false_alarms: float | None
-    """Share of safe cases that failed, in safety families only."""
+    """Share of safe cases that failed. Only for safety families."""
     misses: float | None
-    """Share of unsafe cases that passed, in safety families only."""
+    """Share of unsafe cases that passed. Only for safety families."""
     stability: float | None
-    """Share of cases with the same level in all repeats, or None without repeats."""
+    """Share of cases with the same level in all repetitions. None without repetitions."""
     unreadable: int
     refused: int
     failed: int
-    """Number of other evaluations without a score, neither unreadable nor refused."""
+    """Number of evaluations without a score for other reasons than an unreadable or refused reply."""
     evaluations: int
     questions: int
     input_tokens: int
     output_tokens: int
     cost_usd: float | None
     seconds: float
-    """Sum of the evaluations' durations, which can overlap."""
+    """Sum of the durations of all evaluations. Evaluations can overlap."""
     trust: Trust
 
 
@@ -63,11 +63,11 @@ class JudgeMeasures:
 class BiasFound:
     pairs: int
     mean: float | None
-    """Mean difference, counterpart minus case. Above 0, the longer, praised, … counterpart scores higher."""
+    """Mean score difference, counterpart minus original case. For example, above 0 if the judge prefers longer answers."""
     interval: Interval | None
     moved: float | None
     found: bool
-    """True if the interval excludes 0 or, for position, if scores change by at least 0.1 on average."""
+    """True if the interval excludes 0. For position bias: true if scores change by at least 0.1 on average."""
     sentence: str
 
 
@@ -150,7 +150,7 @@ def _share(truths: Sequence[bool]) -> float | None:
 
 
 def _trust(scored: int, agreement: float | None, kappa: float | None, without: float, misses: float | None) -> Trust:
-    """Return the grade by the rules in docs/guides/calibrate-a-judge.md."""
+    """Return the trust grade. See docs/guides/calibrate-a-judge.md for the rules."""
     if scored < LEAST or agreement is None or kappa is None:
         return "unknown"
     strict = without <= _MOST_WITHOUT and (misses is None or misses <= _MOST_MISSED)

@@ -1,6 +1,6 @@
-"""Model clients: a judge for judge calls, and an embedder for vectors.
+"""Model clients: judges for judge calls, and embedders for vectors.
 
-May import the same packages as :mod:`~otel_agenteval.judging`. Start at :mod:`.judge`.
+This folder may import the same packages as :mod:`~otel_agenteval.judging`. Start at :mod:`.judge`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 def judge_from(
     config: Config, *, clock: Clock = SYSTEM_CLOCK, sleep: Callable[[float], None] = time.sleep
 ) -> Judge | JudgeGroup | None:
-    """Return the configured judge or group of judges, or None. Raises a ConfigError that names the option's path and line."""
+    """Return the configured judge or group of judges, or None. Raises a ConfigError that names the option and its line."""
     options = config.judge
     if not _is_configured(config, "judge", options):
         return None
@@ -69,7 +69,7 @@ def judge_from(
 
 
 def _another_judge(config: Config, name: str, main: Judge, servers: dict[str, Judge], shared: Mapping[str, Any]) -> Judge:
-    """Return the judge for another model of the main server, or for ``server/model``. ``servers`` holds one judge per server."""
+    """Return a judge for another model: ``model`` on the main server, or ``server/model`` on a configured server."""
     server, slash, model = name.partition("/")
     options = config.judge.servers.get(server) if slash else None
     if options is None:
@@ -89,7 +89,7 @@ def embedder_from(config: Config) -> Embedder | InProcessEmbedder | None:
     options = config.embedder
     if options.path is not None and (options.base_url is not None or options.model != CLIP):
         raise ConfigError(
-            f"{config.where(('embedder', 'path'))}: requires model {CLIP} without base_url, got model {options.model!r}"
+            f"{config.where(('embedder', 'path'))}: works only with model {CLIP} and without base_url, got model {options.model!r}"
         )
     with _located(config, "embedder"):
         if options.base_url is None and options.model == CLIP:
@@ -106,7 +106,7 @@ def embedder_from(config: Config) -> Embedder | InProcessEmbedder | None:
 
 @contextmanager
 def _located(config: Config, section: str) -> Iterator[None]:
-    """Add the section's path and line to a ConfigError."""
+    """Add the section's path and line to each ConfigError in the block."""
     try:
         yield
     except ConfigError as error:

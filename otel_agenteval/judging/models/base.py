@@ -1,7 +1,4 @@
-"""Base classes of models, and the records of their requests with tokens, costs and errors.
-
-A new model overrides only the methods that differ.
-"""
+"""Base classes of model clients, and records of their requests with tokens, costs and errors."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ class Model:
 
     @property
     def priced(self) -> bool:
-        """Return True if the model's price is known. Under a dollar limit, only such models are called."""
+        """True if the model's price is known. With a dollar limit, only such models are called."""
         return True
 
     def accounts(self) -> list[Account]:
@@ -43,25 +40,25 @@ class Model:
         return self.ledger.total()
 
     def close(self) -> None:
-        """Release connections and files. Safe to call twice. A later call opens them again."""
+        """Close connections and files. Safe to call twice. Later calls open them again."""
 
 
 class JudgeModel(Model, Answers):
-    """Base class of judges, which ``llm_`` metrics call."""
+    """Base class of judges, which score ``llm_`` metrics."""
 
     has_cache: bool = False
-    """True if replies are cached, so that an identical judge call isn't repeated."""
+    """True if replies are cached, so that identical judge calls aren't repeated."""
 
     def cached(self, question: Question) -> dict[str, Any] | None:
         return None
 
     def server_of(self, metric: str, agent: str) -> str:
-        """Return the server's address for a metric and agent, or an empty string for the default."""
+        """Return the server address for a metric and an agent. Empty for the default server."""
         return ""
 
 
 class EmbedderModel(Model, ABC):
-    """Base class of embedders, which ``embed_`` metrics call."""
+    """Base class of embedders, which compute vectors for ``embed_`` metrics."""
 
     @abstractmethod
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
@@ -80,33 +77,33 @@ _LOOKED_UP: set[tuple[str, str]] = set()  # models and base URLs that were looke
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Record of one request, including its retries. Unknown values are None. Only ``charge_usd`` can be an estimate."""
+    """Record of one model request and its retries. Unknown values are None. Only ``charge_usd`` can be an estimate."""
 
     stage: str
-    """Name of the judge call, which the metric chooses, or ``embed`` for embeddings."""
+    """Name of the judge call, as set by the metric. ``embed`` for embeddings."""
     provider: str
     model: str
     attempts: int
-    """Number of HTTP requests sent, or 0 if none was."""
+    """Number of HTTP requests sent, or 0 if no request was sent."""
     duration_s: float
-    """Seconds including all waiting."""
+    """Duration in seconds, including all waiting."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None
-    """Input tokens from the server's cache, included in ``input_tokens``."""
+    """Input tokens read from the server's cache, included in ``input_tokens``."""
     cost_usd: float | None = None
     price_source: str | None = None
-    """Source of the price: ``prices`` (configured), or the price table's name and version."""
+    """Source of the price: ``prices`` for configured prices, otherwise the name and version of the price table."""
     charge_usd: float | None = None
-    """Amount charged to the budget: the cost, or an estimate if the price is known but the usage isn't."""
+    """Amount charged to the budget in USD: the cost, or an estimate if only the price is known."""
     error_type: str | None = None
     repair: bool = False
-    """True if the request repaired an unreadable reply."""
+    """True if the request asked the model to repair an unreadable reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """Sum of all accounts since the start."""
+    """Totals of all requests since the start."""
 
     requests: int = 0
     failed: int = 0
@@ -114,9 +111,9 @@ class Total:
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0
-    """Sum of the known costs."""
+    """Sum of the known costs, in USD."""
     unpriced: int = 0
-    """Number of answers with unknown cost."""
+    """Number of answers whose cost is unknown."""
 
     def plus(self, account: Account) -> Total:
         failed = account.error_type is not None
@@ -141,7 +138,7 @@ _RECORDERS: ContextVar[tuple[list[Account], ...]] = ContextVar("otel_agenteval_r
 
 
 def recording() -> AbstractContextManager[list[Account]]:
-    """Collect the accounts of all model requests in the block, for this thread or task."""
+    """Collect the accounts of all model requests in the block, for the current thread or task."""
     return _collecting(_RECORDERS)
 
 
@@ -149,7 +146,7 @@ _LISTENERS: ContextVar[tuple[list[Exchange], ...]] = ContextVar("otel_agenteval_
 
 
 def listening() -> AbstractContextManager[list[Exchange]]:
-    """Collect the prompts and replies of all judge calls in the block, for this thread or task. They contain turn content."""
+    """Collect prompts and replies of all judge calls in the block, for the current thread or task. They contain turn content."""
     return _collecting(_LISTENERS)
 
 
@@ -172,7 +169,7 @@ def admitting_repairs(admit: Callable[[], None]) -> Iterator[None]:
 
 
 def admit_repair() -> None:
-    """Reserve budget for a repair request, or raise a :class:`JudgeError`. Without a budget, do nothing."""
+    """Reserve budget for a repair request, or raise a :class:`JudgeError`. Does nothing without a budget."""
     _ADMIT.get()()
 
 
@@ -198,9 +195,9 @@ class AccountLedger:
 
 
 def cost_of(model: str, base_url: str, usage: TokenUsage, prices: Prices) -> tuple[float | None, str | None]:
-    """Return the cost in USD and the price's source, or ``(None, None)`` if the usage or the price is unknown.
+    """Return the cost in USD and its price source. Return ``(None, None)`` if the usage or the price is unknown.
 
-    The price table identifies providers by their addresses. For other servers, only configured prices apply.
+    The price table identifies providers by address. For other servers, only configured prices apply.
     """
     if usage.input_tokens is None or usage.output_tokens is None:
         return None, None

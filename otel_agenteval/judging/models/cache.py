@@ -1,7 +1,7 @@
 """Cache of judge replies in an SQLite file.
 
-The key is a hash of the judge call without its delimiters and marker numbers, which are random. Replies are deleted by age
-and total size. An audit (:func:`bypassing_cache`) calls the model, and its reply replaces the cached one.
+The key is a hash of the judge call without delimiters and marker numbers, which are random. Old replies are deleted, and the
+total size is limited. During an audit (:func:`bypassing_cache`), the model is called, and its reply replaces the cached one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BYPASSED: ContextVar[bool] = ContextVar("otel_agenteval_cache_bypassed", defaul
 
 @contextmanager
 def bypassing_cache() -> Iterator[None]:
-    """Bypass all judges' caches in the block, for this thread or task."""
+    """Bypass the caches of all judges in the block, for the current thread or task."""
     token = _BYPASSED.set(True)
     try:
         yield
@@ -57,10 +57,10 @@ def without_marker_numbers(text: str) -> str:
 
 
 class VerdictCache(MutableMapping[str, str]):
-    """Replies by the hash of their judge call, in an SQLite file that processes can share.
+    """Judge replies in an SQLite file that processes can share. The key is the hash of the judge call.
 
-    If the file can't be read, a lookup is a miss. ``faults`` counts all failed operations. Replies expire after ``ttl`` seconds.
-    Beyond ``max_bytes``, the oldest replies are deleted.
+    If the file can't be read, a lookup is a cache miss. ``faults`` counts all failed operations. Replies expire after ``ttl``
+    seconds. Above ``max_bytes``, the oldest replies are deleted.
     """
 
     def __init__(self, path: str, ttl: float, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -114,7 +114,7 @@ class VerdictCache(MutableMapping[str, str]):
         return int(rows[0][0]) if rows else 0
 
     def clear(self) -> None:
-        """Delete all replies, including those that other processes stored."""
+        """Delete all replies, including replies from other processes."""
         self._execute("DELETE FROM verdicts", ())
 
     def close(self) -> None:

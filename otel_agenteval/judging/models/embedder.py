@@ -1,13 +1,14 @@
-"""Embedders: one that gets vectors from a server, and two that run in this process, without a server, a key or cost.
+"""Embedders: a client for an embedding server, and two embedders that run in this process at no cost.
 
-The local model for texts is a table with one vector for each of 32,000 word pieces. A text's vector is the mean of its pieces'
-vectors. In a fraction of a millisecond, the model shows whether texts have a similar topic: paraphrases score 0.5 to 1, unrelated
-texts below 0.2. It ignores word order, so it doesn't recognize negation. Its scores aren't comparable with scores of other
-models.
+The local text model is a table with one vector for each of 32,000 word pieces. The vector of a text is the mean of its word
+pieces' vectors. The model takes less than a millisecond to find texts on a similar topic. Paraphrases score 0.5 to 1, and
+unrelated texts less than 0.2. The model ignores word order, so it doesn't recognize negation. Its scores aren't comparable with
+scores from other models.
 
-The local model for images and texts is a CLIP or SigLIP model in ONNX files. The package contains no weights. The model's folder
-has the files that exporters for Hugging Face models write: ``tokenizer.json``, ``preprocessor_config.json``, and
-``text_model.onnx`` with ``vision_model.onnx``, or both in ``model.onnx``. The ONNX files can also be in a subfolder ``onnx``.
+The local model for images and texts is a CLIP or SigLIP model in ONNX files. This package doesn't include the weights. The
+model's folder must contain files as exporters for Hugging Face models write them: ``tokenizer.json``,
+``preprocessor_config.json``, and either ``text_model.onnx`` and ``vision_model.onnx``, or ``model.onnx``. The ONNX files can be
+in a subfolder ``onnx``.
 """
 
 from __future__ import annotations
@@ -44,18 +45,16 @@ _LARGEST_REPLY = 128 * 2**20
 
 
 class Embedder(EmbedderModel):
-    """Client for embeddings from an OpenAI-compatible server. Thread-safe.
-
-    Each call runs in the calling thread.
+    """Client for embeddings from an OpenAI-compatible server. Thread-safe. Each call runs in the calling thread.
 
     Args:
-        base_url: the URL up to and including the version, without credentials or query.
-        model: the model's name at the server. Vectors of different models are never compared.
-        api_key: sent as bearer token.
-        images: how images are sent. ``text``: their ``data:`` URIs or addresses, among the texts. ``object``: ``{"image": ...}``
-            in a list with ``{"text": ...}`` (Jina's format). ``messages``: one image per request (vLLM's format).
-        cache: stores vectors by model and text. Any mapping from text to vector. The default is no cache.
-        **requests: options as for :class:`Judge`: ``headers``, ``timeout``, ``deadline``, ``max_concurrency``,
+        base_url: URL including the API version, without credentials or query.
+        model: name of the model at the server. Vectors of different models are never compared.
+        api_key: API key, sent as bearer token.
+        images: format of images in requests. ``text``: URIs among the texts. ``object``: a list of ``{"image": ...}`` and
+            ``{"text": ...}`` (Jina's format). ``messages``: one image per request (vLLM's format).
+        cache: mapping from text to vector that stores vectors. Default: no cache.
+        **requests: same options as for :class:`Judge`: ``headers``, ``timeout``, ``deadline``, ``max_concurrency``,
             ``requests_per_minute``, ``tokens_per_minute`` and ``prices``.
 
     Raises:
@@ -85,24 +84,24 @@ class Embedder(EmbedderModel):
         self._cache = cache
         self._lock = threading.Lock()
         self._most = 0
-        """Maximum number of texts in a request, as far as rejections showed, or 0 while unknown."""
+        """Maximum number of texts per request, as learned from rejections. 0 if unknown."""
 
     def __repr__(self) -> str:
         return f"Embedder({self._server.base_url!r}, {self.model!r})"
 
     @property
     def priced(self) -> bool:
-        """Return True if the price is known from ``prices`` or from the price table."""
+        """True if the price is known from ``prices`` or from the price table."""
         return self._server.priced(self.model)
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector per text, in order.
 
-        Each text that isn't cached is sent once. If the server accepts that, all of them are sent in one request. With
-        ``images="messages"``, each image needs a separate request.
+        Each text that isn't cached is sent once, if possible in a single request. With ``images="messages"``, each image is a
+        separate request.
 
         Raises:
-            JudgeError: the server couldn't be called, or didn't return a vector for each text.
+            JudgeError: the server can't be called, or doesn't return a vector for each text.
         """
         known: dict[str, list[float]] = {}
         if self._cache is not None:
@@ -135,7 +134,7 @@ class Embedder(EmbedderModel):
         return hashlib.sha256(f"{self._server.base_url}\n{self.model}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
 
     def _in_batches(self, texts: list[str], until: float) -> list[list[float]]:
-        """Return all vectors. If the server rejects a batch as too large, batches of half the size follow, down to one text."""
+        """Return all vectors. If the server rejects a batch as too large, halve the batch size, down to one text."""
         found: list[list[float]] = []
         while len(found) < len(texts):
             batch = texts[len(found) : len(found) + (self._most or len(texts))]
@@ -159,7 +158,7 @@ class Embedder(EmbedderModel):
 
 
 def _material_of(texts: Sequence[str], images: Images) -> dict[str, Any]:
-    """Return the request fields for texts and images. In Jina's format, a ``data:`` URI is sent without its head."""
+    """Return the request fields for texts and images. In Jina's format, a ``data:`` URI is sent without its prefix."""
     are_images = [isinstance(text, ImageReference) for text in texts]
     if images == "text" or not any(are_images):
         return {"input": list(texts)}
@@ -199,7 +198,7 @@ _FEATURE = "embeddings without a server"
 
 
 class InProcessEmbedder(EmbedderModel):
-    """Base class of embedders that run in this process. They cost nothing and load their model on first use."""
+    """Base class of embedders that run in this process at no cost. They load their model on first use."""
 
     def __init__(self, model: str) -> None:
         self.model = model
@@ -208,7 +207,7 @@ class InProcessEmbedder(EmbedderModel):
         self.ledger = AccountLedger()
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector of length 1 per text, in order. A text without words gets zeros."""
+        """Return one vector of length 1 per text, in order. For a text without words, all values are zero."""
         start = SYSTEM_CLOCK.monotonic()
         with self._lock:
             if not self._is_read:
@@ -236,7 +235,7 @@ class InProcessEmbedder(EmbedderModel):
 class LocalEmbedder(InProcessEmbedder):
     """Embedder with a model from an installed package, without downloads. Thread-safe.
 
-    The first call loads the model (18 MB): ``local/wordllama``, with 256 dimensions, mainly for English (extra ``[embed]``).
+    ``local/wordllama`` has 256 dimensions and works best for English (extra ``[embed]``). The first call loads the model (18 MB).
     """
 
     def __init__(self, model: str = "local/wordllama") -> None:
@@ -280,14 +279,14 @@ class LocalEmbedder(InProcessEmbedder):
 CLIP = "local/clip"
 _LONGEST_TEXT = 77
 _EDGE = 224
-"""Default text length (tokens) and image size (pixels), from the first CLIP models."""
+"""Default text length in tokens, and default image size in pixels. Both are from the first CLIP models."""
 _OF_TEXTS = ("text_embeds", "text_features", "pooler_output")
 _OF_IMAGES = ("image_embeds", "image_features", "pooler_output")
-"""Output names in order of preference."""
+"""Names of model outputs, in order of preference."""
 
 
 class ClipEmbedder(InProcessEmbedder):
-    """Embedder whose vectors of images and texts can be compared. Thread-safe. The first call loads the model in ``folder``."""
+    """Embedder with comparable vectors for images and texts. Thread-safe. The first call loads the model in ``folder``."""
 
     def __init__(self, folder: str) -> None:
         super().__init__(CLIP)
@@ -343,7 +342,7 @@ class ClipEmbedder(InProcessEmbedder):
         return found
 
     def _run(self, session: Any, given: dict[str, Any], wanted: Sequence[str]) -> Any:
-        """Run the model and return one vector. Model inputs that aren't in ``given`` are as small as possible."""
+        """Run the model and return one vector. Missing model inputs get the smallest valid placeholder."""
         inputs = {}
         for one in session.get_inputs():
             smallest = np.zeros((1, 3, *self._edge()), np.float32) if one.name == "pixel_values" else np.ones((1, 1), np.int64)

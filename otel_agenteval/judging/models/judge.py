@@ -38,37 +38,35 @@ class _Capabilities:
     strictest: Form = "schema"
     temperature: bool = True
     system: bool = True
-    """False if the model accepts no system message. The system prompt then begins the first message."""
+    """False if the model rejects system messages. The system prompt is then part of the first message."""
     stream: bool = False
-    """True if the model only answers with an event stream, as some models that think do."""
+    """True if the model only answers with an event stream, as some reasoning models do."""
     accepted: frozenset[Form] = frozenset()
-    """Reply forms that the model accepted with these settings. A later rejection doesn't mean that the form is unsupported."""
+    """Reply forms that the model accepted with these settings. If an accepted form is rejected later, it is still supported."""
     refused: frozenset[str] = frozenset()
-    """Schemas that the model rejected, although it accepts others."""
+    """Schemas that the model rejected, although it accepts other schemas."""
 
 
 class Judge(JudgeModel):
-    """Client for judge calls to one model. Thread-safe.
-
-    Each judge call runs in the calling thread.
+    """Client for judge calls to one model. Thread-safe. Each judge call runs in the calling thread.
 
     Args:
-        base_url: the URL up to and including the version, such as ``http://127.0.0.1:11434/v1``, without credentials or query.
-        model: the model's name at the server. A prefix ``anthropic/``, ``gemini/``, ``bedrock/``, ``responses/`` or ``openai/``
-            sets the provider, unless ``provider`` is given.
-        api_key: sent in the provider's header. Without it, requests to Bedrock are signed with AWS credentials from the
-            environment (extra ``[bedrock]``).
-        provider: ``openai`` (chat completions: OpenAI, vLLM, Ollama, llama.cpp, LiteLLM and many others, the default),
-            ``responses``, ``anthropic``, ``gemini`` or ``bedrock``. The model's name is then sent unchanged.
-        endpoint: ``moderations`` sends the response of ``llm_moderation`` calls to the server's ``/moderations`` (provider
-            ``openai`` only). All other calls use ``chat``, the default.
-        max_input_tokens: the approximate maximum input of a judge call. Beyond it, the longest texts lose their middle, and the
-            score has ``detail["input_truncated"]``. Metrics that read all of a turn send it in pieces, and the worst score counts.
-        cache: stores replies, so that an identical call isn't repeated. Any mapping from text to text. The default is no cache.
-        **requests: ``headers``: additional headers. ``timeout``: the maximum seconds for one attempt. ``deadline``: the maximum
-            seconds for one judge call, including retries, repair and waiting. ``max_concurrency``, ``requests_per_minute``,
-            ``tokens_per_minute``: limits, above which calls wait. ``prices``: prices by model in USD per million tokens:
-            ``{"qwen3": {"input": 0.2, "output": 0.6, "cached_input": 0.1}}``. Without them, only public servers' prices are known.
+        base_url: URL including the API version, such as ``http://127.0.0.1:11434/v1``, without credentials or query.
+        model: name of the model at the server. If ``provider`` isn't set, a prefix ``anthropic/``, ``gemini/``, ``bedrock/``,
+            ``responses/`` or ``openai/`` sets the provider.
+        api_key: API key, sent in the provider's header. Without a key, requests to Bedrock are signed with AWS credentials from
+            the environment (extra ``[bedrock]``).
+        provider: ``openai`` (default), ``responses``, ``anthropic``, ``gemini`` or ``bedrock``. ``openai`` uses chat completions,
+            which OpenAI, vLLM, Ollama, llama.cpp, LiteLLM and many others support. If set, the model name is sent unchanged.
+        endpoint: ``chat`` (default) or ``moderations``. With ``moderations``, calls of ``llm_moderation`` use the server's
+            ``/moderations`` endpoint. Only for provider ``openai``.
+        max_input_tokens: approximate maximum input of a judge call. Longer texts are shortened in the middle, and the score has
+            ``detail["input_truncated"]``. Metrics that need the complete turn send it in pieces. The worst score is used.
+        cache: mapping from text to text that stores replies, so that identical calls aren't repeated. Default: no cache.
+        **requests: ``headers``: additional headers. ``timeout``: maximum seconds for one attempt. ``deadline``: maximum seconds
+            for one judge call, including retries, repair and waiting. ``max_concurrency``, ``requests_per_minute`` and
+            ``tokens_per_minute``: limits. Calls above a limit wait. ``prices``: prices by model in USD per million tokens, such
+            as ``{"qwen3": {"input": 0.2, "output": 0.6, "cached_input": 0.1}}``. Default: known prices of public servers.
 
     Raises:
         ConfigError: an argument is invalid.
@@ -93,7 +91,7 @@ class Judge(JudgeModel):
         if endpoint not in ENDPOINTS:
             raise ConfigError(f"endpoint: must be {' or '.join(ENDPOINTS)}, got {endpoint!r}")
         if endpoint == "moderations" and self.provider != "openai":
-            raise ConfigError(f"endpoint: 'moderations' requires the provider openai, got {self.provider}")
+            raise ConfigError(f"endpoint: 'moderations' requires provider openai, got {self.provider}")
         self._endpoint = endpoint
         key = (api_key or "").strip() or None
         region = region_in(base_url) if self.provider == "bedrock" and key is None and isinstance(base_url, str) else None
@@ -113,26 +111,26 @@ class Judge(JudgeModel):
 
     @property
     def priced(self) -> bool:
-        """Return True if the price is known from ``prices`` or from the price table."""
+        """True if the price is known from ``prices`` or from the price table."""
         return self.server.priced(self.model)
 
     def with_model(self, model: str) -> Judge:
         """Return a judge for another model at the same server, with the same connections and accounts.
 
         Raises:
-            ConfigError: The model belongs to another provider, which needs a separate judge.
+            ConfigError: the model has another provider and needs a separate judge.
         """
         provider, name = chosen(model, self._explicit)
         if provider != self.provider:
             how = "Add its server to judge.servers, and choose the model in judge.choose"
-            raise ConfigError(f"model: must be a model of the provider {self.provider} at this base_url, got {model!r}. {how}")
+            raise ConfigError(f"model: must be a model of provider {self.provider} at this base_url, got {model!r}. {how}")
         other = copy.copy(self)
         other.model = name if provider == "openai" else name.removeprefix(f"{provider}/")
         other._capabilities = _Capabilities()
         return other
 
     def _for_metric(self) -> Judge:
-        """Return the judge for the model that the current metric chooses, or this judge if the metric chooses none."""
+        """Return a judge for the model that the current metric sets, or this judge if the metric sets no model."""
         evaluation = current_evaluation()
         model = None if evaluation is None else evaluation.model
         if model is None:
@@ -167,7 +165,7 @@ class Judge(JudgeModel):
         return found
 
     def cached(self, question: Question) -> dict[str, Any] | None:
-        """Return the cached reply to a question, or None. Within :func:`bypassing_cache`, always return None."""
+        """Return the cached reply to a judge call, or None. Within :func:`bypassing_cache`, always return None."""
         if self._cache is None or is_cache_bypassed():
             return None
         if not self._moderates(question):
@@ -193,7 +191,7 @@ class Judge(JudgeModel):
         return self._endpoint == "moderations" and question.stage == "moderation" and "response" in question.data
 
     def _message(self, question: Question) -> ChatMessage:
-        """Return the message of a judge call, and record whether its material is truncated or split into pieces."""
+        """Return the message of a judge call, and record if its material was truncated or split."""
         evaluation = current_evaluation()
         piece = evaluation.piece if evaluation is not None and evaluation.reads_all else None
         prompt = prompt_of(question, self._most_tokens, piece)
@@ -234,7 +232,7 @@ class Judge(JudgeModel):
     def _complete(
         self, messages: tuple[ChatMessage, ...], question: Question, until: float, *, repair: bool = False, room: int = MAX_TOKENS
     ) -> ChatReply:
-        """Return the reply in the strictest form that the model accepts, and remember that form."""
+        """Return the reply in the strictest form that the model supports. Remember this form for later calls."""
         schema = schema_of(question.reply) if question.schema is None else question.schema
         capabilities = self._capabilities
         while True:
@@ -267,7 +265,7 @@ class Judge(JudgeModel):
             return reply
 
     def _verdict(self, message: ChatMessage, reply: ChatReply, question: Question, until: float) -> dict[str, Any]:
-        """Return the reply's verdict, after one repair request if the reply isn't valid or its scale is in doubt."""
+        """Return the verdict in a reply. If the reply is invalid or its scale is unclear, ask the model once more."""
         ranges, schema = ranges_of(question.reply), question.schema
         keys = tuple(hints_of(question.reply) if schema is None else schema.get("properties", ()))
         found = verdict_in(reply.text, keys, material="\n".join(material_of(question.data, ())[0].values()))
@@ -278,13 +276,13 @@ class Judge(JudgeModel):
         if found is None and reply.finish == "length":
             raise JudgeError("the reply was truncated at the output limit", "truncated_reply")
         if found is None:
-            raise JudgeError("the reply isn't exactly one JSON object", "unreadable_reply")
+            raise JudgeError("the reply must be exactly one JSON object", "unreadable_reply")
         if fault_in(found, keys, ranges) == "scale":
-            raise JudgeError("all numbers are at most 1, but the scale is 0 to 100", "invalid_reply")
+            raise JudgeError("all scores are at most 1, but the scale is 0 to 100", "invalid_reply")
         return found
 
     def _repair(self, message: ChatMessage, reply: ChatReply, question: Question, until: float, request: str) -> ChatReply:
-        """Request the reply again, with more tokens if it was truncated. If status 400 rejects this, return the first reply."""
+        """Ask for the reply again, with a higher token limit if it was truncated. If the server rejects the limit, return the first reply."""
         cut = reply.finish == "length"
         room = MORE_TOKENS if cut else MAX_TOKENS
         admit_repair()
@@ -311,7 +309,7 @@ def _name_of(schema: Mapping[str, Any] | None) -> str:
 
 
 def _without(capabilities: _Capabilities, form: Form, schema: str, refusal: NotAnswered) -> _Capabilities | None:
-    """Return the capabilities to assume after a rejection, or None if the rejection has another reason."""
+    """Return the capabilities to assume after a rejection, or None if the rejection has another cause."""
     if refusal.status not in (400, 422, 500, 501) or refusal.transient or refusal.hints & {"context", "refusal", "credit"}:
         return None
     if not capabilities.stream and "stream" in refusal.hints:

@@ -1,7 +1,7 @@
 """Client of one model server: retries, limits, prices and records of all requests.
 
-Connection errors and the statuses 408, 409, 424, 498 and 5xx (except 501 and 505) are retried after random pauses, and not before
-the time that the server requests. Rate limits (429) are retried until the deadline. Without credit, there is no retry.
+Connection errors and the statuses 408, 409, 424, 498 and 5xx (except 501 and 505) are retried after random pauses, or after the
+pause that the server requests. Rate limits (429) are retried until the deadline. Without credit, there is no retry.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TOKENS_PER_IMAGE = 800
 _CHARACTERS_PER_TOKEN = 4
 _MOST_TOKENS = 10_000_000
 _FREE = frozenset(("unreachable", "circuit_open", "rate_limited", "context_overflow"))
-"""Error types of requests that the server didn't process. The same holds for error types that begin with ``http_``."""
+"""Error types of requests that the server didn't process, in addition to all types that start with ``http_``."""
 
 
 class RequestKeywords(TypedDict, total=False):
@@ -55,25 +55,25 @@ class RequestKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class RequestOptions:
-    """Options of requests to a server. None means no limit."""
+    """Options for requests to a server. For limits, None means unlimited."""
 
     headers: Mapping[str, str] | None = None
     timeout: float = 30.0
-    """Maximum seconds for one attempt, up to the last byte."""
+    """Maximum seconds for one attempt, up to the last byte of the reply."""
     deadline: float = 120.0
     """Maximum seconds for one judge call, including retries, repair and waiting."""
     max_concurrency: int | None = None
-    """Maximum number of concurrent requests. Others wait."""
+    """Maximum number of concurrent requests. Further requests wait."""
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
-    """Maximum rate of input and output tokens, estimated first and corrected by the server's count."""
+    """Maximum input and output tokens per minute. Estimated before a request, and corrected by the server's count."""
     prices: Prices | None = None
     clock: Clock = SYSTEM_CLOCK
     sleep: Callable[[float], None] = time.sleep
 
     @classmethod
     def of(cls, taker: str, keywords: RequestKeywords) -> Self:
-        """Return options from keyword arguments, or raise a TypeError that names ``taker``."""
+        """Return options from keyword arguments. For an unknown argument, raise a TypeError that names ``taker``."""
         for name in keywords.keys() - {field.name for field in fields(cls)}:
             raise TypeError(f"{taker}() got an unexpected keyword argument {name!r}")
         return cls(**keywords)
@@ -83,7 +83,7 @@ class RequestOptions:
 class _Sent:
     attempts: int = 0
     began: float = float("inf")
-    """Monotonic start of the current attempt, or infinity if it wasn't sent."""
+    """Monotonic start time of the current attempt, or infinity if the attempt wasn't sent."""
     usage: TokenUsage = TokenUsage()  # noqa: RUF009 - it is never changed
 
 
@@ -139,10 +139,10 @@ class ModelServer:
         estimate: TokenUsage,
         repair: bool = False,
     ) -> T:
-        """Send a request with retries, and return the result, or raise a JudgeError.
+        """Send a request with retries and return the result. Raises a JudgeError on failure.
 
-        ``until`` is the monotonic deadline. ``read`` parses the reply into the result and the usage. ``estimate`` has the
-        expected tokens. ``stage`` and ``repair`` are copied to the account.
+        ``until`` is the monotonic deadline. ``read`` parses the reply and returns the result and the token usage. ``estimate``
+        contains the expected tokens. The account records ``stage`` and ``repair``.
         """
         route = request.path, request.body.get("model")
         expected = (estimate.input_tokens or 0) + (estimate.output_tokens or 0)
@@ -202,7 +202,7 @@ class ModelServer:
             self.ledger.add(account)
 
     def _wait_as_requested(self, route: tuple[str, object], until: float) -> None:
-        """Wait as long as the server requested in an earlier reply. Raises a JudgeError if the deadline comes first."""
+        """Wait if the server requested a pause in an earlier reply. Raises a JudgeError if the pause exceeds the deadline."""
         now = self.clock.monotonic()
         left = self._holds.get(route, now) - now
         if left <= 0:
@@ -213,9 +213,9 @@ class ModelServer:
 
     @contextmanager
     def _unless_down(self, sent: _Sent) -> Iterator[None]:
-        """Run the block, which sends one attempt, and record whether the server is up.
+        """Send one attempt in the block, and record whether the server is available.
 
-        Raises a JudgeError, without running the block, if the server is known to be down.
+        If the server is known to be unavailable, raise a JudgeError without running the block.
         """
         wait, probe = self._breaker.enter()
         if wait != 0:
@@ -236,7 +236,7 @@ class ModelServer:
 
 
 def _plausible(usage: TokenUsage) -> TokenUsage:
-    """Return the usage with None for implausible counts: no input tokens, or more tokens than any model supports."""
+    """Replace implausible token counts with None: zero input tokens, or more tokens than any model supports."""
     sent, received = usage.input_tokens, usage.output_tokens
     if sent is not None and not 0 < sent <= _MOST_TOKENS:
         sent = None
@@ -246,7 +246,7 @@ def _plausible(usage: TokenUsage) -> TokenUsage:
 
 
 def tokens_in(texts: Sequence[str]) -> int:
-    """Return a rough number of tokens, for rate limits and estimated costs."""
+    """Return an approximate number of tokens, for rate limits and cost estimates."""
     images = sum(isinstance(text, ImageReference) for text in texts)
     letters = sum(len(text) for text in texts if not isinstance(text, ImageReference))
     return letters // _CHARACTERS_PER_TOKEN + images * _TOKENS_PER_IMAGE
@@ -255,26 +255,26 @@ def tokens_in(texts: Sequence[str]) -> int:
 class RateLimits:
     """Limits on concurrent requests, and on requests and tokens per minute. Thread-safe.
 
-    Many servers of local models process one request at a time. So each timeout halves the concurrency, and answers raise it
-    again.
+    Many local model servers process one request at a time. Therefore, each timeout halves the allowed concurrency, and answers
+    increase it again.
     """
 
     def __init__(self, options: RequestOptions) -> None:
         requests, tokens = options.requests_per_minute, options.tokens_per_minute
         self._clock, self._sleep = options.clock, options.sleep
         self._most = self._room = float("inf") if options.max_concurrency is None else options.max_concurrency
-        """Configured and current maximum number of concurrent requests."""
+        """Configured maximum and current maximum of concurrent requests."""
         self._running = 0
         self._free = threading.Condition()
         self._slowed = float("-inf")
-        """Monotonic time of the last reduction. Later timeouts of requests that began before it have the same cause."""
+        """Monotonic time of the last reduction. A timeout of a request that began earlier doesn't reduce the concurrency again."""
         self._has_answered = False
         self._requests = None if requests is None else TokenBucket(requests / 60, self._clock.monotonic)
         self._tokens = None if tokens is None else TokenBucket(tokens / 60, self._clock.monotonic)
 
     @contextmanager
     def slot(self, tokens: int, until: float) -> Iterator[None]:
-        """Hold a slot during the block, or raise as :meth:`enter` does. A block without an error counts as an answer."""
+        """Hold a slot for one request during the block. Raises the same errors as :meth:`enter`."""
         self.enter(tokens, until)
         answered = False
         try:
@@ -295,7 +295,7 @@ class RateLimits:
                 self._running += 1
                 return
         self._reserve(-1, -tokens)
-        raise JudgeError("the rate or concurrency limit allows no call before the deadline", "rate_limited")
+        raise JudgeError("rate or concurrency limit reached, and no call is possible before the deadline", "rate_limited")
 
     def leave(self, *, answered: bool = True) -> None:
         with self._free:
@@ -308,7 +308,7 @@ class RateLimits:
     def slow_down(self, began: float) -> bool:
         """Halve the concurrency after a timeout, and return True.
 
-        If the request began before the last reduction, change nothing, and return True only if the server never answered.
+        If the request began before the last reduction, change nothing. Then return True only if the server has never answered.
         """
         with self._free:
             news = began >= self._slowed
@@ -318,7 +318,7 @@ class RateLimits:
 
     @property
     def is_reduced(self) -> bool:
-        """Return True if the server has answered, but timeouts reduced the concurrency below the configured limit."""
+        """True if the server has answered before, and timeouts reduced the concurrency below the configured limit."""
         return self._has_answered and self._room < self._most
 
     def correct(self, estimated: int, used: int) -> None:

@@ -1,7 +1,7 @@
-"""Several judges: one for some metrics or agents, a second opinion, or a panel.
+"""Groups of judges: separate judges for metrics or agents, a second opinion, or a panel.
 
-The result is always one judge's complete score, with its reasons. For a panel, it is the median of the scores of all judges, or
-of the majority. The score's detail ``judges`` has the results of all judges.
+The result is always one judge's score, with its reasons. For a panel, it is the median score of all judges or of the majority.
+The score's detail ``judges`` lists the results of all judges.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Combine = Literal["median", "majority"]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Judge for the metrics and agents that match. Patterns can contain ``*``. Without patterns, all names match."""
+    """Judge for matching metrics and agents. Patterns can contain ``*``. Without patterns, the judge applies to all names."""
 
     judge: Judge
     metrics: Sequence[str] = ()
@@ -40,14 +40,14 @@ class Choice:
 class SecondOpinion:
     judge: Judge
     margin: float
-    """Maximum distance of a doubtful score from its threshold, as a share of the scale."""
+    """Maximum distance from the threshold at which a score is in doubt, as a share of the scale."""
     tolerance: float
-    """Maximum distance of two agreeing scores, as a share of the scale."""
+    """Maximum difference between two scores that agree, as a share of the scale."""
 
 
 @dataclass(eq=False, repr=False)
 class JudgeGroup(JudgeModel, ChoosesJudges):
-    """Judge that combines several judges. The first choice that fits replaces ``main``. A ``panel`` replaces all other judges."""
+    """Group of judges. The first matching choice replaces ``main``. A ``panel`` replaces all other judges."""
 
     main: Judge
     choices: Sequence[Choice] = ()
@@ -62,7 +62,7 @@ class JudgeGroup(JudgeModel, ChoosesJudges):
         return f"JudgeGroup({self.main!r})"
 
     def evaluated(self, metric: BoundMetric, turn: Turn, wrap: Callable[[JudgeModel], Answers] = lambda judge: judge) -> Score:
-        """Return a metric's score on a turn. ``wrap`` wraps each judge, for example in a budget."""
+        """Return a metric's score for a turn. ``wrap`` is applied to each judge, for example to enforce a budget."""
         first = self._first(metric.metric.name, turn.agent or "")
         if self.panel:
             return _of_panel([(judge, metric.evaluate(turn, judge=wrap(judge))) for judge in self.panel], self.combine)
@@ -120,7 +120,7 @@ class JudgeGroup(JudgeModel, ChoosesJudges):
             judge.close()
 
     def _servers(self) -> list[Judge]:
-        """Return one judge for each server, whose models share connections and accounts."""
+        """Return one judge per server. Judges at the same server share connections and accounts."""
         return list({id(judge.server): judge for judge in self.judges()}.values())
 
 

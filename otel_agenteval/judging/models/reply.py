@@ -1,10 +1,9 @@
-"""Parser of verdicts in judge replies, and the JSON schemas that servers enforce.
+"""Parser for verdicts in judge replies, and JSON schemas for servers that enforce a reply format.
 
-The same rules apply to all models, forms and metrics.
-
-A verdict is a reply that consists of one JSON object. Only a thought before it, a code fence, a lead-in such as "Here is the
-JSON:" and a model's end mark are allowed around it, because other words can contradict or quote the object. An object that
-also occurs in the judged material counts as a quotation. All other replies have no verdict, and the judge is called again.
+The same rules apply to all models and metrics. A reply has a verdict if it consists of one JSON object. Around the object, only a
+thought before it, a code fence, a lead-in such as "Here is the JSON:" and an end token are allowed. Other words could contradict
+or quote the object. If the judged material also contains the object, the object is a quotation and not a verdict. If a reply has
+no verdict, the judge is called again.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ _MARKED = (
     # <|channel|>analysis<|message|>It fits.<|channel|>final<|message|>{…}
     (r"<\|channel\|>\s*(?:analysis|commentary)\b", r"<\|channel\|>\s*final\b[^<{]*(?:<\|constrain\|>[^<{]*)?<\|message\|>"),
 )
-"""Start and end of thoughts that a server left in the reply."""
+"""Start and end markers of thoughts that the server left in the reply."""
 _UNMARKED = (r"(?:analysis|commentary)(?=[^\W\d_])", r"assistant\s*final")
-"""Channels without their marks: ``analysisIt fits.assistantfinal{…}``. Not in :data:`_ENDED`, because replies use such words."""
+"""Channels without markers: ``analysisIt fits.assistantfinal{…}``. Not in :data:`_ENDED`, because replies can contain these words."""
 _UNQUOTED = r"(?<![\"'“‘«])(?<![^`]`)"  # a quoted "</think>" doesn't end a thought
 _THOUGHTS = [(re.compile(rf"(?i)\s*{begin}"), re.compile(rf"(?i){_UNQUOTED}{end}")) for begin, end in (*_MARKED, _UNMARKED)]
 _ENDED = re.compile(rf"{_UNQUOTED}(?<![ \t])(?:{'|'.join(end for _, end in _MARKED)})[ \t]*\r?\n\s*\n", re.IGNORECASE)
@@ -59,7 +58,7 @@ _LEAD_IN = re.compile(
     )?\s*""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Words before an object that only introduce it: "Sure! Here is the JSON:", "My final answer is", but not "The answer is"."""
+"""Words that only introduce an object: "Sure! Here is the JSON:" or "My final answer is", but not "The answer is"."""
 _MARKDOWN = re.compile(r"[*_#]+")  # **Verdict:** → Verdict:
 _LONGEST_LEAD_IN = 200
 # before the object: ```json, ~~~ or one backtick; after it: the same and end marks, as in ```<|im_end|>
@@ -81,7 +80,7 @@ def _pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _finite(text: str) -> float:
-    """Parse a float. ``NaN`` and ``Infinity`` aren't valid JSON."""
+    """Parse a float. Rejects ``NaN`` and ``Infinity``, which aren't valid JSON."""
     value = float(text)
     if not math.isfinite(value):
         raise ValueError("number isn't finite")
@@ -89,14 +88,14 @@ def _finite(text: str) -> float:
 
 
 _INVISIBLE = string.whitespace + "\u00a0\u00ad\u200b\u200c\u200d\u2060\ufeff"
-"""Characters that some models write before the object."""
+"""Invisible characters that some models write before the object."""
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_finite, parse_constant=_finite, strict=False)
 
 
 def verdict_in(text: str, keys: Collection[str] = (), *, material: str = "") -> dict[str, Any] | None:
-    """Return a reply's verdict, or None if the reply isn't exactly one object or quotes the judged ``material``.
+    """Return a reply's verdict. Return None if the reply isn't exactly one object or quotes the judged ``material``.
 
-    Missing keys are allowed here, because the metric reports them. ``material`` is empty for the reply to a repair request.
+    Missing keys are allowed here. The metric reports them. ``material`` is empty for the reply to a repair request.
     """
     requested = {_plain(key): key for key in keys}
     text = text.lstrip(_INVISIBLE)
@@ -144,7 +143,7 @@ def _plain(key: str) -> str:
 
 
 _LOOK_ALIKES = str.maketrans("авекмнорстухѕіјһԁԛԝгαεικνορτυϲ", "abekmhopctyxsijhdqwraeikvoptuc")
-"""Cyrillic and Greek letters, and the Latin letters that they look like."""
+"""Cyrillic and Greek letters, with the Latin letters that they resemble."""
 
 
 # --- faults of a verdict ----------------------------------------------------------------------------------------------
@@ -155,8 +154,8 @@ _NUMBER_AS_TEXT = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*")  # 
 def fault_in(found: Mapping[str, Any], keys: Collection[str], ranges: Mapping[str, tuple[float, float]]) -> str | None:
     """Return the fault of a verdict, or None.
 
-    - ``form``: no requested key, no readable number, or an unknown key in place of the number.
-    - ``scale``: percentages that look like shares (0.8 for 80). All are at most 1, and at least one is a fraction.
+    - ``form``: the verdict has no requested key, no readable number, or an unknown key instead of the number.
+    - ``scale``: percentages that seem to be shares, such as 0.8 for 80. All are at most 1, and at least one is a fraction.
     """
     if keys and found.keys().isdisjoint(keys):
         return "form"
@@ -185,7 +184,7 @@ _QUOTES = str.maketrans(dict.fromkeys("'“”„‘’«»", '"'))
 
 
 def _is_in(material: str, found: dict[str, Any], requested: Collection[str]) -> bool:
-    """Return True if the material contains every requested member in some JSON or Python form, such as ``{'score': 100}``."""
+    """Return True if the material contains every requested key and value, in JSON or Python notation such as ``{'score': 100}``."""
     members = {key: value for key, value in found.items() if not requested or _plain(key) in requested}
     flat_material = _flat(material)
     for key, value in members.items():
@@ -197,13 +196,13 @@ def _is_in(material: str, found: dict[str, Any], requested: Collection[str]) -> 
 
 
 def _flat(text: str) -> str:
-    """Return a text without spaces, escapes, quotation styles and case, which vary in JSON."""
+    """Return a text without spaces, escapes, quote styles and case, which can vary between equal JSON objects."""
     unescaped = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
     return _BLANK.sub("", unescaped).translate(_QUOTES).casefold()
 
 
-# --- forms: the form of a reply in a prompt looks like the reply, with a hint for each value: {"score": <0 to 100>, "reason": "<why>"}.
-# Its schema allows only these keys, and a choice of words becomes an enumeration. A form with open parts, such as ..., has no schema.
+# --- forms. A prompt describes the reply by a form with a hint for each value: {"score": <0 to 100>, "reason": "<why>"}. The schema
+# of a form allows only these keys. A choice of words becomes an enumeration. A form with open parts, such as ..., has no schema.
 
 _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|<[^>]*>|[\[\]{}:,]|\.\.\.|…)')  # a text, a hint, or a mark
 _KEY = re.compile(r'"[^<]*"')  # but not "<name>", which stands for any key
@@ -215,12 +214,12 @@ _CHOICE_HINT = re.compile(r"<(\w+(?:, \w+)*) or (\w+)>")  # <low, medium or high
 
 
 class _Open(Exception):
-    """The form doesn't have a closed schema."""
+    """Error for a form without a closed schema."""
 
 
 @functools.lru_cache(maxsize=1_000)
 def schema_of(form: str) -> Mapping[str, Any] | None:
-    """Return a form's schema, or None if the form is unreadable or has open parts."""
+    """Return the JSON schema of a form, or None if the form is unreadable or has open parts."""
     try:
         schema = _value(_tokens(form))
     except _Open:
@@ -230,7 +229,7 @@ def schema_of(form: str) -> Mapping[str, Any] | None:
 
 @functools.lru_cache(maxsize=1_000)
 def hints_of(form: str) -> Mapping[str, str]:
-    """Return the keys of a form's object with the first token of their values. The form can have open parts, so it isn't parsed."""
+    """Return the keys of a form's object, each with the first token of its value. Open parts are allowed."""
     tokens = _TOKEN.findall(form)
     hints: dict[str, str] = {}
     depth = 0
@@ -245,7 +244,7 @@ def hints_of(form: str) -> Mapping[str, str]:
 
 @functools.lru_cache(maxsize=1_000)
 def ranges_of(form: str) -> Mapping[str, tuple[float, float]]:
-    """Return the keys of a form's object whose values are numbers within bounds, with these bounds."""
+    """Return the bounds of each numeric key in a reply form: ``{"score": (0.0, 100.0)}``."""
     found = ((key, _RANGE_HINT.fullmatch(hint)) for key, hint in hints_of(form).items())
     return {key: (float(bounds[1]), float(bounds[2])) for key, bounds in found if bounds is not None}
 

@@ -1,10 +1,10 @@
-"""HTTP client that posts JSON to a model server, and the meaning of the server's replies.
+"""HTTP client that posts JSON to a model server and interprets the replies.
 
-Requests are hidden from instrumentations, so they never become a turn. Errors contain neither the key nor content, and nothing
-is logged here.
+Instrumentations don't record these requests, so the requests never become turns. Error messages contain neither the API key nor
+turn content. This module logs nothing.
 
-A connection pool checks every connection on every request. With 200 connections, that takes several times as long as the rest
-of a request. So each concurrent request has its own connection.
+Each concurrent request has its own connection. A shared connection pool would check all connections for each request. With 200
+connections, these checks take several times as long as the rest of the request.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _RETRIED_STATUSES = frozenset((408, 409, 424, 429, 498))
 """Statuses to retry in addition to 5xx. Bedrock sends 424 if the model failed, and Groq 498 if it has no capacity."""
 _UNSUPPORTED_STATUSES = frozenset((501, 505))
-"""Statuses of servers without the feature, such as llama.cpp without ``--embeddings``."""
+"""Statuses of servers that don't support a feature, such as llama.cpp without ``--embeddings``."""
 _MAX_REJECTION = 65_536
-"""Maximum bytes of a reply with any status but 2xx. A larger body is truncated."""
+"""Maximum bytes of an error reply (any status except 2xx). Longer bodies are truncated."""
 _IDLE_SECONDS = 30.0
 _INFLATED_AT_ONCE = 65_536
 _MEANINGS = {
     401: "api_key is missing or invalid", 402: "the account has no credit", 403: "api_key lacks permission",
-    404: "path or model not found; base_url must end with the API's version, such as /v1", 413: "the request is too large",
+    404: "path or model not found; base_url must end with the API version, such as /v1", 413: "the request is too large",
     429: "too many requests", 501: "the server doesn't support this",
 }  # fmt: skip
 _HINTS = {
@@ -71,12 +71,12 @@ _HINTS = {
     "batch": ("batch", "array too long", "above_max_length", "too many inputs"),
     "key": ("api key not valid", "api_key_invalid"),
 }  # fmt: skip
-"""Words in a rejection that hint at its reason."""
+"""Words in an error reply that indicate the reason for the rejection."""
 _SETTING_HINTS = frozenset(("format", "temperature", "parameter", "system", "stream"))
 _MAX_REASON = 2_000
-"""Maximum length of a server error that can name a setting. Longer errors quote the request."""
+"""Maximum length of an error reply that is searched for a setting. Longer replies quote the request."""
 _RESET_HEADER = re.compile(r"(?:x-|anthropic-)?ratelimit-(?:reset(?:-(\w+))?|(\w+)-reset)")
-"""Headers with the time at which a limit ends. A group matches the limit's name."""
+"""Headers with the time when a rate limit resets. The groups match the limit's name."""
 _TIME_SPAN = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 _RETRY_INFO = re.compile(r'"retrydelay"\s*:\s*"(\d+(?:\.\d+)?)s"')  # in Google's replies
 _SSE_DATA = re.compile(rb"^data:[ \t]*(\{.*)$", re.MULTILINE)
@@ -90,17 +90,17 @@ class Reply(NamedTuple):
 
 
 class BrokenAnswer(ConnectionError):
-    """The reply isn't complete, valid HTTP/1.1. The error message doesn't quote the reply."""
+    """Error for a reply that is incomplete or isn't valid HTTP/1.1. The message doesn't quote the reply."""
 
 
 class ReplyTooLarge(Exception):
-    """A successful reply has too many bytes. The exception's argument is the status."""
+    """Error for a successful reply that exceeds the size limit. The argument is the status."""
 
 
 class JsonTransport:
-    """Client that posts JSON to one server, one request at a time per thread. Thread-safe.
+    """Client that posts JSON to one server. Each thread sends one request at a time. Thread-safe.
 
-    ``own_headers`` are the user's headers, which replace ``headers`` of the same name. ``timeout`` is in seconds, and
+    ``own_headers`` are configured by the user and replace ``headers`` of the same name. ``timeout`` is in seconds,
     ``largest_reply`` in bytes.
     """
 
@@ -121,7 +121,7 @@ class JsonTransport:
             raise ConfigError(f"base_url: {error}") from None
         path = next((path for path in _ENDPOINTS if self.base_url.endswith(path)), None)
         if path is not None:
-            raise ConfigError(f"base_url: must end with the API's version, such as /v1, without {path}")
+            raise ConfigError(f"base_url: must end with the API version, such as /v1, without {path}")
         own = {name: value for name, value in own_headers.items() if name.lower() not in _FRAMING_HEADERS}
         own_names = {name.lower() for name in own}
         kept = {name: value for name, value in {**_DEFAULT_HEADERS, **headers}.items() if name.lower() not in own_names}
@@ -144,8 +144,8 @@ class JsonTransport:
     def post(self, path: str, content: bytes, until: float) -> Reply:
         """Send a request without retries, and return the reply. Raises a JudgeError if no reply arrives.
 
-        Redirects that keep method and body (307, 308) are followed on the same host, also to HTTPS. ``until`` is the monotonic
-        deadline.
+        ``until`` is the monotonic deadline. Redirects with status 307 or 308 are followed to the same host, or from HTTP to
+        HTTPS.
         """
         from ...core.outbound import bounded_by, encoded  # imports httpx
 
@@ -179,7 +179,7 @@ class JsonTransport:
         return reply
 
     def _not_answered(self, error: Exception, seconds: float) -> NotAnswered | None:
-        """Return the error for a request without a reply, or None for an internal error of this package."""
+        """Return the error for a request without a reply. Return None for an internal error of otel-agenteval."""
         import httpcore
 
         if isinstance(error, httpcore.LocalProtocolError):
@@ -196,13 +196,13 @@ class JsonTransport:
             reason = str(error) if isinstance(error, BrokenAnswer) else type(error).__name__
             if isinstance(error, ssl.SSLCertVerificationError):
                 reason = (
-                    f"certificate isn't trusted ({error.verify_message}). Set SSL_CERT_FILE to a file with trusted certificates"
+                    f"certificate isn't trusted ({error.verify_message}); set SSL_CERT_FILE to a file with trusted certificates"
                 )
             return NotAnswered(f"can't reach {self.base_url}: {reason}", "unreachable", transient=True)
         if isinstance(error, ReplyTooLarge):
             return NotAnswered("the reply exceeds the size limit", "reply_too_large", status=error.args[0])
         if isinstance(error, ImportError):
-            return NotAnswered("can't use the SOCKS proxy; run pip install 'httpx[socks]'", "unreachable")
+            return NotAnswered("a SOCKS proxy requires an extra package; run pip install 'httpx[socks]'", "unreachable")
         if isinstance(error, (ValueError, RuntimeError)):
             return NotAnswered(f"can't send the request to {self.base_url}: {type(error).__name__}", "unreachable")
         return None
@@ -224,13 +224,13 @@ class Connections:
         self._process = os.getpid()
         self._idle: deque[tuple[Any, float]] = deque()
         self._times_closed = 0
-        """Number of calls of :meth:`close`. Connections that were lent before the last call aren't kept."""
+        """Number of calls to :meth:`close`. A connection isn't kept if :meth:`close` was called while it was lent."""
 
     @contextmanager
     def lend(self) -> Iterator[Any]:
-        """Lend a connection (a pool of one) to one thread. If the connection is closed, it connects again.
+        """Lend a connection to the block. If the server closed the connection, it reconnects.
 
-        The most recently used connection is lent, because it is most likely still open.
+        The most recently used connection is lent first, because it is most likely still open.
         """
         from ...core.outbound import pool_to, trusted  # imports httpx
 
@@ -265,7 +265,7 @@ class Connections:
 
 
 def _redirect_target(reply: Reply, url: str) -> str | None:
-    """Return the address on the same server to which a reply redirects, or None. Raises NotAnswered for another server."""
+    """Return the redirect target on the same server, or None. Raises NotAnswered if the target is another server."""
     location = reply.headers.get("location")
     if reply.status not in (307, 308) or not location:
         return None
@@ -282,7 +282,7 @@ def _redirect_target(reply: Reply, url: str) -> str | None:
 
 
 def _read(response: Any, largest: int) -> Reply:
-    """Return a reply. Raises ReplyTooLarge if a 2xx body has more than ``largest`` bytes. The body of a rejection is truncated."""
+    """Return a reply. Raises ReplyTooLarge if a 2xx body exceeds ``largest`` bytes. Error bodies are truncated."""
     status = response.status
     if status < 200:
         raise BrokenAnswer("the server switched to another protocol")
@@ -302,7 +302,7 @@ def _read(response: Any, largest: int) -> Reply:
 
 
 def _decompressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Decompress a body piece by piece. Some servers compress although the request doesn't accept that."""
+    """Decompress a body piece by piece. Some servers send compressed bodies although the request doesn't accept them."""
     inflater = zlib.decompressobj(zlib.MAX_WBITS | 32)
     for piece in pieces:
         compressed = piece
@@ -312,7 +312,7 @@ def _decompressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def object_in(reply: Reply, request: bytes, clock: Clock) -> dict[str, Any]:
-    """Return the JSON object in the reply to a request, or raise :class:`NotAnswered` with the reason of a rejection."""
+    """Return the JSON object in a reply. For a rejection, raise :class:`NotAnswered` with the reason."""
     status, headers, body = reply
     if not 200 <= status < 300:
         raise _rejection(reply, status, request, clock)
@@ -334,12 +334,12 @@ def object_in(reply: Reply, request: bytes, clock: Clock) -> dict[str, Any]:
             raise _rejection(reply, status_of_error, request, clock)
         hints = _hints_in(body, request)
         error_type = "context_overflow" if "context" in hints else "insufficient_quota" if "credit" in hints else "server_error"
-        raise NotAnswered("the reply is an error with status 200", error_type, status=status, hints=hints)
+        raise NotAnswered("the server returned an error with status 200", error_type, status=status, hints=hints)
     return answer
 
 
 def _status_in(error: object) -> int | None:
-    """Return the status in an error object, which routers pass on with status 200: ``{"code": 429}`` or ``{"code": "429"}``."""
+    """Return the status in an error object such as ``{"code": 429}`` or ``{"code": "429"}``. Some routers send it with status 200."""
     code = error.get("code") if isinstance(error, Mapping) else None
     code = int(code) if isinstance(code, str) and code.isascii() and code.isdigit() else code
     return code if type(code) is int and 400 <= code < 600 else None
@@ -367,7 +367,7 @@ def _rejection(reply: Reply, status: int, request: bytes, clock: Clock) -> NotAn
 
 
 def _hints_in(body: bytes, request: bytes) -> frozenset[str]:
-    """Return the keys of ``_HINTS`` for a rejection. Words that also occur in the request count only as hints at settings."""
+    """Return the keys of ``_HINTS`` that match a rejection. Words that the request also contains are ignored, except for settings."""
     rejection, quotable = body.decode("utf-8", "replace").lower(), request.decode("utf-8", "replace").lower()
     if not rejection.strip():  # the reason can be any parameter
         return frozenset(("parameter",))
@@ -379,7 +379,7 @@ def _hints_in(body: bytes, request: bytes) -> frozenset[str]:
 
 
 def _requested_wait(reply: Reply, clock: Clock) -> float:
-    """Return the seconds to wait that the server requests or, without a request, until all exhausted limits end."""
+    """Return the seconds to wait that the server requests. By default, wait until all exhausted limits reset."""
     headers = reply.headers
     wait = retry_after(headers.get("retry-after-ms"), clock) / 1_000 or retry_after(headers.get("retry-after"), clock)
     if wait:
@@ -398,7 +398,7 @@ def _requested_wait(reply: Reply, clock: Clock) -> float:
 
 
 def _seconds_in(value: str, clock: Clock) -> float:
-    """Return the seconds in a time span (``6m0s``) or a number, or those until a time (``2026-11-30T12:00:00Z``)."""
+    """Return the seconds in a time span (``6m0s``) or number, or until a time (``2026-11-30T12:00:00Z``)."""
     span = _TIME_SPAN.fullmatch(value) if value else None
     if span is not None:
         hours, minutes, seconds, ms = (float(part or 0) for part in span.groups())

@@ -1,6 +1,6 @@
 """Queues of judge jobs, and records of judge spending.
 
-May import the same packages as :mod:`~otel_agenteval.judging`. Start at :mod:`.base`.
+This folder may import the same packages as :mod:`~otel_agenteval.judging`. Start at :mod:`.base`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def queue_from(wanted: JobQueueOptions, clock: Clock, failed: Callable[[str, Bas
 
 
 def spend_book_from(wanted: JobQueueOptions) -> SpendBook:
-    """Return the spend book. All processes with the same queue file or server share it."""
+    """Return the record of judge spending. All processes with the same queue file or server share this record."""
     if wanted.url is not None:
         from .redis import RedisSpendBook
 

@@ -1,4 +1,4 @@
-"""Job queues without their storage, and the interface of spend books. One test suite runs against all implementations."""
+"""Base class of job queues, and interface of spending records. The same tests run for all implementations."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ...core.clock import Clock
 
 _OVERHEAD = 256  # bytes of a job's other fields
 HELD_BYTES = 16 * 2**20
-"""Maximum bytes of jobs that a process holds while a queue's file or server is unavailable."""
+"""Maximum bytes of jobs that a process holds in memory while the queue's file or server is unavailable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     id: str
-    """Result id, from turn, metric, parameters, version and revision. A job with a queued or recent id isn't added again."""
+    """Result id, from turn, metric, parameters, version and revision. A job isn't added if its id is queued or recently finished."""
     payload: bytes
     priority: int = 0
-    """Jobs with higher priority are claimed first, and are dropped last if the queue is full."""
+    """Priority. Jobs with a higher number are claimed first, and dropped last if the queue is full."""
     attempts: int = 0
-    """Number of claims that count as attempts, including this one."""
+    """Number of attempts so far, including the current claim."""
     token: str = field(default="", compare=False, repr=False)
-    """The token of a claimed job's lease. See :class:`JobQueue`."""
+    """Lease token of a claimed job. See :class:`JobQueue`."""
 
     @property
     def size(self) -> int:
@@ -51,9 +51,9 @@ class EndedClaim(NamedTuple):
 class Outbox:
     """Changes that wait in this process until they are sent to the queue's file or server.
 
-    A new job goes to ``held``. If another thread waits for the server and has the queue's lock, the job goes to ``incoming``, and
-    the next call moves it to ``held``. A sent job is removed, or moves to ``left_out`` if the queue is full. The end of a claim
-    waits in ``ended``. All methods but :meth:`set_aside` need the lock.
+    New jobs are in ``held``. While another thread has the queue's lock and waits for the server, new jobs are in ``incoming``.
+    The next call moves them to ``held``. Sent jobs are removed, or moved to ``left_out`` if the queue is full. ``ended`` has the
+    claims that ended. All methods except :meth:`set_aside` need the lock.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -66,18 +66,18 @@ class Outbox:
 
     @property
     def bytes(self) -> int:
-        """Return the bytes of the jobs that aren't sent."""
+        """Total bytes of unsent jobs."""
         return self._held_bytes + sum(job.size for job in [*self.incoming])
 
     def set_aside(self, jobs: Sequence[Job]) -> list[Job]:
-        """Add jobs to ``incoming`` as far as there is room, and return the others."""
+        """Add jobs to ``incoming`` up to the size limit. Return the jobs that don't fit."""
         total_sizes = list(itertools.accumulate(job.size for job in jobs))
         count = bisect.bisect_right(total_sizes, self._max_bytes - self.bytes)
         self.incoming.extend(jobs[:count])
         return [*jobs[count:]]
 
     def hold(self, jobs: Sequence[Job] = ()) -> None:
-        """Move all jobs from ``incoming`` to ``held``, and then add ``jobs``. Known ids are ignored."""
+        """Move all jobs from ``incoming`` to ``held``, then add ``jobs``. Ignores known ids."""
         arrived = []
         while self.incoming:  # other threads add more
             arrived.append(self.incoming.popleft())
@@ -92,7 +92,7 @@ class Outbox:
             self._held_bytes -= job.size
 
     def drop_newest(self) -> list[Job]:
-        """Remove and return the newest held jobs that exceed the limit. One job is always held."""
+        """Remove and return the newest held jobs until the rest is within the size limit. At least one job stays."""
         dropped = []
         while self._held_bytes > self._max_bytes and len(self.held) > 1:
             _, job = self.held.popitem()
@@ -102,20 +102,20 @@ class Outbox:
 
 
 class JobQueue(ABC):
-    """Queue of jobs in a file or on a server, which subclasses access. Thread-safe. All times are Unix times.
+    """Base class of job queues in a file or on a server. Thread-safe. All times are Unix times.
 
-    Each claim leases its jobs under a token such as ``ab12/7/``, in which ``ab12`` is the queue object and 7 the number of its
-    claim. Only the holder of a job's latest lease can finish, extend or put back the job. So the job's current token must begin
-    with the caller's *fence*. For a :class:`Job` from :meth:`claim`, the fence is the job's token. For a job id, the fence is
-    ``ab12/``, which matches every lease of this queue object. A lease that has ended stays valid until the job is claimed again.
-    If a lease was lost, nothing changes, and the method reports the loss.
+    Each claim leases jobs under a token such as ``ab12/7/``. Here, ``ab12`` identifies the queue object and 7 is the claim's
+    number. Only the current lease holder can finish, extend or put back a job. To check this, the job's token must start with the
+    caller's *fence*. For a :class:`Job` from :meth:`claim`, the fence is its token. For a job id, the fence is ``ab12/``, which
+    matches all leases of this queue object. An expired lease stays valid until the job is claimed again. After a lost lease,
+    methods change nothing and report the loss.
 
-    If the file or server is unavailable, up to ``held_bytes`` of new jobs and all ended claims wait in an :class:`Outbox`, and
-    later calls try again.
+    If the file or server is unavailable, new jobs (up to ``held_bytes``) and ended claims wait in an :class:`Outbox`. Later calls
+    send them.
     """
 
     is_shared: bool
-    """True if other processes add jobs without notice, so that the queue must be polled."""
+    """True if other processes can add jobs without notice, so that the queue must be polled."""
     is_failing: bool = False  # True if the queue didn't answer the last call, so that calls take seconds
 
     def __init__(self, max_bytes: int, clock: Clock, held_bytes: int) -> None:
@@ -133,56 +133,56 @@ class JobQueue(ABC):
 
     @abstractmethod
     def claim(self, n: int, lease: float) -> list[Job]:
-        """Claim up to ``n`` due jobs by priority and then by arrival. Claimed jobs are due again after ``lease`` seconds."""
+        """Claim up to ``n`` due jobs, by priority and then by arrival. After ``lease`` seconds, claimed jobs are due again."""
 
     @abstractmethod
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
-        """Extend leases to ``lease`` seconds from now. Return ids of jobs with a lost lease."""
+        """Extend leases to ``lease`` seconds from now. Return the ids of jobs with a lost lease."""
 
     @abstractmethod
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Put a claimed job back, due at a Unix time. Return False if the lease was lost.
+        """Put a claimed job back, due at the Unix time ``at``. Return False if the lease was lost.
 
-        Unless ``counted``, the claim doesn't count as an attempt.
+        If ``counted`` is false, the claim doesn't count as an attempt.
         """
 
     @abstractmethod
     def dead_letters(self) -> list[tuple[str, str]]:
-        """Return the ids and reasons of the last failed jobs."""
+        """Return the id and failure reason of recent failed jobs."""
 
     @abstractmethod
     def close(self) -> list[Job]:
-        """Close the queue, and return the jobs that are lost. Safe to call twice."""
+        """Close the queue and return the lost jobs. Safe to call twice."""
 
     @abstractmethod
     def _send(self) -> list[str]:
-        """Send the outbox, and return the ids of jobs with a lost lease. Needs the lock.
+        """Send the outbox. Return the ids of jobs with a lost lease. Needs the lock.
 
-        Sent entries are removed, and jobs without room move to ``left_out``. If the queue is unavailable, unsent entries stay,
-        and nothing is raised.
+        Sent entries are removed, and jobs that don't fit into the queue move to ``left_out``. If the queue is unavailable, unsent
+        entries stay in the outbox and no error is raised.
         """
 
     @abstractmethod
     def _total(self, name: str) -> int:
-        """Return the number of all ``jobs`` in the queue or their ``bytes``, or 0 if it is closed."""
+        """Return the number of ``jobs`` or ``bytes`` in the queue, or 0 if the queue is closed."""
 
     @property
     def unsent(self) -> int:
-        """Return the number of jobs held in this process because the queue is unavailable."""
+        """Number of jobs held in this process because the queue is unavailable."""
         return len(self._outbox.held) + len(self._outbox.incoming)
 
     @property
     def depth(self) -> int:
-        """Return the number of waiting and claimed jobs."""
+        """Number of waiting and claimed jobs."""
         return self._total("jobs") + self.unsent
 
     @property
     def bytes(self) -> int:
-        """Return the bytes of waiting and claimed jobs."""
+        """Total bytes of waiting and claimed jobs."""
         return self._total("bytes") + self._outbox.bytes
 
     def put_many(self, jobs: Sequence[Job]) -> list[Job]:
-        """Add jobs and return those without room. The result includes waiting jobs of lower priority that made room."""
+        """Add jobs. Return the jobs that were dropped because the queue is full, which can include waiting jobs of lower priority."""
         outbox = self._outbox
         if not self._lock.acquire(blocking=not self.is_failing):  # another thread waits for the server
             return outbox.set_aside(jobs)
@@ -195,19 +195,19 @@ class JobQueue(ABC):
             self._lock.release()
 
     def ack(self, job: Job | str) -> bool:
-        """Remove a finished job for good. Return False if the lease was lost."""
+        """Remove a finished job. Return False if the lease was lost."""
         return not self._end([job], "done")
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
-        """Remove several finished jobs, and return the ids of those with a lost lease."""
+        """Remove finished jobs. Return the ids of jobs with a lost lease."""
         return self._end(jobs, "done")
 
     def dead(self, job: Job | str, reason: str) -> bool:
-        """Remove a failed job and keep a dead letter. Return False if the lease was lost."""
+        """Remove a failed job and record it as a dead letter. Return False if the lease was lost."""
         return not self._end([job], "failed", reason=reason)
 
     def flush(self) -> bool:
-        """Send held jobs and ended claims. Return True if nothing waits in this process anymore."""
+        """Send held jobs and ended claims. Return True if nothing is left to send."""
         with self._lock:
             self._outbox.hold()
             self._send()
@@ -231,7 +231,7 @@ class JobQueue(ABC):
         return (job, f"{self._owner}/") if isinstance(job, str) else (job.id, job.token or f"{self._owner}/")
 
     def _take_unsent(self) -> list[Job]:
-        """Try one last time to send the outbox, and return the jobs that are lost."""
+        """Send the outbox one last time, and return the lost jobs."""
         outbox = self._outbox
         outbox.hold()
         self._send()
@@ -242,11 +242,11 @@ class JobQueue(ABC):
 
 
 SLOTS = 60
-"""Number of slots that a spending window is divided into. A slot's sum expires when all of the slot is older than the window."""
+"""Number of slots in a spending window. A slot's amounts expire when the entire slot is older than the window."""
 
 
 class Counter(NamedTuple):
-    """Sum of one unit within a sliding window."""
+    """Identifier of a spending total: account, unit and length of the sliding window."""
 
     account: str
     unit: str  # "usd" or "calls"
@@ -256,35 +256,35 @@ class Counter(NamedTuple):
         return int(at // (self.window / SLOTS))
 
     def expires_at(self, slot: int) -> float:
-        """Return the Unix time at which the end of a slot is as old as the window."""
+        """Return the Unix time when all of a slot is older than the window."""
         return (slot + SLOTS + 1) * (self.window / SLOTS)
 
 
 class Demand(NamedTuple):
-    """Amount that a judge call needs, with the limits that apply."""
+    """Amount that a judge call needs, and the limits for the amount."""
 
     counter: Counter
     amount: float
     limit: float
-    """Maximum sum including the amount. An amount above the limit is admitted if nothing else was spent."""
+    """Maximum total including this amount. A larger amount is still allowed if nothing else was spent."""
     below: float
-    """Limit that the sum without the amount must be below."""
+    """Limit that the total without this amount must be below."""
 
     def fits(self, used: float) -> bool:
         return used < self.below and (used <= 0 or used + self.amount <= self.limit)
 
 
 class SpendBook(Protocol):
-    """Interface of a record of judge spending. Safe to use from any thread and process. All times are Unix times."""
+    """Interface for a record of judge spending. Safe for concurrent threads and processes. All times are Unix times."""
 
     def spend(self, demands: Sequence[Demand], at: float) -> float:
-        """Add all amounts if each fits, and return 0. Otherwise, return the seconds until they may fit."""
+        """Add all amounts if each one fits, and return 0. Otherwise, return the seconds to wait."""
 
     def add(self, amounts: Sequence[tuple[Counter, float]], at: float) -> None:
-        """Correct the amounts that were spent at the time ``at``. A negative amount reduces the sum."""
+        """Correct the amounts spent at the time ``at``. A negative amount reduces the total."""
 
     def used(self, counter: Counter, at: float) -> float:
-        """Return the sum within the window that ends at the time ``at``."""
+        """Return the total within the window that ends at the time ``at``."""
 
     def close(self) -> None:
         """Close the record. Safe to call twice."""

@@ -1,16 +1,16 @@
-"""Job queue, judge spending and outages in Redis or Valkey, which any number of processes can share.
+"""Job queue, judge spending and outages in Redis or Valkey, shared by any number of processes.
 
-Jobs are in streams, one per shard and priority, and all judge workers form one consumer group. So a stream's pending list and
-lag show the amount of work to monitoring and autoscaling tools. Sorted sets hold the ends of leases and the times of retries.
-Each change is one atomic script.
+Each shard has one stream of jobs per priority, and all judge workers are in one consumer group. Therefore, monitoring and
+autoscaling tools can read the amount of work from a stream's pending list and lag. Sorted sets contain the ends of leases and
+the times of retries. Each change is one atomic script.
 
-XCLAIM takes over each job when its own lease ends, because XAUTOCLAIM supports only one idle time for all jobs. A hash stores the
-token of each job's last lease.
+When a lease ends, XCLAIM reassigns the job. XAUTOCLAIM isn't used, because it supports only one idle time for all jobs. A hash
+stores the latest lease token of each job.
 
-Streams are never trimmed. A job is removed when it is acknowledged, or when a job of higher priority needs its space.
+Streams are never trimmed. A job is removed when it is acknowledged, or when a job of higher priority needs the space.
 
-All keys of a shard have its hash tag, so a cluster stores them together. The server's clock applies to all processes. While
-the server is unreachable, jobs wait in this process within a limit, and the server is retried with pauses.
+All keys of a shard have the same hash tag, so a cluster stores them together. The server's clock applies to all processes. If the
+server is unreachable, a limited number of jobs waits in this process, and connection attempts continue with pauses.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _log = logging.getLogger("otel_agenteval")
 
 GROUP = "judges"
 _LEVELS = 8
-"""Number of separate priorities. Values outside the range count as the highest or lowest priority."""
+"""Number of different priorities. Higher or lower values are clamped."""
 _REMEMBERED_SECONDS = 86_400
 _REMEMBERED = 200_000
-"""Maximum number of finished jobs that a shard remembers."""
+"""Maximum number of finished jobs that each shard remembers."""
 _DEAD_LETTERS = 1_000
 _BATCH, _BATCH_BYTES = 100, 1024 * 1024
 _FORGOTTEN_CONSUMER_MS = 86_400_000
@@ -56,17 +56,17 @@ _put, _claim, _extend, _retry, _finish = (
 
 
 class RedisQueue(JobQueue):
-    """Queue on a Redis or Valkey server.
+    """Job queue on a Redis or Valkey server.
 
-    The server must have at least the features of Redis 5. The queue connects on first use. While the server is unreachable,
-    reading, claiming, extending and putting back jobs raise ``redis.exceptions.RedisError``.
+    Requires the features of Redis 5. Connects on first use. If the server is unreachable, :meth:`claim`, :meth:`extend`,
+    :meth:`retry_at` and reading methods raise ``redis.exceptions.RedisError``.
 
     Args:
-        url: see :func:`.redis_server.connect`.
-        max_bytes: the maximum bytes of all jobs on the server, divided equally among the shards.
+        url: server address. See :func:`.redis_server.connect`.
+        max_bytes: maximum bytes of all jobs on the server, divided equally among the shards.
         clock: replaces the server's clock in tests.
-        shards: the number of shards, equal for all processes. A job's id determines its shard.
-        name: the prefix of all keys.
+        shards: number of shards, equal for all processes. A job's id determines its shard.
+        name: prefix of all keys.
         held_bytes: see :class:`.base.JobQueue`.
     """
 
@@ -100,7 +100,7 @@ class RedisQueue(JobQueue):
             self._server.close()
 
     def claim(self, n: int, lease: float) -> list[Job]:
-        """Claim by highest priority within each shard. Each call begins with the next shard."""
+        """Claim jobs by priority within each shard. Each call starts with the next shard."""
         with self._lock:
             self._outbox.hold()
             self._send()
@@ -123,7 +123,7 @@ class RedisQueue(JobQueue):
         return lost
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Put a claimed job back. If the server is unreachable, raise an error. Then the job is due when its lease ends."""
+        """Put a claimed job back. If the server is unreachable, raise an error. The job is then due when its lease ends."""
         job_id, fence = self._fence(job)
         when = at if self._clock is not SYSTEM_CLOCK else max(0.0, at - self._clock.time_ns() / 1e9)
         shard = self._shards[self._number_of(job_id)]
@@ -155,7 +155,7 @@ class RedisQueue(JobQueue):
         return zlib.crc32(job_id.encode()) % len(self._shards)
 
     def _by_shard(self, by_id: Mapping[str, T]) -> Iterator[tuple[list[str], dict[str, T]]]:
-        """Yield the keys of each shard with its share of a mapping by job id."""
+        """Yield each shard's keys with the entries whose job ids are in that shard."""
         found: dict[int, dict[str, T]] = {}
         for job_id, value in by_id.items():
             found.setdefault(self._number_of(job_id), {})[job_id] = value
@@ -192,7 +192,7 @@ class RedisQueue(JobQueue):
             return
         policy = memory.get("maxmemory_policy", "noeviction")
         if memory.get("maxmemory") and policy != "noeviction":
-            _log.warning("judge.queue.url: the server has maxmemory-policy %s and can delete jobs. Set it to noeviction", policy)
+            _log.warning("judge.queue.url: set maxmemory-policy to noeviction, got %s, which can delete jobs", policy)
 
     def _send(self) -> list[str]:
         lost: list[str] = []
@@ -241,18 +241,18 @@ def _job_of(row: Sequence[Any], token: str = "") -> Job:
 # --- spending and outages
 
 _MOST_UNSENT, _AT_ONCE = 10_000, 100
-"""Maximum number of corrections that wait for the server, and maximum number sent in one step."""
+"""Maximum number of corrections that wait for the server, and maximum number per request."""
 _WAIT_UNREACHED = 10.0
-"""Seconds until a judge call is tried again if the budget couldn't be read."""
+"""Seconds until the next try of a judge call after the budget couldn't be read."""
 _READ_FOR = 0.5
-"""Seconds for which a read outage state is reused."""
+"""Seconds for which a cached outage state is used."""
 _spend, _correct, _spent = (Script("spent", name, SLOTS=SLOTS) for name in ("spend", "correct", "read_spent"))
 
 
 class RedisSpendBook:
-    """A :class:`~otel_agenteval.judging.queues.SpendBook` on a Redis or Valkey server, with atomic changes.
+    """Record of judge spending on a Redis or Valkey server. All changes are atomic.
 
-    If the server is unreachable, corrections wait in this process, and no model is called.
+    If the server is unreachable, no model is called, and corrections wait in this process.
     """
 
     def __init__(self, url: str, name: str = "agenteval") -> None:
@@ -315,7 +315,7 @@ def _number(value: float) -> str:
 
 
 class RedisOutages:
-    """State of model servers that are down, shared by all processes that use the same Redis server."""
+    """Outages of model servers, shared by all processes with the same Redis server."""
 
     def __init__(self, url: str, name: str = "agenteval") -> None:
         self._server = Server(url)

@@ -1,6 +1,6 @@
-"""Connection to a Redis or Valkey server, opened on demand and paused after failures.
+"""Connection to a Redis or Valkey server. Opened on first use, and paused after failures.
 
-The URL names a single server, Sentinel or a cluster.
+The URL can name a single server, a Sentinel or a cluster.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ SCHEMES = ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redi
 _CONNECT_SECONDS = 2.0
 _CALL_SECONDS = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
-"""Minimum and maximum seconds until an unreachable server is tried again."""
+"""Minimum and maximum seconds between two attempts to reach the server."""
 
 
 class Script:
-    """Lua script from files in ``lua/``, called by its hash and sent if the server doesn't have it."""
+    """Lua script from files in ``lua/``. Called by its hash, and sent only if the server doesn't have it."""
 
     def __init__(self, *names: str, **constants: int) -> None:
         text = "".join((files(__package__) / "lua" / f"{name}.lua").read_text(encoding="utf-8") for name in names)
@@ -67,12 +67,12 @@ class Server:
         return self._failures > 0
 
     def call(self, call: Callable[..., Any], *args: Any) -> Any:
-        """Return the result of a call with the client and ``args``. Raises a ConnectionError during the pause after a failure.
+        """Call a function with the client and ``args``, and return its result.
 
-        While the server is unreachable, only threads that are allowed to wait try again.
+        Raises a ConnectionError during the pause after a failure. If the server is unreachable, only threads that may wait try it.
         """
         if time.monotonic() < self._quiet_until or (self.failing and not may_wait()):
-            raise _not_connected("judge.queue.url: server unreachable, next try in a few seconds")
+            raise _not_connected("judge.queue.url: can't reach the server. The next attempt follows in a few seconds")
         try:
             found = call(self._open(), *args)
         except Exception as error:
@@ -108,14 +108,14 @@ def _not_connected(text: str) -> Exception:
 
 
 def connect(url: str) -> Any:
-    """Return a ``redis-py`` client for a URL. Only cluster URLs connect at once.
+    """Return a ``redis-py`` client for a URL. Only cluster URLs connect immediately.
 
-    - ``redis://[user:password@]host[:port][/db]``: one server (``rediss`` uses TLS), or ``unix:///path/of/socket``
+    - ``redis://[user:password@]host[:port][/db]``: one server. ``rediss`` uses TLS. ``unix:///path/of/socket`` uses a Unix socket.
     - ``redis+sentinel://[user:password@]host:port,…/name``: the master ``name``, found through Sentinel
     - ``redis+cluster://[user:password@]host:port,…``: a cluster, found through some of its nodes
 
-    ``valkey`` is allowed in place of ``redis``. Client parameters follow a ``?``: ``ssl_ca_certs``, ``ssl_certfile``,
-    ``ssl_keyfile``, ``socket_timeout``, ``db``, ``sentinel_username``, ``sentinel_password``.
+    ``valkey`` is an alias of ``redis``. Client parameters follow ``?``: ``ssl_ca_certs``, ``ssl_certfile``, ``ssl_keyfile``,
+    ``socket_timeout``, ``db``, ``sentinel_username``, ``sentinel_password``.
     """
     url = normal(url)
     redis = require("redis", feature="a queue in Redis", extra="redis")
@@ -153,18 +153,18 @@ def connect(url: str) -> Any:
 
 
 def normal(url: str) -> str:
-    """Return the URL with ``redis`` in place of ``valkey``, or raise a :class:`ConfigError`."""
+    """Replace ``valkey`` with ``redis`` in the URL. Raises a :class:`ConfigError` for an invalid URL."""
     scheme, separator, rest = url.partition("://")
     scheme = scheme.replace("valkeys", "rediss").replace("valkey", "redis")
     if scheme not in SCHEMES or not separator or not rest:
-        raise ConfigError(f"judge.queue.url: must begin with one of {', '.join(f'{s}://' for s in SCHEMES)}")
+        raise ConfigError(f"judge.queue.url: must start with one of {', '.join(f'{s}://' for s in SCHEMES)}")
     if scheme.endswith("+sentinel") and not urlsplit(f"{scheme}://{rest}").path.strip("/"):
-        raise ConfigError("judge.queue.url: must name a master as in redis+sentinel://host:26379/NAME")
+        raise ConfigError("judge.queue.url: must end with the name of a master. Example: redis+sentinel://host:26379/NAME")
     return f"{scheme}://{rest}"
 
 
 def unreachable(error: BaseException) -> bool:
-    """Return True for a temporary error: no connection, a failover, a starting server, no memory."""
+    """Return True for a temporary error, such as a lost connection, a failover, a starting server, or a lack of memory."""
     if isinstance(error, ConfigError):  # such as a missing redis-py
         return False
     from redis import exceptions as known
@@ -179,7 +179,7 @@ def unreachable(error: BaseException) -> bool:
 
 @contextmanager
 def tolerated() -> Iterator[None]:
-    """Suppress the block's error if the server is unreachable."""
+    """Suppress errors of the block that mean that the server is unreachable."""
     try:
         yield
     except Exception as error:

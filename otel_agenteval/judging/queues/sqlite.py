@@ -1,7 +1,7 @@
-"""Job queue and spend book in an SQLite file that processes of one machine can share.
+"""Job queue and spending record in an SQLite file that processes on one machine can share.
 
-The file contains turns, so only its owner can read it. It isn't synced in every transaction: jobs survive a killed process,
-but the latest jobs can be lost if the machine crashes.
+Only the file's owner can read the file, because it contains turns. Not every transaction is synced to disk. Jobs survive a killed
+process, but the latest jobs can be lost if the machine crashes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...core.sqlite import MEMORY, Schema, SqliteFile
 from .base import HELD_BYTES, SLOTS, Counter, Demand, EndedClaim, Job, JobQueue
 
 _BUSY_SECONDS = 0.25
-"""Maximum seconds that a call waits for another process. The worker calls the queue, and all outlets wait for the worker."""
+"""Maximum seconds that a call waits for other processes. Kept short, because the worker and all outlets wait for this call."""
 _PAUSE = 1.0
 
 _REMEMBERED_SECONDS = 86_400.0
@@ -55,17 +55,17 @@ _EXTEND, _GIVE_BACK, _REMOVE = (
 
 
 class SqliteQueue(JobQueue):
-    """Queue in an SQLite file, which is opened on first use. The file's folder must exist.
+    """Job queue in an SQLite file, which is opened on first use. The file's folder must exist.
 
-    If the file is unavailable, calls try again at most once a second. Until then, new jobs and ended claims wait in this process,
-    and ``failed`` is called with the error. Claiming, extending and reading dead letters raise ``sqlite3.Error`` or ``OSError``.
+    If the file is unavailable, calls try again at most once a second. Meanwhile, new jobs and ended claims wait in this process,
+    and ``failed`` receives the error. :meth:`claim`, :meth:`extend` and :meth:`dead_letters` raise ``sqlite3.Error`` or ``OSError``.
     """
 
     is_shared = False
-    """False, because other processes run their own jobs. Jobs that they leave behind are found at the next infrequent check."""
+    """False, because other processes run their own jobs. Jobs of ended processes are found by infrequent checks."""
 
     remembered = 200_000
-    """Maximum number of ids of finished jobs that are kept, so that the jobs aren't added again."""
+    """Maximum number of finished job ids to remember, so that these jobs aren't added again."""
 
     def __init__(
         self,
@@ -131,9 +131,9 @@ class SqliteQueue(JobQueue):
 
     @contextmanager
     def _using(self, how: Literal["read", "write"]) -> Iterator[sqlite3.Connection]:
-        """Open a transaction, unless the file was unavailable a moment ago. Reading doesn't wait for writers."""
+        """Open a transaction, or raise an error if the file was unavailable within the last second. Readers don't wait for writers."""
         if self._clock.monotonic() < self._quiet_until[how]:
-            raise sqlite3.OperationalError("judge.queue.path: file unavailable, next try within a second")
+            raise sqlite3.OperationalError("judge.queue.path: file unavailable. The next attempt follows within a second")
         try:
             with self._file.connection() if how == "read" else self._file.transaction() as db:
                 yield db
@@ -200,7 +200,7 @@ class SqliteQueue(JobQueue):
         return left_out
 
     def _make_room(self, db: sqlite3.Connection, job: Job, left_out: list[Job]) -> bool:
-        """Drop waiting jobs of lower priority, lowest and oldest first, if necessary. Return True if the job fits."""
+        """Drop waiting jobs of lower priority until the job fits, lowest priority and oldest first. Return True if it fits."""
         short = db.execute("SELECT bytes FROM totals").fetchone()[0] + job.size - self.max_bytes
         dropped = []
         waiting = self._waiting_below(db, job.priority) if short > 0 else iter(())
@@ -224,7 +224,7 @@ class SqliteQueue(JobQueue):
 
 
 class SqliteSpendBook:
-    """Spend book in an SQLite file. Raises ``sqlite3.Error`` or ``OSError``."""
+    """Record of judge spending in an SQLite file. Methods raise ``sqlite3.Error`` or ``OSError``."""
 
     def __init__(self, path: str) -> None:
         self._file = SqliteFile(path, SCHEMA)
@@ -272,7 +272,7 @@ class SqliteSpendBook:
 
 
 class MemoryQueue(SqliteQueue):
-    """Queue in memory. A forked child begins with an empty queue."""
+    """Job queue in memory. A forked child starts with an empty queue."""
 
     remembered = 10_000
 
@@ -291,7 +291,7 @@ class MemoryQueue(SqliteQueue):
 class MemorySpendBook:
     def __init__(self) -> None:
         self._spent: dict[Counter, dict[int, float]] = {}
-        """Amounts by slot, oldest first. They still count in a forked child."""
+        """Amounts by slot, oldest first. A forked child inherits them."""
         self._make_lock()
         forks.in_child(self._make_lock)
 

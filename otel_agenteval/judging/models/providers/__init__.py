@@ -1,7 +1,7 @@
 """Wire formats of model providers. Each module builds requests and parses replies.
 
-A model's name can start with its provider (``anthropic/claude-…``, ``gemini/…``). If the name itself has such a prefix, for
-example at a router, configure the provider separately. Then the name is sent unchanged.
+A model name can start with its provider (``anthropic/claude-…``, ``gemini/…``). If the name at the server itself has such a
+prefix, set the provider separately. The name is then sent unchanged.
 """
 
 from __future__ import annotations

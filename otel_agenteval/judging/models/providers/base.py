@@ -1,4 +1,4 @@
-"""Types that all providers use."""
+"""Types that are common to all providers."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import Any, Literal, Protocol
 from ....core.errors import JudgeError
 
 Form = Literal["schema", "json", "plain"]
-"""Enforcement of a reply's form: by a JSON schema, by the server's JSON mode, or by the prompt alone."""
+"""How the reply's form is enforced: by a JSON schema, by the server's JSON mode, or only by the prompt."""
 Finish = Literal["stop", "length", "refusal"]
 FORMS: tuple[Form, ...] = ("schema", "json", "plain")
 MAX_TOKENS = 4096
 """Maximum output tokens, for servers that require a limit."""
 MORE_TOKENS = 16_384
-"""Maximum output tokens for a repair after a truncated reply, because some models think at length."""
+"""Maximum output tokens for a repair after a truncated reply, because some models write long thoughts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """Image, audio, video or document, as base64 bytes or as a URL that the model's server fetches."""
+    """Image, audio, video or document, as base64 data or as a URL that the model server fetches."""
 
     mime: str
     data: str = ""
@@ -32,17 +32,17 @@ class Media:
 
     @property
     def kind(self) -> str:
-        """Return the first part of the MIME type, such as ``image``, ``audio`` or ``video``."""
+        """Main type in the MIME type, such as ``image``, ``audio`` or ``video``."""
         return self.mime.partition("/")[0]
 
     @property
     def form(self) -> str:
-        """Return the second part of the MIME type, such as ``png``, ``wav`` or ``mp4``."""
+        """Subtype in the MIME type, such as ``png``, ``wav`` or ``mp4``."""
         return self.mime.partition("/")[2].partition(";")[0]
 
     @property
     def uri(self) -> str:
-        """Return the URL, or the bytes as a ``data:`` URI."""
+        """URL, or the data as a ``data:`` URI."""
         return self.url or f"data:{self.mime};base64,{self.data}"
 
 
@@ -61,7 +61,7 @@ class ChatRequest:
     form: Form = "json"
     schema: Mapping[str, Any] | None = None
     temperature: float | None = 0.0
-    """Sampling temperature. None means the model's default, because some models reject any value."""
+    """Sampling temperature. None uses the model's default, because some models reject any value."""
     room: int = MAX_TOKENS
     """Maximum output tokens, for servers that require a limit."""
     stream: bool = False
@@ -76,7 +76,7 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """Tokens as counted by the server, or None. Input includes cached tokens."""
+    """Token counts from the server, or None. Input includes cached tokens."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -88,27 +88,27 @@ class ChatReply:
     text: str
     usage: TokenUsage
     finish: Finish | None = None
-    """Reason for the end of the reply: it is complete, a limit truncated it, or the model declined. None if unknown."""
+    """Why the reply ended: it is complete, a limit truncated it, or the model declined. None if unknown."""
 
 
 class Provider(Protocol):
-    """Interface of the modules in this package."""
+    """Interface of the provider modules in this package."""
 
     def headers(self, api_key: str | None) -> dict[str, str]:
-        """Return the headers with the API key."""
+        """Return the headers, including the API key."""
 
     def request(self, chat: ChatRequest) -> HttpRequest:
-        """Return the request of a judge call, or raise a JudgeError for unsupported media."""
+        """Return the request of a judge call. Raises a JudgeError for unsupported media."""
 
     def answer(self, body: Mapping[str, Any]) -> ChatReply:
-        """Parse a response, or raise a JudgeError if the response has another form or reports a failure."""
+        """Parse a response. Raises a JudgeError if the response has another form or reports a failure."""
 
 
 # --- media -----------------------------------------------------------------------------------------------------------
 
 
 def media_of(uri: str) -> Media | None:
-    """Parse a ``data:`` or http(s) URI. Return None for an opaque id without a scheme. Raises a JudgeError for other schemes."""
+    """Parse a ``data:`` or http(s) URI. Return None for an id without a scheme. Raises a JudgeError for other schemes."""
     scheme, colon, rest = uri.partition(":")
     scheme = scheme.lower() if colon else ""
     if scheme in ("http", "https"):
@@ -116,7 +116,7 @@ def media_of(uri: str) -> Media | None:
         return Media(mime, url=uri)
     if scheme != "data":
         if scheme.isascii() and scheme[:1].isalpha() and all(c.isalnum() or c in "+-." for c in scheme):
-            raise JudgeError("the media URI must begin with data:, http: or https:", "media_not_allowed")
+            raise JudgeError("the media URI must start with data:, http: or https:", "media_not_allowed")
         return None
     head, comma, body = rest.partition(",")
     mime, *parameters = head.split(";")
@@ -129,7 +129,7 @@ def media_of(uri: str) -> Media | None:
     except (ValueError, binascii.Error):
         raw = b""
     if not raw:
-        raise JudgeError("a data: URI is empty or invalid", "invalid_media")
+        raise JudgeError("the data: URI is empty or invalid", "invalid_media")
     return Media(mime.strip().lower() or "text/plain", base64.b64encode(raw).decode())
 
 
@@ -146,7 +146,7 @@ class ClosedSchema(dict[str, Any]):
 
 
 def is_closed(schema: Any) -> bool:
-    """Return True if a schema requires every key and allows no others, as strict servers demand."""
+    """Return True if a schema requires all of its keys and allows no other keys. Strict servers require such schemas."""
     if isinstance(schema, ClosedSchema):
         return True
     if isinstance(schema, list):

@@ -1,6 +1,6 @@
-"""Wire format of Amazon Bedrock's Converse API. Requests have an API key, or botocore (extra ``[bedrock]``) signs them.
+"""Wire format of Amazon Bedrock's Converse API. Requests use an API key or are signed by botocore (extra ``[bedrock]``).
 
-botocore finds credentials in the environment, a profile, or the role of a container or machine, and renews expired ones.
+botocore finds credentials in the environment, a profile, or the role of a container or machine. It renews expired credentials.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FINISHES: dict[str, Finish] = {
 
 
 def request(chat: ChatRequest) -> HttpRequest:
-    """Return the request. The API has no JSON mode, so without a schema only the prompt asks for JSON."""
+    """Return the request. Without a schema, only the prompt asks for JSON, because the API has no JSON mode."""
     settings: dict[str, Any] = {"maxTokens": chat.room}
     if chat.temperature is not None:
         settings["temperature"] = chat.temperature
@@ -71,13 +71,13 @@ _HOST = re.compile(r"(?:^|\.)bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\.(?:vpce\.)
 
 
 def region_in(base_url: str) -> str | None:
-    """Return the region in a Bedrock URL, or None for other servers, whose requests aren't signed."""
+    """Return the AWS region in a Bedrock URL. Return None for other servers, because their requests aren't signed."""
     found = _HOST.search(urllib.parse.urlsplit(base_url).hostname or "")
     return None if found is None else found[1]
 
 
 class Signer:
-    """Signer of requests to one region, with the credentials that botocore finds. Thread-safe."""
+    """Signer for requests to one AWS region, with credentials from botocore. Thread-safe."""
 
     def __init__(self, region: str, credentials: Any = None) -> None:
         self._auth = require("botocore.auth", feature="Bedrock without an API key", extra="bedrock")
@@ -96,7 +96,7 @@ class Signer:
         except Exception as error:  # renewal calls a server, and the error text can contain the request
             fault = type(error).__name__
         if fault is not None:
-            raise JudgeError(f"AWS credentials: can't sign the request: {fault}", "no_credentials")
+            raise JudgeError(f"can't sign the request with AWS credentials: {fault}", "no_credentials")
         return dict(request.headers.items())
 
     def _found(self) -> Any:
@@ -105,5 +105,5 @@ class Signer:
                 session = require("botocore.session", feature="Bedrock without an API key", extra="bedrock")
                 self._credentials = session.Session().get_credentials()
             if self._credentials is None:
-                raise JudgeError("api_key: required without AWS credentials (environment, profile or role)", "no_credentials")
+                raise JudgeError("api_key: required, because botocore found no AWS credentials", "no_credentials")
             return self._credentials

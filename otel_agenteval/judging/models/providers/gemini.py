@@ -15,7 +15,7 @@ _FINISHES: dict[str, Finish] = {"STOP": "stop", "MAX_TOKENS": "length", **dict.f
 
 
 def headers(api_key: str | None) -> dict[str, str]:
-    """Return the header with the API key. In the URL, the key would appear in logs."""
+    """Return the API key as a header. In the URL, the key could appear in logs."""
     return {"x-goog-api-key": api_key} if api_key else {}
 
 
@@ -38,7 +38,7 @@ def request(chat: ChatRequest) -> HttpRequest:
 
 
 def _ordered(schema: Any) -> Any:
-    """Return the schema with explicit key order, because models before Gemini 2.5 sort keys."""
+    """Return the schema with explicit key order, because models before Gemini 2.5 sort the keys."""
     if isinstance(schema, Mapping):
         found = {key: _ordered(value) for key, value in schema.items()}
         properties = schema.get("properties")
@@ -54,7 +54,7 @@ def _part(media: Media) -> dict[str, Any]:
 
 
 def answer(body: Mapping[str, Any]) -> ChatReply:
-    """Parse the first candidate, without its thoughts. Their tokens count as output."""
+    """Parse the first candidate, without its thoughts. Thought tokens are counted as output."""
     usage = parsing.mapping(body.get("usageMetadata"))
     written, thought = parsing.count(usage.get("candidatesTokenCount")), parsing.count(usage.get("thoughtsTokenCount"))
     counted = TokenUsage(

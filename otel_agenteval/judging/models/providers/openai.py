@@ -1,4 +1,4 @@
-"""Wire format of OpenAI's chat completions. vLLM, Ollama, llama.cpp, LiteLLM and many other servers support it."""
+"""Wire format of OpenAI's chat completions, which vLLM, Ollama, llama.cpp, LiteLLM and many other servers support."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
 
 
 def _reply(message: Mapping[str, Any], stop: Any) -> str:
-    """Return the content. If it is blank, return a tool call's arguments or, if it is one JSON object, the reasoning."""
+    """Return the content of a message. If it is blank, return the arguments of a tool call, or reasoning that is one JSON object."""
     content, role = message.get("content"), message.get("role")
     if isinstance(content, list):
         texts = (part.get("text") for part in parsing.mappings(content) if part.get("type", "text") in ("text", "output_text"))
@@ -89,7 +89,7 @@ def _reply(message: Mapping[str, Any], stop: Any) -> str:
 
 
 def _joined(events: Any) -> Mapping[str, Any]:
-    """Return the response that an event stream contains."""
+    """Merge the events of a stream into one response."""
     choices = [choice for event in parsing.mappings(events) for choice in parsing.mappings(event.get("choices"))]
     pieces = [parsing.text(parsing.mapping(choice.get("delta")).get("content")) for choice in choices]
     ends = [choice["finish_reason"] for choice in choices if choice.get("finish_reason")]
@@ -99,7 +99,7 @@ def _joined(events: Any) -> Mapping[str, Any]:
 
 
 def _usage(body: Mapping[str, Any]) -> TokenUsage:
-    """Return the usage. Gemini's and xAI's servers count reasoning only in the total."""
+    """Return the token usage. Servers of Gemini and xAI count reasoning tokens only in the total."""
     usage = parsing.mapping(body.get("usage"))
     given, written, total = (parsing.count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
     if given is not None and written is not None and total is not None:
@@ -118,7 +118,7 @@ def moderation_request(model: str, text: str) -> HttpRequest:
 
 
 def moderation(body: Mapping[str, Any]) -> tuple[dict[str, Any], TokenUsage]:
-    """Return a response as a judge's reply, ``{flags: [{code, description, confidence}]}``. Its usage is unknown."""
+    """Convert a moderation response to a judge reply, ``{flags: [{code, description, confidence}]}``. Its token usage is unknown."""
     flags, results = [], list(parsing.mappings(body.get("results")))
     for result in results:
         categories = parsing.mapping(result.get("categories"))

@@ -1,4 +1,4 @@
-"""Safe parsing of server responses, in which any value can have any type."""
+"""Safe parsing of server responses. A value in a response can have any type."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def text(value: Any) -> str:
 
 
 def said(words: str, role: Any, stop: Any) -> str:
-    """Return a model's final words, or an empty string if another role wrote them or the model stopped to call a tool."""
+    """Return the model's final text. Return ``""`` for another role, or if the model stopped to call a tool."""
     is_final = role in (None, "", "assistant", "model") and text(stop).lower() not in ("tool_calls", "function_call", "tool_use")
     return words if is_final else ""
 
 
 def count(value: Any) -> int | None:
-    """Return the value if it is a plausible number of tokens, or None."""
+    """Return a plausible token count unchanged, or None for any other value."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST_COUNT else None
 
 
@@ -42,9 +42,9 @@ def is_object(words: str) -> bool:
 
 
 def failed(provider: str) -> JudgeError:
-    """Return the error for a response that reports a failure, which a retry may fix."""
+    """Return the error for a response that reports a failure. A retry may succeed."""
     return JudgeError(f"{provider} failed during the reply", "server_error")
 
 
 def no_answer(provider: str) -> JudgeError:
-    return JudgeError(f"the reply doesn't have the form of {provider}", "invalid_answer")
+    return JudgeError(f"the reply doesn't have the format of {provider}", "invalid_answer")

@@ -1,4 +1,4 @@
-"""Wire format of OpenAI's Responses API. Requests ask the server to store nothing."""
+"""Wire format of OpenAI's Responses API. Requests use ``store: false``, so that the server stores nothing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _part(media: Media) -> dict[str, Any]:
 
 
 def answer(body: Mapping[str, Any]) -> ChatReply:
-    """Parse the texts of all output messages, without reasoning and commentary."""
+    """Parse the text of all output messages, without reasoning and commentary."""
     if body.get("status") == "failed":
         raise parsing.failed("the Responses API")
     if not isinstance(body.get("output"), list):
