@@ -1,5 +1,5 @@
-"""Destinations of scores, one module or folder per outlet, each an ``Outlet`` of :mod:`.base`.
+"""Destinations of scores. Each outlet is one module or folder, and a subclass of ``Outlet`` in :mod:`.base`.
 
-May import :mod:`~otel_agenteval.evaluation` and below, OpenTelemetry, Prometheus, and the packages that transport OTLP.
-Start at :mod:`.base`. :mod:`.fan_out` creates outlets and emits through them, and :mod:`.jsonl` is a short example.
+This folder may import :mod:`~otel_agenteval.evaluation` and lower layers, OpenTelemetry, Prometheus, and packages that send OTLP.
+Start at :mod:`.base`. :mod:`.fan_out` creates the outlets and emits scores through them. :mod:`.jsonl` is a short example.
 """

@@ -1,4 +1,4 @@
-"""Observations that one scored turn adds to the metrics. They are the same for all metrics outlets."""
+"""Observations that a scored turn adds to the emitted metrics, the same for all metrics outlets."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ HISTOGRAM_OF_UNIT: Mapping[str, str] = {
     "{item}": semconv.MEASURE_ITEMS,
     "{level}": semconv.MEASURE_SEVERITY,
 }
-"""Histogram of a score by its unit. Scores of other units are only counted."""
+"""Histogram for scores of each unit. Scores with other units are only counted."""
 
 
 def account(telemetry: Telemetry, scored: ScoredTurn) -> None:
-    """Add a scored turn to the telemetry. Call once for each :class:`ScoredTurn`, even if no outlet is enabled."""
+    """Add a scored turn to the telemetry. Call this once per :class:`ScoredTurn`, even if no outlet is enabled."""
     again = scored.conversation or not scored.of_turn_itself or not scored.new
     labels = _labels_of(scored.turn)
     found, planned = _observed(scored, labels, telemetry.plans_of(labels))
@@ -35,9 +35,9 @@ def account(telemetry: Telemetry, scored: ScoredTurn) -> None:
 def account_lost(
     telemetry: Telemetry, metrics: Iterable[str], agent: str, reason: str, turn: tuple[str, str, bool] | None = None
 ) -> None:
-    """Count ``metrics`` as dropped for a reason and, if ``turn`` is given, also the turn.
+    """Count ``metrics`` as dropped for ``reason``. If ``turn`` is given, count the turn too.
 
-    It is (service, close reason, completeness).
+    ``turn`` contains the service, the close reason, and True if the turn is complete.
     """
     found: list[Observation] = []
     if turn is not None:
@@ -60,7 +60,7 @@ def observations(scored: ScoredTurn) -> list[Observation]:
 def _observed(
     scored: ScoredTurn, labels: tuple[str, str, str], plans: dict[Hashable, Any]
 ) -> tuple[list[Observation], list[tuple[Plan, float | None]]]:
-    """Return a turn's observations, and its scores' plans with their values. Scores of a revision only count as superseded."""
+    """Return a turn's observations, and its scores' plans with values. Scores of a revision are only counted as ``superseded``."""
     if not scored.new:
         return [(semconv.RESULTS, (score.metric, labels[0], "superseded"), 1) for score in scored.scores], []
     found = [] if scored.conversation or not scored.of_turn_itself else _of_turn(scored.turn, labels)
@@ -82,7 +82,7 @@ def _labels_of(turn: Turn) -> tuple[str, str, str]:
 def _planned(
     score: Score, summary: ScoreSummary, labels: tuple[str, str, str], plans: dict[Hashable, Any]
 ) -> tuple[Plan, Sequence[Observation]]:
-    """Return the observations that each score with this summary adds, and cache them in ``plans``."""
+    """Return the observations that each score with this summary adds. Cache them in ``plans``."""
     result, metric, agent = summary.outcome, score.metric, labels[0]
     histogram = HISTOGRAM_OF_UNIT.get(score.unit) if result in _VALUED else None
     plan = Plan(semconv.RESULTS, (metric, agent, result), histogram, () if histogram is None else (metric, score.kind, *labels))
@@ -107,12 +107,12 @@ def outcome(score: Score) -> str:
 
 
 def answering_call(turn: Turn) -> LlmCall | None:
-    """Return the turn's last model call, which wrote the answer, or None."""
+    """Return the turn's last model call, which wrote the answer. None if there is no call."""
     return turn.llm_calls[-1] if turn.llm_calls else None
 
 
 def exemplar_of(root: Root) -> dict[str, str] | None:
-    """Return the ids that link a histogram bucket to a trace, or None if the trace is unknown or not sampled."""
+    """Return the ids that link a histogram bucket to a trace. None if the trace is unknown or not sampled."""
     if not root.sampled or not root.trace_id:
         return None
     return {"trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}"}
@@ -135,5 +135,5 @@ def _of_turn(turn: Turn, labels: tuple[str, str, str]) -> list[Observation]:
 
 
 def _is_amount(value: float | None) -> TypeGuard[float]:
-    """Return True if the value is known, not negative, and small enough for sums that can be exported."""
+    """Return True if the value is known, not negative, and small enough to be summed and exported."""
     return value is not None and 0 <= value < 2**63

@@ -1,7 +1,7 @@
 """Base class of all outlets.
 
-A score is computed once, and each outlet renders it. Outlets run on the worker, except for span events, which can only be written
-while the root is ending (see :mod:`.span_events`).
+Each score is computed once and then rendered by each outlet. Outlets run on the worker thread. Span events are an exception,
+because a span can only be changed until it ends (see :mod:`.span_events`).
 """
 # ruff: noqa: B027 - optional methods do nothing
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def loggable(error: BaseException) -> str:
-    """Return an error's type, with the part of its text that can't quote a turn."""
+    """Return an error's type. Add the error's text only if the text can't quote a turn."""
     why = ""
     if isinstance(error, OSError) and error.filename:
         why = f"{error.filename}: {error.strerror}"
@@ -42,7 +42,7 @@ def loggable(error: BaseException) -> str:
 
 
 class RecordAccount:
-    """Thread-safe counts of an outlet's records: ``made`` = ``delivered`` + ``waiting`` + ``failed``."""
+    """Thread-safe counts of an outlet's records. ``made`` is the sum of ``delivered``, ``waiting`` and ``failed``."""
 
     def __init__(self, outlet: str, telemetry: Telemetry | None = None) -> None:
         self._outlet = outlet
@@ -50,10 +50,10 @@ class RecordAccount:
         self.reset()
 
     def reset(self) -> None:
-        """Start from zero, because a forked child doesn't own the parent's records."""
+        """Set all counts to zero. A forked child doesn't own the parent's records."""
         self._lock = threading.Lock()
         self.made = 0
-        """Records rendered by this process or left over from an earlier process, and scores that couldn't be rendered."""
+        """Number of records that this process rendered or took over from an earlier process, plus scores that couldn't be rendered."""
         self.delivered = 0
         self.failed: Counter[str] = Counter()
 
@@ -66,10 +66,7 @@ class RecordAccount:
             self.made += records
 
     def finish(self, outcome: str, records: int) -> None:
-        """Count records as delivered for the outcome ``sent``.
-
-        Otherwise, the outcome is the reason for which they were dropped.
-        """
+        """Count records with a final outcome: ``sent``, or the reason why they were dropped."""
         if not records:
             return
         with self._lock:
@@ -81,7 +78,7 @@ class RecordAccount:
             self._telemetry.add(EMIT_RECORDS, records, outlet=self._outlet, outcome=outcome)
 
     def lose(self, reason: str, batch: Iterable[ScoredTurn]) -> None:
-        """Count the turns' scores, except skipped scores, as records that failed before they were rendered."""
+        """Count the scores of the turns as records that failed before they were rendered. Skipped scores aren't counted."""
         lost = sum(score.status != "skipped" for scored in batch for score in scored.scores)
         self.add(lost)
         self.finish(reason, lost)
@@ -93,25 +90,25 @@ class RecordAccount:
 class Outlet(ABC):
     """Base class for destinations of scores. Optional methods do nothing by default.
 
-    A new outlet inherits from this class and defines ``name`` and :meth:`emit`. The worker calls all methods unless documented
-    otherwise. If an outlet fails, the failure is counted, and the other outlets still run.
+    A new outlet inherits from this class and defines ``name`` and :meth:`emit`. Unless documented otherwise, the worker calls all
+    methods. If an outlet fails, the failure is counted and the other outlets continue.
     """
 
     name: str
     """Value of the label ``outlet`` in the counters ``agenteval.emit.*``."""
     keeps_content: bool = False
-    """True if :meth:`emit` reads content. Otherwise, turns may arrive without it."""
+    """True if :meth:`emit` reads turn content. If False, turns may arrive without content."""
     keeps_spans: bool = False
-    """True if :meth:`emit` reads :attr:`ScoredTurn.spans`. Otherwise, turns arrive without spans."""
+    """True if :meth:`emit` reads :attr:`ScoredTurn.spans`. If False, turns arrive without spans."""
     may_hang: bool = False
-    """True if its calls can wait for a server, a pipe or a file system."""
+    """True if calls can block on a server, a pipe or a file system."""
     flushed_at_exit: bool = True
     """True if the engine flushes the outlet at interpreter exit.
 
-    Must be False for an outlet to the application's provider, which may already be shut down.
+    Set it to False if the outlet uses the application's provider, which may already be shut down at exit.
     """
     records: RecordAccount | None = None
-    """Counts of the records, for an outlet that keeps undelivered records."""
+    """Counts of the records. Only for outlets that keep undelivered records."""
 
     _trouble: str = ""
     _keeps_all: bool = False
@@ -120,32 +117,32 @@ class Outlet(ABC):
 
     @property
     def trouble(self) -> str:
-        """Known reason why deliveries fail, without content of turns, or an empty string."""
+        """Reason why deliveries fail, without turn content. Empty if deliveries succeed."""
         return self._trouble
 
     def check(self) -> None:
-        """Deliver waiting records, or test delivery. Can do I/O and raise, on any thread."""
+        """Deliver waiting records, or test the delivery. Can do I/O and raise errors. Called on any thread."""
 
     @property
     def full(self) -> bool:
-        """True if the outlet holds as many undelivered records as allowed."""
+        """True if the outlet holds the maximum amount of undelivered records."""
         return self._bytes >= self._max_waiting
 
     def start(self) -> None:
-        """Start background work before the first turn, such as sending leftover records."""
+        """Start background work before the first turn, for example to send leftover records."""
 
     def warm_up(self) -> Iterator[None]:
-        """Prepare for the first turn, such as by imports, on the warm-up's thread. Each step takes a few milliseconds."""
+        """Prepare for the first turn, for example by imports. Runs on the warm-up thread. Each step takes a few milliseconds."""
         return iter(())
 
     @abstractmethod
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Render a batch. Can do I/O and raise. The worker counts the error and doesn't emit the batch again."""
+        """Render a batch. Can do I/O and raise errors. The worker counts an error and doesn't emit the batch again."""
 
     def render(self, batch: Iterable[ScoredTurn], make: Callable[[ScoredTurn], T]) -> tuple[list[T], Exception | None]:
-        """Apply ``make`` to each turn.
+        """Apply ``make`` to each turn. Return the results and the first error.
 
-        Return its results and first error, which :meth:`emit` raises after emitting the results.
+        :meth:`emit` raises this error after it has emitted the results.
         """
         found: list[T] = []
         fault: Exception | None = None
@@ -159,27 +156,27 @@ class Outlet(ABC):
         return found, fault
 
     def record_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
-        """Record why a judged metric has no score (yet), on any thread. Must not wait or raise."""
+        """Record why a judged metric has no score. Called on any thread. Must not wait or raise errors."""
 
     def announce(self, change: Change, root: Root) -> None:
-        """Report a change of scores, with the root of the turn that revealed it. Can raise."""
+        """Report a change of scores. ``root`` belongs to the turn that revealed the change. Can raise errors."""
 
     def keep_all(self) -> None:
-        """Keep all records, even beyond the limit. The worker then emits nothing while an outlet is :attr:`full`."""
+        """Keep all records, even above the limit. The worker then emits nothing while an outlet is :attr:`full`."""
         self._keeps_all = True
 
     def flush(self, timeout: float) -> bool:
-        """Deliver buffered records within ``timeout`` seconds. Return False if some remain."""
+        """Deliver waiting records within ``timeout`` seconds. Return False if some records still wait."""
         return True
 
     def begin_exit(self) -> None:
-        """Prepare for exit: start no more threads, and treat the next flush as the last."""
+        """Prepare for exit. Start no more threads, and handle the next flush as the last one."""
 
     def close(self) -> None:
         """Release all resources. Safe to call twice."""
 
     def _reset(self) -> None:
-        """Start without threads, connections and undelivered records, in a new outlet or in a forked child."""
+        """Set the initial state: no threads, connections or undelivered records. Called for a new outlet and in a forked child."""
 
     def after_fork_in_child(self) -> None:
         """In a forked child, discard the parent's threads, connections, undelivered records and counts."""
@@ -201,20 +198,20 @@ class MemoryOutlet(Outlet):
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """Arguments of the functions ``outlet_from`` that create outlets (see :func:`.fan_out.outlets_from`)."""
+    """Arguments of the ``outlet_from`` functions, which create outlets (see :func:`.fan_out.outlets_from`)."""
 
     config: Config
     telemetry: Telemetry
     instance_id: Callable[[], str]
-    """Function that returns this engine's id within a fleet. Called again in a forked child."""
+    """Function that returns the id of this engine within a fleet. Called again in a forked child."""
     version: str
     logger_provider: Any = None
-    """Provider for log events. If None, the global provider is used, resolved at the first score."""
+    """Provider for log events. If None, the first score looks up the global provider."""
     meter_provider: Any = None
-    """Provider for OTLP metrics. If None, the global provider is used, resolved at the first score."""
+    """Provider for OTLP metrics. If None, the first score looks up the global provider."""
     clock: Clock = SYSTEM_CLOCK
 
     def warn_of_fault(self, where: KeyPath, path: str | None, fault_in: Callable[[str], str | None], consequence: str) -> None:
-        """Warn if a path can't be used. Doesn't raise, because the path may become usable before the first score."""
+        """Log a warning if a path can't be used. Doesn't raise an error, because the path may be usable later."""
         if path is not None:
             warn_of_fault(self.config.where(where), path, fault_in, consequence)

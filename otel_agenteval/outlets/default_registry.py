@@ -1,7 +1,7 @@
-"""Prometheus outlet for the application's registry. It imports ``prometheus_client`` late.
+"""Prometheus outlet for the application's registry, which imports ``prometheus_client`` late.
 
-The import takes a third of the time of the SDK's import. If the application hasn't imported the package, the warm-up does.
-Without a warm-up, the first score does.
+The import takes a third as long as the import of the OpenTelemetry SDK. If the application hasn't imported the package, the
+warm-up imports it. Without a warm-up, the first score imports it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..config.outlets import PrometheusOptions
 
 _IMPORTED_FIRST = ("ssl", "http.server", "urllib.request", "wsgiref.simple_server")
-"""Slow imports of ``prometheus_client``, each a separate step of the warm-up."""
+"""Modules that ``prometheus_client`` imports slowly. The warm-up imports each one in a separate step."""
 _waiting: WeakSet[DefaultRegistryOutlet] = WeakSet()
 
 
@@ -40,7 +40,7 @@ def join_now() -> None:
 
 
 class DefaultRegistryOutlet(Outlet):
-    """Placeholder that later creates a :class:`.PrometheusOutlet` for the default registry, which shows no metrics until then."""
+    """Placeholder that later creates a :class:`.PrometheusOutlet` for the default registry. Until then, it exports no metrics."""
 
     name = "prometheus"
 
@@ -52,7 +52,7 @@ class DefaultRegistryOutlet(Outlet):
         _waiting.add(self)
 
     def join(self) -> Outlet | None:
-        """Return the outlet, created on the first call, or None if :meth:`close` came before."""
+        """Return the outlet, which the first call creates. Return None after :meth:`close`, if there is no outlet yet."""
         if self._joined is None and not self._closed:
             with self._lock, late_imports():
                 if self._joined is None and not self._closed:

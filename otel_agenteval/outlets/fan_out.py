@@ -31,22 +31,21 @@ MODULES: Mapping[str, str] = {
     "log_events": ".log_events", "prometheus": ".default_registry", "otlp_metrics": ".otlp_metrics", "jsonl": ".jsonl",
     "otlp_file": ".otlp_file", "console": ".console", "store": ".store.outlet", "webhook": ".webhook", "otlp": ".otlp.outlet",
 }  # fmt: skip
-"""Module of each option of the section ``outlets``. Scores are emitted in this order."""
+"""Module of each option in the ``outlets`` section. Scores are emitted in this order."""
 _CATCH_UP_SECONDS = 5.0
 _RETRY_SECONDS = 0.05
 _PATIENCE = 2.0
-"""Seconds that the worker waits for an outlet. After that, its scores wait in memory, and the other outlets continue."""
+"""Seconds that the worker waits for an outlet. Then, this outlet's scores wait in memory, and other outlets continue."""
 _WAITING_BYTES = 32 * 2**20
 _CLOSE_SECONDS = 1.0
 _MOST_RESOURCES = 64
 
 
 def outlets_from(setup: Setup) -> list[Outlet]:
-    """Return the enabled outlets. Raises ConfigError for an unusable option, such as a file that can't be read.
+    """Return the enabled outlets. Raises ConfigError for an unusable option, such as an unreadable file.
 
-    Each outlet's module has a function ``outlet_from(wanted, setup)``, which creates the outlet from its option. The function
-    returns None if another outlet does the same work. Modules of disabled outlets aren't imported, so their dependencies cost
-    nothing.
+    Each outlet module has a function ``outlet_from(wanted, setup)``. It creates the outlet from its option, or returns None if
+    another outlet already does the same work. Modules of disabled outlets aren't imported, so their dependencies cost nothing.
     """
     options = setup.config.outlets
     wanted = {option: getattr(options, option) for option in MODULES}
@@ -59,10 +58,10 @@ def outlets_from(setup: Setup) -> list[Outlet]:
 
 
 class FanOut:
-    """Emitter of scored turns through every outlet, in order.
+    """Emitter that sends scored turns to each outlet, in order.
 
-    Turns are redacted and counted first. If an outlet fails, the failure is counted, and the other outlets still run.
-    ``redact`` names the kinds of data to redact. ``exported`` returns the content of a turn for log events.
+    Turns are first redacted and counted. If an outlet fails, the failure is counted and the other outlets continue. ``redact``
+    lists the kinds of data to redact. ``exported`` returns the turn content for log events.
     """
 
     def __init__(
@@ -77,12 +76,12 @@ class FanOut:
         self.errors: Counter[tuple[str, str]] = Counter()
         self._keeps_all = False
         self._resources: dict[int, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
-        """Original and redacted attributes of resources by ``id()`` of the original, which many turns share."""
+        """Original and redacted resource attributes, by the ``id()`` of the original. Many turns share a resource."""
         self._lanes: dict[str, Lane] = {}
-        """Threads of the outlets that may hang, by outlet name."""
+        """Threads for the outlets that may hang, by outlet name."""
         self._is_ending = False
         self._behind: dict[str, bool] = {}
-        """Names of outlets that didn't accept the last batch. The value is True if :meth:`catch_up` has waited for the outlet."""
+        """Outlets that didn't accept the last batch, by name. The value is True after :meth:`catch_up` has waited for the outlet."""
         for outlet in outlets:
             self.add(outlet)
 
@@ -109,7 +108,7 @@ class FanOut:
         self._outlets.remove(outlet)
 
     def emit(self, batch: Sequence[ScoredTurn]) -> Sequence[ScoredTurn]:
-        """Redact, count and emit scored turns. Return the turns that could be redacted and counted."""
+        """Redact, count and emit scored turns. Return the turns for which redaction and counting succeeded."""
         batch = [scored for scored in batch if self._prepare(scored)]
         for outlet in self._outlets:
             try:
@@ -125,7 +124,7 @@ class FanOut:
         return batch
 
     def _do(self, outlet: Outlet, work: Callable[[], None], batch: Sequence[ScoredTurn] = ()) -> bool:
-        """Run ``work``, on the outlet's thread if it may hang. Return False if ``work`` is queued behind a call that hangs.
+        """Run ``work``, on a separate thread if the outlet may hang. Return False if ``work`` waits for an earlier call that hangs.
 
         Raises TimeoutError if ``work`` isn't done in time, and LaneFull if the queue is full.
         """
@@ -145,7 +144,7 @@ class FanOut:
         self._each(lambda outlet: self._do(outlet, partial(outlet.announce, change, root)))
 
     def _prepare(self, scored: ScoredTurn) -> bool:
-        """Redact and count one turn. Return False if that fails, so that the turn isn't emitted."""
+        """Redact and count one turn. Return False on failure, so that the turn isn't emitted."""
         try:
             self.name(scored)
             self.redact(scored)
@@ -161,7 +160,7 @@ class FanOut:
         return True
 
     def name(self, scored: ScoredTurn) -> None:
-        """Redact a turn's names and ids, after all metrics that read them are evaluated."""
+        """Redact the names and ids in a turn. Called after all metrics that read them have been evaluated."""
         if not self._kinds or scored.named:
             return
         root = scored.root
@@ -220,12 +219,12 @@ class FanOut:
         self._each(lambda outlet: self._ask(outlet, outlet.check, _PATIENCE))
 
     def keep_all(self) -> None:
-        """Keep all records from now on. Callers evaluate nothing while :meth:`can_emit` is False."""
+        """Keep all records from now on. Callers must not evaluate turns while :meth:`can_emit` returns False."""
         self._keeps_all = True
         self._each(lambda outlet: outlet.keep_all())
 
     def can_emit(self) -> bool:
-        """Return True if every outlet and its queue have room, or if records may be dropped. Full outlets first retry delivery."""
+        """Return True if all outlets and their queues have room, or if records may be dropped. Flushes full outlets first."""
         if not self._keeps_all:
             return True
         full = [outlet for outlet in self._outlets if outlet.full]
@@ -234,9 +233,9 @@ class FanOut:
         return not any(outlet.full for outlet in full) and not any(lane.full for lane in self._lanes.values())
 
     def catch_up(self) -> None:
-        """Wait a few seconds, once per outage, for outlets that are behind.
+        """Wait a few seconds for outlets that are behind, once per outage.
 
-        Called before judge jobs are acknowledged, because afterwards their scores exist only in this process.
+        Called before judge jobs are acknowledged. After that, only this process has their scores.
         """
         until = time.monotonic() + _CATCH_UP_SECONDS
         for outlet in self._outlets:

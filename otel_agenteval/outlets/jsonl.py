@@ -1,6 +1,6 @@
-"""Outlet that writes scores as JSON lines to a file, one per score.
+"""Outlet that writes scores to a file of JSON lines, one line per score.
 
-Explanations and details are redacted and can quote the turn. No other content is written. Only the file's owner can read it.
+Explanations and details are redacted, but can quote the turn. No other content is written. Only the file's owner can read the file.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _log = logging.getLogger("otel_agenteval")
 
 _MAX_WAITING = 16 * 2**20
 _WRITE_BYTES = 1 << 20
-"""Bytes of one write. A longer line is written alone."""
+"""Maximum bytes per write. A longer line is written by itself."""
 
 
 class JsonLinesOutlet(Outlet):
-    """Outlet that appends whole lines to a file, so that several processes can share it.
+    """Outlet that appends complete lines to a file, so that several processes can share the file.
 
-    The file is opened at the first score. If a write fails, up to ``max_waiting`` bytes of lines wait in memory, or all after
-    :meth:`keep_all`. They are written with the next batch or flush.
+    The file is opened at the first score. If a write fails, up to ``max_waiting`` bytes of lines wait in memory, or all lines
+    after :meth:`keep_all`. The next batch or flush writes them.
     """
 
     name = "jsonl"
@@ -48,7 +48,7 @@ class JsonLinesOutlet(Outlet):
     def _reset(self) -> None:
         self._file: FileIO | None = None
         self._torn = False
-        """True if the last write stopped within a line."""
+        """True if the last write ended in the middle of a line."""
         self._waiting: deque[bytes] = deque()
         self._bytes = 0
 
@@ -70,7 +70,7 @@ class JsonLinesOutlet(Outlet):
             raise fault
 
     def lines(self, scored: ScoredTurn) -> Iterator[dict[str, Any]]:
-        """Yield one object per score that wasn't skipped: the turn's keys, followed by the score's keys."""
+        """Yield one object per score, except skipped scores. The turn's keys come before the score's keys."""
         turn, root = scored.turn, scored.root
         place: dict[str, Any] = {
             "turn_id": turn.turn_id, "tenant": root.tenant, "labels": dict(root.labels) or None,
@@ -91,7 +91,7 @@ class JsonLinesOutlet(Outlet):
                 yield {**known, **score.as_sent()}
 
     def check(self) -> None:
-        """Write waiting lines, and test if the file can be written, without creating it."""
+        """Write waiting lines. Test if the file is writable, without creating it."""
         self._write()
         self._trouble = fault_of_file(self._path) or ""
 
@@ -103,7 +103,7 @@ class JsonLinesOutlet(Outlet):
         return True
 
     def close(self) -> None:
-        """Write waiting lines, count the rest as dropped, and close the file until the next batch."""
+        """Write waiting lines, count the rest as dropped, and close the file."""
         if not self.flush(0):
             lost = len(self._waiting)
             self.records.finish("shutdown", lost)

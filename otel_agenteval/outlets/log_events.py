@@ -1,8 +1,8 @@
-"""Outlet for OpenTelemetry events: one log record per score, under the turn's root.
+"""Outlet for OpenTelemetry events: one log record per score, linked to the root span of the turn.
 
-The event name is ``gen_ai.evaluation.result``. A log record can refer to a span that has ended, so this outlet can emit every
-score, including a judged score minutes later. The turn's messages are only written if configured. Span events and the OTLP
-outlet share functions of this module.
+The event name is ``gen_ai.evaluation.result``. A log record can refer to a span that has ended. Therefore, this outlet can emit
+all scores, including a judge's score minutes later. Messages of the turn are only written if configured. Span events and the
+OTLP outlet use functions of this module.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 _NO_PROVIDER = (
-    "no SDK LoggerProvider is set up, so scores that aren't span events are not exported as events; "
-    "set up a LoggerProvider, or set outlets.log_events to off"
+    "no SDK LoggerProvider is configured, so scores that aren't span events are not exported as events; "
+    "configure a LoggerProvider, or set outlets.log_events to off"
 )
 
 
 def usable(provider: object) -> bool:
-    """Return True for an SDK's provider. The API's placeholders discard everything."""
+    """Return True for a provider of an SDK. Placeholder providers of the API discard all data."""
     return callable(getattr(provider, "force_flush", None))
 
 
 @contextmanager
 def uninstrumented() -> Iterator[None]:
-    """Suppress instrumentation during the block, so that exports make no spans."""
+    """Suppress instrumentation in the block, so that exports create no spans."""
     token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
     try:
         yield
@@ -55,14 +55,14 @@ def uninstrumented() -> Iterator[None]:
 
 
 def context_of(root: Root) -> Context:
-    """Return a context in which the evaluated root is the current span, even if the root has ended."""
+    """Return a context with the evaluated root as the current span, even if the root has ended."""
     flags = TraceFlags(TraceFlags.SAMPLED if root.sampled else TraceFlags.DEFAULT)
     span_context = SpanContext(root.trace_id, root.span_id, is_remote=False, trace_flags=flags, trace_state=root.trace_state)
     return set_span_in_context(NonRecordingSpan(span_context))
 
 
 def is_notable(score: Score) -> bool:
-    """Return True if a score is an error, failed, or is the result of a gate, passed or not."""
+    """Return True if a score is an error or failed, or if its metric is a gate."""
     return score.status == "error" or (score.status == "ok" and (score.policy == "gate" or score.verdict is False))
 
 
@@ -75,7 +75,7 @@ def severity_number(score: Score) -> int:
 
 
 def scores_to_log(scored: ScoredTurn, mode: LogEvents) -> list[Score]:
-    """Return the scores for log events, without skipped scores. ``auto`` leaves out scores that are on the exported root span."""
+    """Return the scores for log events, without skipped scores. ``auto`` omits scores that the exported root span contains."""
     if mode == "notable":
         return [score for score in scored.scores if is_notable(score)]
     if mode == "off":
@@ -85,7 +85,7 @@ def scores_to_log(scored: ScoredTurn, mode: LogEvents) -> list[Score]:
 
 
 def log_mode(wanted: LogEvents, config: Config) -> LogEvents:
-    """Return the effective mode: ``all`` instead of ``auto`` if log events contain content."""
+    """Return the effective mode: ``all`` instead of ``auto`` if log events contain turn content."""
     return "all" if wanted == "auto" and config.privacy.export_content else wanted
 
 
@@ -119,7 +119,7 @@ def turn_attributes(scored: ScoredTurn, instance_id: str) -> dict[str, Any]:
 
 
 def event_attributes(score: Score, shared: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes of a score's event. For an error, the error type replaces the result."""
+    """Return the event attributes of a score. For an error, they have an error type and no result."""
     attributes = {
         semconv.EVALUATION_NAME: score.metric,
         **shared,
@@ -235,9 +235,9 @@ class LogEventOutlet(Outlet):
 
 
 class LateOutlet(Outlet):
-    """Placeholder that creates the real outlet once the application's provider is :func:`usable`.
+    """Placeholder that creates the real outlet when the application's provider is :func:`usable`.
 
-    Until then, it calls ``provider`` for each batch or change. It logs ``missing`` once, at the first batch for which
+    Until then, each batch or change calls ``provider``. The text ``missing`` is logged once, at the first batch for which
     ``is_missed`` returns True.
     """
 
@@ -290,12 +290,12 @@ class LateOutlet(Outlet):
             self._outlet.close()
 
     def after_fork_in_child(self) -> None:
-        """Drop the real outlet, so that the child creates one with its own instance id."""
+        """Discard the outlet, so that the child creates one with its own instance id."""
         self._outlet = None
 
 
 def outlet_from(wanted: LogEvents, setup: Setup) -> Outlet | None:
-    """Return the outlet, or None for ``auto`` if ``outlets.otlp`` sends log events for all scores."""
+    """Return the outlet. For ``auto``, return None if ``outlets.otlp`` sends log events for all scores."""
     otlp = setup.config.outlets.otlp
     if wanted == "auto" and otlp is not None and otlp.log_events in ("auto", "all"):
         return None

@@ -1,6 +1,6 @@
-"""Notices about scores that need attention, merged by subject, and the messages about them for each service.
+"""Notices about scores that need attention, and the messages that report them to each service.
 
-A metric that fails a thousand times is one notice with a count. Messages keep within the service's limits.
+If a metric fails a thousand times, this is one notice with a count. Messages stay within the limits of each service.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 Kind = Literal["gate", "critical", "failed", "error", "floor", "recovered", "change"]
 _MOST_EXAMPLES = 3
 _MOST_SERIES = 1_000
-"""Maximum number of means that are tracked, one per metric, agent and service."""
+"""Maximum number of tracked means. There is one mean per metric, agent and service."""
 _PARTS = 12
 """Number of steps in a sliding window."""
 _MOST_NOTICES = 20
-"""Maximum number of notices in a chat message. Services would truncate longer messages."""
+"""Maximum number of notices in a chat message. Chat services truncate longer messages."""
 _MOST_CHARS = 300
-"""Maximum characters of an explanation."""
+"""Maximum number of characters in an explanation."""
 _SEVERITY = {
     "gate": "critical", "critical": "critical", "failed": "error", "error": "warning", "floor": "error", "recovered": "info", "change": "warning",
 }  # fmt: skip
@@ -57,25 +57,25 @@ class Notice:
     service: str
     count: int
     threshold: float | None = None
-    """The metric's threshold or, in a notice about a floor, that floor."""
+    """Threshold of the metric. For a notice about a floor, the floor."""
     mean: float | None = None
-    """In a notice about a floor, the mean that crossed it."""
+    """Mean that crossed the floor. Only for notices about a floor."""
     error_type: str | None = None
     change: Change | None = None
     examples: list[Example] = field(default_factory=list)
     records: int = 1
-    """Number of notices merged into this notice, including itself."""
+    """Number of notices merged into this one, including itself."""
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Key of the notice's subject. Notices about a floor and about the recovery from it share a key."""
+        """Key of the notice's subject. A notice about a floor and the notice about its recovery have the same key."""
         kind = "floor" if self.kind == "recovered" else self.kind
         tenant = self.change.tenant if self.change is not None else None
         return kind, self.metric, self.agent, self.service, *([tenant] if tenant is not None else [])
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """Facts that failed turns share since a change for the worse."""
+        """Facts that the failed turns have in common after a change for the worse."""
         return self.change.facts if self.change is not None else ()
 
     @property
@@ -120,7 +120,7 @@ def notice_of(change: Change, root: Root) -> Notice:
 @dataclass(slots=True)
 class _Mean:
     parts: deque[tuple[int, float, float, int]] = field(default_factory=deque)
-    """Step number, weighted sum, sum of weights and number of turns, for each step."""
+    """Step number, weighted sum, sum of weights, and number of turns for each step."""
     is_below: bool = False
 
     def add(self, step: int, value: float, weight: float) -> tuple[float, int]:
@@ -136,9 +136,9 @@ class _Mean:
 
 
 class Watch:
-    """Selector of scores that need a notice. Used by one thread.
+    """Selector of scores that need a notice. Not thread-safe.
 
-    ``window`` is in seconds. A mean must include at least ``least`` turns to cross a floor.
+    ``window`` is in seconds. A mean can only cross a floor if it includes at least ``least`` turns.
     """
 
     def __init__(self, about: Collection[str], floors: Mapping[str, float], window: float, least: int) -> None:
@@ -149,7 +149,7 @@ class Watch:
         self._means: dict[tuple[str, str, str], _Mean] = {}
 
     def notices(self, scored: ScoredTurn, now: float) -> list[Notice]:
-        """Return notices about a turn's redacted scores. ``now`` is in monotonic seconds."""
+        """Return notices about a turn's redacted scores. ``now`` is the monotonic time in seconds."""
         found = []
         agent, service = scored.turn.agent or "", scored.turn.service or ""
         for score in scored.scores:
@@ -178,7 +178,7 @@ class Watch:
         return "failed" if "failed" in self._about else None
 
     def _compared(self, scored: ScoredTurn, score: Score, floor: float, now: float) -> Notice | None:
-        """Return a notice if this score makes the mean of its series cross the floor, in either direction."""
+        """Return a notice if this score moves the mean across the floor, in either direction."""
         assert score.value is not None  # callers check this
         key = score.metric, scored.turn.agent or "", scored.turn.service or ""
         series = self._means.get(key)
@@ -208,9 +208,9 @@ class Context(NamedTuple):
     options: WebhookOptions
     sender: str
     time: str
-    """Time of sending, ISO 8601."""
+    """Time of sending, in ISO 8601 format."""
     since: float | None = None
-    """Monotonic time since which the oldest notice waits. Retries don't change it."""
+    """Monotonic time when the oldest notice started to wait. Retries don't change this time."""
 
 
 Bodies = list[dict[str, Any]]

@@ -1,7 +1,7 @@
-"""Outlet that writes the spans of turns to a file for replay.
+"""Outlet that writes the spans of turns to a file, for replay.
 
-The format is that of a Collector's file exporter. Spans are redacted according to ``privacy.redact``. Only the file's owner
-can read it. A turn with late spans is written again with all of its spans. Readers must count each span once.
+The file has the format of the Collector's file exporter. Spans are redacted by ``privacy.redact``. Only the file's owner can
+read the file. If spans arrive late, all spans of the turn are written again. Readers must ignore repeated spans.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class OtlpFileOutlet(JsonLinesOutlet):
 
 
 def _leaving(record: SpanRecord, redactor: Redactor) -> SpanRecord:
-    """Return a redacted copy of a span without otel-agenteval's scores."""
+    """Return a redacted copy of a span without score events."""
     clean, kinds = redactor.value, redactor.kinds
     left = attributes_publicly(record.resource_attributes, kinds) if kinds else record.resource_attributes
     resource = record.resource if left is record.resource_attributes else left

@@ -1,7 +1,7 @@
 """Outlet that passes the metrics to the application's MeterProvider.
 
-Counters and gauges are observable and read the accumulators, so they always equal the Prometheus view. Histograms can't be
-observable. Their values are recorded one by one, in the context of the evaluated root, so that the SDK's exemplars refer to it.
+Counters and gauges are observable instruments that read the accumulators, so they always equal the Prometheus values. Histograms
+can't be observable. Their values are recorded one by one in the context of the evaluated root, so that exemplars refer to it.
 """
 
 from __future__ import annotations
@@ -25,17 +25,15 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import Histogram, MeterProvider
 
 _groups: ByIdentity[TelemetryGroup] = ByIdentity()
-"""Telemetry by provider. The SDK only keeps the callbacks of a name's first instrument, so a provider's engines share them."""
+"""Telemetry by provider. Engines share it, because the SDK only uses the callbacks of the first instrument with a name."""
 _groups_lock = threading.Lock()
 MAX_SETS = 10_000
-"""Maximum number of label sets per instrument and provider, because the SDK never evicts unused sets."""
-_NO_PROVIDER = (
-    "outlets.otlp_metrics is on, but no SDK MeterProvider is set up, so no metrics are exported. Set one up or turn it off"
-)
+"""Maximum number of label sets per instrument and provider. Needed because the SDK never evicts unused sets."""
+_NO_PROVIDER = "outlets.otlp_metrics: no SDK MeterProvider is configured, so no metrics are exported; configure one or set the option to false"
 
 
 class OtlpMetricsOutlet(Outlet):
-    """Outlet to an SDK MeterProvider, which must not export to the Prometheus outlet's registry, because names would clash."""
+    """Outlet for an SDK MeterProvider. The provider must not export to the Prometheus outlet's registry, because names would clash."""
 
     name = "otlp_metrics"
     flushed_at_exit = False
@@ -84,7 +82,7 @@ class OtlpMetricsOutlet(Outlet):
         return bool(self._provider.force_flush(timeout * 1000))  # type: ignore[attr-defined]  # the SDK's, see usable()
 
     def close(self) -> None:
-        """Record remaining values and stop feeding the provider, which the application closes."""
+        """Record remaining values, then stop using the provider. The application closes the provider."""
         if not self._closed:
             self._closed = True
             self._record_tapped()
@@ -99,7 +97,7 @@ class OtlpMetricsOutlet(Outlet):
 
 
 class _LabelSets:
-    """Label sets of one instrument that a provider has received."""
+    """Label sets that a provider has received for one instrument."""
 
     def __init__(self, instrument: Instrument) -> None:
         self._names = instrument.attributes
@@ -107,7 +105,7 @@ class _LabelSets:
         self._sets: set[Labels] = set()
 
     def bounded(self, labels: Labels) -> Labels:
-        """Return the labels. Beyond the limit, labels from spans are replaced by ``__other__``."""
+        """Return the labels. If there are too many label sets, labels from spans are replaced by ``__other__``."""
         if not self._bounded or labels in self._sets:
             return labels
         if len(self._sets) >= MAX_SETS:

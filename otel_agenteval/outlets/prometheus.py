@@ -1,10 +1,10 @@
 """Prometheus outlet for the application's registry or a separate port.
 
-Metrics are read at a scrape, so this outlet costs nothing between scrapes. Exemplars are only in the OpenMetrics format, which
-Prometheus requests.
+A scrape reads the current values, so this outlet costs nothing between scrapes. Exemplars are only in the OpenMetrics format,
+which Prometheus requests.
 
-If a program has several processes, each of them shows the metrics of all (:mod:`.workers`). You can also mount the page in a
-web application: ``app.mount("/metrics", oa.metrics_app())``.
+If a program has several processes, each process exports the metrics of all of them (:mod:`.workers`). You can also mount the
+metrics page in a web application: ``app.mount("/metrics", oa.metrics_app())``.
 """
 
 from __future__ import annotations
@@ -42,15 +42,14 @@ _log, _app_log = logging.getLogger(__name__), logging.getLogger("otel_agenteval"
 
 
 class PrometheusOutlet(Outlet):
-    """Outlet that shows an engine's metrics in a registry or on a separate port.
+    """Outlet that exports an engine's metrics through a registry or a separate port.
 
-    Several engines in one process can share a registry, and their values are added. If the application already uses a metric's
-    name, that metric is left out with a warning and ``agenteval.emit.errors{outlet="prometheus", reason="name_clash"}``. If the
-    port can't be opened, the outlet logs one warning and counts ``reason="port_in_use"``, or ``"bind_failed"`` for other
-    causes.
+    Several engines in one process can share a registry. Their values are added. If the application already uses a metric's name,
+    that metric is missing, with a warning and ``agenteval.emit.errors{outlet="prometheus", reason="name_clash"}``. If the port
+    can't be opened, the outlet logs one warning and counts ``reason="port_in_use"`` or, for other causes, ``"bind_failed"``.
 
-    The default registry and a separate port show the metrics of all processes of the program. One process holds the port. If
-    that process ends, another process takes over.
+    The default registry and a separate port export the metrics of all processes of the program. One process listens on the port.
+    If that process ends, another process takes over.
     """
 
     name = "prometheus"
@@ -89,7 +88,7 @@ class PrometheusOutlet(Outlet):
         return self._server.server_port if self._server is not None else None
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Make new counts visible to other processes. A scrape reads the accumulators directly."""
+        """Make new counts visible to other processes. A scrape of this process reads the accumulators directly."""
         if self._workers is not None:
             self._workers.mark_changed()
 
@@ -99,7 +98,7 @@ class PrometheusOutlet(Outlet):
         return True
 
     def close(self) -> None:
-        """Leave the registry and stop the server, which takes up to half a second."""
+        """Leave the registry and stop the server. Stopping takes up to half a second."""
         if self._closed:
             return
         self._closed = True
@@ -110,7 +109,7 @@ class PrometheusOutlet(Outlet):
             server.server_close()
 
     def after_fork_in_child(self) -> None:
-        """Close the inherited server. Its socket would keep the port in use after the parent ends."""
+        """Close the inherited server. Otherwise, its socket would keep the port in use after the parent ends."""
         server, self._server = self._server, None
         if server is not None:
             server.socket.close()
@@ -118,7 +117,7 @@ class PrometheusOutlet(Outlet):
             self._workers.after_fork_in_child(None if self._wanted is None else self._take_port)
 
     def _take_port(self) -> bool:
-        """Try to open the port. Called once a second, until it returns True because no further attempt is needed."""
+        """Try to open the port. Called once a second until it returns True, which stops the attempts."""
         if self._closed or self._server is not None:
             return True
         error = self._serve()
@@ -155,7 +154,7 @@ class PrometheusOutlet(Outlet):
 
 
 _CLAIMED_WITHIN = 5.0
-"""Seconds after which a port in use counts as another program's, if no process of this program claims it."""
+"""Maximum seconds until a process of this program claims a port in use. After that, the port is attributed to another program."""
 
 
 def _is_in_use(error: Exception) -> bool:
@@ -195,7 +194,7 @@ class _InstrumentCollector:
 
 
 class _Registration:
-    """Engines whose metrics one registry shows together."""
+    """Engines that share one registry."""
 
     def __init__(self, registry: CollectorRegistry, view: str | None) -> None:
         self.group = TelemetryGroup()
@@ -208,7 +207,7 @@ class _Registration:
         return self.group.read(name, self.workers.others(name) if self.workers is not None else ())
 
     def is_shown_by_files(self) -> bool:
-        """Return True if the registry reads multi-process files, which contain these metrics."""
+        """Return True if the registry reads multi-process files. These files contain the metrics already."""
         if shared_folder() is None:
             return False
         from prometheus_client.multiprocess import MultiProcessCollector
@@ -222,7 +221,7 @@ _registrations_lock = threading.Lock()
 
 
 def _join(registry: CollectorRegistry, telemetry: Telemetry, view: str | None) -> tuple[_Registration, list[str]]:
-    """Show an engine's telemetry in a registry. Return the registration, and the names that the registry already uses."""
+    """Add an engine's telemetry to a registry. Return the registration, and the metric names that were already in use."""
     with _registrations_lock:
         known = _registrations.get(registry)
         if known is not None:
@@ -285,7 +284,7 @@ def _buckets(instrument: Instrument, distribution: Distribution) -> list[tuple[s
 class MetricsApp:
     """ASGI and WSGI application that serves the metrics of all processes.
 
-    It works with FastAPI, Starlette, Django and Flask. The format is text or OpenMetrics, depending on the client.
+    Works with FastAPI, Starlette, Django and Flask. The client determines the format: text or OpenMetrics.
     """
 
     def __init__(self) -> None:
@@ -321,14 +320,14 @@ class MetricsApp:
 def metrics_app() -> MetricsApp:
     """Return an application that serves the default Prometheus registry, including scores.
 
-    Mount it in your web application. With several worker processes, each process serves the evaluation metrics of all of them.
-    If ``PROMETHEUS_MULTIPROC_DIR`` is set, the application's own metrics come from that folder instead of the registry.
+    Mount it in your web application. With several worker processes, each process serves the evaluation metrics of all of them. If
+    ``PROMETHEUS_MULTIPROC_DIR`` is set, the application's own metrics are read from that folder instead of the registry.
     """
     return MetricsApp()
 
 
 class _AllProcesses:
-    """Collector for multi-process mode. It reads only the application's metrics from the files, which contain no exemplars."""
+    """Collector for multi-process mode. Reads only the application's metrics from files. These files contain no exemplars."""
 
     def describe(self) -> list[Metric]:
         return []

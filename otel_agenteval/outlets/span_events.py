@@ -1,14 +1,14 @@
 """Outlet that adds scores as events to the root span of their turn.
 
-This is the only module that changes SDK internals. The specification says that a span can be changed in ``OnEnding``. If an SDK
-complies, its public ``add_event`` is used. The Python SDK freezes the span before it calls ``_on_ending``, but the ended span
-that exporters get shares the event list. So ``_on_ending`` replaces that list with :class:`DeferredEvents`. The worker adds the
-scores later. If an exporter reads the list first, the list itself adds them. Every exporter gets the scores, whatever the order
-of exporters, and the agent's thread does no extra work. If neither way works, the event is left out and counted. The scored
-turn records which scores every exporter gets. By default, these scores have no log event.
+Only this module changes SDK internals. By the specification, a span can still be changed in ``OnEnding``. If an SDK complies,
+its public ``add_event`` is used. The Python SDK doesn't: it freezes the span before ``_on_ending``. But exporters get an ended
+span that shares the event list. Therefore, ``_on_ending`` replaces that list with :class:`DeferredEvents`, and the worker adds
+the scores later. If an exporter reads the list first, the list adds the scores itself. All exporters get the scores, in any
+order, and the agent's thread does no extra work. If neither way works, the event is omitted and counted. The scored turn records
+which scores all exporters get. By default, these scores have no log event.
 
-The application's own events are never evicted. Scores only use the room that the span's limit leaves, with failed scores and
-gates first.
+The application's own events are never evicted. Scores only use the remaining event limit of the span. Failed scores and gates
+come first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROOT_ALREADY_ENDED, UNSUPPORTED = "root_already_ended", "unsupported"
 
 
 class ScoreEvent(Event):
-    """Span event for a score. Its attributes are created when an exporter first reads them."""
+    """Span event for a score. The attributes are created when an exporter first reads them."""
 
     _name = semconv.EVENT
     _attributes = None
@@ -52,10 +52,10 @@ class ScoreEvent(Event):
 
 
 class PromisedEvents:
-    """Events of a turn's scores, created when an exporter reads them.
+    """Events for the scores of a turn, created when an exporter reads them.
 
-    Hundreds of turns may wait for their export, and the garbage collector visits every object. So one tuple has the arguments
-    of all scores.
+    Hundreds of turns can wait for their export, and the garbage collector visits each object. Therefore, a single tuple contains
+    the arguments of all scores.
     """
 
     __slots__ = ("_about", "_limit", "_parts", "_time_ns")
@@ -88,7 +88,7 @@ _PARTS = 9
 
 
 class DeferredEvents(BoundedList):  # type: ignore[type-arg]  # generic in its stub only
-    """A span's own events and its scores. The first read creates the scores if necessary."""
+    """Event list of a span that adds the scores when it is first read."""
 
     def __init__(self, own: Any, make: Callable[[], Sequence[Event] | None]) -> None:
         # Shares queue and lock with the replaced list, so events that others still append there are included.
@@ -107,7 +107,7 @@ class DeferredEvents(BoundedList):  # type: ignore[type-arg]  # generic in its s
                     self._dq.extend(events)
 
     def promise(self, make: Callable[[], Sequence[Event]]) -> None:
-        """Replace the function that creates the scores, unless the events have been read or are being read."""
+        """Replace the function that creates the scores. Does nothing if the events are being read or have been read."""
         if self._lock.acquire(blocking=False):
             try:
                 if self._make is not None:
@@ -132,16 +132,16 @@ class DeferredEvents(BoundedList):  # type: ignore[type-arg]  # generic in its s
 
 
 class SpanEventOutlet:
-    """Writer of score events to a turn's root. It does no I/O, because it runs on the agent's thread."""
+    """Writer of score events on a turn's root span. Does no I/O, because it runs on the agent's thread."""
 
     def __init__(self, mode: Mode = "all") -> None:
         self.mode = mode
         self.outcomes: Counter[str] = Counter()
 
     def defer(self, span: Any, make: Callable[[], Sequence[Event] | None]) -> bool:
-        """Let the first read of the ending span's events create the scores, unless events are off.
+        """Make the first read of the span's events create the scores. Does nothing if span events are off.
 
-        Return False if the SDK doesn't allow it.
+        Return False if the SDK doesn't allow this.
         """
         if self.mode == "off":
             return True
@@ -152,7 +152,7 @@ class SpanEventOutlet:
         return True
 
     def events_of(self, span: Any, scored: ScoredTurn, time_ns: int) -> PromisedEvents | None:
-        """Return events for the chosen scores, as many as the span has room for. None if no score is chosen."""
+        """Return events for the selected scores that fit into the span. Return None if no score is selected."""
         scores = scored.scores
         chosen = self._chosen(scores)
         if not chosen:
@@ -165,7 +165,7 @@ class SpanEventOutlet:
         return PromisedEvents([scores[place] for place in chosen], time_ns, limit)
 
     def write(self, span: Any, root: Any, scored: ScoredTurn, still_ending: bool) -> None:
-        """Write a turn's scores to its root, in ``_on_ending`` (``still_ending``) or ``on_end``."""
+        """Write a turn's scores to its root span. ``still_ending`` is True in ``_on_ending`` and False in ``on_end``."""
         if root.trace_state is None or root.span_id != span.context.span_id:
             self.root_already_ended(scored)
         elif still_ending:
@@ -174,7 +174,7 @@ class SpanEventOutlet:
             self._after_end(span, scored.scores, root.end_ns)
 
     def _while_ending(self, span: Any, scored: ScoredTurn, time_ns: int) -> None:
-        """Write scores in the SDK's ``_on_ending(span)`` if :meth:`defer` is impossible."""
+        """Write scores in the SDK's ``_on_ending(span)``, for SDKs without support for :meth:`defer`."""
         chosen = self._chosen(scored.scores)
         if not chosen:
             return
@@ -189,7 +189,7 @@ class SpanEventOutlet:
         self._record_ending(scored, chosen)
 
     def _after_end(self, span: ReadableSpan, scores: Sequence[Score], time_ns: int) -> None:
-        """Write scores in ``on_end`` if the SDK didn't call ``_on_ending``. Only later exporters get them."""
+        """Write scores in ``on_end`` if the SDK didn't call ``_on_ending``. Only exporters that run later get them."""
         chosen = self._chosen(scores)
         try:
             events = span._events
@@ -207,11 +207,11 @@ class SpanEventOutlet:
             self.outcomes[UNSUPPORTED] += len(chosen)
 
     def root_already_ended(self, scored: ScoredTurn) -> None:
-        """Count scores of a turn that closed after its root ended. They only have log events."""
+        """Count the scores of a turn that closed after its root span ended. These scores have only log events."""
         self.outcomes[ROOT_ALREADY_ENDED] += len(self._chosen(scored.scores))
 
     def _record_ending(self, scored: ScoredTurn, chosen: Collection[int]) -> None:
-        """Record the scores that every exporter gets. An unsampled root isn't exported."""
+        """Record which scores all exporters get. An unsampled root isn't exported."""
         self.outcomes[ENDING] += len(chosen)
         scored.on_span = frozenset(chosen) if scored.root.sampled else ()
 
@@ -229,7 +229,7 @@ class SpanEventOutlet:
 
 
 def attributes(score: Score, limit: int | None) -> dict[str, Any]:
-    """Return the event's attributes. They are few, because each costs encoding and storage."""
+    """Return the event's attributes. Only a few, because each attribute costs encoding time and storage."""
     found: dict[str, Any] = {semconv.EVALUATION_NAME: score.metric}
     add_result(found, score)
     if score.explanation and found.get(semconv.PASSED) is False:

@@ -1,7 +1,7 @@
 """Text rendering of a turn and its scores for a terminal.
 
-Errors and failed scores come first with their reasons, then measured values, passed, vacuous and skipped scores. Control
-characters in the turn's text are removed, so that an agent can't send commands to the terminal.
+Errors and failed scores come first, with their reasons. Measured values and passed, vacuous and skipped scores follow. Control
+characters in turn texts are removed, so that an agent can't send commands to the terminal.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _MARKS = {"error": ("!", YELLOW), "fail": ("✗", RED), "ok": ("·", BOLD), "vac
 
 
 def colors_wanted(stream: TextIO) -> bool:
-    """Return True if the stream supports color. ``NO_COLOR`` and ``TERM=dumb`` disable it."""
+    """Return True if the stream supports color. ``NO_COLOR`` and ``TERM=dumb`` disable color."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def columns(stream: TextIO) -> int:
-    """Return the width for tables: ``COLUMNS`` or the terminal's width, between 60 and 140. If both are unknown, it is 100."""
+    """Return the width for tables: ``COLUMNS`` or the terminal width, limited to 60 to 140. 100 if both are unknown."""
     is_known = stream.isatty() or os.environ.get("COLUMNS")
     return min(max(shutil.get_terminal_size((100, 24)).columns, 60), 140) if is_known else 100
 
@@ -50,7 +50,7 @@ def render_turn(
     color: bool = False,
     clean: Callable[[str], str] = str,
 ) -> str:
-    """Return the text of a turn and its scores. ``clean`` redacts the turn's texts."""
+    """Return a turn and its scores as text. ``clean`` redacts the turn's texts."""
     text = _Text(width, color)
     text.add_heading(title or turn.turn_id or "turn")
     text.add_line("", " · ".join(_facts_of(turn)))
@@ -66,7 +66,7 @@ def render_turn(
 
 
 def render_scores(scores: Sequence[Score], width: int = 100, *, title: str, color: bool = False) -> str:
-    """Return the text of scores without their turn, which was printed before."""
+    """Return scores as text without their turn, which was printed before."""
     text = _Text(width, color)
     text.add_heading(title)
     text.add_scores(scores)
@@ -81,9 +81,9 @@ def render_outcomes(
     evidence: Mapping[str, Sequence[Mapping[str, Any]]],
     color: bool = False,
 ) -> str:
-    """Return each metric's outcome as text, errors and failed scores first.
+    """Return the outcome of each metric as text. Errors and failed scores come first.
 
-    ``evidence`` has the findings of each metric, as ``with_evidence`` returns them.
+    ``evidence`` has the findings of each metric, as returned by ``with_evidence``.
     """
     text = _Text(width, color)
     by_metric = {score.metric: score for score in scores}
@@ -150,7 +150,7 @@ class _Text:
         self._add_list("-", DIM, "skipped", skipped)
 
     def add_score(self, mark: str, code: str, score: Score, note: str) -> None:
-        """Add a score with the reason for its result, cut after three lines."""
+        """Add a score with the reason for its result, truncated to three lines."""
         first, *rest = self._wrapped(("gate; " if score.policy == "gate" else "") + note, 4 + NAME_WIDTH, most=3)
         name = _plain(score.metric)
         name = name if len(name) < NAME_WIDTH else name + " "
@@ -158,7 +158,7 @@ class _Text:
         self.lines += rest
 
     def add_finding(self, finding: Mapping[str, Any]) -> None:
-        """Add a finding with its place in the turn and, if known, the text found there and the text that it was compared with."""
+        """Add a finding with its place in the turn and, if known, the text found there and the compared text."""
         severity = str(finding.get("severity", "warning"))
         code = _SEVERITIES.get(severity, BOLD)
         label, rest = f"{_plain(finding['type'])} in {_plain(finding['place'])}", []
@@ -177,7 +177,7 @@ class _Text:
         self.lines += (" " * _FINDING + line for line in rest)
 
     def _excerpt(self, part: Mapping[str, str], code: str, taken: int = 0) -> str:
-        """Return the found characters, with as much of the text around them as fits into a line."""
+        """Return the found characters, with as much surrounding text as fits into a line."""
         room = max(30, self._width - _FINDING - taken)
         found = _cut(_printable(part["found"]), room - 20)
         before, after = _printable(part["before"]).lstrip(), _printable(part["after"]).rstrip()
@@ -195,7 +195,7 @@ class _Text:
             self.lines += (" " * 15 + line for line in lines[1:])
 
     def _wrapped(self, text: str, indent: int, most: int) -> list[str]:
-        """Return at most ``most`` lines. All but the first are indented."""
+        """Return at most ``most`` lines. All lines except the first are indented."""
         lines = textwrap.wrap(_plain(text), self._width - indent, max_lines=most, placeholder=" …", break_on_hyphens=False)
         return [*lines[:1], *(" " * indent + line for line in lines[1:])] or [""]
 
@@ -246,7 +246,7 @@ def _bound(score: Score) -> str:
 
 
 def reason_of(score: Score, *, facts: bool = True) -> str:
-    """Return a failed score's explanation or threshold, and further ``facts``, in one line."""
+    """Return the explanation or threshold of a failed score in one line, followed by further ``facts``."""
     about = _plain(score.explanation or "")
     if score.type == "numeric":
         bound = f", at {_bound(score)} passes" if score.threshold is not None else ""
@@ -255,7 +255,7 @@ def reason_of(score: Score, *, facts: bool = True) -> str:
 
 
 def facts_in(detail: Mapping[str, Any], shown: str) -> Iterator[str]:
-    """Yield the texts of a score's detail that aren't in ``shown``: findings or, without any, lists and texts with their keys."""
+    """Yield the texts in a score's detail that aren't in ``shown``: findings or, without findings, lists and texts with their keys."""
     findings = [describe(one) for one in findings_in(detail) if str(one.get("text") or one["type"]) not in shown]
     if findings:
         yield ", ".join(findings[:5]) + (", …" if len(findings) > 5 else "")
@@ -268,7 +268,7 @@ def facts_in(detail: Mapping[str, Any], shown: str) -> Iterator[str]:
 
 
 def _head(item: Any) -> str:
-    """Return the name of an item in a list: the first value of a mapping."""
+    """Return the name of a list item. For a mapping, this is its first value."""
     return _plain(str(next(iter(item.values()), "") if isinstance(item, Mapping) else item))
 
 
@@ -303,7 +303,7 @@ def _cut(text: str, limit: int) -> str:
 
 
 def one_line(text: str, limit: int = 300) -> str:
-    """Return text without line breaks or control characters, truncated to ``limit``."""
+    """Return text without line breaks and control characters, truncated to ``limit`` characters."""
     return _cut(_plain(text, 4 * limit), limit)
 
 

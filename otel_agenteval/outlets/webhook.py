@@ -1,4 +1,4 @@
-"""Outlet that posts notices to Slack, Teams, PagerDuty or any URL, gathered into one message per interval."""
+"""Outlet that posts notices to Slack, Teams, PagerDuty or any URL, in one message per interval."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 _GATHERING = 1.0
-"""Seconds that a first notice waits for other notices with the same cause."""
+"""Seconds that the first notice waits for further notices with the same cause."""
 _MOST_WAITING = 1_000
-"""Maximum number of waiting notices. Notices about one subject are merged."""
+"""Maximum number of waiting notices. Notices about the same subject are merged."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0
 _RETRIED = frozenset((408, 425, 429, 500, 502, 503, 504))
 _ABOUT_THE_BODY = frozenset((400, 413, 422))
 _JOIN = 1.0
 _READ = 65_536
-"""Maximum bytes of a response to read, so that the connection can be reused."""
+"""Maximum bytes to read from a response. Reading allows the connection to be reused."""
 
 
 class _Refused(Exception):
@@ -46,14 +46,14 @@ class _Refused(Exception):
         self.pause = pause
         self.for_good = for_good
         self.about_the_body = about_the_body
-        """True if the message's content may be the cause, so that another message may be accepted."""
+        """True if the message's content may be the cause, so that other messages may be accepted."""
 
 
 class WebhookOutlet(Outlet):
     """Outlet that posts messages about failed gates and other configured events.
 
-    A separate thread sends the messages. After a temporary failure, a message is retried after pauses that double, and not
-    before the time that the receiver requests. Meanwhile, notices about the same subject are merged, which limits memory. After
+    A separate thread sends the messages. After a temporary failure, a message is retried after pauses that double, or after the
+    pause that the receiver requests. Meanwhile, notices about the same subject are merged, which limits memory. After
     ``retry_for``, waiting notices are dropped.
     """
 
@@ -81,13 +81,13 @@ class WebhookOutlet(Outlet):
         self._together = self._most_together = 1 if options.format == "pagerduty" else _MOST_WAITING
         """Current and initial maximum number of notices per message.
 
-        Failures that the content may have caused halve the current maximum.
+        A failure that the content may have caused halves the current maximum.
         """
         self._since: float | None = None
-        """Time at which the oldest notice started to wait, for ``retry_for``."""
+        """Time when the oldest notice started to wait. Used for ``retry_for``."""
         self._due: float | None = None
         self._next = 0.0
-        """Earliest time of the next message, ``every`` seconds after the last message."""
+        """Earliest time of the next message: ``every`` seconds after the last message."""
         self._failures = 0
         self._lock, self._sending = threading.Lock(), threading.Lock()
         self._wake = threading.Event()
@@ -167,7 +167,7 @@ class WebhookOutlet(Outlet):
                     self._pause(_LONGEST_PAUSE)
 
     def _send(self, timeout: float) -> bool:
-        """Send all waiting notices, one thread at a time. Return True if all were sent and no new notice waits."""
+        """Send all waiting notices, on one thread at a time. Return True if all were sent and no new notice waits."""
         if not self._sending.acquire(timeout=timeout):
             return False
         try:
@@ -220,7 +220,7 @@ class WebhookOutlet(Outlet):
         return all_sent and not self._waiting
 
     def _split(self, part: Sequence[Notice]) -> bool:
-        """Halve the number of notices per message, because one notice may be the cause.
+        """Halve the number of notices per message, because one notice may be the cause of a failure.
 
         Return False for a message with one notice.
         """

@@ -1,11 +1,11 @@
-"""Shared metrics of several processes, so that each worker of a server can show the counts of all.
+"""Metrics shared by several processes, so that each worker process of a server can export the counts of all.
 
-Each worker writes its counts to a file, at most once a second and at each flush. At a scrape, it reads the files of the other
-workers. The counts of ended workers are added up in one file, so that no counter falls, but their gauges are dropped. A program
+Each worker writes its counts to a file, at most once a second and at each flush. A scrape reads the files of the other workers.
+The counts of ended workers are added in one file, so that counters never decrease. Gauges of ended workers are dropped. A program
 with one process writes nothing.
 
 The files are in a private folder of the program (:mod:`..core.lineage` finds its processes) or, if set, in the folder
-``PROMETHEUS_MULTIPROC_DIR``. In the latter case, all processes that share the folder count as one program, and metrics are also
+``PROMETHEUS_MULTIPROC_DIR``. All processes with the same ``PROMETHEUS_MULTIPROC_DIR`` are one program. There, metrics are also
 written in the format of ``prometheus_client``.
 """
 
@@ -33,32 +33,32 @@ _log = logging.getLogger("otel_agenteval")
 _FORMAT = 1
 _PAUSE = 1.0
 _GATHERING = 0.05
-"""Seconds that a worker waits before a write, so that the write includes counts that follow shortly."""
+"""Seconds that a worker waits before a write, so that the write includes counts that follow soon."""
 _AT_LEAST_EVERY = 15.0
-"""Seconds between checks of values that change on their own, such as queue sizes."""
+"""Seconds between checks of values that change without events, such as queue sizes."""
 _OLD = 7 * 86_400.0
-"""Seconds after which a folder from another machine counts as abandoned."""
+"""Age in seconds at which a folder from another machine is removed."""
 _OURS = "agenteval"
-"""Part of the file names of otel-agenteval in the format of ``prometheus_client``."""
+"""Part of the names of files that otel-agenteval writes in the format of ``prometheus_client``."""
 _BY_NAME = {instrument.name: instrument for instrument in INSTRUMENTS}
 _NOT_SHARED = (
-    "outlets.prometheus: the metrics of several worker processes can't be added up: %s. A scrape shows one worker only; "
-    "set PROMETHEUS_MULTIPROC_DIR to a folder that all workers can write, or export metrics over OTLP (outlets.otlp)"
+    "outlets.prometheus: can't add the metrics of several worker processes: %s. A scrape returns the metrics of one worker only; "
+    "set PROMETHEUS_MULTIPROC_DIR to a folder that all workers can write to, or export metrics over OTLP (outlets.otlp)"
 )
 
 
 def shared_folder() -> str | None:
-    """Return the folder of ``prometheus_client``'s multi-process mode, or None."""
+    """Return the folder of the multi-process mode of ``prometheus_client``, or None."""
     return os.environ.get("PROMETHEUS_MULTIPROC_DIR") or os.environ.get("PROMETHEUS_MULTIPROC_DIR".lower()) or None
 
 
 def is_of_workers(path: Path) -> bool:
-    """Return True for a file that this module writes in the format of ``prometheus_client``."""
+    """Return True for a file that this module wrote in the format of ``prometheus_client``."""
     return f"_{_OURS}-" in path.name
 
 
 class Workers:
-    """Metrics of this program's other processes, and the file for this process."""
+    """Metrics of the other processes of this program, and the file of this process."""
 
     def __init__(self, view: str, group: TelemetryGroup, on_fault: Callable[[], None]) -> None:
         self.view = view
@@ -86,7 +86,7 @@ class Workers:
         self._others: list[Snapshot] = []
 
     def mark_changed(self) -> None:
-        """Record that counts changed. Almost free in a program with one process."""
+        """Record that counts changed. Costs almost nothing in a program with one process."""
         self._counted = True
         if self._is_one_of_many():
             self._start_thread()
@@ -97,7 +97,7 @@ class Workers:
             self._write(live=True)
 
     def keep_trying(self, attempt: Callable[[], bool]) -> bool:
-        """Call ``attempt`` every second until it returns True. Return False if this is the program's only process."""
+        """Call ``attempt`` every second until it returns True. Return False if the program has no other process."""
         if not self._is_one_of_many():
             return False
         self._attempt = attempt
@@ -115,18 +115,18 @@ class Workers:
             self._write(live=False)
 
     def after_fork_in_child(self, attempt: Callable[[], bool] | None) -> None:
-        """Count from zero in a forked child. Once the child counts something, it calls ``attempt`` as in :meth:`keep_trying`."""
+        """Reset the counts in a forked child. After the child's first count, ``attempt`` is called as in :meth:`keep_trying`."""
         self._reset()
         self._attempt = attempt
 
     def after_fork_in_parent(self) -> None:
-        """Write counts for the new process, on a thread, so that a fork never waits for files."""
+        """Write counts for the new process. This runs on a thread, so that a fork never waits for files."""
         if self._counted and not self._closed and self._folder is None:
             self._start_thread()
             self._changed.set()
 
     def others(self, name: str) -> Sequence[Snapshot]:
-        """Return the other processes' counts. A repeated ``name`` means a new scrape, for which the files are read again."""
+        """Return the counts of the other processes. A repeated ``name`` indicates a new scrape, so the files are read again."""
         with self._reading:
             if name in self._names_read or not self._names_read:
                 self._names_read.clear()
@@ -136,7 +136,7 @@ class Workers:
             return self._others
 
     def has_holder(self) -> bool:
-        """Return True if another living process of the program holds the view's port."""
+        """Return True if another running process of the program listens on the view's port."""
         with suppress(OSError):
             folder = self._folder_to_use()
             holder = Process.named((folder / f"{self.view}.held").read_text()) if folder is not None else None
@@ -144,13 +144,13 @@ class Workers:
         return False
 
     def hold(self) -> None:
-        """Record that this process holds the view's port. Only one process can hold it."""
+        """Record that this process listens on the view's port. Only one process can listen on it."""
         with suppress(OSError):
             if self._is_one_of_many() and (folder := self._folder_to_use()) is not None:
                 _replace(folder / f"{self.view}.held", self._this.name)
 
     def _is_one_of_many(self) -> bool:
-        """Return True if the program has other processes. Until it has, it is checked at most once a second."""
+        """Return True if the program has other processes. Until one exists, check at most once a second."""
         if self._faulty:
             return False
         if not self._many:
@@ -164,7 +164,7 @@ class Workers:
         return self._many
 
     def _folder_to_use(self) -> Path | None:
-        """Return the program's folder, created if missing. If that fails, log a warning and return None."""
+        """Return the program's folder. Create it if it doesn't exist. On failure, log a warning and return None."""
         if self._folder is None and not self._faulty:
             try:
                 shared = shared_folder()
@@ -256,7 +256,7 @@ class Workers:
         return found
 
     def _snapshot(self, path: Path) -> Snapshot | None:
-        """Return a file's counts, cached until it changes, or None if it is unreadable or of another version."""
+        """Return the counts in a file, cached until the file changes. Return None if it is unreadable or from another version."""
         try:
             state = path.stat()
             version = (state.st_mtime_ns, state.st_size, state.st_ino)
@@ -272,7 +272,7 @@ class Workers:
         return known[1]
 
     def _sum_ended(self, folder: Path, names: Sequence[str]) -> None:
-        """Add the counts of ended processes to one file, unless another process has done so."""
+        """Add the counts of ended processes to one file, unless another process has already done this."""
         with _locked(folder, self.view, shared=False):
             path = folder / f"{self.view}.gone.json"
             before = self._snapshot(path)
@@ -293,20 +293,20 @@ class Workers:
 
 
 class Snapshot:
-    """Counts of another process at its last write, or sums of ended processes."""
+    """Counts of another process at its last write, or the sums of ended processes."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         self._families: dict[str, Any] = data["families"]
         self._live: bool = data["live"]
         self.members: frozenset[str] = frozenset(data.get("of", ()))
-        """Names of the ended processes whose counts this snapshot adds up."""
+        """Names of the ended processes whose counts are included."""
 
     @property
     def names(self) -> list[str]:
         return [name for name in self._families if name in _BY_NAME]
 
     def without_gauges(self) -> Snapshot:
-        """Return the counts of an ended process, whose gauges no longer apply."""
+        """Return the counts of an ended process. Its gauges no longer apply."""
         if not self._live:
             return self
         families = {name: data for name, data in self._families.items() if name in _BY_NAME and _BY_NAME[name].kind != "gauge"}
@@ -345,9 +345,9 @@ def _from_data(instrument: Instrument, data: Any) -> Family:
 
 
 def _write_multiprocess_files(folder: Path, process: Process, families: Sequence[Family]) -> None:
-    """Write a process's metrics for ``MultiProcessCollector``, and remove the gauges of ended processes. Can raise OSError.
+    """Write the metrics of a process for ``MultiProcessCollector``. Remove the gauges of ended processes. Can raise OSError.
 
-    The format supports no exemplars. Estimates aren't written, because estimates of several processes can't be added.
+    The format doesn't support exemplars. Estimates aren't written, because estimates of several processes can't be added.
     """
     from prometheus_client.mmap_dict import MmapedDict
 
@@ -407,7 +407,7 @@ def _folder_of(first: Process) -> Path:
 
 
 def _machine() -> str:
-    """Return a name for the machine or container. Several machines can share a temporary folder."""
+    """Return a name for the machine or container, because several machines can share a temporary folder."""
     try:
         return f"{Path('/proc/sys/kernel/random/boot_id').read_text()[:8]}-{Path('/proc/self/ns/pid').stat().st_ino}"
     except OSError:
@@ -415,11 +415,11 @@ def _machine() -> str:
 
 
 def _make_private(folder: Path) -> None:
-    """Create a folder that only this user can write. Raises PermissionError if an existing folder isn't private."""
+    """Create a folder that only this user can write to. Raises PermissionError if an existing folder isn't private."""
     folder.mkdir(0o700, exist_ok=True)
     found = folder.lstat()
     if found.st_uid != os.getuid() or found.st_mode & 0o022 or folder.is_symlink():
-        raise PermissionError(f"{folder}: must be a folder that only this user can write")
+        raise PermissionError(f"{folder}: must be a folder that only this user can write to")
 
 
 def _remove_left_behind(mine: Path) -> None:
@@ -449,7 +449,7 @@ def _replace(path: Path, text: str) -> None:
 
 @contextmanager
 def _locked(folder: Path, view: str, *, shared: bool) -> Iterator[None]:
-    """Lock a view's files, ``shared`` for reading and exclusively for adding up."""
+    """Lock a view's files. ``shared`` locks are for reading. Exclusive locks are for adding counts."""
     with (folder / f"{view}.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
         yield
@@ -457,7 +457,7 @@ def _locked(folder: Path, view: str, *, shared: bool) -> Iterator[None]:
 
 _all: weakref.WeakSet[Workers] = weakref.WeakSet()
 _has_forked = False
-"""True if this process forked, or is a fork of a process that used otel-agenteval."""
+"""True if this process forked, or if a process that used otel-agenteval forked this process."""
 
 
 def _after_fork(in_parent: bool) -> None:

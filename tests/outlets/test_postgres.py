@@ -112,7 +112,7 @@ def test_what_is_no_store_of_ours_is_said_without_the_password(
     for given in (address, address.replace("secret", "wrong"), address.replace("127.0.0.1", "127.0.0.2")):
         assert main(["why", "abcd", "--store", given]) == 2
         said = capsys.readouterr().err
-        assert "can't be read as a score store" in said
+        assert "can't read the score store" in said
         assert "secret" not in said
         assert "wrong" not in said
     assert without_password("postgresql://ann:pass@h/db") == "postgresql://ann:****@h/db"

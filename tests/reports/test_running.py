@@ -142,9 +142,9 @@ def test_pooler_that_ignores_options_needs_a_search_path(
             with StoreReader(address) as store:
                 assert len(store.turns(Wanted())) == 1
         else:
-            with pytest.raises(Unusable, match="the pooler ignores the search path"), PostgresDatabase(address).connection():
+            with pytest.raises(Unusable, match="pooler ignores the search_path option"), PostgresDatabase(address).connection():
                 pass
-            with pytest.raises(StoreError, match="can't be read as a score store: the pooler ignores the search path"):
+            with pytest.raises(StoreError, match="can't read the score store: the connection pooler ignores the search_path"):
                 StoreReader(address)
         with direct(address) as db:
             tables = db.execute("SELECT DISTINCT schemaname FROM pg_tables WHERE tablename = 'turns'").fetchall()

@@ -1,6 +1,6 @@
 """Clients for OTLP receivers over gRPC and HTTP.
 
-They interpret responses as OTLP specifies. Requests are encoded bytes. The clients don't retry, because the outlet does.
+The clients send encoded requests and interpret responses as OTLP specifies. They don't retry, because the outlet retries.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _SERVICES: Mapping[str, tuple[str, Any, str]] = {
 _RETRYABLE_CODES = frozenset(("CANCELLED", "DEADLINE_EXCEEDED", "ABORTED", "OUT_OF_RANGE", "UNAVAILABLE", "DATA_LOSS"))
 _RETRYABLE_STATUSES = frozenset((429, 502, 503, 504))
 _ABOUT_THE_BODY = frozenset(("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "INTERNAL", "UNKNOWN", "400", "413", "422", "500"))
-"""Refusals that the content of one request can cause. Other refusals apply to any request."""
+"""Errors that the content of one request can cause. Other errors affect all requests."""
 _RECONNECT_MS = 5_000
 _LARGEST_ANSWER = 65_536
 
 
 class SendResult(NamedTuple):
     kind: Literal["sent", "retry", "refused"]
-    """``retry`` may succeed later. ``refused`` never will."""
+    """``retry``: a retry may succeed. ``refused``: a retry can't succeed."""
     reason: str = ""
-    """Code, status or error type, for counters."""
+    """Status code or error type, for counters."""
     wait: float = 0.0
-    """Delay in seconds that the receiver requests."""
+    """Delay in seconds that the receiver requested."""
     rejected: int = 0
-    """Number of records, spans or data points that the receiver rejected in an accepted request."""
+    """Number of records, spans or data points that the receiver rejected, although it accepted the request."""
 
     @property
     def about_the_body(self) -> bool:
@@ -79,7 +79,7 @@ class GrpcClient:
         self._error: type[grpc.RpcError] = grpc.RpcError
 
     def send(self, signal: str, body: bytes, timeout: float) -> SendResult:
-        """Send one request within ``timeout`` seconds. Doesn't raise network errors."""
+        """Send one request within ``timeout`` seconds. Network errors are returned, not raised."""
         try:
             response = self._calls[signal](body, timeout=timeout, metadata=self._metadata)
         except self._error as error:
@@ -92,12 +92,12 @@ class GrpcClient:
         return _accepted(signal, response)
 
     def close(self) -> None:
-        """Close the connection. A running request ends as cancelled."""
+        """Close the connection. A request in progress is canceled."""
         self._channel.close()
 
 
 def _retry_info(metadata: Sequence[tuple[str, str | bytes]]) -> float | None:
-    """Return the delay in seconds of a RetryInfo in the status details or in a trailer, or None."""
+    """Return the retry delay in seconds from the status details or a trailer, or None."""
     from google.rpc.error_details_pb2 import RetryInfo
     from google.rpc.status_pb2 import Status
 

@@ -1,11 +1,10 @@
 """Encoding of scores and metrics as OTLP requests.
 
-A turn's records get the Resource of the service that created its root, so that backends file them with that service's
-telemetry. Parts that the records of a turn share are encoded once per turn. Parts that scores with equal summaries share are
-cached.
+Records of a turn get the Resource of the service that created the turn's root, so that backends show them with that service's
+telemetry. Data that all records of a turn share is encoded once per turn. Data that scores with equal summaries share is cached.
 
-Metrics are encoded when their request is due. Observations cost nothing beyond counting, because the SDK's encoder receives the
-accumulators as collected metrics. Sums and histograms are cumulative. As in Prometheus, histograms also accept negative values.
+Metrics are encoded only when a request is due. Until then, an observation costs no more than a counter update, because the SDK's
+encoder reads the accumulators. Sums and histograms are cumulative. As in Prometheus, histograms accept negative values.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ if TYPE_CHECKING:
 _SAMPLED = 0x1
 _HAS_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
 _MAX_METRICS, _LONGEST_CONSTANT = 1_000, 2_048
-"""Maximum number of summaries whose encoded constants are cached, and maximum bytes of the constants after the value."""
+"""Maximum number of summaries with cached encodings, and maximum bytes of the cached part after the value."""
 _RESULT_ID = 32
-"""Length of the result ids that a pipeline computes."""
+"""Length of result ids that otel-agenteval computes."""
 
 # Field numbers of a request are the same for logs and spans: ResourceLogs or ResourceSpans 1, which contains Resource 1 and
 # ScopeLogs or ScopeSpans 2, which contains the scope 1 and the records 2.
@@ -60,7 +59,7 @@ _SPAN_EVENT_NAME = delimited(2, utf8(semconv.EVENT))
 
 
 class ScoreWriter:
-    """Encoder for a score's attributes, which are the same as in ``event_attributes``."""
+    """Encoder for the attributes of a score, the same attributes as in ``event_attributes``."""
 
     def __init__(self, field: int) -> None:
         pairs = AttributeWriter(field)
@@ -92,7 +91,7 @@ class ScoreWriter:
         return b"".join(parts)
 
     def _constants(self, score: Score, summary: ScoreSummary) -> tuple[bytes, bytes, bytes]:
-        """Return the bytes that scores with this summary share: before the result id, before the value, and after the value."""
+        """Return the bytes that are equal for scores with this summary: before the result id, before the value, and after the value."""
         facts = score.facts
         before = self._pairs.write(
             {semconv.METRIC_KIND: facts.kind, semconv.METRIC_VERSION: facts.version, semconv.POLICY: facts.policy}
@@ -118,7 +117,7 @@ class ScoreWriter:
 
 
 class ScoreEncoder:
-    """Encoder of scored turns as export requests. Used by one thread at a time."""
+    """Encoder of scored turns as export requests. Not thread-safe."""
 
     def __init__(self, version: str) -> None:
         self._scope = delimited(1, delimited(1, utf8(semconv.SCOPE)), delimited(2, utf8(version)))
@@ -127,9 +126,9 @@ class ScoreEncoder:
         self._of_span, self._of_event = AttributeWriter(9), ScoreWriter(3)
 
     def log_records(self, batch: Sequence[ScoredTurn], now: int, instance_id: str, mode: LogEvents = "all") -> tuple[bytes, int]:
-        """Return an export request with a log record per selected score, and the number of records.
+        """Return an export request with one log record per selected score, and the number of records.
 
-        ``now`` is in Unix nanoseconds.
+        ``now`` is the Unix time in nanoseconds.
         """
         groups = _Groups(self._of_resource, self._scope)
         times = b"".join((_RECORD_TIME, as_fixed64(now), _OBSERVED_TIME, as_fixed64(now), _EVENT_NAME))
@@ -165,10 +164,10 @@ class ScoreEncoder:
         return b"".join(groups.requests())
 
     def evaluate_spans(self, batch: Sequence[ScoredTurn], now: int, instance_id: str, *, child: bool) -> tuple[bytes, int]:
-        """Return an export request with a span per sampled turn that has scores to export, and the number of spans.
+        """Return an export request with one span per sampled turn, and the number of spans.
 
-        A span's events are the turn's scores. A ``child`` span belongs to the turn's trace. Otherwise, the span starts a new
-        trace, with a link to the turn's root.
+        Turns without scores to export are omitted. The events of a span are the turn's scores. If ``child`` is true, the span is
+        in the turn's trace. If false, the span starts a new trace and links to the turn's root.
         """
         groups = _Groups(self._of_resource, self._scope)
         count = 0
@@ -204,7 +203,7 @@ def _span_head(scored: ScoredTurn, written: Sequence[Score], now: int, *, child:
 
 
 class _Groups:
-    """Records of one request, grouped by Resource. Within a batch, ``id()`` recognizes a Resource without encoding it again."""
+    """Records of one request, grouped by Resource. Within a batch, a Resource object with the same ``id()`` is encoded once."""
 
     def __init__(self, attributes: AttributeWriter, scope: bytes) -> None:
         self._attributes = attributes
@@ -213,7 +212,7 @@ class _Groups:
         self._of_content: dict[bytes, list[bytes]] = {}
 
     def records(self, resource: Mapping[str, Any]) -> list[bytes]:
-        """Return the list to which records of a Resource are added. Equal Resources share one list."""
+        """Return the list that collects the records of a Resource. Equal Resources share one list."""
         found = self._of_object.get(id(resource))
         if found is None:
             found = self._of_content.setdefault(self._attributes.write(resource), [])
@@ -226,7 +225,7 @@ class _Groups:
 
 
 class MetricsEncoder:
-    """Encoder of the accumulators, for one thread at a time. Counts were 0 at ``since``, in nanoseconds since the epoch."""
+    """Encoder for metrics. Not thread-safe. All counts were 0 at ``since``, a Unix time in nanoseconds."""
 
     def __init__(self, telemetry: Telemetry, version: str, since: int) -> None:
         self._telemetry = telemetry
@@ -236,7 +235,7 @@ class MetricsEncoder:
         self._views = [_InstrumentView(instrument, since, exemplars=exemplars) for instrument in INSTRUMENTS]
 
     def request(self, now: int, instance_id: str) -> bytes:
-        """Return a request with all metrics at ``now``, in Unix nanoseconds, or ``b""`` if no metric has values."""
+        """Return a request with all metrics, or ``b""`` if no metric has values. ``now`` is the Unix time in nanoseconds."""
         with late_imports():  # only few processes export metrics
             from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
             from opentelemetry.sdk.metrics import export
@@ -259,12 +258,12 @@ class _InstrumentView:
         self.name = instrument.name
         self._instrument = instrument
         self._since = since
-        """Start time of a new label set."""
+        """Start time for new label sets."""
         self._starts: dict[Labels, int] = {}
-        """Start times of the last request's label sets. A label set that returns after its eviction starts again."""
+        """Start time of each label set in the last request. A label set that returns after its eviction gets a new start time."""
         self._exemplars = exemplars
         self._newest = 0.0
-        """Time of the latest exported exemplar in Unix seconds. Each exemplar is sent once."""
+        """Unix time of the latest exported exemplar, in seconds. Each exemplar is sent once."""
 
     def metric(self, family: Family, now: int) -> Metric | None:
         from opentelemetry.sdk.metrics import export
@@ -311,5 +310,5 @@ class _InstrumentView:
 
 
 def _number(value: float) -> float:
-    """Return a number that OTLP can represent. An integer beyond 64 bits becomes a float."""
+    """Return a number that OTLP can represent. Integers that exceed 64 bits become floats."""
     return value if abs(value) <= MOST else float(value)

@@ -1,7 +1,7 @@
 """Outlet that sends scores to an OTLP endpoint.
 
-In a sidecar, the endpoint is usually the Collector that feeds the sidecar. If exported telemetry returns to the sidecar, its
-scope and attributes identify it (see :func:`otel_agenteval.spans.otlp.is_ours`), and it is never evaluated.
+For a sidecar, the endpoint is usually the Collector that sends telemetry to the sidecar. Exported telemetry that returns to the
+sidecar is recognized by its scope and attributes (see :func:`otel_agenteval.spans.otlp.is_ours`), and is never evaluated.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 LINGER = 0.5
-"""Seconds that a batch waits, so that later batches can share its request."""
+"""Seconds that a batch waits, so that later batches can join its request."""
 MAX_REQUEST = 4 * 1024 * 1024
-"""Maximum bytes of a request. A larger batch is sent alone."""
+"""Maximum bytes of a request. A larger batch is sent in a separate request."""
 _MOST_BATCHES = 512
 _JOIN = 1.0
 
@@ -49,26 +49,26 @@ _JOIN = 1.0
 class _Lane:
     signal: Signal
     due: float | None = None
-    """Monotonic time of the next request. None if nothing waits."""
+    """Monotonic time of the next request. None if no batch waits."""
     failures: int = 0
-    """Failed attempts in a row that will be retried."""
+    """Number of failed attempts in a row that will be retried."""
     most: int = _MOST_BATCHES
-    """Current maximum number of batches in one request. Reduced after the receiver refuses several together."""
+    """Current maximum number of batches per request. Reduced after the receiver refuses several batches in one request."""
 
 
 class OtlpOutlet(Outlet):
     """Outlet for log events, metrics and ``evaluate`` spans to one OTLP endpoint.
 
-    The worker's thread encodes records, and the outlet's own thread sends them. A slow or unavailable receiver fills a bounded
-    queue and delays nothing else. Raises ConfigError if a certificate file can't be read.
+    The worker thread encodes records, and a thread of this outlet sends them. A slow or unavailable receiver only fills a bounded
+    queue. Raises ConfigError if a certificate file can't be read.
 
-    If the receiver refuses a request temporarily, the request is retried after pauses that double with jitter, and not before
-    the time that the receiver requested. Batches older than ``retry_for`` are dropped. If the receiver refuses a request
-    permanently, its batches are dropped, or sent in smaller requests if their content may be the cause. Each signal has
-    separate pauses, so a receiver that doesn't support one signal doesn't delay the other. Only a flush waits for the thread.
+    If the receiver refuses a request temporarily, the request is retried after pauses that double with jitter, or after the pause
+    that the receiver requests. Batches older than ``retry_for`` are dropped. If the receiver refuses a request permanently, its
+    batches are dropped. If their content may be the cause, they are first sent in smaller requests. Each signal has separate
+    pauses, so a receiver that doesn't support one signal doesn't delay the other. Only a flush waits for the thread.
 
-    ``mode`` overrides the option ``log_events``. ``pauses`` are the first and the longest pause between attempts, in seconds.
-    ``adopt_every`` is the number of seconds between checks for batches that a dead process left in a file.
+    ``mode`` overrides the option ``log_events``. ``pauses`` has the first and the longest pause between attempts, in seconds.
+    ``adopt_every`` is the number of seconds between checks for batches in files of ended processes.
     """
 
     name = "otlp"
@@ -111,7 +111,7 @@ class OtlpOutlet(Outlet):
         self._client: Client | None = None
         self._lanes = {signal: _Lane(signal) for signal in SIGNALS}
         self._troubles: dict[str, str] = {}
-        """Reason why each signal's last request failed, unless the request's content may be the cause."""
+        """Reason why the last request of each signal failed, unless the content of the request may be the cause."""
         self._metrics_due: float | None = None
         self._flushing = 0
         self._collecting = False
@@ -122,7 +122,7 @@ class OtlpOutlet(Outlet):
         self._stopping = False
         self._metrics = MetricsEncoder(self._telemetry, self._version, time.time_ns())
         self._begun = False
-        """True after the first turn. Metrics are only sent from then on."""
+        """True after the first turn. Before that, no metrics are sent."""
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         fault: Exception | None = None
@@ -153,7 +153,7 @@ class OtlpOutlet(Outlet):
             self._put("logs", self._encoder.change(change, root, time.time_ns(), self._instance_id()), 1)
 
     def _put(self, signal: Signal, body: bytes, items: int) -> None:
-        """Queue a request. Drop it if the queue is full, unless all records must be kept, or if the outlet is closed."""
+        """Queue a request. Drop it if the outlet is closed, or if the queue is full and records may be dropped."""
         if not items:
             return
         self.records.add(items)
@@ -179,7 +179,7 @@ class OtlpOutlet(Outlet):
     def start(self) -> None:
         """Start the thread if it isn't running.
 
-        The thread sends metrics and queued batches, including batches of earlier processes.
+        The thread sends metrics and queued batches, including batches from ended processes.
         """
         if self._wanted.metrics_interval and self._metrics_due is None:
             self._metrics_due = time.monotonic() + self._wanted.metrics_interval
@@ -189,10 +189,10 @@ class OtlpOutlet(Outlet):
         self._may_start = self._thread is not None  # without a thread, a flush does the work
 
     def flush(self, timeout: float) -> bool:
-        """Send all waiting batches and metrics. Return False if ``timeout`` seconds don't suffice.
+        """Send all waiting batches and metrics. Return False if they weren't sent within ``timeout`` seconds.
 
-        Except at exit, a flush doesn't wait for a receiver that is known to fail. It then returns True if all waiting batches
-        are in a file, because the next process sends them.
+        Except at exit, a flush doesn't wait for a receiver that is failing. It then returns True if all waiting batches are in a
+        file, because the next process sends them.
         """
         until = time.monotonic() + timeout
         if self._metrics_due is not None:
@@ -212,7 +212,7 @@ class OtlpOutlet(Outlet):
             self._flushing -= 1
 
     def close(self) -> None:
-        """Stop sending. Waiting batches stay in their file, or are counted as dropped."""
+        """Stop sending. Waiting batches stay in their file. Without a file, they are counted as dropped."""
         if self._stopping:
             return
         self._stopping = True
@@ -262,7 +262,7 @@ class OtlpOutlet(Outlet):
                     time.sleep(min(wait, max(0.0, until - time.monotonic())))
 
     def _adopt(self) -> bool:
-        """Take over batches that other processes left. Return False if no spool file is open."""
+        """Adopt batches from files of ended processes. Return False if no spool file is open."""
         self._spool.open()
         adopts = self._spool.adopt()
         for lane in self._lanes.values():
@@ -281,7 +281,7 @@ class OtlpOutlet(Outlet):
             return self._pauses[1]
 
     def _step(self, until: float) -> float:
-        """Do all due work. Return the seconds until the next work is due."""
+        """Do all work that is due. Return the seconds until more work is due."""
         now = time.monotonic()
         soonest = _FOREVER
         for lane in self._lanes.values():
@@ -388,4 +388,4 @@ def outlet_from(wanted: OtlpOptions, setup: Setup) -> Outlet:
 
 _FOREVER = float("inf")
 _LEFT_TO_THE_PARENT: list[Client | None] = []
-"""Connections inherited by a forked child, which must neither use nor close them."""
+"""Connections that a forked child inherited. The child must neither use nor close them."""

@@ -1,7 +1,7 @@
-"""Encoder for the parts of protobuf's wire format that OTLP uses.
+"""Encoder for the parts of the protobuf wire format that OTLP uses.
 
-Building protobuf objects costs microseconds per field, and most fields repeat, so constant parts are encoded only once. Tests
-compare each message with a message that the protobuf classes encode.
+Creating protobuf objects costs microseconds per field, and most fields repeat. Therefore, constant parts are encoded only once.
+Tests compare each message with the encoding by the protobuf classes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from ...core.wellformed import well_formed
 
 FIXED64, BYTES, FIXED32 = 1, 2, 5
-"""Wire types, the lower three bits of a field's tag."""
+"""Wire types: the lower three bits of a field's tag."""
 
 as_fixed64: Callable[[int], bytes] = struct.Struct("<Q").pack
 as_fixed32: Callable[[int], bytes] = struct.Struct("<I").pack
@@ -21,9 +21,9 @@ as_double: Callable[[float], bytes] = struct.Struct("<d").pack
 
 _MAX_NESTING = 16
 _MAX_KEYS = 256
-"""Maximum number of keys that one writer caches, and of pairs with a boolean or integer value."""
+"""Maximum number of keys that one writer caches, and maximum number of cached pairs with a boolean or integer value."""
 _MAX_LENGTH = 512
-"""Maximum length of strings whose prefixes are cached, and of cached keys."""
+"""Maximum length of cached keys, and of strings whose prefixes are cached."""
 
 
 def _varint(number: int) -> bytes:
@@ -39,7 +39,7 @@ _VARINTS = tuple(_varint(number) for number in range(4096))
 
 
 def varint(number: int) -> bytes:
-    """Encode a number from 0 to 2⁶⁴ - 1."""
+    """Encode an integer from 0 to 2⁶⁴ - 1."""
     return _VARINTS[number] if number < 4096 else _varint(number)
 
 
@@ -48,13 +48,13 @@ def tag(field: int, kind: int) -> bytes:
 
 
 def delimited(field: int, *parts: bytes) -> bytes:
-    """Encode a field that contains a message, bytes or a string, given in parts."""
+    """Encode a length-delimited field: a message, bytes or a string. ``parts`` are joined."""
     body = b"".join(parts)
     return b"".join((tag(field, BYTES), varint(len(body)), body))
 
 
 def utf8(text: str) -> bytes:
-    """Encode a string in UTF-8. Lone surrogates become U+FFFD."""
+    """Encode a string as UTF-8. Lone surrogates become U+FFFD."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -62,7 +62,7 @@ def utf8(text: str) -> bytes:
 
 
 def any_value(value: Any, depth: int = 0) -> bytes:
-    """Encode an ``AnyValue``. Integers beyond 64 bits become strings. Unsupported types and deeply nested values become empty."""
+    """Encode an ``AnyValue``. Integers that exceed 64 bits become strings. Unsupported and deeply nested values become empty."""
     if isinstance(value, str):
         return delimited(1, utf8(value))
     if isinstance(value, bool):
@@ -84,12 +84,12 @@ def any_value(value: Any, depth: int = 0) -> bytes:
 
 
 def _pair(key: str, value: bytes) -> bytes:
-    """Encode a ``KeyValue``. An unsupported value is left out."""
+    """Encode a ``KeyValue``. An unsupported value is omitted."""
     return delimited(1, utf8(key)) + (delimited(2, value) if value else b"")
 
 
 class TextWriter:
-    """Encoder of one attribute whose value is always a string. ``before`` is the tag of the field that contains it."""
+    """Encoder for one attribute with string values. ``before`` is the tag of the field that contains the attribute."""
 
     __slots__ = ("_before", "_heads", "_key")
 
@@ -97,7 +97,7 @@ class TextWriter:
         self._before = before
         self._key = delimited(1, utf8(key)) + tag(2, BYTES)
         self._heads: dict[int, bytes] = {}
-        """All bytes before a string, by the string's length."""
+        """All bytes before a string value, by the length of the string."""
 
     def __call__(self, text: str) -> bytes:
         raw = utf8(text)
@@ -114,7 +114,7 @@ class TextWriter:
 
 
 class AttributeWriter:
-    """Encoder of attributes in a message's repeated ``KeyValue`` field."""
+    """Encoder of attributes for a repeated ``KeyValue`` field of a message."""
 
     def __init__(self, field: int) -> None:
         self._tag = tag(field, BYTES)
@@ -147,10 +147,10 @@ class AttributeWriter:
         return found
 
     def double_head(self, key: str) -> bytes:
-        """Return the bytes of an attribute before its value, which :data:`as_double` encodes."""
+        """Return the bytes of an attribute before its value. :data:`as_double` encodes the value."""
         return self.pair(key, 0.0)[:-8]
 
     def pair(self, key: str, value: Any) -> bytes:
-        """Encode one attribute, or only its key if :func:`any_value` doesn't support the value."""
+        """Encode one attribute. If :func:`any_value` doesn't support the value, encode only the key."""
         pair = _pair(key, any_value(value))
         return b"".join((self._tag, varint(len(pair)), pair))

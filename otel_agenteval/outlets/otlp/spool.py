@@ -1,6 +1,6 @@
 """Storage for waiting batches, in memory or in a file that outlives the process.
 
-A batch is removed once it is sent or dropped. If the process dies between sending and removal, the batch is sent again.
+A batch is removed after it is sent or dropped. If the process dies between sending and removal, the batch is sent again.
 Receivers can recognize a repeated score by its result id.
 """
 
@@ -31,20 +31,20 @@ CREATE INDEX by_signal ON batches (signal, number);
 """
 SCHEMA = Schema("spool", 0x4F414553, _TABLES)  # "OAES"
 _LEFT_TO_THE_PARENT: list[sqlite3.Connection] = []
-"""Connections inherited by a forked child, which must neither use nor close them."""
+"""Connections that a forked child inherited. The child must neither use nor close them."""
 
 
 class SpooledBatch(NamedTuple):
-    """Encoded export request. Several batches of one signal, concatenated, are also a valid request."""
+    """Encoded export request. Concatenated batches of the same signal are also a valid request."""
 
     signal: Signal
     items: int
     """Number of records or spans."""
     at: float
-    """Time of creation in seconds since the Unix epoch."""
+    """Unix time of creation, in seconds."""
     body: bytes
     number: int = 0
-    """Id of the batch in the storage, negative in memory."""
+    """Id of the batch in its storage. Negative for batches in memory."""
 
 
 class SpoolMemory:
@@ -65,7 +65,7 @@ class SpoolMemory:
             return True
 
     def first(self, signal: Signal, most: int, max_bytes: int) -> list[SpooledBatch]:
-        """Return a signal's oldest batches, but keep them. ``most`` and ``max_bytes`` limit them, but at least one is returned."""
+        """Return the oldest batches of a signal, within ``most`` and ``max_bytes``. If any batches are waiting, return at least one."""
         found: list[SpooledBatch] = []
         with self._lock:
             for batch in self._waiting[signal]:
@@ -89,9 +89,9 @@ class SpoolMemory:
 
 
 class SpoolFile:
-    """Storage in an SQLite file, readable only by its owner, because explanations can quote turns.
+    """Storage in an SQLite file that only its owner can read, because explanations can quote turns.
 
-    Each process locks the first free file of the folder, and continues with the batches that a dead process left in that file.
+    Each process locks the first free file in the folder, and continues with the batches that an ended process left in that file.
     Raises OSError or sqlite3.Error if the folder or file can't be used.
     """
 
@@ -101,7 +101,7 @@ class SpoolFile:
         self._lock = threading.Lock()
         self._directory = directory
         self._refused: set[Path] = set()
-        """Unreadable files: damaged files, and files of another version."""
+        """Files that can't be read: damaged files, and files from another version."""
         for self._slot in range(_SLOTS):
             db = self._opened(self._slot)
             if db is not None:
@@ -148,7 +148,7 @@ class SpoolFile:
             self.items -= sum(batch.items for batch in batches)
 
     def adopt(self) -> int:
-        """Take over batches from files that no process holds. Return their number of records."""
+        """Adopt batches from files that no process uses. Return the number of records."""
         adopted = 0
         for slot in range(_SLOTS):
             exists = Path(self._directory, f"outbox-{slot}.db").exists()
@@ -163,7 +163,7 @@ class SpoolFile:
         return adopted
 
     def _opened(self, slot: int) -> sqlite3.Connection | None:
-        """Open and lock a file. Return None if another process holds it, or if it is unreadable, which is logged once."""
+        """Open and lock a file. Return None if another process uses the file, or if it is unreadable. An unreadable file is logged once."""
         path = Path(self._directory, f"outbox-{slot}.db")
         try:
             return open_file(path, SCHEMA, exclusive=True)
@@ -174,7 +174,7 @@ class SpoolFile:
                 raise
             if path not in self._refused:
                 self._refused.add(path)
-                _log.warning("outlets.otlp.spool: %s; its batches are not sent", error)
+                _log.warning("outlets.otlp.spool: %s; batches in this file are not sent", error)
             return None
 
     def close(self) -> None:
@@ -183,7 +183,7 @@ class SpoolFile:
 
 
 class Spool:
-    """Storage in a file, and in memory if no file is configured or the file fails."""
+    """Storage in a file. Uses memory if no file is configured or the file fails."""
 
     def __init__(
         self, memory: int, open_file: Callable[[], SpoolFile] | None, failed: Callable[[str], None], found: Callable[[int], None]
@@ -201,11 +201,11 @@ class Spool:
 
     @property
     def max_bytes(self) -> int:
-        """Limit of bytes in the file, or in memory without a file."""
+        """Size limit in bytes: of the file, or of the memory if there is no file."""
         return self._file.max_bytes if self._file is not None else self._memory.max_bytes
 
     def open(self) -> None:
-        """Open the file at the first call, if configured. Leftover batches then wait for delivery. Failures are logged."""
+        """On the first call, open the file if one is configured. Its leftover batches then wait for delivery. Failures are logged."""
         with self._opening:
             opener, self._open_file = self._open_file, None
             if opener is None:
@@ -215,7 +215,7 @@ class Spool:
                 self._found(file.items)
                 self._file = file
             except (OSError, sqlite3.Error) as error:
-                _log.warning("outlets.otlp.spool: can't be opened, so scores wait in memory: %s", error)
+                _log.warning("outlets.otlp.spool: can't open the spool, so scores wait in memory: %s", error)
                 self._failed("spool_not_opened")
 
     def put(self, batch: SpooledBatch, *, must: bool = False) -> bool:
@@ -232,7 +232,7 @@ class Spool:
         return any(store is not None and store.bytes >= store.max_bytes for store in (self._memory, self._file))
 
     def adopt(self) -> bool:
-        """Take over batches from other processes' files. Return False if no file is open."""
+        """Adopt batches from files of ended processes. Return False if no file is open."""
         if self._file is None:
             return False
         try:
@@ -262,11 +262,11 @@ class Spool:
 
     @property
     def outlives_us(self) -> bool:
-        """True if all waiting batches are in a file, where the next process finds them."""
+        """True if all waiting batches are in a file, so that the next process can send them."""
         return self._file is not None and self._memory.bytes == 0
 
     def close(self) -> int:
-        """Move batches from memory to the file and close it. Return the number of lost records."""
+        """Move batches from memory to the file, and close the file. Return the number of lost records."""
         if self._file is not None:
             for signal in SIGNALS:
                 while batches := self._memory.first(signal, 1, 0):

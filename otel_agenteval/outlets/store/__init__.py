@@ -1,4 +1,4 @@
-"""Score store in SQLite or PostgreSQL: the outlet that writes it, the store itself, and its export.
+"""Score store in SQLite or PostgreSQL: the outlet that writes scores, the store, and its export.
 
-May import the same packages as :mod:`~otel_agenteval.outlets`. Start at :mod:`.statements`.
+This folder may import the same packages as :mod:`~otel_agenteval.outlets`. Start at :mod:`.statements`.
 """

@@ -24,12 +24,12 @@ FORMATS = ("jsonl", "csv", "parquet")
 _TIMES = ("start", "scored_at")
 _BATCH = 10_000
 _FORMULA_SIGNS = frozenset("=+-@\t\r\uff1d\uff0b\uff0d\uff20")
-"""First characters that turn a spreadsheet cell into a formula (OWASP, CSV injection)."""
+"""First characters that make a spreadsheet interpret a cell as a formula (OWASP, CSV injection)."""
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def write_file(rows: Iterator[dict[str, Any]], kind: str, out: Path) -> int:
-    """Write the rows to a file, which appears once it is complete. Return the number of rows."""
+    """Write rows to a file and return their number. The file appears only when it is complete."""
     partial = out.with_name(f"{out.name}.partial")
     try:
         os.close(private(str(partial), os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
@@ -68,9 +68,9 @@ def write_text(rows: Iterable[dict[str, Any]], kind: str, stream: TextIO) -> int
 
 
 def for_csv(value: Any) -> Any:
-    """Return a CSV cell that spreadsheets don't read as a formula.
+    """Return a CSV cell that spreadsheets don't interpret as a formula.
 
-    Carriage returns and characters that documents forbid are replaced.
+    Carriage returns, and characters that documents forbid, are replaced.
     """
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -1,7 +1,7 @@
 """Outlet that writes turns and scores to the store.
 
-See :mod:`otel_agenteval.outlets.store.reader`. If a write fails, for example because another process writes or the disk is
-full, rows wait in bounded memory and are written with the next batch.
+See :mod:`otel_agenteval.outlets.store.reader`. If a write fails, for example because the disk is full, rows wait in memory within
+a limit. They are written with the next batch.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _log = logging.getLogger("otel_agenteval")
 
 _MAX_OUTCOMES = 50_000
 _HOUSEKEEPING = 60.0
-"""Seconds between deletions of old rows."""
+"""Seconds between two deletions of old rows."""
 _CHECKS_OF_SIZE = 8
-"""Old rows are also deleted after an eighth of ``max_bytes`` was written."""
+"""Old rows are also deleted each time an eighth of ``max_bytes`` was written."""
 _BYTES_OF_TURN, _BYTES_OF_SCORE = 3_000, 500
 
 _LONGEST_PAUSE = 10.0
-"""Maximum seconds, after a slow failure, until a new turn triggers another attempt."""
+"""Maximum seconds after a slow failure until a new turn triggers another attempt."""
 _CHECKED = 60.0
 """Seconds without a write after which the store is tested."""
 _TRIAL = Rows(
@@ -68,7 +68,7 @@ class _Unit:
     turns: Sequence[dict[str, Any]] = ()
     absorbed: Sequence[tuple[str, str]] = ()
     scores: Sequence[tuple[Any, ...]] = ()
-    """Values in the order of ``SCORE_COLUMNS``. Dictionaries would take three times the memory."""
+    """Values in the order of ``SCORE_COLUMNS``. Dictionaries would need three times as much memory."""
     questions: Sequence[dict[str, Any]] = ()
     changes: Sequence[dict[str, Any]] = ()
     size: int = 0
@@ -115,24 +115,24 @@ class StoreOutlet(Outlet):
 
     def _reset(self) -> None:
         self._lock = threading.RLock()
-        """Held while rows are written, because a flush can run on another thread."""
+        """Lock for writing rows, because a flush can run on another thread."""
         self._waiting: deque[_Unit] = deque()
         self._bytes = 0
         self._outcomes: deque[tuple[str, str, str]] = deque(maxlen=_MAX_OUTCOMES)
         self._housekeeping: float | None = None
         self._unchecked = 0
-        """Bytes written since the last housekeeping."""
+        """Bytes written since rows were last deleted."""
         self._written: float | None = None
         self._fault: BaseException | None = None
         self._next_try = 0.0
-        """Monotonic time until which new turns trigger no write. An attempt takes seconds if the server is unavailable."""
+        """Monotonic time until which new turns trigger no write. If the server is unavailable, an attempt takes seconds."""
         self._warned_of: set[str] = set()
 
     def record_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
         self._outcomes.append((turn_id, metric, outcome))
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Write a batch and all waiting rows. If that fails, the batch also waits."""
+        """Write a batch and all waiting rows. If writing fails, the batch waits too."""
         units, fault = self.render(batch, self._unit)
         with self._lock:
             self._add(units)
@@ -161,7 +161,7 @@ class StoreOutlet(Outlet):
             self._write()
 
     def flush(self, timeout: float) -> bool:
-        """Write waiting rows. SQLite waits at most two seconds for another process."""
+        """Write waiting rows. With SQLite, wait at most two seconds for another process."""
         try:
             with self._lock:
                 self._write()
@@ -211,7 +211,7 @@ class StoreOutlet(Outlet):
         self._trouble, self._fault, self._written = "", None, self._clock.monotonic()
 
     def check(self) -> None:
-        """Write waiting rows. Without recent writes, test whether the store accepts rows."""
+        """Write waiting rows. If nothing was written recently, test if the store accepts rows."""
         with self._lock:
             self._write()
             if self._trouble or self._written is None or self._clock.monotonic() - self._written >= _CHECKED:
@@ -230,7 +230,7 @@ class StoreOutlet(Outlet):
         return sum(len(unit.scores) for unit in units)
 
     def _write_halves(self, units: Sequence[_Unit]) -> None:
-        """Write units in halves, to isolate the units with values that the database can't store."""
+        """Write units in ever smaller halves, to find the units with values that the database can't store."""
         if len(units) == 1:
             self._write_storable_part(units[0])
             return
@@ -244,7 +244,7 @@ class StoreOutlet(Outlet):
                 self.records.finish("sent", self._forget(part))
 
     def _write_storable_part(self, unit: _Unit) -> None:
-        """Write the storable part of a unit, or nothing if the turn's row can't be stored."""
+        """Write the parts of a unit that can be stored. Write nothing if the turn's row can't be stored."""
         given = _rows_of([unit])
         fields = ("turns", "scores", "questions", "changes")
         kept = given._replace(**{field: self._storable(field, getattr(given, field)) for field in fields})
@@ -258,7 +258,7 @@ class StoreOutlet(Outlet):
         self.records.finish("sent", len(kept.scores))
 
     def _storable(self, field: str, rows: Iterable[Mapping[str, Any]]) -> list[Any]:
-        """Return the rows without values that can't be stored. A row is left out if one of its required values can't be stored."""
+        """Return the rows without values that can't be stored. Omit a row if a required value can't be stored."""
 
         def can_be_stored(row: Any) -> bool:
             return self._store.can_write(Rows()._replace(**{field: [row]}))
@@ -326,9 +326,9 @@ class StoreOutlet(Outlet):
         }  # fmt: skip
 
     def _fault_of(self, scored: ScoredTurn) -> Fault | None:
-        """Return the first fault or, if no rule finds one, the failed metric.
+        """Return the first fault or, if no rule finds a fault, the failed metric.
 
-        A turn that passed can have a fault, because a judge may fail it later.
+        A turn that passed can have a fault, because a judge may fail the turn later.
         """
         fault = None
         try:
@@ -367,7 +367,7 @@ class StoreOutlet(Outlet):
             return None
 
     def _question_rows(self, scored: ScoredTurn) -> list[dict[str, Any]]:
-        """Return the rows of a judged score's judge calls, if content is kept. A judged score arrives alone."""
+        """Return the rows for the judge calls of a judged score, if content is stored. A judged score arrives alone."""
         if not self.keeps_content or scored.judged is None or len(scored.scores) != 1:
             return []
         redactor = (scored.redactor or Redactor(self._redact)) if self._redact else None

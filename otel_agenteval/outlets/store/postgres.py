@@ -1,6 +1,6 @@
 """Score store in PostgreSQL, which several sidecars can share.
 
-Its tables are in the schema ``agenteval``. Requires the extra ``[postgres]``.
+The tables are in the schema ``agenteval``. Requires the extra ``[postgres]``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _APPLICATION = "otel-agenteval"
 _MIGRATING = 0x4F414556
 """Advisory lock for creating and migrating tables."""
 _WRITING = _MIGRATING + 1
-"""Advisory lock for writing, held for milliseconds."""
+"""Advisory lock for writing. Held for milliseconds."""
 
 SYNTAX = Syntax(
     p="%s",
@@ -41,7 +41,7 @@ SYNTAX = Syntax(
     score_order="scores.scored_at, scores.result_id",
 )
 _OF_VALUES = ("22", "23", "54", "42804", "42846")
-"""Prefixes of SQLSTATE codes for errors that a value causes: out of range, too large, invalid or of the wrong type."""
+"""Prefixes of SQLSTATE codes for errors that a value causes, such as out of range, too large, or wrong type."""
 _WITHOUT_VALUES = ("25", "28", "3D", "3F", "42", "53", "55", "57", "58")
 """Prefixes of SQLSTATE codes for errors whose messages don't quote values."""
 
@@ -78,13 +78,13 @@ def _rows(cursor: Any) -> Any:
 
 
 def _bound(values: Iterable[Any]) -> list[Any]:
-    """Convert values for PostgreSQL. Booleans become numbers, and zero bytes become U+FFFD."""
+    """Convert values for PostgreSQL. Booleans become numbers, and NUL characters become U+FFFD."""
     plain = (int(value) if isinstance(value, bool) else value for value in values)
     return [value.replace("\0", "\ufffd") if isinstance(value, str) else value for value in plain]
 
 
 def _loggable(error: Any) -> str:
-    """Return the loggable part of an error message, without values and addresses."""
+    """Return the part of an error message that contains no values and addresses."""
     code = error.sqlstate
     if code is not None:
         primary = error.diag.message_primary if code.startswith(_WITHOUT_VALUES) else None
@@ -94,11 +94,11 @@ def _loggable(error: Any) -> str:
 
 
 class NotStorable(ValueError):
-    """Error for a value that can't be stored. Nothing was written, and a retry fails again."""
+    """Error for a value that can't be stored. Nothing was written, and a retry would fail again."""
 
 
 class Connection:
-    """PostgreSQL connection with the SQLite methods that the store uses. Raises ``ConnectionError`` or :class:`NotStorable`."""
+    """PostgreSQL connection with the SQLite methods that the store needs. Raises ``ConnectionError`` or :class:`NotStorable`."""
 
     def __init__(self, address: str, *, read_only: bool) -> None:
         self._read_only = read_only
@@ -148,7 +148,7 @@ class Connection:
 
 
 class PostgresDatabase:
-    """Database for writing, opened at first use and after a lost connection. Thread-safe."""
+    """Database for writing. Opened on first use, and again after a lost connection. Thread-safe."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -159,14 +159,14 @@ class PostgresDatabase:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """Commit everything in the block, or nothing. An advisory lock serializes writers, so they can't deadlock."""
+        """Commit all changes of the block, or none. An advisory lock allows one writer at a time, so writers can't deadlock."""
         with self.connection() as db, db.transaction():
             db.execute("SELECT pg_advisory_xact_lock(%s)", (_WRITING,))
             yield db
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """Provide a connection for single statements, each in its own transaction."""
+        """Provide a connection for single statements. Each statement has its own transaction."""
         self._leave_to_parent()
         with self._lock:
             if self._connection is None or self._connection.closed:
@@ -185,7 +185,7 @@ class PostgresDatabase:
                 raise
 
     def _leave_to_parent(self) -> None:
-        """In a forked child, forget the parent's connection without closing it."""
+        """In a forked child, discard the parent's connection without closing it."""
         if self._process != os.getpid():
             self._process, self._lock, self._inherited, self._connection = os.getpid(), threading.Lock(), self._connection, None
 
@@ -201,7 +201,7 @@ open_writer = PostgresDatabase
 
 
 def open_reader(address: str) -> Connection:
-    """Open a store for reading. Raises StoreError if it can't be read or isn't a store of this version."""
+    """Open a store for reading. Raises StoreError if it can't be read, or isn't a store of this version."""
     shown = without_password(address)
     db = None
     try:
@@ -210,7 +210,7 @@ def open_reader(address: str) -> Connection:
     except OSError as error:
         if db is not None:
             db.close()
-        raise StoreError(f"{shown}: can't be read as a score store: {getattr(error, 'reason', error)}") from None
+        raise StoreError(f"{shown}: can't read the score store: {getattr(error, 'reason', error)}") from None
     if version != VERSION:
         db.close()
         raise _other_version(shown, version)
@@ -218,7 +218,7 @@ def open_reader(address: str) -> Connection:
 
 
 def _migrate(db: Connection) -> None:
-    """Create or migrate the tables, one process at a time. Raises StoreError if the tables are of a later version."""
+    """Create or migrate the tables, one process at a time. Raises StoreError if a later version created the tables."""
     with db.transaction():
         db.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
         db.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
@@ -243,7 +243,7 @@ def _other_version(address: str, found: int) -> StoreError:
 def _version_of(db: Connection) -> int:
     path: str = db.execute("SELECT current_setting('search_path')").fetchone()[0]
     if path.partition(",")[0].strip(' "') != SCHEMA:
-        fault = f"the pooler ignores the search path {SCHEMA} in the connection's options; set it for the database user"
+        fault = f"the connection pooler ignores the search_path option; set search_path to {SCHEMA} for the database user"
         raise Unusable(f"PostgreSQL: {fault}", fault)
     row = db.execute("SELECT max(number) FROM version").fetchone()
     return int(row[0] or 0) if row is not None else 0

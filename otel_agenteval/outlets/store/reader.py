@@ -1,4 +1,4 @@
-"""Score store for reading, used by the web UI, exports and ``why``."""
+"""Score store for reading, used by the web UI, exports and ``otel-agenteval why``."""
 
 from __future__ import annotations
 
@@ -26,40 +26,40 @@ LEAST_OF_ID = 4
 EXAMPLES = 3
 """Maximum number of example turns per failure mode."""
 MOST_VERDICTS = 1_000
-"""Number of failures, and of passes, that suffices for a sample."""
+"""Sample size: number of failures, and number of passes."""
 MOST_OF_COMMAND = 4_000
-"""Like :data:`MOST_VERDICTS`, for commands, which may take longer than a page. A larger sample reveals weaker causes."""
+"""Sample size for commands, which may take longer than a page. A larger sample reveals weaker causes."""
 MOST_TEXTS = 2_000
-"""Maximum number of failed turns of a mode whose texts are compared."""
+"""Maximum number of failed turns of a failure mode whose texts are compared."""
 _MOST_READ = 10_000
-"""Maximum number of failures, passes or turns that are searched for a sample."""
+"""Maximum number of failures, passes or turns that are read to get a sample."""
 _MOST_TURNS = 30_000
-"""Number of turns below which a sample is taken from a list of all turns."""
-NO_CAUSES = "the store has no facts of its latest turns. Set outlets.store.causes to true"
+"""If there are fewer turns, a sample is taken from a list of all turns."""
+NO_CAUSES = "the store has no facts for the latest turns; set outlets.store.causes to true"
 _RECENT = 200
 """Number of latest turns that are checked for stored facts."""
 _BLOCK = 2_000
 _MOST_CHANGES = 100
 _FIRST_LEVEL = 12
-"""Lowest level of the first and smallest sample."""
+"""Lowest level in the first and smallest sample."""
 _OF_VERDICT = (
     "turns.turn_id, turns.conversation_id, turns.service_version, turns.attributes, turns.facts, scores.verdict, "
     "coalesce(scores.sample_probability, 1.0)"
 )
 _SPAN_OF_TRACE = re.compile(r"(.*[0-9a-f]{32}-)[0-9a-f]{16}")
-"""Pattern of a full turn id. Its span id can belong to any span of the turn."""
+"""Pattern of a complete turn id. Its span id can be the id of any span of the turn."""
 
 
 def backend_of(path: str | os.PathLike[str]) -> Any:
-    """Return the module of a store's database, with ``open_reader`` and ``open_writer``."""
+    """Return the module for a store's database. It has ``open_reader`` and ``open_writer``."""
     return postgres if postgres.is_address(os.fspath(path)) else sqlite
 
 
 def only_one(short: str, found: Sequence[str]) -> str | None:
-    """Return the id in ``found``, or None if it is empty. Raises StoreError if several ids match the shortened id."""
+    """Return the only id in ``found``, or None if ``found`` is empty. Raises StoreError if several ids match the shortened id."""
     if len(found) > 1:
         more = ", …" if len(found) > 5 else ""
-        raise StoreError(f"{short}: several turn ids begin with these characters: {', '.join(found[:5])}{more}. Add characters")
+        raise StoreError(f"{short}: several turn ids start with these characters: {', '.join(found[:5])}{more}. Add characters")
     return found[0] if found else None
 
 
@@ -68,7 +68,7 @@ class Wanted:
     """Filter for turns and scores to read. Unset fields match everything."""
 
     since: float | None = None
-    """Earliest time of storage, in seconds since the Unix epoch."""
+    """Earliest time of storage, as Unix time in seconds."""
     until: float | None = None
     agents: Sequence[str] = ()
     services: Sequence[str] = ()
@@ -76,7 +76,7 @@ class Wanted:
     conversation_id: str | None = None
     revisions: bool = False
     failed: bool = False
-    """True to read only turns on which a metric, or one of ``metrics`` if set, failed or had an error."""
+    """If True, read only turns with a failed or erroneous score, of one of ``metrics`` if these are set."""
     mode: str | None = None
 
 
@@ -86,13 +86,13 @@ EXPORTED: tuple[str, ...] = (
     "threshold", "error_type", "explanation", "detail", "also", "sample_probability", "sample_upstream_probability", "sample_decided_by", "judge_model", "judge_cost_usd", "result_id",
     "scored_at",
 )  # fmt: skip
-"""Keys of a row of :meth:`StoreReader.rows`, in order."""
+"""Keys of a row from :meth:`StoreReader.rows`, in order."""
 _BOOLEANS = ("complete", "passed", "is_conversation", "cost_estimated")
 _JSON = ("detail", "also", "skipped", "content", "labels", "turns", "attributes", "tools", "facts", "fault")
 
 
 class StoreReader:
-    """Store for reading. Serves one thread."""
+    """Score store for reading. Use it on one thread only."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
@@ -110,7 +110,7 @@ class StoreReader:
         self._db.close()
 
     def find(self, short: str) -> str | None:
-        """Return the full id for a turn id, for at least its first 4 characters, or for any span of a trace with one turn.
+        """Return a full turn id for a shortened id (at least 4 characters), or for any span of a trace with one turn.
 
         Returns None for an unknown id. Raises StoreError if several ids match.
         """
@@ -131,9 +131,9 @@ class StoreReader:
         return plain(row) if row is not None else None
 
     def turns(self, wanted: Wanted = Wanted(), limit: int = 100, before: float | None = None) -> list[dict[str, Any]]:
-        """Return the latest turns stored before the time ``before``, newest first.
+        """Return the latest turns that were stored before ``before``, newest first.
 
-        For the next page, pass the last turn's ``stored_at``.
+        For the next page, pass the ``stored_at`` of the last turn.
         """
         where = self._conditions(wanted, of_scores=False)
         where.compare("turns.stored_at <", before)
@@ -141,7 +141,7 @@ class StoreReader:
         return [plain(row) for row in self._db.execute(statement, [*where.values, limit])]
 
     def contents(self, wanted: Wanted = Wanted()) -> Iterator[tuple[str, dict[str, Any] | None]]:
-        """Yield the id of each turn, oldest first, and the turn in the form ``turn.v1``, or None if its content isn't stored."""
+        """Yield each turn's id and its content in ``turn.v1`` form, oldest first. The content is None if it isn't stored."""
         where = self._conditions(wanted, of_scores=False)
         rows = self._db.execute(
             f"SELECT turn_id, content FROM turns WHERE {where} AND is_conversation = 0 ORDER BY stored_at, turn_id", where.values
@@ -156,14 +156,14 @@ class StoreReader:
         return [plain(row) for row in rows]
 
     def questions(self, result_id: str) -> list[dict[str, Any]]:
-        """Return a score's judge calls in order. Empty if content isn't kept."""
+        """Return the judge calls of a score, in order. Empty if content isn't stored."""
         rows = self._db.execute(
             f"SELECT stage, model, question, reply FROM questions WHERE result_id = {self._sql.p} ORDER BY place", (result_id,)
         )
         return [dict(zip(row.keys(), tuple(row), strict=True)) for row in rows]
 
     def rows(self, wanted: Wanted = Wanted()) -> Iterator[dict[str, Any]]:
-        """Yield one row per score, with the columns of :data:`EXPORTED`, oldest turn first."""
+        """Yield one row per score with the columns of :data:`EXPORTED`, oldest turn first."""
         where = self._conditions(wanted, of_scores=True)
         columns = ", ".join(f"scores.{name}" if name in SCORE_COLUMNS else f"turns.{name}" for name in EXPORTED)
         rows = self._db.execute(
@@ -173,7 +173,7 @@ class StoreReader:
         return map(plain, rows)
 
     def groups(self, by: str, wanted: Wanted = Wanted()) -> dict[str, int]:
-        """Return the number of scored turns in each group. ``by`` is a key of :data:`GROUPED_BY` or a stored attribute."""
+        """Return the number of scored turns per group. ``by`` is a key of :data:`GROUPED_BY` or a stored attribute."""
         column, given = self._grouping(by)
         where = self._conditions(wanted, of_scores=True)
         rows = self._db.execute(
@@ -184,7 +184,7 @@ class StoreReader:
         return {str(name): int(count) for name, count in rows}
 
     def values(self, by: str, groups: Sequence[str], wanted: Wanted = Wanted()) -> Iterator[GroupValue]:
-        """Yield the scores' values in some groups, oldest first. Vacuous scores are left out."""
+        """Yield the score values of some groups, oldest first. Omits vacuous scores."""
         column, given = self._grouping(by)
         return self._values(column, given, groups, self._conditions(wanted, of_scores=True))
 
@@ -198,7 +198,7 @@ class StoreReader:
         return (GroupValue(*row) for row in rows if row[6] > 0)
 
     def failures(self, wanted: Wanted = Wanted()) -> dict[str, int]:
-        """Return the number of failed turns by metric, most first. Metrics without failures are included."""
+        """Return the number of failed turns by metric, highest first. Includes metrics without failures."""
         where = self._conditions(wanted, of_scores=True)
         rows = self._db.execute(
             f"SELECT metric, count(CASE WHEN {verdict_is(False, self._sql)} THEN 1 END) AS failed FROM turns JOIN scores USING (turn_id) WHERE {where} "
@@ -210,8 +210,8 @@ class StoreReader:
     def modes(self, wanted: Wanted = Wanted(), by: str | None = None) -> StoredModes:
         """Return the failure modes of the turns, most frequent first.
 
-        ``by`` names the groups to compare: a key of :data:`GROUPED_BY` or a stored attribute. Without it, the two halves of the
-        time range are compared.
+        ``by`` is a key of :data:`GROUPED_BY` or a stored attribute, whose values are the groups to compare. By default, the two
+        halves of the time range are compared.
         """
         failed = self._conditions(replace(wanted, failed=bool(wanted.metrics)), of_scores=False)
         every = self._conditions(wanted, of_scores=False)
@@ -226,10 +226,10 @@ class StoreReader:
         sample: tuple[Where, int] | None = None,
         few: bool = False,
     ) -> StoredModes:
-        """Return the failure modes of the ``failed`` turns, with ``every`` turn counted for the shares.
+        """Return the failure modes of the ``failed`` turns. Shares are relative to ``every`` turn.
 
-        Turns are counted by group or, without ``by``, by half of the range of the time ``at``. If there is a ``sample``, its
-        scores are counted instead of ``failed`` turns, each for the given number of turns. ``few`` is True if ``failed`` lists
+        Turns are counted by group or, without ``by``, by halves of the time range. If ``sample`` is set, scores in the sample are
+        counted instead of ``failed`` turns, and each represents the given number of turns. ``few`` is True if ``failed`` lists
         turn ids, so that no other index is faster.
         """
         middle = None
@@ -261,7 +261,7 @@ class StoreReader:
         return StoredModes(modes, tuple(totals.values()), () if by is None else tuple(map(str, totals)), middle)
 
     def _halves(self, where: Where, at: str) -> tuple[list[_Part], dict[Any, int], float]:
-        """Return two halves of the turns' time range, the number of turns in each, and the Unix time between them."""
+        """Return both halves of the turns' time range, the number of turns in each half, and the Unix time between them."""
         ends = [
             self._db.execute(f"SELECT {at} FROM turns WHERE {where} ORDER BY {at} {way} LIMIT 1", where.values).fetchone()
             for way in ("ASC", "DESC")
@@ -277,7 +277,7 @@ class StoreReader:
     def _failed_by_mode(
         self, parts: Sequence[_Part], mode_column: str, tables: str, counted: Where, weight: int
     ) -> dict[str, dict[Any, FailedTurns]]:
-        """Return the failed turns by mode and part. Each turn that meets ``counted`` stands for ``weight`` turns."""
+        """Return the failed turns by mode and part. Each turn that meets ``counted`` represents ``weight`` turns."""
         found: dict[str, dict[Any, FailedTurns]] = {}
         for part in parts:
             rows = self._db.execute(
@@ -291,7 +291,7 @@ class StoreReader:
         return found
 
     def _failed_sample(self, of_scores: Where, where: Where) -> tuple[Where, int]:
-        """Return the condition on a random sample of failed scores, and the number of failures that each score stands for."""
+        """Return the condition for a random sample of failed scores, and how many failures each score represents."""
         level = _FIRST_LEVEL
         while level and self._count("scores", of_scores, _MOST_READ + 1, _levels(0, level - 1, TOP_LEVEL)) <= _MOST_READ:
             level -= 1
@@ -324,10 +324,9 @@ class StoreReader:
         return [StoredTopic(*row)._replace(center=jsonio.loads(row["center"])) for row in rows]
 
     def verdicts(self, metric: str, wanted: Wanted = Wanted(), most: int = MOST_VERDICTS) -> list[VerdictRow]:
-        """Return the verdicts of a metric with the facts of their turns: all, or a random sample.
+        """Return verdicts of a metric with the facts of their turns: all verdicts, or a random sample.
 
-        The sample has ``most`` failures and ``most`` passes, or up to twice as many. It can have fewer if only few of the turns
-        match.
+        The sample has ``most`` to ``2 * most`` failures, and as many passes. It can be smaller if only few of the turns match.
         """
         where = self._conditions(replace(wanted, metrics=()), of_scores=True)
         of_turns = Where(self._sql)
@@ -338,10 +337,10 @@ class StoreReader:
     def _verdicts(
         self, metric: str, where: Where, of_turns: Where, of_scores: Where, most: int = MOST_VERDICTS
     ) -> list[VerdictRow]:
-        """Return the verdicts that meet ``where``, all or a sample.
+        """Return all verdicts that meet ``where``, or a sample of them.
 
-        ``of_turns`` are the conditions for which ``turns`` has an index. ``of_scores`` are the conditions on ``scores.at`` that
-        follow from them. The sample of each verdict can become twice as large as ``most``.
+        ``of_turns`` has the conditions for which ``turns`` has an index. ``of_scores`` has the resulting conditions on
+        ``scores.at``. The sample of each verdict can have up to twice as many rows as ``most``.
         """
         of_scores.add(f"scores.metric = {self._sql.p} AND scores.verdict IN (0, 1)", metric)
         turns = self._count("turns", of_turns, _MOST_TURNS) if str(of_turns) != EVERYTHING else _MOST_TURNS
@@ -352,7 +351,7 @@ class StoreReader:
         return [_verdict_of(row) for row in found]
 
     def _verdicts_by_turn(self, metric: str, of_turns: Where, where: Where, most: int) -> list[sqlite3.Row]:
-        """Return verdicts of the turns that meet ``of_turns``, in random order until there are enough."""
+        """Return verdicts of the turns that meet ``of_turns``, in random order, until there are enough."""
         listed = [row[0] for row in self._db.execute(f"SELECT turns.turn_id FROM turns WHERE {of_turns}", of_turns.values)]
         listed.sort(key=lambda turn_id: (-level_of(turn_id), turn_id))
         found: dict[int, list[sqlite3.Row]] = {0: [], 1: []}
@@ -372,9 +371,9 @@ class StoreReader:
         return [*found[0], *found[1]]
 
     def _verdicts_by_level(self, verdict: int, of_scores: Where, where: Where, most: int) -> list[sqlite3.Row]:
-        """Return verdicts from the smallest random sample that has enough.
+        """Return verdicts from the smallest random sample that has enough of them.
 
-        The samples are a half of all scores, a quarter, and so on.
+        The samples are a half of all scores, a quarter, an eighth and so on.
         """
         found: list[sqlite3.Row] = []
         read, level, lowest = 0, TOP_LEVEL, _FIRST_LEVEL
@@ -417,12 +416,12 @@ class StoreReader:
         return self._db.execute(f"SELECT 1 FROM scores WHERE metric = {self._sql.p} LIMIT 1", (name,)).fetchone() is not None
 
     def changes(self, since: float | None = None) -> list[dict[str, Any]]:
-        """Return the latest changes of scores, newest first. ``since`` is in Unix seconds."""
+        """Return the latest changes of scores, newest first. ``since`` is a Unix time in seconds."""
         statement = f"SELECT * FROM changes WHERE at >= {self._sql.p} ORDER BY at DESC LIMIT {_MOST_CHANGES}"
         return [plain(row) for row in self._db.execute(statement, (since or 0.0,))]
 
     def why(self, turn_id: str) -> dict[str, str] | None:
-        """Return each metric's outcome, such as ``skipped: …``, or None for an unknown turn."""
+        """Return the outcome of each metric, such as ``skipped: …``. Return None for an unknown turn."""
         turn = self.turn(turn_id)
         rows = self._db.execute(f"SELECT metric, outcome FROM outcomes WHERE turn_id = {self._sql.p}", (turn_id,))
         outcomes = {row["metric"]: row["outcome"] for row in rows}
@@ -468,28 +467,28 @@ class StoreReader:
 
 
 class _Part(NamedTuple):
-    """SQL for a half of the time range, or for all groups of a column."""
+    """SQL for one half of the time range, or for all groups of a column."""
 
     name: str
     name_values: Sequence[Any]
-    """Bound values in the name."""
+    """Values bound in ``name``."""
     condition: str
     values: Sequence[Any]
 
 
 class FailedTurns(NamedTuple):
-    """Failed turns of a mode in a half of the time range, or in a group."""
+    """Failed turns of a failure mode, in one half of the time range or in one group."""
 
     turns: int = 0
     represented: float = 0.0
-    """Number of failed turns that the counted turns stand for."""
+    """Number of failed turns that the counted turns represent."""
     squares: float = 0.0
-    """Sum over the counted turns of the squared number of turns that each stands for."""
+    """Sum of the squared numbers of turns that each counted turn represents."""
 
 
 class ModeCounts(NamedTuple):
     fault: Fault
-    """Fault of the latest turn, whose kind, step and error all turns of the mode share."""
+    """Fault of the latest turn. All turns of the mode have the same kind, step and error."""
     parts: tuple[FailedTurns, ...]
     examples: list[str]
 
@@ -499,22 +498,22 @@ class StoredModes(NamedTuple):
     totals: tuple[int, ...]
     """Number of all turns in each part."""
     groups: tuple[str, ...] = ()
-    """Name of each part, in order of appearance. Empty if the parts are the two halves of the time range."""
+    """Name of each part, in order of appearance. Empty if the parts are the halves of the time range."""
     middle: float | None = None
-    """Time at which the halves meet, in Unix seconds."""
+    """Unix time between the halves, in seconds."""
 
 
 class FailedContent(NamedTuple):
     turn_id: str
     fault: Fault
     content: dict[str, Any] | None
-    """The turn in the form ``turn.v1``, or None if its content isn't stored."""
+    """The turn in ``turn.v1`` form, or None if its content isn't stored."""
     explanation: str | None
-    """Explanation of a judge metric that failed."""
+    """Explanation of a failed judge metric."""
 
 
 class StoredTopic(NamedTuple):
-    """Topic of a failure mode. It keeps its id in later runs."""
+    """Topic of a failure mode. A topic keeps its id in later runs."""
 
     mode: str
     id: str
@@ -523,7 +522,7 @@ class StoredTopic(NamedTuple):
     name: str
     description: str
     first_seen: float
-    """Unix seconds."""
+    """Unix time in seconds."""
 
 
 class VerdictRow(NamedTuple):
@@ -533,9 +532,9 @@ class VerdictRow(NamedTuple):
     facts: dict[str, Any]
     """Facts of the turn, with ``service.version`` and the stored attributes."""
     conversation: str
-    """Conversation or, if unknown, the turn's own id."""
+    """Conversation id, or the turn id if the conversation is unknown."""
     weight: float
-    """Number of turns that this turn stands for."""
+    """Number of turns that this turn represents."""
 
 
 def _levels(verdict: int, lowest: int, highest: int) -> str:
@@ -555,7 +554,7 @@ GROUPED_BY: Mapping[str, str] = {
     "agent": "turns.agent", "gen_ai.agent.name": "turns.agent", "service": "turns.service", "service.name": "turns.service",
     "judge_model": "scores.judge_model", "tenant": "turns.tenant",
 }  # fmt: skip
-"""Columns by which turns can be grouped. Other names refer to stored attributes."""
+"""Columns by which turns can be grouped. Other names are stored attributes."""
 
 
 def score_of_row(row: Mapping[str, Any]) -> Score:
@@ -564,18 +563,18 @@ def score_of_row(row: Mapping[str, Any]) -> Score:
 
 
 def fault_of_row(row: Mapping[str, Any]) -> Fault | None:
-    """Return the first fault of a failed turn from its row, or None if the turn passed or no rule found a fault."""
+    """Return the first fault of a failed turn. Return None if the turn passed or no rule found a fault."""
     fault = Fault(**row["fault"]) if row.get("failed") and row.get("fault") else None
     return fault if fault is not None and fault.path else None
 
 
 def cost_in(turn: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys ``cost_usd`` and ``cost_estimated`` of a turn's row, without unknown values."""
+    """Return ``cost_usd`` and ``cost_estimated`` from a turn's row. Omits unknown values."""
     return {name: turn[name] for name in ("cost_usd", "cost_estimated") if turn.get(name) is not None}
 
 
 def plain(row: sqlite3.Row) -> dict[str, Any]:
-    """Convert a row to plain values: decode JSON and booleans."""
+    """Convert a database row to Python values. Decodes JSON and booleans."""
     found = dict(row)
     for name in _BOOLEANS:
         if found.get(name) is not None:
@@ -587,7 +586,7 @@ def plain(row: sqlite3.Row) -> dict[str, Any]:
 
 
 def store_path(given: str | None, config: Config) -> str:
-    """Return the given path of the store or, if None, the configured path. Raises ConfigError if neither is set."""
+    """Return the given store path or, if None, the configured path. Raises ConfigError if neither is set."""
     if given is not None:
         return given
     if config.outlets.store is None:

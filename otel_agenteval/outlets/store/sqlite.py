@@ -1,4 +1,4 @@
-"""Score store in an SQLite file, which all processes of one machine can share."""
+"""Score store in an SQLite file, which all processes on one machine can share."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def open_writer(path: str) -> SqliteFile:
 
 
 def open_reader(path: str) -> sqlite3.Connection:
-    """Open the file for reading. Raises StoreError if it can't be read or isn't a store of this version."""
+    """Open the file for reading. Raises StoreError if it can't be read, or isn't a store of this version."""
     if not Path(path).is_file():
         folder = Path(path).absolute().parent
         raise StoreError(f"{path}: {'file not found' if folder.is_dir() else f'folder not found: {folder}'}")
@@ -53,7 +53,7 @@ def open_reader(path: str) -> sqlite3.Connection:
         db = open_to_read(path, SCHEMA, _BUSY_SECONDS)
     except sqlite3.Error as error:
         text = str(error)  # complete for a file of another version
-        text = text if text.startswith(f"{path}: ") else f"{path}: can't be read as a score store: {text}"
+        text = text if text.startswith(f"{path}: ") else f"{path}: can't read the score store: {text}"
         raise StoreError(text) from None
     db.row_factory = sqlite3.Row
     return db

@@ -1,6 +1,6 @@
-"""Definitions of the score store: its tables, and the syntax of its databases.
+"""Tables of the score store, and the SQL syntax of its databases.
 
-If SQLite and PostgreSQL differ, statements get their text from a :class:`Syntax`.
+Statements use a :class:`Syntax` for SQL that differs between SQLite and PostgreSQL.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ from typing import Any, NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class Syntax:
-    """Syntax of a database. Braces in an attribute stand for SQL expressions."""
+    """SQL syntax of a database. In each attribute, braces are placeholders for SQL expressions."""
 
     p: str
-    """Placeholder of a bound value."""
+    """Placeholder for a bound value."""
     types: Mapping[str, str]
-    """This database's names of column types that differ from the names in :data:`TABLES`."""
+    """Names of column types that differ from the names in :data:`TABLES`."""
     by_key_only: str
-    """Option of a table that is stored in the order of its primary key."""
+    """Option for a table that is stored in the order of its primary key."""
     like: str
-    """Operator of a pattern match that ignores case."""
+    """Operator for pattern matches that ignore case."""
     contains: str
     """Condition that a text contains another text."""
     field: str
-    """Text of a JSON object's field. The second expression is the bound :attr:`field_name`."""
+    """Field of a JSON object as text. The second expression is the bound :attr:`field_name`."""
     field_name: Callable[[str], str]
     number: str
-    """Number in such a field, or NULL if it isn't a number."""
+    """Field of a JSON object as a number, or NULL if the field isn't a number."""
     floor: str
     """Positive number, rounded down."""
     integer: str
-    """Conversion to an integer of 64 bits."""
+    """Conversion to a 64-bit integer."""
     total: str
-    """Sum of a group as a float, 0.0 without values."""
+    """Sum of a group as a float. 0.0 if there are no values."""
     unindexed: str
     score_order: str
-    """Order in which a turn's scores were inserted."""
+    """Order in which the scores of a turn were inserted."""
 
     def row(self, columns: Iterable[str]) -> str:
         return ", ".join(self.p for _ in columns)
@@ -52,7 +52,7 @@ class StoreTable(NamedTuple):
     columns: Mapping[str, str]
     """Type and constraints of each column."""
     indexes: Mapping[str, str]
-    """Name of each index, with its columns and condition."""
+    """Columns and condition of each index, by index name."""
     key: str = ""
     """Columns of a composite primary key."""
     by_key_only: bool = False
@@ -69,14 +69,14 @@ TURN_COLUMNS: Mapping[str, str] = {
 }  # fmt: skip
 """Columns of a turn's row.
 
-``tenant`` is the tenant that sent the turn. ``labels`` are the tenant's labels, a JSON object. ``service_version`` is the root's.
-``attributes`` are the configured attributes of the turn's spans, a JSON object. ``start`` and ``stored_at`` are seconds since
-the Unix epoch. ``skipped`` is a JSON object, metric → reason. ``content`` is the turn in the form ``turn.v1``, if configured.
-``cost_estimated`` is 1 if ``cost_usd`` is an estimate. ``tools`` are the names of the called tools, a JSON list. ``error`` is the
-type of the error that ended the turn. Turns of the same case share a ``case_key``: the case id or, if content is kept, a hash of
-the input. ``facts`` is a JSON object of :func:`~otel_agenteval.evaluation.turn_facts.facts_of`. ``fault`` is the
-:class:`~otel_agenteval.evaluation.first_fault.Fault` as a JSON object, which a turn that passed can also have. ``mode`` is the fault's
-failure mode. ``failed`` is NULL if no score failed. Otherwise it is the number of failed turns that this turn stands for.
+``tenant`` is the tenant that sent the turn. ``labels`` has the tenant's labels as a JSON object. ``service_version`` is from the
+root. ``attributes`` has the configured span attributes as a JSON object. ``start`` and ``stored_at`` are Unix times in seconds.
+``skipped`` is a JSON object with a reason per metric. ``content`` is the turn in ``turn.v1`` form, if configured.
+``cost_estimated`` is 1 if ``cost_usd`` is an estimate. ``tools`` is a JSON list of the called tools. ``error`` is the type of the
+error that ended the turn. Turns of the same case have the same ``case_key``: the case id or, if content is stored, a hash of the
+input. ``facts`` is a JSON object from :func:`~otel_agenteval.evaluation.turn_facts.facts_of`. ``fault`` is a JSON object of a
+:class:`~otel_agenteval.evaluation.first_fault.Fault`, which can exist even if the turn passed. ``mode`` is the fault's failure
+mode. ``failed`` is NULL if no score failed. Otherwise, it is the number of failed turns that this turn represents.
 """
 
 SCORE_COLUMNS: Mapping[str, str] = {
@@ -92,15 +92,15 @@ SCORE_COLUMNS: Mapping[str, str] = {
 VERDICT_COLUMNS: Mapping[str, str] = {"verdict": "INTEGER", "level": "INTEGER", "at": "REAL"}
 """Columns of a score's row that :mod:`.writer` computes.
 
-``verdict`` is 1 or 0 if the verdict counts: see :func:`verdict_is`. ``level`` is the number of random halvings
-of all turns after which this turn is still included. ``at`` is the turn's start or, if unknown, the time of the score.
+``verdict`` is 1 or 0 for a verdict that counts (see :func:`verdict_is`). ``level`` is the number of times that the set of all
+turns can be halved at random with this turn still included. ``at`` is the turn's start or, if unknown, the time of the score.
 """
 TOP_LEVEL = 16
-"""Highest level, of turns that are included after 16 halvings or more."""
+"""Highest level. Its turns are still included after 16 or more halvings."""
 
 
 def level_of(turn_id: str) -> int:
-    """Return the level of a turn (:data:`VERDICT_COLUMNS`), the same for all its scores."""
+    """Return the level of a turn (see :data:`VERDICT_COLUMNS`). All scores of a turn have the same level."""
     bits = int.from_bytes(hashlib.blake2b(turn_id.encode(errors="replace"), digest_size=TOP_LEVEL // 8).digest(), "big")
     return (bits & -bits).bit_length() - 1 if bits else TOP_LEVEL
 
@@ -110,7 +110,7 @@ CHANGE_COLUMNS: Mapping[str, str] = {
     "detector": "TEXT NOT NULL", "mean_before": "REAL", "mean_after": "REAL", "ci_low": "REAL", "ci_high": "REAL", "since": "REAL", "n_eff": "REAL",
     "version_before": "TEXT", "version": "TEXT", "turns": "TEXT", "instance_id": "TEXT",
 }  # fmt: skip
-"""Columns of a change's row. ``ci_low`` and ``ci_high`` are the interval of the difference. ``turns`` is a JSON list of ids."""
+"""Columns of a change's row. ``ci_low`` and ``ci_high`` bound the difference. ``turns`` is a JSON list of turn ids."""
 
 OUTCOME_COLUMNS: Mapping[str, str] = {
     "turn_id": "TEXT NOT NULL", "metric": "TEXT NOT NULL", "outcome": "TEXT NOT NULL", "at": "REAL NOT NULL",
@@ -119,25 +119,25 @@ OUTCOME_COLUMNS: Mapping[str, str] = {
 QUESTION_COLUMNS: Mapping[str, str] = {
     "result_id": "TEXT NOT NULL", "place": "INTEGER NOT NULL", "turn_id": "TEXT NOT NULL", "stage": "TEXT", "model": "TEXT", "question": "TEXT", "reply": "TEXT",
 }  # fmt: skip
-"""Columns of a judge call's row, if content is kept. The calls for one result are ordered by ``place``."""
+"""Columns of a judge call's row, if content is stored. ``place`` is the order of the calls for one result."""
 
 TOPIC_COLUMNS: Mapping[str, str] = {
     "mode": "TEXT NOT NULL", "id": "TEXT NOT NULL", "model": "TEXT NOT NULL", "center": "TEXT NOT NULL", "stability": "REAL NOT NULL", "name": "TEXT NOT NULL",
     "description": "TEXT NOT NULL", "first_seen": "REAL NOT NULL", "last_seen": "REAL NOT NULL",
 }  # fmt: skip
-"""Columns of a topic of a failure mode. ``center`` is a JSON list, comparable with vectors of the embedding ``model``."""
+"""Columns of a failure mode's topic. ``center`` is a JSON list, comparable with vectors from the embedding ``model``."""
 
 HOURLY_COLUMNS: Mapping[str, str] = {
     "hour": "INTEGER NOT NULL", "agent": "TEXT", "service": "TEXT", "service_version": "TEXT", "model": "TEXT", "tenant": "TEXT", "judge_model": "TEXT", "metric": "TEXT NOT NULL",
     "turns": "INTEGER", "scored": "INTEGER", "passed": "INTEGER", "failed": "INTEGER", "critical": "INTEGER", "errors": "INTEGER", "cost_usd": "REAL", "priced": "INTEGER", "estimated": "INTEGER", "tokens": "INTEGER",
     "duration_s": "REAL", "timed": "INTEGER", "wv": "REAL", "wp": "REAL", "least": "REAL", "most": "REAL", "w": "REAL", "wy": "REAL", "wy2": "REAL", "w2": "REAL", "w2y": "REAL", "w2y2": "REAL",
 }  # fmt: skip
-"""Columns of sums over an hour's turns that share all filter values.
+"""Columns of hourly sums over turns with the same filter values.
 
-There is one row per metric, and one with an empty ``metric`` for the turns themselves. ``critical`` counts scores with a critical finding.
-``priced``, ``estimated`` and ``timed`` count turns or scores with a known cost, an estimated cost and a known duration. ``wv``
-is the weight of the verdicts, and ``wp`` the weight of verdicts that pass. ``w`` is the sum of the scores' weights, ``wy`` of
-weighted values, ``w2y2`` of squared weights times squared values, and so on.
+There is one row per metric, and a row with an empty ``metric`` for the turns themselves. ``critical`` counts scores with a
+critical finding. ``priced``, ``estimated`` and ``timed`` count turns or scores with a known cost, an estimated cost and a known
+duration. ``wv`` is the total weight of verdicts, and ``wp`` the total weight of passing verdicts. ``w`` is the total weight of
+scores, ``wy`` the total of weight times value, ``w2y2`` the total of squared weight times squared value, and so on.
 """
 
 _START = "coalesce(start, stored_at)"
@@ -177,7 +177,7 @@ TABLES = (
     StoreTable("stale_minutes", {"minute": "INTEGER PRIMARY KEY", "marks": "INTEGER NOT NULL", "summed": "INTEGER NOT NULL"}, {}),
 )  # fmt: skip
 ADDED_COLUMNS: Sequence[Sequence[tuple[str, str]]] = ()
-"""Columns that each version after the first added, as (table, column). The first entry leads to version 2."""
+"""Columns that each version after the first added, as (table, column). The first entry belongs to version 2."""
 VERSION = 1 + len(ADDED_COLUMNS)
 
 REQUIRED: frozenset[str] = frozenset(
@@ -188,13 +188,13 @@ REQUIRED: frozenset[str] = frozenset(
 )
 
 HOUR = 3600
-"""Seconds in a row of ``hourly``."""
+"""Seconds per row of ``hourly``."""
 DAY = 24
-"""Hours in a row of ``daily``."""
+"""Hours per row of ``daily``."""
 MINUTE = 60
-"""Seconds in a row of ``minutely``, and minutes per hour."""
+"""Seconds per row of ``minutely``. Also minutes per hour."""
 AT = "coalesce(turns.start, turns.stored_at)"
-"""SQL for a turn's start or, if unknown, its time of storage, in Unix seconds."""
+"""SQL for a turn's start or, if unknown, the time when it was stored, in Unix seconds."""
 CURRENT = "turns.superseded_by IS NULL AND scores.revision = turns.revision"
 """SQL condition for the latest revision in joined rows."""
 
@@ -221,9 +221,9 @@ def _column_type(kind: str, sql: Syntax) -> str:
 
 
 def detail_has(part: str, sql: Syntax) -> str:
-    """Return the SQL condition for a score whose ``detail`` contains some JSON.
+    """Return an SQL condition for scores whose ``detail`` contains a JSON fragment.
 
-    Texts escape quotes, so they can't match by accident.
+    A text value can't match by accident, because its quotes are escaped.
     """
     found = sql.contains.format("scores.detail", f"'{part}'")
     return f"(scores.detail IS NOT NULL AND {found})"
@@ -234,18 +234,18 @@ def is_vacuous(sql: Syntax) -> str:
 
 
 def verdict_is(passed: bool, sql: Syntax, column: str = "scores.passed") -> str:
-    """Return the SQL condition for a verdict that counts. As in reports, vacuous and neutral verdicts don't count."""
+    """Return an SQL condition for verdicts that count. As in reports, vacuous and neutral verdicts don't count."""
     return f"({column} = {int(passed)} AND scores.status = 'ok' AND scores.direction <> 'neutral' AND NOT {is_vacuous(sql)})"
 
 
 VACUOUS = '"vacuous":true'
-"""Part of a vacuous score's ``detail``."""
+"""JSON fragment in the ``detail`` of vacuous scores."""
 SEVERITY = '"severity":"{}"'
-"""Part of the ``detail`` of a score with a finding of a severity."""
+"""JSON fragment in the ``detail`` of scores with a finding of a severity."""
 
 
 def among(column: str, values: Sequence[Any], sql: Syntax) -> str:
-    """Return the SQL condition that a column has one of the values. Without values, no row meets it."""
+    """Return an SQL condition that a column has one of the values. If there are no values, no row matches."""
     return f"{column} IN ({sql.row(values)})" if values else "1 = 0"
 
 

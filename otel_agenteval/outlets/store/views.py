@@ -1,10 +1,10 @@
 """Queries of the web UI: filtered lists of turns, and sums of scores by hour.
 
-Lists are read in blocks until a page is full or the request's time is over. So a search for rare turns among millions takes
-several requests, and no request hangs. :class:`Summer` keeps sums in the tables ``daily``, ``hourly`` and, for recent hours,
-``minutely``. Everything else, usually the last minute or two, is summed at request time. ``stale_minutes`` lists minutes of
-hours that need new sums. An hour with such a minute is read from ``minutely`` or from the turns instead of ``hourly``. Rows in
-``minutely`` are current while ``summed`` equals ``marks``.
+Lists are read in blocks until a page is full or the time of the request is over. Therefore, a search for rare turns among
+millions takes several requests, but no request hangs. :class:`Summer` writes sums to the tables ``daily``, ``hourly`` and, for
+recent hours, ``minutely``. The rest, usually one or two minutes, is summed during the request. ``stale_minutes`` lists minutes
+whose hours need new sums. Such hours are read from ``minutely`` or from the turns instead of ``hourly``. A minute's rows in
+``minutely`` are current if ``summed`` equals ``marks``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Outcome = Literal["pass", "fail", "error"]
 Order = Literal["newest", "oldest", "slowest", "costliest", "most_tokens"]
 
 _BLOCKS = (200, 1_000, 4_000)
-"""Number of turns to check between two readings of the clock. It grows from block to block."""
+"""Number of turns per block. The time is checked after each block, and later blocks are larger."""
 _FEW_SCORES = 1_000
 """Maximum number of matching scores for which a list is read from the scores instead of the turns."""
 _SEARCH_SECONDS = 0.1
@@ -56,7 +56,7 @@ _LIST_COLUMNS = ", ".join(f"turns.{name}" for name in TURN_COLUMNS if name not i
 RANKED: dict[Order, Sequence[str]] = {"slowest": ["duration_s"], "costliest": ["cost_usd"], "most_tokens": ["input_tokens", "output_tokens"]}  # fmt: skip
 """Columns whose sum determines the order."""
 _DIRECTIONS: dict[Order, tuple[str, str]] = {"oldest": ("ASC", ">"), **dict.fromkeys(("newest", *RANKED), ("DESC", "<"))}
-"""Sort direction, and the sign that compares a later turn in the list with an earlier turn."""
+"""Sort direction, and the operator that compares a later turn in the list with an earlier turn."""
 GROUPS = {
     "agent": "agent", "service": "service", "version": "service_version", "model": "model", "tenant": "tenant", "judge": "judge_model",
 }  # fmt: skip
@@ -68,7 +68,7 @@ _SUM_COLUMNS = (
 )  # fmt: skip
 _METRIC_COLUMNS = ("kind", "unit", "direction", "type", "threshold", "policy", "version")
 _RECENT_TURNS = 200
-"""Number of recent turns whose scores describe their metrics."""
+"""Number of recent turns whose scores provide the properties of their metrics."""
 _INTEGER_COLUMNS = frozenset(
     ("turns", "scored", "passed", "failed", "critical", "errors", "priced", "estimated", "tokens", "timed")
 )
@@ -81,7 +81,7 @@ class Filter:
     """Filter for turns. Unset fields match everything."""
 
     since: float | None = None
-    """Earliest start, in seconds since the Unix epoch."""
+    """Earliest start, as Unix time in seconds."""
     until: float | None = None
     agents: tuple[str, ...] = ()
     services: tuple[str, ...] = ()
@@ -92,18 +92,18 @@ class Filter:
     metric: str | None = None
     """Metric whose score must match the next four fields."""
     outcome: Outcome | None = None
-    """Outcome of that metric, or of any metric that isn't neutral if ``metric`` is unset."""
+    """Outcome of that metric. If ``metric`` is unset: outcome of any metric that isn't neutral."""
     severity: Severity | None = None
-    """Severity of a finding by that metric, or by any metric if ``metric`` is unset."""
+    """Severity of a finding of that metric, or of any metric if ``metric`` is unset."""
     below: float | None = None
-    """Upper limit (exclusive) of that metric's value."""
+    """Upper limit (exclusive) for the value of that metric."""
     above: float | None = None
     tool: str | None = None
     mode: str | None = None
     facts: tuple[FactCondition, ...] = ()
     error: bool = False
     text: str | None = None
-    """Text in the stored content."""
+    """Text to find in the stored content."""
 
 
 class Cursor(NamedTuple):
@@ -122,17 +122,17 @@ class TurnPage:
 
 @dataclass(slots=True)
 class SumCell:
-    """Sums over a metric's scores or, if ``metric`` is empty, over turns."""
+    """Sums over the scores of a metric. If ``metric`` is empty: sums over turns."""
 
     group: str | None
     metric: str
     at: int
-    """Start of the cell's interval in seconds since the Unix epoch. 0 if there is no ``step``."""
+    """Unix time in seconds at which the cell's interval starts. 0 if there is no ``step``."""
     turns: int
     scored: int
     passed: int
     failed: int
-    """Number of failed scores or, if ``metric`` is empty, of turns with a failed score."""
+    """Number of failed scores. If ``metric`` is empty: number of turns with a failed score."""
     critical: int
     errors: int
     cost_usd: float
@@ -153,7 +153,7 @@ class SumCell:
     w2y2: float
 
     def estimate(self, unit: str | None) -> Estimate | None:
-        """Return the estimated mean over all turns, or None without values. Each turn counts as a separate trace."""
+        """Return the estimated mean over all turns, or None without values. Handles each turn as a separate trace."""
         if self.least is None or self.most is None:
             return None
         ends = self.least, math.inf if is_amount(unit or "1") else self.most
@@ -161,7 +161,7 @@ class SumCell:
 
 
 class Views(StoreReader):
-    """Store for one request of the web UI. All reads see the same state. Serves one thread."""
+    """Score store for one request of the web UI. All reads see the same state. Use it on one thread only."""
 
     def __init__(self, path: str | os.PathLike[str], now: Callable[[], float] = time.monotonic) -> None:
         super().__init__(path)
@@ -169,9 +169,9 @@ class Views(StoreReader):
         self._db.execute("BEGIN")  # all reads see one state, although sums change in the meantime
 
     def listed(self, wanted: Filter, limit: int = 100, start: Cursor | None = None, order: Order = "newest") -> TurnPage:
-        """Return up to ``limit`` matching turns after ``start``, if found in the request's time.
+        """Return up to ``limit`` matching turns after ``start`` that can be found in the time of the request.
 
-        A ranked order only ranks found turns.
+        Orders such as ``slowest`` rank only the found turns.
         """
         way, ranked, p = _DIRECTIONS[order][0], RANKED.get(order, ()), self._sql.p
         rank = " + ".join(f"coalesce(turns.{name}, 0)" for name in ranked)
@@ -191,7 +191,7 @@ class Views(StoreReader):
         return TurnPage(found, start)
 
     def counted(self, wanted: Filter) -> tuple[int, bool]:
-        """Return the number of matching turns found in the request's time, up to :data:`MOST_COUNTED`, and True if that's all."""
+        """Return the number of matching turns, up to :data:`MOST_COUNTED`, and True if all of them were counted in time."""
         count, start = 0, None
         for where, end, _ in self._matching_blocks(wanted, None, "newest"):
             count += self._db.execute(f"SELECT count(*) FROM turns WHERE {where}", where.values).fetchone()[0]
@@ -201,9 +201,9 @@ class Views(StoreReader):
         return count, start is None
 
     def _matching_blocks(self, wanted: Filter, start: Cursor | None, order: Order) -> Iterator[tuple[Where, Cursor | None, str]]:
-        """Yield the condition of each block of matching turns, its end, and the SQL for a turn's time.
+        """Yield each block of matching turns: its condition, its end, and the SQL for a turn's time.
 
-        Stop at the end of the list, or when the request's time is over.
+        Stops at the end of the list, or when the time of the request is over.
         """
         where, sql = _where_turns(wanted, self._sql), self._sql
         few = self._few_turn_ids(wanted)
@@ -243,7 +243,7 @@ class Views(StoreReader):
             yield from page.turns
 
     def _block(self, wanted: Filter, start: Cursor | None, order: Order, size: int) -> tuple[Where, Cursor | None]:
-        """Return the condition for the next ``size`` turns by time, and the position after them, or None at the end."""
+        """Return the condition for the next ``size`` turns by time, and the position after them. The position is None at the end."""
         where, p = _where_time(wanted, self._sql, start, order), self._sql.p
         way = _DIRECTIONS[order][0]
         alone = wanted.agents if len(wanted.agents) == 1 else ()
@@ -259,7 +259,7 @@ class Views(StoreReader):
         return where, Cursor(*last)
 
     def _few_turn_ids(self, wanted: Filter) -> list[str] | None:
-        """Return the ids of the turns with a matching score if they are few and no conversation is selected, or None."""
+        """Return the ids of turns with a matching score. Return None if there are many, or if a conversation is selected."""
         by_score = wanted.metric is not None and (wanted.outcome, wanted.below, wanted.above) != (None, None, None)
         if not by_score or wanted.conversation is not None:
             return None
@@ -271,7 +271,7 @@ class Views(StoreReader):
         return [row[0] for row in rows] if len(rows) <= _FEW_SCORES else None
 
     def pairs(self, by: str, before: str, after: str, wanted: Filter, limit: int, start: str = "") -> list[tuple[str, str, str]]:
-        """Return cases after ``start`` that two groups share, with each group's latest turn."""
+        """Return cases after ``start`` that are in both groups, with the latest turn of each group."""
         where, times, p = _where_turns(wanted, self._sql), _where_time(wanted, self._sql), self._sql.p
         values = [*times.values, *where.values]
         latest = (
@@ -286,7 +286,7 @@ class Views(StoreReader):
         return [(row[0], row[1], row[2]) for row in rows]
 
     def group_values(self, by: str, groups: Sequence[str], wanted: Filter) -> Iterator[GroupValue]:
-        """Yield the values of some groups, as :meth:`values` does, for a filter of the web UI."""
+        """Yield the score values of some groups, like :meth:`values`, but with a filter of the web UI."""
         where = _where_turns(wanted, self._sql)
         where.add(CURRENT)
         where.also(_where_time(wanted, self._sql))
@@ -294,7 +294,7 @@ class Views(StoreReader):
         return self._values(GROUPS[by], (), groups, where)
 
     def filtered_verdicts(self, wanted: Filter, most: int = MOST_VERDICTS) -> list[VerdictRow]:
-        """Return the verdicts of a metric, as :meth:`verdicts` does, for a filter of the web UI."""
+        """Return verdicts of a metric, like :meth:`verdicts`, but with a filter of the web UI."""
         where, times = _where_facts(wanted, self._sql, "turns."), _where_time(wanted, self._sql)
         where.add(f"{CURRENT} AND {times}", *times.values)
         of_turns, of_scores = Where(self._sql), _where_time(wanted, self._sql, at="scores.at")
@@ -309,7 +309,7 @@ class Views(StoreReader):
         return self._facts(where, AT)
 
     def filtered_modes(self, wanted: Filter, by: str | None = None) -> StoredModes:
-        """Return failure modes for a filter of the web UI, by a key of :data:`GROUPS`. A metric selects turns that failed it."""
+        """Return failure modes for a filter of the web UI. ``by`` is a key of :data:`GROUPS`. A metric selects turns that failed it."""
         if wanted.metric is not None and wanted.outcome is None:
             wanted = replace(wanted, outcome="fail")
         every = _where_turns(replace(wanted, metric=None, outcome=None), self._sql)
@@ -337,7 +337,7 @@ class Views(StoreReader):
         return found
 
     def texts_of(self, turn_ids: Sequence[str], length: int) -> list[tuple[str, str | None, str | None]]:
-        """Return (turn id, input, output) for turns with stored content. Texts are cut to ``length`` + 1 characters."""
+        """Return (turn id, input, output) for turns with stored content. Texts are truncated to ``length`` + 1 characters."""
         sql = self._sql
         field = sql.field.format("content", sql.p)
         rows = self._db.execute(
@@ -348,7 +348,7 @@ class Views(StoreReader):
         return [(row[0], row[1], row[2]) for row in rows]
 
     def changed_since(self, stored_at: float, wanted: Filter) -> list[dict[str, Any]]:
-        """Return turns that arrived or got scores after a time, earliest first."""
+        """Return turns that arrived or received scores after ``stored_at``, earliest first."""
         where, p = _where_turns(wanted, self._sql), self._sql.p
         rows = self._db.execute(
             f"SELECT {_LIST_COLUMNS}, {AT} AS at FROM turns WHERE stored_at > {p} AND {where} ORDER BY stored_at LIMIT {p}",
@@ -357,15 +357,15 @@ class Views(StoreReader):
         return [plain(row) for row in rows]
 
     def last_stored(self) -> float:
-        """Return the time when the last turn arrived or got a score. 0 for an empty store."""
+        """Return the Unix time when the last turn arrived or received a score, or 0 for an empty store."""
         return float(self._db.execute("SELECT coalesce(max(stored_at), 0) FROM turns").fetchone()[0])
 
     def cells(self, wanted: Filter, by: str | None = None, step: int | None = None, groups: Sequence[str] = ()) -> list[SumCell]:
-        """Return sums by group and interval of ``step`` seconds, filtered by the turns' time and facts.
+        """Return sums by group and by interval of ``step`` seconds, filtered by time and facts of the turns.
 
-        Without ``by``, all turns are one group. Only ``groups`` or, if empty, the groups with the most turns are summed
-        separately, and the rest as :data:`OTHERS`. The filter's times are rounded to whole hours, unless ``step`` is less than
-        an hour.
+        If ``by`` is None, all turns are one group. Only the groups in ``groups`` are summed separately. If ``groups`` is empty,
+        the largest groups are summed separately. All other groups are summed as :data:`OTHERS`. The filter's times are rounded to
+        full hours, unless ``step`` is less than an hour.
         """
         if step is not None and step < HOUR:
             times = " AND ".join([
@@ -397,9 +397,9 @@ class Views(StoreReader):
         return cells
 
     def groups_of(self, by: str, wanted: Filter, most: int = MOST_GROUPS) -> dict[str, int]:
-        """Return a key's values with their number of turns or, for judges, of scores, most frequent first.
+        """Return the values of a key, each with its number of turns (for judges: of scores), most frequent first.
 
-        Rare values are left out.
+        Omits rare values.
         """
         where = _where_hours(wanted, self._sql)
         rows = self._db.execute(
@@ -409,7 +409,7 @@ class Views(StoreReader):
         return {str(name): int(count) for name, count in rows}
 
     def releases(self, wanted: Filter) -> list[tuple[str, float]]:
-        """Return the latest service versions with the time of each version's first turn, ordered by that time."""
+        """Return the latest service versions, each with the time of its first turn, ordered by that time."""
         where, p = _where_hours(wanted, self._sql), self._sql.p
         rows = self._db.execute(
             f"SELECT service_version, min(hour) AS hour FROM ({self._sums(wanted, 1)}) AS sums WHERE metric = '' AND service_version IS NOT NULL AND {where} "
@@ -439,7 +439,7 @@ class Views(StoreReader):
         return self._db.execute("SELECT 1 FROM turns WHERE user_id IS NOT NULL LIMIT 1").fetchone() is not None
 
     def metrics_of(self) -> dict[str, dict[str, Any]]:
-        """Return the properties of each metric (``_METRIC_COLUMNS``) from one of its scores, preferably a recent score."""
+        """Return the properties of each metric (``_METRIC_COLUMNS``) from one of its scores, if possible a recent score."""
         facts = ", ".join(f"scores.{name}" for name in _METRIC_COLUMNS)
         rows = self._db.execute(
             f"SELECT metric, {facts} FROM scores WHERE turn_id IN (SELECT turn_id FROM turns ORDER BY {AT} DESC, turn_id DESC LIMIT {_RECENT_TURNS})"
@@ -463,11 +463,11 @@ class Views(StoreReader):
         return (float(first[0]), float(last[0])) if first is not None else None
 
     def stale(self) -> list[int]:
-        """Return the hours without sums, counted since the Unix epoch."""
+        """Return the hours without current sums, as hours since the Unix epoch."""
         return [row[0] for row in self._db.execute(f"SELECT DISTINCT minute / {MINUTE} AS hour FROM stale_minutes ORDER BY hour")]
 
     def unsummed(self, before: int) -> tuple[int, int] | None:
-        """Return the latest hour without sums before the hour ``before``, and its number of marks, or None."""
+        """Return the latest hour before ``before`` without current sums, and its number of marks. None if there is no such hour."""
         row = self._db.execute(
             f"SELECT minute / {MINUTE} AS hour, sum(marks) AS marks FROM stale_minutes WHERE minute < {self._sql.p} GROUP BY 1 ORDER BY 1 DESC LIMIT 1",
             (before * MINUTE,),
@@ -475,7 +475,7 @@ class Views(StoreReader):
         return (row["hour"], int(row["marks"])) if row is not None else None
 
     def unsummed_minutes(self, since: int) -> dict[int, int]:
-        """Return the minutes without current sums, from the hour ``since`` on, with their numbers of marks."""
+        """Return the minutes without current sums from the hour ``since`` on, each with its number of marks."""
         rows = self._db.execute(
             f"SELECT minute, marks FROM stale_minutes WHERE minute >= {self._sql.p} AND summed <> marks ORDER BY minute",
             (since * MINUTE,),
@@ -483,15 +483,15 @@ class Views(StoreReader):
         return {row["minute"]: row["marks"] for row in rows}
 
     def sums_of(self, first: int, last: int) -> list[tuple[Any, ...]]:
-        """Compute rows of ``hourly`` from the turns that started in a range of seconds."""
+        """Compute rows of ``hourly`` from turns that started in a range of seconds."""
         where = f"{AT} >= {first} AND {AT} < {last}"
         rows = self._db.execute(_sums_by_hour(where, self._sql))
         return [tuple(row[name] for name in HOURLY_COLUMNS) for row in rows]
 
     def _sums(self, wanted: Filter, step: int | None = None) -> str:
-        """Return SQL for the sums of days, hours, minutes and the remaining turns.
+        """Return SQL for sums over days, hours, minutes and the remaining turns.
 
-        ``step`` is the number of hours to sum together.
+        ``step`` is the number of hours per result.
         """
         first = 0 if wanted.since is None else int(wanted.since // HOUR)
         last = _LATEST_HOUR if wanted.until is None else int(wanted.until // HOUR)
@@ -532,14 +532,14 @@ WITH RECURSIVE names(name) AS (
   UNION ALL SELECT (SELECT min(metric) FROM scores WHERE metric > names.name) FROM names WHERE names.name IS NOT NULL
 ) SELECT name FROM names WHERE name IS NOT NULL
 """
-"""Query that takes one index step per name. DISTINCT would read the whole index."""
+"""Query that needs one index lookup per name. DISTINCT would read the entire index."""
 
 
 class Summer:
-    """Writer of sums of completed hours and quiet minutes. Serves one thread."""
+    """Writer of sums for completed hours, and for minutes without new turns. Use it on one thread only."""
 
     _REST = 600.0
-    """Seconds after an hour's end until its sums are stored, because late turns still arrive."""
+    """Seconds after the end of an hour until its sums are stored. Needed because turns can arrive late."""
 
     def __init__(self, path: str | os.PathLike[str], time_s: Callable[[], float]) -> None:
         self._path = path
@@ -548,7 +548,7 @@ class Summer:
         self._file = backend.open_writer(os.fspath(path))
         self._sql: Syntax = backend.SYNTAX
         self._marks: dict[int, int] = {}
-        """Number of marks of each minute that had no current sums at the last call."""
+        """Number of marks of each minute without current sums, at the last call."""
 
     def open(self) -> None:
         """Create the store before the first turn. Can raise sqlite3.Error or OSError."""
@@ -576,7 +576,7 @@ class Summer:
         return True
 
     def sum_minutes(self) -> int:
-        """Sum recent minutes without new turns since the last call. Return their number."""
+        """Sum recent minutes that got no new turns since the last call. Return the number of minutes."""
         with Views(self._path) as reader:
             found = reader.unsummed_minutes(self._last_hour())
             resting = [minute for minute, marks in found.items() if self._marks.get(minute) == marks]
@@ -594,14 +594,14 @@ class Summer:
         return len(resting)
 
     def _last_hour(self) -> int:
-        """Return the first hour that may still receive turns."""
+        """Return the first hour that can still receive turns."""
         return int((self._time_s() - self._REST) // HOUR)
 
     def close(self) -> None:
         self._file.close(for_good=True)
 
     def _sum_day(self, db: Any, day: int, last: int) -> None:
-        """Delete a day's sums. Compute them again if the day is completed and all its hours are summed."""
+        """Delete the sums of a day. Compute them again if the day is complete and all of its hours are summed."""
         p, total = self._sql.p, self._sql.total.format
         within = (day * DAY, (day + 1) * DAY - 1)
         db.execute(f"DELETE FROM daily WHERE hour BETWEEN {p} AND {p}", within)
@@ -627,7 +627,7 @@ def _sum_of_counts(sum_of: str, sql: Syntax) -> str:
 
 
 def _sums_by_hour(where: str, sql: Syntax, seconds: int = HOUR) -> str:
-    """Return SQL for rows of ``hourly``, or of intervals of other ``seconds``, from the turns that meet a condition."""
+    """Return SQL that computes rows of ``hourly`` from matching turns. ``seconds`` sets another interval length."""
     hour, total = sql.floor.format(f"{AT} / {seconds}"), sql.total.format
     counts = f"scores.status = 'ok' AND scores.value IS NOT NULL AND coalesce(scores.sample_probability, 1.0) > 0 AND NOT {is_vacuous(sql)}"
     tokens = _sum_of_counts("coalesce(input_tokens, 0.0) + coalesce(output_tokens, 0.0)", sql)
@@ -650,14 +650,14 @@ FROM (
 
 
 def _largest_groups(by: str, most: int = MOST_GROUPS) -> str:
-    """Return SQL for the values of a group with the most turns or, for judges, scores, in ``sums``."""
+    """Return SQL for the values of a group in ``sums`` with the most turns (for judges: the most scores)."""
     counted, of = ("sum(scored)", "metric <> ''") if by == "judge" else ("sum(turns)", "metric = ''")
     column = GROUPS[by]
     return f"SELECT {column} AS name, {counted} AS counted FROM sums WHERE {of} AND {column} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {most}"
 
 
 def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the runs of consecutive numbers in a sorted sequence as (first, last)."""
+    """Return the runs of consecutive numbers in a sorted sequence, as (first, last)."""
     found: list[tuple[int, int]] = []
     for number in numbers:
         if found and found[-1][1] == number - 1:
@@ -668,7 +668,7 @@ def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _without(hours: Sequence[int], minutes: Sequence[int]) -> list[tuple[int, int]]:
-    """Return runs (first, last) of the minutes of ``hours`` that aren't in ``minutes``. Both are sorted."""
+    """Return the minutes of ``hours`` that aren't in ``minutes``, as runs (first, last). Both inputs are sorted."""
     found: list[tuple[int, int]] = []
     taken = deque(_runs(minutes))
     for first, last in _runs(hours):
@@ -684,7 +684,7 @@ def _without(hours: Sequence[int], minutes: Sequence[int]) -> list[tuple[int, in
 
 
 def _where_facts(wanted: Filter, sql: Syntax, table: str = "", *conditions: str) -> Where:
-    """Return the condition on the columns that turns share with sums."""
+    """Return the condition for columns that turns and sums have in common."""
     where = Where(sql, *conditions)
     where.among(f"{table}agent", wanted.agents)
     where.among(f"{table}service", wanted.services)
@@ -714,7 +714,7 @@ def _where_time(wanted: Filter, sql: Syntax, start: Cursor | None = None, order:
 
 
 def _where_turns(wanted: Filter, sql: Syntax, table: str = "turns.") -> Where:
-    """Return the condition on rows of ``turns``, without the time."""
+    """Return the condition for rows of ``turns``, except for the time."""
     where = _where_facts(wanted, sql, table, "turns.superseded_by IS NULL")
     where.compare("turns.conversation_id =", wanted.conversation)
     if wanted.mode is not None:
@@ -764,7 +764,7 @@ def _add_fact(where: Where, condition: FactCondition) -> None:
 
 
 def _where_score(wanted: Filter, sql: Syntax, column: str = "{}") -> Where:
-    """Return the condition on rows of ``scores``. ``column`` is a format for the names of columns."""
+    """Return the condition for rows of ``scores``. ``column`` is a format for column names."""
     where = Where(sql)
     passed = column.format("scores.passed")
     if wanted.outcome == "error":

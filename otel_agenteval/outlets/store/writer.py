@@ -1,8 +1,8 @@
-"""Score store for writing: one row per turn and one per result id.
+"""Score store for writing: one row per turn, and one row per result id.
 
-Age and size are limited. Writing is idempotent: the same score again (a receiver's retry, a replayed journal, two processes
-with the same turn) changes nothing. Only changed user feedback replaces earlier feedback. A revision doesn't overwrite earlier
-revisions. :data:`.statements.CURRENT` selects the latest revision, whatever the order of arrival.
+Age and size are limited. Writing is idempotent: if the same score is written again, for example after a retry or a replayed
+journal, nothing changes. Only changed user feedback replaces earlier feedback. A revision doesn't overwrite earlier revisions.
+:data:`.statements.CURRENT` selects the latest revision, in any order of arrival.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SLICE = 100
 _SLICES = 50
 _FREED_PAGES = 4_000
 _JUMP, _HELD = 86_400.0, 3_600.0
-"""Largest plausible jump of the clock in seconds, and seconds for which nothing expires after a larger jump."""
+"""Maximum plausible jump of the clock in seconds. After a larger jump, nothing expires for the second number of seconds."""
 _UPDATED_APART = frozenset(("turn_id", "supersedes", "superseded_by", "fault", "mode", "failed"))
 _REVISED = "excluded.revision > turns.revision"
 
@@ -50,9 +50,9 @@ _REVISED = "excluded.revision > turns.revision"
 @dataclass(frozen=True, slots=True)
 class Retention:
     max_age: float
-    """Seconds after which a turn is deleted with its scores."""
+    """Seconds after which a turn and its scores are deleted."""
     max_bytes: int
-    """Size of the SQLite file above which the oldest turns are deleted. PostgreSQL ignores it."""
+    """Size of the SQLite file above which the oldest turns are deleted. Ignored by PostgreSQL."""
 
 
 class Rows(NamedTuple):
@@ -60,13 +60,13 @@ class Rows(NamedTuple):
 
     turns: Sequence[Mapping[str, Any]] = ()
     scores: Sequence[Mapping[str, Any]] = ()
-    """Scores with the keys of :data:`SCORE_COLUMNS`. Existing result ids are left unchanged."""
+    """Scores with the keys of :data:`SCORE_COLUMNS`. Existing result ids aren't changed."""
     outcomes: Sequence[tuple[str, str, str]] = ()
-    """(turn id, metric, outcome) of metrics without a score. Later outcomes replace earlier outcomes."""
+    """Outcomes of metrics without a score: (turn id, metric, outcome). Later outcomes replace earlier outcomes."""
     absorbed: Sequence[tuple[str, str]] = ()
-    """(turn id, id of another turn). The other turn turned out to be a part of the first turn."""
+    """Pairs of turn ids. The second turn turned out to be part of the first turn."""
     questions: Sequence[Mapping[str, Any]] = ()
-    """Judge calls with the keys of :data:`QUESTION_COLUMNS`. Existing calls are left unchanged."""
+    """Judge calls with the keys of :data:`QUESTION_COLUMNS`. Existing calls aren't changed."""
     changes: Sequence[Mapping[str, Any]] = ()
 
 
@@ -80,10 +80,10 @@ class _RolledBack(Exception):
 
 
 class ScoreStore:
-    """Store for writing, opened at first use. Thread-safe.
+    """Score store for writing. Opened on first use. Thread-safe.
 
     Methods raise ``sqlite3.Error``, ``OSError`` or :class:`~otel_agenteval.core.errors.StoreError` if the store can't be used.
-    :meth:`write` raises :class:`.postgres.NotStorable` if the store can't hold a value, and then writes nothing.
+    :meth:`write` raises :class:`.postgres.NotStorable` for a value that the store can't hold. In this case, it writes nothing.
     """
 
     def __init__(self, path: str | os.PathLike[str], retention: Retention, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -102,7 +102,7 @@ class ScoreStore:
             self._put(db, rows)
 
     def can_write(self, rows: Rows) -> bool:
-        """Return True if the database can hold the rows. Nothing is written."""
+        """Return True if the database can store the rows. Nothing is written."""
         try:
             with self._file.transaction() as db:
                 self._put(db, rows)
@@ -146,11 +146,11 @@ class ScoreStore:
             raise NotStorable(type(error).__name__) from None
 
     def _mark_minutes(self, db: Any, turn_ids: Iterable[str | None]) -> None:
-        """Mark the sums of the turns' hours and minutes as outdated."""
+        """Mark the sums for the hours and minutes of the turns as outdated."""
         db.executemany(self._sql.mark_minute, [(turn_id,) for turn_id in turn_ids if turn_id is not None])
 
     def _supersede(self, db: Any, turn_id: str, supersedes: str | None) -> None:
-        """Link a revision and the turn that it replaces, in either order of arrival."""
+        """Link a revision and the turn that it replaces. Either of them can arrive first."""
         if supersedes is not None and supersedes != turn_id:
             db.execute(self._sql.supersede, (turn_id, supersedes))
             # A later revision, which supersedes this one under the same id, may have arrived first.
@@ -158,7 +158,7 @@ class ScoreStore:
         db.execute(self._sql.supersede_by_later, (turn_id, turn_id, turn_id))
 
     def retain(self) -> bool:
-        """Delete rows beyond the limits. Return False if more remain for the next call."""
+        """Delete rows that exceed the limits. Return False if more rows remain for the next call."""
         for _ in range(_SLICES):
             with self._file.transaction() as db:
                 oldest = self._watched_time(db) - self._retention.max_age
@@ -178,7 +178,7 @@ class ScoreStore:
         return not gone
 
     def forget(self, column: Literal["conversation_id", "user_id"], value: str) -> int:
-        """Delete a conversation's or user's turns with all rows.
+        """Delete all turns of a conversation or user, with all related rows.
 
         Return the number of turns. SQLite overwrites the deleted bytes.
         """
@@ -195,7 +195,7 @@ class ScoreStore:
                 return count
 
     def _watched_time(self, db: Any) -> float:
-        """Return the Unix time. If it jumps ahead, nothing expires for an hour, so that a wrong clock can't empty the store."""
+        """Return the Unix time. After a forward jump, nothing expires for an hour, so that a wrong clock can't empty the store."""
         now, running = self._clock.time_ns() / 1e9, self._clock.monotonic()
         if self._seen is None:
             self._seen = db.execute("SELECT max(stored_at) FROM turns").fetchone()[0] or now, running
@@ -204,7 +204,7 @@ class ScoreStore:
         if ahead > _JUMP:
             self._expires_after = running + _HELD
             _log.warning(
-                "outlets.store: by this clock, the last turn was stored %.0f days ago; no turn expires in the next hour",
+                "outlets.store: by the clock, the last turn was stored %.0f days ago; no turn expires in the next hour",
                 ahead / 86_400,
             )
         self._seen = now, running
@@ -223,7 +223,7 @@ class ScoreStore:
 
 
 def write_topics(path: str | os.PathLike[str], topics: Iterable[StoredTopic], model: str, now: float) -> None:
-    """Write topics, for a command. Drop the oldest topics beyond the limit. Can raise sqlite3.Error, OSError or StoreError."""
+    """Write topics. Drop the oldest topics above the limit. Can raise sqlite3.Error, OSError or StoreError."""
     backend = backend_of(path)
     file = backend.open_writer(os.fspath(path))
     p, columns = backend.SYNTAX.p, [*StoredTopic._fields, "model", "last_seen"]
@@ -241,7 +241,7 @@ def write_topics(path: str | os.PathLike[str], topics: Iterable[StoredTopic], mo
 
 
 def verdict_of(score: Mapping[str, Any]) -> int | None:
-    """Return the verdict in a score's row, 1 or 0, or None if it doesn't count (see :func:`.statements.verdict_is`)."""
+    """Return the verdict in a score's row: 1, 0, or None if it doesn't count (see :func:`.statements.verdict_is`)."""
     counts = score["status"] == "ok" and score["direction"] != "neutral" and VACUOUS not in (score["detail"] or "")
     return int(score["passed"]) if counts and score["passed"] is not None else None
 
