@@ -30,9 +30,9 @@ from .responses import Refusal
 class Check(NamedTuple):
     name: str
     reason: str = ""
-    """The problem, or an empty string. Contains no content of turns."""
+    """Description of the problem, without turn content. Empty if there is no problem."""
     required: bool = False
-    """True if the sidecar isn't ready while the problem persists."""
+    """True if this problem makes the sidecar not ready."""
 
 
 class Readiness(NamedTuple):
@@ -63,12 +63,12 @@ def health(head: Head, readiness: Readiness) -> Response | None:
 
 
 def checks_in(document: Any, prefix: str) -> list[Check]:
-    """Return the checks in another process's JSON response, with ``prefix`` before their names."""
+    """Return the checks in the JSON response of another process. ``prefix`` is added to their names."""
     return [Check(f"{prefix}{one['name']}", str(one["reason"]), bool(one["required"])) for one in document["checks"]]
 
 
 def delivery(engine: Engine, required: Iterable[str]) -> list[Check]:
-    """Return a check for each outlet, for the judge queue, and for each hanging metric, judge or embedder."""
+    """Return one check for each outlet, the judge queue, and each metric, judge or embedder that hangs."""
     found = []
     for outlet in engine.outlets:
         reason = engine.outlets.trouble_of(outlet)
@@ -128,10 +128,10 @@ class _Scrape(HttpExchange):
 
 
 class Metrics:
-    """Handler for ``/metrics``, in the format that the scraper accepts. Requires no token.
+    """Handler for ``/metrics`` in the format that the scraper accepts. Requires no token.
 
-    Only the OpenMetrics format contains exemplars. Writing a large page takes seconds, so a thread writes one page at a time.
-    Scrapes in the same format that arrive during that time get the same page.
+    Only the OpenMetrics format contains exemplars. Writing a large page takes seconds, so a thread writes one page at a time. If
+    other scrapes with the same format arrive meanwhile, they get the same page.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -166,7 +166,7 @@ _SCRAPERS = ("prometheus", "otelcol", "opentelemetry", "vmagent", "victoriametri
 def api(
     receiver: Receiver, status: Callable[[], dict[str, Any]], shows_content: bool = False
 ) -> Callable[[Head], Response | None]:
-    """Return a handler for ``/api/status`` and ``/api/why/TURN_ID``. Ids can be shortened."""
+    """Return a handler for ``/api/status`` and ``/api/why/TURN_ID``. Turn ids can be shortened."""
 
     def get(head: Head) -> Response | None:
         tenant = receiver.authorize_reader(head.headers.get("authorization"))
@@ -199,7 +199,7 @@ def api(
 
 
 def _full_id(engine: Engine, store: StoreReader | None, short: str) -> str:
-    """Return the full id for a turn id or its beginning, or ``short`` if no turn matches.
+    """Return the full turn id for an id or its first characters. If no turn matches, return ``short``.
 
     Raises StoreError if several turns match.
     """
@@ -214,7 +214,7 @@ def _full_id(engine: Engine, store: StoreReader | None, short: str) -> str:
 
 @contextmanager
 def _store_of(engine: Engine) -> Iterator[StoreReader | None]:
-    """Open the engine's store for reading. Yields None if the store isn't configured or can't be read."""
+    """Open the engine's store for reading. Yield None if no store is configured or it can't be read."""
     options = engine.config.outlets.store
     try:
         reader = StoreReader(options.path) if options is not None else None

@@ -1,8 +1,8 @@
-"""Admission control, which limits the memory of requests (also during decompression) and of open turns.
+"""Admission control, which limits the memory of requests (including decompression) and of open turns.
 
-A request is charged for its bytes as they arrive, for its decompressed size (a megabyte can decompress to gigabytes), and for
-the memory that parsing takes. A request never waits for memory, so requests can't deadlock. If there isn't enough memory, its
-sender is asked to retry.
+A request reserves memory for its bytes as they arrive, for its decompressed size (a megabyte can decompress to gigabytes), and
+for parsing. Requests never wait for memory, so that they can't deadlock. If there isn't enough memory, the request is refused and
+its sender must retry.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from ..spans.wire import Part
 from .responses import Refusal
 
 LEAST = 256 << 20
-"""Smallest limit in bytes if ``serve.max_inflight`` isn't set."""
+"""Minimum limit in bytes if ``serve.max_inflight`` isn't set."""
 COPIES = 3
-"""Number of copies of a body that exist during parsing: as received, as protobuf, and as spans."""
+"""Number of copies of a body during parsing: as received, as protobuf, and as spans."""
 _HALF, _CROWDED, _NEARLY_ALL = 0.5, 0.75, 0.95
-"""Fill levels of open turns. Up to the first level, all requests are accepted. From the last level on, all are refused."""
+"""Fill levels of open turns. Below the first level, all requests are accepted. Above the last level, all requests are refused."""
 _STUCK = 30.0
-"""Seconds of continued refusals after which requests are accepted again, and evict the oldest open turns."""
+"""Seconds of continuous refusals after which requests are accepted again and the oldest open turns are evicted."""
 TURNS_FULL = "open turns are close to their limit (turn.total_bytes, turn.max_open)"
 
 
 @dataclass(slots=True, eq=False)
 class Budget:
-    """Memory budget of ``limit`` bytes that all requests share. Thread-safe."""
+    """Memory budget of ``limit`` bytes, shared by all requests. Thread-safe."""
 
     limit: int
     used: int = 0
@@ -42,7 +42,7 @@ class Budget:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def check(self, size: int, held: int = 0) -> None:
-        """Raise a Refusal if a request that already holds ``held`` bytes can't get ``size`` more bytes now."""
+        """Raise a Refusal if ``size`` more bytes aren't available. The request already holds ``held`` bytes."""
         if held + size > self.limit:
             raise Refusal(
                 "too_large",
@@ -52,7 +52,7 @@ class Budget:
             raise Refusal("overloaded", "requests in progress use all the memory that serve.max_inflight allows; retry later")
 
     def take(self, size: int, held: int) -> None:
-        """Reserve ``size`` bytes for a request that already holds ``held`` bytes, or raise a Refusal if they don't fit."""
+        """Reserve ``size`` bytes for a request that already holds ``held`` bytes. Raises a Refusal if they aren't available."""
         with self._lock:
             self.check(size, held)
             self.used += size
@@ -64,7 +64,7 @@ class Budget:
 
 
 class MemoryShare:
-    """Part of a budget that one request holds. Used by one thread at a time."""
+    """Part of a budget that one request holds. Not thread-safe."""
 
     __slots__ = ("_budget", "_kept", "size")
 
@@ -75,11 +75,11 @@ class MemoryShare:
 
     @property
     def room(self) -> int | None:
-        """Bytes by which the share could grow without other requests, or None if it is unlimited."""
+        """Maximum bytes by which the share could grow if there were no other requests. None if unlimited."""
         return None if self._budget is None else self._budget.limit - self.size
 
     def grow(self, size: int) -> None:
-        """Reserve ``size`` more bytes, or raise a Refusal if they don't fit."""
+        """Reserve ``size`` more bytes. Raises a Refusal if they aren't available."""
         if self._budget is not None:
             self._budget.take(size, self.size)
             self.size += size
@@ -95,7 +95,7 @@ class MemoryShare:
         work.add_done_callback(lambda _: self.shrink(self.size))
 
     def close(self) -> None:
-        """At the end of the request, release all bytes, unless :meth:`keep_until` does. Safe to call twice."""
+        """Release all bytes at the end of the request, unless :meth:`keep_until` releases them later. Safe to call twice."""
         if not self._kept:
             self.shrink(self.size)
 
@@ -107,10 +107,10 @@ UNBOUNDED = MemoryShare(None)
 class Arriving:
     """Admission by open turns, so that requests don't evict turns that can still complete. Thread-safe.
 
-    While open turns fill more than half of their limit, a request is refused in two cases: it would exceed the limit, or it
-    would fill more than three quarters of it and most of its bytes are for new turns. The sender retries until turns close. If
-    requests are refused for more than 30 seconds, open turns probably wait for spans that don't arrive. Then requests are
-    accepted and the oldest turns are evicted.
+    If open turns use more than half of their limit, a request is refused in two cases. First, if it would exceed the limit.
+    Second, if it would fill more than three quarters of the limit and most of its bytes are for new turns. The sender retries
+    until turns close. If refusals continue for more than 30 seconds, open turns probably wait for spans that never arrive. Then,
+    requests are accepted and the oldest turns are evicted.
     """
 
     def __init__(self, status: Status, now: Callable[[], float]) -> None:
@@ -127,7 +127,7 @@ class Arriving:
 
     @contextmanager
     def room(self, parts: Sequence[tuple[int, Part]]) -> Iterator[None]:
-        """Reserve room for a request's spans during the block, or raise a Refusal."""
+        """Reserve room for the spans of a request during the block. Raises a Refusal if there is no room."""
         if not parts:
             yield
             return
@@ -167,11 +167,11 @@ except ImportError:
 
 _PIECE = 1 << 20
 _MAX_PARTS = 10_000
-"""Maximum number of concatenated compressed streams in one body."""
+"""Maximum number of concatenated compressed streams in a body."""
 
 
 def inflate(body: bytes, encoding: str, limit: int, share: MemoryShare = UNBOUNDED) -> bytes:
-    """Decompress a body, and charge its size to ``share``. Raises a Refusal above ``limit`` bytes or for an invalid body."""
+    """Decompress a body and charge its size to ``share``. Raises a Refusal if it is invalid or exceeds ``limit`` bytes."""
     if encoding in ("", "identity", "none"):
         found = body
     elif encoding in ("gzip", "x-gzip"):
@@ -192,13 +192,13 @@ def too_large(limit: int) -> Refusal:
 
 
 class _Format(NamedTuple):
-    """Compression format. A body can be several concatenated streams, as gzip allows."""
+    """Compression format. As in gzip, a body can have several concatenated streams."""
 
     open: Callable[[], Any]
     decompress: Callable[[Any, bytes, int], bytes]
     """Function that decompresses a piece of a stream.
 
-    The last argument limits the resulting bytes, if the format supports that.
+    The last argument limits the size of the result, if the format supports a limit.
     """
     feed: int
     errors: tuple[type[Exception], ...]

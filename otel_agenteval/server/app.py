@@ -1,4 +1,4 @@
-"""One sidecar process, from opening its listeners to returning its ledger at shutdown."""
+"""One sidecar process: startup, reload and shutdown."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _log = logging.getLogger("otel_agenteval")
 _THREADS = 4
 _MAINTENANCE = 1.0
 _DELIVER_WITHIN = 4.0
-"""Maximum seconds for one delivery to all outlets, before journal segments are deleted. A stop may wait that long."""
+"""Maximum seconds for one delivery to all outlets, before journal segments are deleted. A stop may wait for the delivery."""
 _AT_START = (
     "grpc", "http", "metrics", "web", "insecure", "tls", "allowed_hosts", "allowed_origins", "max_body", "max_inflight", "max_connections",
     "client_connections", "journal", "journal_bytes", "page",
@@ -55,11 +55,11 @@ _REMAINING = {"usd": semconv.BUDGET_REMAINING, "calls": semconv.BUDGET_CALLS}
 _SHOWN = (
     *_REMAINING.values(), semconv.QUEUE_SIZE, semconv.QUEUE_CAPACITY, semconv.LOAD_LEVEL, semconv.JUDGE_REQUESTS,
 )  # fmt: skip
-"""Metrics that the health view of the web UI shows next to the ledger."""
+"""Metrics that the health page of the web UI shows in addition to the ledger."""
 _LOSSES = ("queue_full", "shutdown", "fault", "stuck", "too_long", "poisoned", "error")
-"""Drop reasons that mean data loss, not a configured choice."""
+"""Drop reasons that mean data loss, as opposed to a configured choice."""
 _GRACE = 3.0
-"""Seconds that running requests get at shutdown."""
+"""Seconds for running requests to finish at shutdown."""
 _CHECK_EVERY = 15.0
 """Seconds between checks that outlets deliver."""
 
@@ -67,7 +67,7 @@ _CHECK_EVERY = 15.0
 class Service:
     """Sidecar in one process.
 
-    ``number`` is the process's index if a parent process started it. In that case, the parent locks the journal.
+    ``number`` is the index of the process if a parent process started it. In this case, the parent locks the journal.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Service:
             warn_of_fault(config.where(("serve", "journal")), self.options.journal, fault_of_folder, "no request is accepted")
             self.engine.keep_all()
         self.journal: Journal | None = None
-        """None until it is open, or if it isn't configured."""
+        """Open journal. None if it isn't open yet or not configured."""
         self._folder: JournalFolder | None = None
         self.engine.intake.keep_all()
         self.receiver = Receiver(self.engine, self.options, clock)
@@ -100,7 +100,7 @@ class Service:
         """TLS contexts for new connections, by protocol. A reload replaces them."""
         self._valid: dict[str, Validity] = {}
         self._reloaded = (True, clock.time_ns())
-        """True if the last reload was valid, and the time of the last valid reload in Unix nanoseconds."""
+        """True if the last reload was valid, and the Unix time of the last valid reload in nanoseconds."""
         self._clock = clock
         self._delivered = False
         self._is_open = False
@@ -131,7 +131,7 @@ class Service:
         return {name: server.address for name, server in self._servers.items()}
 
     async def start(self) -> None:
-        """Listen on every configured address. If that fails, close everything and raise the error."""
+        """Listen on all configured addresses. On failure, close everything and raise the error."""
         try:
             await self._open()
         except BaseException:
@@ -139,7 +139,7 @@ class Service:
             raise
 
     def stop_taking(self) -> None:
-        """Refuse further requests, so that senders use another server, and stop the replay."""
+        """Refuse further requests, so that senders use another server. Stop the replay."""
         self.receiver.stopping = True
         if self.journal is not None:
             self.journal.stops_replaying = True
@@ -184,7 +184,7 @@ class Service:
             self._maintenance.append(loop.create_task(self._maintain_journal(self.journal)))
 
     async def _open_journal(self, path: str) -> None:
-        """Open the journal as soon as no other process holds it, such as a predecessor that is still stopping."""
+        """Open the journal when no other process uses it. An earlier process may still be stopping."""
         folder = JournalFolder(path)
         if self._number is None:
             self._folder = folder
@@ -241,7 +241,7 @@ class Service:
                 yield {"metric": account or None, **found}
 
     def _reader(self, head: Head) -> Reader:
-        """Return the reader of the page, with role and tenant, or raise a Refusal."""
+        """Return the role and tenant of a web UI request. Raises a Refusal for invalid credentials."""
         name, token = credentials_in(head.headers.get("authorization")) or ("someone", None)
         if is_token(token, self.options.page.read_token):
             return Reader("read", None, name)
@@ -267,14 +267,14 @@ class Service:
             raise ConfigError(f"{where}: must be enabled outlets, got {missing[0]}. Enabled: {', '.join(sorted(on))}")
 
     async def _check_outlets(self) -> None:
-        """Detect outlets that don't deliver, and retry waiting records, even while no turns arrive."""
+        """Find outlets that don't deliver, and retry waiting records, even if no turns arrive."""
         loop = asyncio.get_running_loop()
         while True:
             await loop.run_in_executor(None, self.engine.outlets.check)
             await asyncio.sleep(_CHECK_EVERY)
 
     def reload(self, config: Config) -> list[str]:
-        """Apply another configuration, and return the options that need a restart. If it is invalid, raise and change nothing."""
+        """Apply another configuration, and return the options that need a restart. If it is invalid, raise an error and change nothing."""
         self.reload_failed()  # until the reload succeeds
         found, before = config.serve, self.options
         fixed = [f"serve.{name}" for name in _AT_START if getattr(found, name) != getattr(before, name)]
@@ -317,7 +317,7 @@ class Service:
         self.engine.failed("loop", error if isinstance(error, Exception) else RuntimeError(context.get("message", "")))
 
     async def drain(self, *, watched: bool = True) -> dict[str, Any]:
-        """Evaluate open turns, deliver all scores, and return the ledger. If ``watched``, the metrics and the web UI stop last."""
+        """Evaluate open turns, deliver all scores, and return the ledger. If ``watched`` is true, stop the metrics and web UI last."""
         until = time.monotonic() + self.options.drain_timeout
         self.stop_taking()
         grace = min(_GRACE, self.options.drain_timeout / 4)
@@ -352,7 +352,7 @@ class Service:
         self._delivered = done and not kept and not left and not any(unused.get(reason) for reason in _LOSSES)
 
     def unready(self) -> str:
-        """Return the reason why senders should pause, or an empty string if the sidecar is ready."""
+        """Return the reason why senders should pause. Empty if the sidecar is ready."""
         found = (one for one in delivery(self.engine, self.options.ready_outlets) if one.required and one.reason)
         return self._refusal_reason() or next((f"{check.name}: {check.reason}" for check in found), "")
 
@@ -361,7 +361,7 @@ class Service:
         return [requests, *delivery(self.engine, self.options.ready_outlets), *(check() for check in self.more_checks)]
 
     def _refusal_reason(self) -> str:
-        """Return the reason why requests are refused or soon will be, or an empty string."""
+        """Return the reason why requests are refused, or will be soon. Empty if there is no reason."""
         if self.receiver.stopping:
             return "shutting down"
         if self.receiver.replaying:
@@ -377,7 +377,7 @@ class Service:
         return ""
 
     def ledger(self) -> dict[str, Any]:
-        """Return the counts of everything received since startup, by outcome.
+        """Return counts for all data received since startup, by outcome.
 
         Three equations always hold:
 
@@ -422,7 +422,7 @@ def as_sidecar(config: Config) -> Config:
     """Return the configuration with the sidecar's defaults.
 
     A sidecar serves its own ``/metrics``, writes no log events, and detects changes of scores. Judge jobs are queued in a file.
-    With a journal, undelivered OTLP records are kept in a spool. Explicit options take precedence, except
+    With a journal, undelivered OTLP records are stored in a spool. Explicit options take precedence, except
     ``outlets.prometheus``.
     """
     more: dict[str, Any] = {"outlets": {"prometheus": None}}
@@ -447,11 +447,11 @@ def as_sidecar(config: Config) -> Config:
 
 
 def state_folder() -> Path:
-    """Create and return ``otel-agenteval`` in ``$XDG_STATE_HOME`` or ``~/.local/state``. Raises ConfigError if that fails."""
+    """Create and return ``otel-agenteval`` in ``$XDG_STATE_HOME`` or ``~/.local/state``. Raises ConfigError on failure."""
     base = os.environ.get("XDG_STATE_HOME", "").strip()
     folder = (Path(base) if base else Path.home() / ".local" / "state") / "otel-agenteval"
     try:
         make_private(folder)
     except OSError as error:
-        raise ConfigError(f"{folder}: can't be created: {error.strerror}. Set judge.queue.path to another folder") from None
+        raise ConfigError(f"{folder}: can't create folder: {error.strerror}. Set judge.queue.path to another folder") from None
     return folder

@@ -1,11 +1,11 @@
-"""Access control: tokens, tenants with quotas, and protection against web pages in a browser on the same machine.
+"""Access control: tokens, tenants with quotas, and protection against web pages that call a server on the same machine.
 
-A token lookup takes the same time for every token. A tenant over its quota is asked to retry later, and other tenants aren't
+A token lookup takes the same time for each token. A tenant that exceeds its quota must retry later, and other tenants aren't
 affected. Quota usage survives a reload of the configuration.
 
-Web pages from other sites must not reach a server on loopback. Requests by a script on such a page have an unknown ``Origin``.
-If the page's host name resolves to this machine, ``Host`` contains that name. Requests without a script, such as for images,
-have no ``Origin``, but browsers report their site in ``Sec-Fetch-Site``.
+Web pages from other sites must not reach a server on loopback. Three headers reveal such pages. ``Origin`` is unknown if a script
+on the page sends the request. ``Host`` has the page's host name if that name resolves to this machine. ``Sec-Fetch-Site`` reports
+another site for requests without a script, such as images.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Tenant:
         self.name = options.name
         self.number = number_of(options.name)
         self.base = base_of(options.name)
-        """Number that is added to a trace id to make the tenant's trace key."""
+        """Number that is added to a trace id to get the tenant's trace key."""
         self.bytes = 0
         """Decompressed bytes of the tenant's accepted requests."""
         self.spans = 0
         self.refused: Counter[str] = Counter(dict.fromkeys((*_RATES, "open_turns"), 0))
-        """Number of the tenant's refused requests, by quota or other reason."""
+        """Number of refused requests of the tenant, by quota or other reason."""
         self._now = now
         self._lock = threading.Lock()
         self._buckets: dict[Quota, TokenBucket] = {}
@@ -65,7 +65,7 @@ class Tenant:
                     self._buckets[quota] = TokenBucket(rate, self._now)
 
     def admit(self) -> None:
-        """Admit a request within the rate quotas, or raise a Refusal with the delay until a retry."""
+        """Admit a request if the rate quotas allow it. Otherwise, raise a Refusal with the delay until a retry."""
         with self._lock:
             waits = [(bucket.wait(), quota) for quota, bucket in self._buckets.items()]
         wait, quota = max(waits, default=(0.0, None))
@@ -73,13 +73,13 @@ class Tenant:
             raise _over(quota, wait)
 
     def admit_turns(self, turns: TenantTurns) -> None:
-        """Admit a request's turns if they fit the quota, or if the tenant has no open turns. Otherwise, raise a Refusal."""
+        """Admit the turns of a request if they fit the quota, or if the tenant has no open turns. Otherwise, raise a Refusal."""
         most = self.options.quotas.open_turns
         if most is not None and turns.new and turns.open and turns.open + turns.new > most:
             raise _over("open_turns", turns.next_close)
 
     def charge(self, *, size: int = 0, spans: int = 0) -> None:
-        """Charge an accepted request's decompressed bytes or its spans to the rate quotas."""
+        """Charge the decompressed bytes or the spans of an accepted request to the rate quotas."""
         with self._lock:
             self.bytes += size
             self.spans += spans
@@ -99,7 +99,7 @@ class Tenants:
         self.set_options(options)
 
     def set_options(self, options: Sequence[TenantOptions]) -> None:
-        """Replace the tenants. Tenants that remain keep their quota usage."""
+        """Replace the tenants. Tenants in both sets keep their quota usage."""
         kept = {}
         for one in options:
             tenant = self._by_name.get(one.name)
@@ -118,7 +118,7 @@ class Tenants:
         return iter(list(self._by_name.values()))
 
     def by_token(self, token: str) -> Tenant | None:
-        """Return the tenant with a token, or None. Takes the same time for every token."""
+        """Return the tenant with this token, or None. Takes the same time for each token."""
         digest = _digest(token)
         found = None
         for known, tenant in self._digests:
@@ -169,12 +169,12 @@ def bearer_in(authorization: str | None) -> str | None:
 
 
 def is_token(given: str | None, token: str | None) -> bool:
-    """Return True if the given token matches the configured one, in constant time."""
+    """Return True if the token matches the configured token. Takes constant time."""
     return given is not None and token is not None and hmac.compare_digest(_digest(given), _digest(token))
 
 
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:/@\[\]]+))(?::[0-9]{0,5})?")
-"""Pattern of a ``Host`` header: an IPv6 address in brackets or another name, with or without a port."""
+"""Pattern of a ``Host`` header: a name or an IPv6 address in brackets, optionally with a port."""
 _LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
@@ -192,7 +192,7 @@ def is_cross_site(head: Head) -> bool:
 
 
 class Guard:
-    """Check of the headers ``Host`` (own name or ``hosts``), ``Origin`` (own page or ``origins``) and ``Sec-Fetch-Site``."""
+    """Check of the headers ``Host``, ``Origin`` and ``Sec-Fetch-Site``. ``hosts`` and ``origins`` are allowed additionally."""
 
     def __init__(self, address: str, hosts: Sequence[str], origins: Sequence[str], *, serves_page: bool = False) -> None:
         self._serves_page = serves_page
@@ -201,7 +201,7 @@ class Guard:
         self._origins = frozenset(origins)
 
     def check(self, head: Head) -> Response | None:
-        """Return the response to a CORS preflight request, or None for other allowed requests.
+        """Return the response to a CORS preflight request. Return None for other allowed requests.
 
         Raises a Refusal for forbidden requests.
         """
@@ -227,13 +227,13 @@ class Guard:
 
 
 def check_exposure(options: ServeOptions) -> None:
-    """Raise ConfigError for an address that other machines can reach without authentication."""
+    """Raise ConfigError if other machines can reach an address without authentication."""
     if options.insecure or options.token is not None or options.tenants or options.tls.client_ca_file is not None:
         return
     for name in ("grpc", "http", "metrics", "web"):
         address = getattr(options, name)
         if address is not None and not is_loopback(address):
             raise ConfigError(
-                f"serve.{name}: {address} is reachable from other machines without authentication; "
-                "set serve.token, serve.tenants or serve.tls.client_ca_file, or allow this with --insecure (serve.insecure: true)"
+                f"serve.{name}: {address} is reachable from other machines without authentication. "
+                "Set serve.token, serve.tenants or serve.tls.client_ca_file, or allow this with --insecure (serve.insecure: true)"
             )

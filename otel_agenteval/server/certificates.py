@@ -1,6 +1,6 @@
 """TLS certificates of the servers, with warnings before they expire.
 
-An expired certificate locks out every sender, and only the senders would see the reason.
+An expired certificate locks out all senders, and only the senders would see the reason.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _log = logging.getLogger("otel_agenteval")
 
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _SOON = 14 * 86_400.0
-"""Seconds before expiry from which a warning is logged, or a fifth of the lifetime if that is less."""
+"""Maximum seconds before expiry at which a warning is logged. For short lifetimes, a fifth of the lifetime."""
 _UTC_TIME, _VERSION = 0x17, 0xA0
 
 
@@ -30,9 +30,9 @@ class Validity(NamedTuple):
 
 
 def checked_validities(tls: TlsOptions) -> dict[str, Validity]:
-    """Return, by option, the validity of the certificate that expires first in each file.
+    """Return, by option, the validity of the certificate in each file that expires first.
 
-    Warn if it isn't valid or expires soon. Unreadable files are skipped.
+    Logs a warning if the certificate isn't valid or expires soon. Unreadable files are skipped.
     """
     found: dict[str, Validity] = {}
     now = time.time()
@@ -88,7 +88,7 @@ def _time(der: bytes, at: int) -> float:
 
 
 def tls_context(options: TlsOptions, protocol: str = "http/1.1") -> ssl.SSLContext | None:
-    """Return the TLS context for a protocol, or None without a certificate. Raises ConfigError for an invalid certificate."""
+    """Return the TLS context for a protocol. Return None without a certificate. Raises ConfigError for an invalid certificate."""
     if options.cert_file is None:
         return None
     for name, file in vars(options).items():
@@ -96,7 +96,7 @@ def tls_context(options: TlsOptions, protocol: str = "http/1.1") -> ssl.SSLConte
             try:
                 Path(file).open("rb").close()
             except OSError as error:
-                raise ConfigError(f"serve.tls.{name}: {file}: can't be read: {error.strerror or error}") from None
+                raise ConfigError(f"serve.tls.{name}: {file}: can't read the file: {error.strerror or error}") from None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols([protocol])
@@ -104,7 +104,7 @@ def tls_context(options: TlsOptions, protocol: str = "http/1.1") -> ssl.SSLConte
         context.load_cert_chain(options.cert_file, options.key_file, _no_pass_phrase)
     except _KeyIsEncrypted:
         raise ConfigError(
-            f"serve.tls.key_file: {options.key_file}: the key is encrypted. Use a key without a pass phrase"
+            f"serve.tls.key_file: {options.key_file}: the key must not be encrypted. Use a key without a pass phrase"
         ) from None
     except (OSError, ssl.SSLError) as error:
         pair = f"cert_file {options.cert_file} and key_file {options.key_file}"
@@ -114,14 +114,14 @@ def tls_context(options: TlsOptions, protocol: str = "http/1.1") -> ssl.SSLConte
             context.load_verify_locations(options.client_ca_file)
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(
-                f"serve.tls.client_ca_file: {options.client_ca_file}: can't be loaded: {getattr(error, 'reason', None) or error}"
+                f"serve.tls.client_ca_file: {options.client_ca_file}: can't load the file: {getattr(error, 'reason', None) or error}"
             ) from None
         context.verify_mode = ssl.CERT_REQUIRED
     return context
 
 
 class _KeyIsEncrypted(Exception):
-    """Raised instead of OpenSSL's prompt for a pass phrase, which would block."""
+    """Raised instead of OpenSSL's prompt for a pass phrase, which would block the process."""
 
 
 def _no_pass_phrase() -> str:

@@ -1,7 +1,7 @@
-"""Parser of OTLP requests that passes their spans and log records to the engine.
+"""Parser for OTLP requests that passes spans and log records to the engine.
 
-:meth:`Feed.read` parses a request, and :meth:`Feed.pass_on` passes it to the engine. In between, the caller can refuse the
-request. This module itself only refuses bodies that aren't OTLP.
+:meth:`Feed.read` parses a request, and :meth:`Feed.pass_on` passes it to the engine. Between both calls, the caller can refuse
+the request. This module itself only refuses bodies that aren't OTLP.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _NO_TRACES: frozenset[int] = frozenset()
 class Batch:
     parts: Sequence[tuple[int, Part]] = ()
     logs: Sequence[tuple[OtlpLog, int]] = ()
-    """The request's log records, each with its size in bytes."""
+    """Log records of the request, each with its size in bytes."""
     spans: int = 0
-    """Number of the request's spans, used or not."""
+    """Number of spans in the request, including unused spans."""
     sampled_out: int = 0
     invalid: int = 0
     """Number of spans without valid ids, or of unreadable log records."""
 
     def keep(self, share: Share) -> None:
-        """Drop traces outside a share. Only the share of the first position keeps counts that belong to no trace."""
+        """Drop traces outside a share. Counts without a trace are only kept by the share of the first position."""
         if share.is_everything:
             return
         self.parts = [(key, part) for key, part in self.parts if key in share]
@@ -59,7 +59,7 @@ class Feed:
         self._sampled_below = int(options.sample_rate * 2**64)
 
     def read(self, signal: Signal, body: bytes, is_json: bool, base: int = 0) -> Batch:
-        """Parse a decompressed request, or raise NotOtlp. ``base`` is added to trace ids to make trace keys."""
+        """Parse a decompressed request. Raises NotOtlp. ``base`` is added to trace ids to get trace keys."""
         return self._read_spans(body, is_json, base) if signal == "traces" else self._read_logs(body, is_json, base)
 
     def pass_on(self, batch: Batch, passed_over: Collection[int] = _NO_TRACES) -> None:

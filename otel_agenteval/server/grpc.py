@@ -1,6 +1,6 @@
-"""OTLP over gRPC. The packages h2 and hpack parse HTTP/2, so that limits also apply before a call is authenticated.
+"""OTLP over gRPC. The packages h2 and hpack parse HTTP/2, so that limits apply before a call is authenticated.
 
-A sender without a valid token is refused when the call begins, before its message arrives. Messages stay compressed until
+If a sender has no valid token, the call is refused when it starts, before its message arrives. Messages stay compressed until
 the receiver reads them. Responses follow https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md.
 """
 
@@ -36,14 +36,14 @@ _METHODS: dict[str, Signal] = {
     "/opentelemetry.proto.collector.logs.v1.LogsService/Export": "logs",
 }
 METADATA = 8 * 1024
-"""Maximum bytes of a call's headers, decompressed. A call with more ends its connection."""
+"""Maximum decompressed bytes of a call's headers. A call that exceeds this limit ends its connection."""
 _STREAMS = 100
 _STRIKES = 100
-"""Maximum number of invalid, unauthenticated or cancelled calls in a row. One more ends the connection."""
+"""Maximum number of consecutive invalid, unauthenticated or canceled calls. The next such call ends the connection."""
 _AGE = 300.0
-"""Seconds after which a connection is closed without losing a call, so that senders discover added servers."""
+"""Seconds after which a connection is closed without losing calls, so that senders discover new servers."""
 _LAST_CALLS = 30.0
-"""Seconds that the calls of a closing connection get to end."""
+"""Seconds for the calls of a closing connection to finish."""
 _WINDOW = 2**31 - 1
 """Flow-control window. It doesn't limit senders, because the memory budget and the socket limit unread data."""
 _READ, _FIRST_READ = 256 * 1024, 4 * 1024
@@ -53,11 +53,11 @@ _DATA, _HEADERS = 0x0, (0x1, 0x9)
 _END_STREAM, _END_HEADERS, _PADDED = 0x1, 0x4, 0x8
 _PREFIX = struct.Struct(">?I")
 _GOAWAY = struct.pack(">IBIII", 8 << 8 | 0x7, 0, 0, _WINDOW, 0)
-"""GOAWAY frame. It allows no further calls on this connection, except calls that are on their way."""
+"""GOAWAY frame. After this frame, the connection accepts only calls that are already on their way."""
 _GRPC_ONLY = "this port accepts only gRPC; send OTLP/HTTP to serve.http (default port 14318)"
 _HTTP1 = re.compile(rb"[A-Z]{3,7} /")
 _HTTP1_ANSWER = f"HTTP/1.1 400 {_GRPC_ONLY}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n".encode()
-"""Response to HTTP/1. Exporters log the text in the status line."""
+"""Response to HTTP/1. Exporters log the text of its status line."""
 
 
 class GrpcServer(SocketListener):
@@ -66,7 +66,7 @@ class GrpcServer(SocketListener):
     def __init__(self, receiver: Receiver, threads: Executor) -> None:
         super().__init__(receiver.options.max_connections, receiver.options.client_connections)
         self.buffer = memoryview(bytearray(_READ))
-        """Data that a connection has just read. It is handled immediately, so all connections share one buffer."""
+        """Data that a connection has just read. All connections share this buffer, because the data is handled immediately."""
         self.receiver = receiver
         self.threads = threads
 
@@ -74,7 +74,7 @@ class GrpcServer(SocketListener):
         return await asyncio.get_running_loop().create_server(lambda: _GrpcConnection(self), host, port, **options)
 
     def _make_room(self, client: str | None) -> bool:
-        """Close the oldest connection without an authenticated call, so that unknown clients can't keep senders out."""
+        """Close the oldest connection without an authenticated call, so that unknown clients can't block senders."""
         for one in self._connections:
             assert isinstance(one, _GrpcConnection)
             if not one.is_known and (client is None or client == one.client):
@@ -97,7 +97,7 @@ _CONFIG = H2Configuration(
 
 @dataclass(slots=True, eq=False)
 class _GrpcCall:
-    """Call whose response isn't sent yet."""
+    """Call whose response hasn't been sent yet."""
 
     signal: Signal
     request: Caller
@@ -119,7 +119,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         self.ended: asyncio.Future[None] = self._loop.create_future()
         self.client = ""
         self.is_known = False
-        """True once a call was authenticated."""
+        """True after a call was authenticated."""
         self._rest = b""
         self._calls: dict[int, _GrpcCall] = {}
         self._strikes = self._received = self._header_bytes = 0
@@ -157,7 +157,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         self.ended.set_result(None)
 
     def pause_writing(self) -> None:
-        """Stop reading from a sender that doesn't read its responses. If that lasts, end the connection."""
+        """Stop reading from a sender that doesn't read its responses. If this continues, end the connection."""
         self._transport.pause_reading()
         self._timer.cancel()
         self._timer = self._loop.call_later(WRITE_TIMEOUT, self.abort)
@@ -199,7 +199,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
             self._close_gracefully()
 
     def _close_gracefully(self, after: float = 1.0) -> None:
-        """Announce that the connection closes. After ``after`` seconds, close it once its calls have ended, or after a timeout."""
+        """Announce that the connection closes. After ``after`` seconds, close it when its calls have ended, or after a timeout."""
         self._closing = True
         if self._has_begun:
             self._transport.write(_GOAWAY)
@@ -244,7 +244,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         return bytes(data[at:])
 
     def _read_preface(self, data: memoryview) -> int:
-        """Return the position after the client's preface. Respond to HTTP/1, and raise ProtocolError for other data."""
+        """Return the position after the client's preface. Responds to HTTP/1, and raises ProtocolError for other data."""
         if _PREFACE.startswith(bytes(data[: len(_PREFACE)])):
             if len(data) < len(_PREFACE):
                 return 0
@@ -317,7 +317,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
             self._parse(_FRAME.pack(0, 0, _DATA, _END_STREAM, stream))
 
     def _add_data(self, call: _GrpcCall, data: memoryview) -> None:
-        """Keep a part of a call's message, or raise a Refusal."""
+        """Store a part of a call's message. Raises a Refusal if the message is too large."""
         missing = _PREFIX.size - len(call.prefix)
         if missing:
             call.prefix += data[:missing]
@@ -362,7 +362,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         self._flush()
 
     def _end(self, stream: int, found: Accepted | Refused | None) -> None:
-        """End a call with its response. If ``found`` is None, the sender is gone and gets no response."""
+        """End a call and send its response. If ``found`` is None, the sender is gone and no response is sent."""
         call = self._calls.pop(stream)
         call.timer.cancel()
         call.share.close()

@@ -70,7 +70,7 @@ class OtlpHandler:
         return self.refused(FAULT, "other", is_json=False)
 
     def refused(self, refusal: Refused, signal: str, is_json: bool) -> Response:
-        """Count a refusal, and return the response with the body and headers that OTLP requires."""
+        """Count a refusal. Return the response with the body and headers that OTLP requires."""
         self.receiver.refused("http", signal, refusal)
         status = refusal.status()
         response = _message(refusal.http_status, status, is_json)
@@ -129,7 +129,7 @@ class _Export:
 
 
 class _Feedback(_Export):
-    """Request with user feedback, which is converted to an export request for logs."""
+    """Request with user feedback. Its body is converted to an OTLP request for logs."""
 
     async def answer(self, body: bytes) -> Response:
         try:
@@ -154,10 +154,10 @@ _FEEDBACK_ATTRIBUTES = ("label", "comment", "edited", "id")
 
 
 def as_log_records(body: bytes) -> tuple[bytes, int]:
-    """Convert feedback, one object or a list, to an OTLP/JSON request. Return the request and the number of objects.
+    """Convert feedback (one JSON object or a list) to an OTLP/JSON request. Return the request and the number of objects.
 
-    An object names its turn by ``turn_id``, ``traceparent``, or ``trace_id`` and optionally ``span_id``. For its other keys,
-    see :meth:`Handle.feedback <otel_agenteval.Handle.feedback>`. If one object is invalid, the whole request is refused.
+    The keys ``turn_id``, ``traceparent``, or ``trace_id`` with an optional ``span_id`` identify the turn. For other keys, see
+    :meth:`Handle.feedback <otel_agenteval.Handle.feedback>`. If one object is invalid, the entire request is refused.
     """
     try:
         found = jsonio.loads(body)

@@ -1,7 +1,7 @@
-"""Listener with limits on connections, and a small HTTP/1.1 server with limits on time and size.
+"""Listener with connection limits, and a small HTTP/1.1 server with time and size limits.
 
-The package h11 parses the protocol. A handler is called twice: :meth:`Handler.begin` after the head of a request arrives,
-and :meth:`HttpExchange.answer` with the body, if the handler accepts one.
+The package h11 parses the protocol. A handler is called twice: :meth:`Handler.begin` when the head of a request has arrived, and
+:meth:`HttpExchange.answer` with the body, if the handler accepts a body.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from .logformat import Caller, caller
 _log = logging.getLogger("otel_agenteval")
 
 HEAD_TIMEOUT = 10.0
-"""Seconds from the start of a connection to the end of the first request's head."""
+"""Maximum seconds from the start of a connection to the end of the first request's head."""
 IDLE_TIMEOUT = 75.0
-"""Seconds within which the head of the next request must arrive on a connection."""
+"""Maximum seconds between a response and the head of the next request on the connection."""
 WRITE_TIMEOUT = 30.0
 _LINGER = 2.0
 _LINGER_BYTES = 64 << 20
-"""Maximum bytes of a refused body to read and discard, so that the sender gets the response."""
+"""Maximum bytes of a refused body that are read and discarded, so that the sender gets the response."""
 _READ = 256 * 1024
 _SMALL = 4 * 1024
 _BUFFER = 64 * 1024
-"""Bytes that a connection buffers before they are read. At twice that size, the sender is paused."""
+"""Bytes that a connection buffers before they are read. At twice this size, the sender is paused."""
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class Head:
     path: str
     query: str
     headers: dict[str, str]
-    """Headers by lowercase name. If a header is repeated, the first one counts."""
+    """Headers by lowercase name. If a header is repeated, the first value is used."""
     client: str
     length: int | None
     """Announced size of the body in bytes, or None for a chunked body."""
@@ -63,14 +63,14 @@ class Response:
     content_type: str = "text/plain; charset=utf-8"
     headers: list[tuple[str, str]] = field(default_factory=list)
     stream: AsyncGenerator[bytes, None] | None = None
-    """Pieces sent after the body while the client is connected and the server runs."""
+    """Data sent after the body, as long as the client is connected and the server runs."""
 
 
 Failure = Literal["too_large", "too_slow", "no_room", "broken", "gone"]
 """Reason for an incomplete body.
 
-``too_large``: it exceeds the allowed size. ``too_slow``: it exceeds the allowed time. ``no_room``: there isn't enough memory.
-``broken``: it violates HTTP. ``gone``: the client disconnected.
+``too_large``: the body is too large. ``too_slow``: it takes too long. ``no_room``: there isn't enough memory.
+``broken``: it isn't valid HTTP. ``gone``: the client disconnected.
 """
 
 
@@ -79,7 +79,7 @@ class HttpExchange(Protocol):
 
     max_body: int
     body_timeout: float
-    """Seconds in which the body must arrive."""
+    """Maximum seconds for the body to arrive."""
 
     def received(self, size: int) -> bool:
         """Account for more bytes of the body. Return False to refuse the body."""
@@ -92,13 +92,13 @@ class HttpExchange(Protocol):
         """Return the response to a request with an incomplete body."""
 
     def end(self, size: int) -> None:
-        """End the request. ``size`` is the number of bytes in its body, or 0 if the body is incomplete."""
+        """End the request. ``size`` is the size of its body in bytes, or 0 if the body is incomplete."""
         return
 
 
 class Handler(Protocol):
     def begin(self, head: Head) -> HttpExchange | Response:
-        """Return an exchange that reads the body, or the response if the body isn't needed."""
+        """Return an exchange that reads the body. If the body isn't needed, return the response."""
 
     def failed(self, error: Exception) -> Response:
         """Return the response after the handler raised an exception."""
@@ -130,14 +130,14 @@ class ClientConnection(Protocol):
     ended: asyncio.Future[None]
 
     def close_if_idle(self) -> None:
-        """Close the connection now or, if requests are running, after them."""
+        """Close the connection now or, if requests are running, after they end."""
 
     def abort(self) -> None:
         """End the connection and its requests."""
 
 
 class SocketListener:
-    """Listener on one address. A connection beyond the limits is closed immediately, unless it replaces another connection."""
+    """Listener on one address. Connections above the limits are closed immediately, unless another connection can be closed."""
 
     def __init__(self, max_connections: int, client_connections: int) -> None:
         self._max_connections = max_connections
@@ -154,7 +154,7 @@ class SocketListener:
         return len(self._connections)
 
     async def start(self, option: str, address: str, context: ssl.SSLContext | None = None) -> None:
-        """Listen on an address. Raises ConfigError, with the name of the ``option``, if the address can't be used."""
+        """Listen on an address. Raises ConfigError with the name of the ``option`` if the address can't be used."""
         host, port = split_address(address)
         try:
             more: dict[str, Any] = {} if context is None else {"ssl_handshake_timeout": HEAD_TIMEOUT}
@@ -186,7 +186,7 @@ class SocketListener:
             await asyncio.wait([connection.ended for connection in self._connections], timeout=timeout)
 
     def enter(self, connection: ClientConnection) -> bool:
-        """Count a connection. Return False if there are too many and no other connection can be closed."""
+        """Count a connection. Return False if there are too many, and no other connection can be closed."""
         client = connection.client
         crowded = self._clients[client] >= self._client_connections
         if crowded or len(self._connections) >= self._max_connections:
@@ -207,7 +207,7 @@ class SocketListener:
             del self._clients[connection.client]
 
     def _make_room(self, client: str | None) -> bool:
-        """Close another connection, of ``client`` if it isn't None. Return False if no connection should be closed."""
+        """Close another connection, of ``client`` if it is set. Return False if no connection can be closed."""
         return False
 
 
@@ -318,7 +318,7 @@ class _Connection:
     # These methods run in tasks with a time limit. They return errors, because a task would keep an exception's frames alive.
 
     async def _event(self) -> Any:
-        """Return the next event or, for invalid HTTP, the status code of the response."""
+        """Return the next event. For invalid HTTP, return the status code of the response."""
         while True:
             try:
                 event = self._protocol.next_event()
@@ -450,7 +450,7 @@ class _Connection:
 
 
 def _is_ambiguous(event: Any) -> bool:
-    """Return True for a request whose body a proxy could end at a different position (RFC 9112, 6.1)."""
+    """Return True if a proxy could see the end of the request's body at a different position (RFC 9112, 6.1)."""
     names = {name for name, _ in event.headers} if isinstance(event, h11.Request) else ()
     return b"transfer-encoding" in names and (b"content-length" in names or event.http_version < b"1.1")
 

@@ -1,16 +1,16 @@
-"""Folder of a service's journal, the assignment of its segments to processes, and the removal of traces from it.
+"""Folder of a service's journal: assignment of segments to processes, and removal of traces.
 
 ::
 
-    lock                    held by the service, whatever its number of processes
+    lock                    held by the service, for any number of processes
     7/processes             endpoints that the Collector routes to, as a JSON list
     7/0/NAME.requests       a segment of process 0
-    7/0/NAME.share          its traces that belong to process 0, if not all
+    7/0/NAME.share          its traces for process 0, if other processes own some of the traces
 
-If the set of processes changed since the last start, each leftover segment is assigned to every process that owns traces in
-it. Each process gets a hard link to the segment and a file with its share. All of this happens in a new folder that replaces
-the last one atomically. The assignment reads only the versions of segments, so a request that crashes its parser crashes only
-the processes that own its traces.
+If the set of processes changed since the last start, each leftover segment is assigned to all processes that own traces in it.
+Each process gets a hard link to the segment and a file with its share. This happens in a new folder, which atomically replaces
+the previous folder. Only the versions of segments are read, so a request that crashes the parser crashes only the processes that
+own its traces.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ALONE = ("",)
 _PROCESSES = "processes"
 _UNFINISHED = ".part"
 LOCK_GRACE = 5.0
-"""Seconds that a process can take to end, beyond its time for delivery."""
+"""Seconds for a process to end, in addition to its time for delivery."""
 _LOCK_EVERY = 0.1
 
 
@@ -50,13 +50,13 @@ class JournalFolder:
     def __init__(self, path: str) -> None:
         self.path = Path(path)
         self.lock = -1
-        """File descriptor of the lock, or -1. A child process that inherits it also holds the lock."""
+        """File descriptor of the lock, or -1. A child process that inherits the descriptor also holds the lock."""
 
     async def acquire(self, within: float, ended: Callable[[], bool] = lambda: False) -> bool:
-        """Lock the folder as soon as no other service holds it. Return False if ``ended`` returns True before that.
+        """Lock the folder when no other service uses it. Return False if ``ended`` returns True earlier.
 
-        A service can take a while to stop, and so can processes whose parent was killed. Raises ConfigError if the folder can't
-        be used, or if another service still holds it after ``within`` seconds.
+        A service, or processes whose parent was killed, can take a while to stop. Raises ConfigError if the folder can't be used,
+        or if another service still uses it after ``within`` seconds.
         """
         with _usable(self.path):
             make_private(self.path)
@@ -141,7 +141,7 @@ class JournalFolder:
 
 
 def _segments_in(last: Path | None) -> Iterable[tuple[Path, Share]]:
-    """Return each segment once, with the union of the shares that processes still hold."""
+    """Return each segment once, with the union of the shares that processes still have."""
     found: dict[str, tuple[Path, Share]] = {}
     for path in last.glob(f"*/*{SUFFIX}") if last is not None else ():
         share = share_of(path)
@@ -152,7 +152,7 @@ def _segments_in(last: Path | None) -> Iterable[tuple[Path, Share]]:
 
 
 def _link_into(path: Path, share: Share, part: Path) -> None:
-    """Link a segment into a process's folder, with the share that the process owns."""
+    """Link a segment into the folder of a process, with the share of this process."""
     if not share.bits:
         return
     if not share.is_everything:
@@ -168,7 +168,7 @@ def _usable(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ConfigError(f"serve.journal: {path}: can't be used: {error.strerror}") from None
+        raise ConfigError(f"serve.journal: {path}: can't use the folder: {error.strerror}") from None
 
 
 def _write(path: Path, data: bytes, mode: str = "xb") -> None:
@@ -182,9 +182,9 @@ _MOST = 1 << 30
 
 
 def forget_in_journal(folder: str, is_meant: Callable[[str, Any], bool]) -> int:
-    """Remove every trace that has an attribute for which ``is_meant(key, value)`` returns True. Return the number of traces.
+    """Remove all traces with an attribute for which ``is_meant(key, value)`` returns True. Return the number of traces.
 
-    Raises ConfigError if the folder can't be used, or if a service uses it.
+    Raises ConfigError if the folder can't be used, or if a service is using it.
     """
     journal = JournalFolder(folder)
     asyncio.run(journal.acquire(0.0))
@@ -225,7 +225,7 @@ _JSON = {"traces": ("resourceSpans", "scopeSpans", "spans"), "logs": ("resourceL
 
 
 def _items(record: Record) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
-    """Yield the trace id and attributes of each span or log record. The attributes include those of its resource."""
+    """Yield the trace id and attributes of each span or log record. Resource attributes are included."""
     if record.is_json:
         groups, scopes, items = _JSON[record.signal]
         for group in jsonio.loads(record.body).get(groups) or ():

@@ -1,6 +1,6 @@
 """Log formats of the sidecar and worker: text or JSON lines, both with a request id.
 
-Log messages never contain content of turns. Texts of unexpected exceptions are left out, because they might contain it.
+Log messages never contain turn content. Messages of unexpected exceptions are omitted, because they might contain turn content.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class Caller(NamedTuple):
     request_id: str
     client: str
     origin: str | None = None
-    """Origin of the calling web page, if it is allowed to read the response."""
+    """Origin of the calling web page, if it may read the response."""
 
     @classmethod
     def of(cls, headers: Mapping[str, str], client: str) -> Caller:
-        """Return the caller of a request from its headers, whose names are in lowercase.
+        """Return the caller of a request. Header names must be in lowercase.
 
-        The request id is the header ``x-request-id`` or, if that is missing or invalid, the trace id of ``traceparent``, or a
-        new id. A valid id has at most 128 characters, all from ``A-Z a-z 0-9 . _ : = @ / + -``.
+        The request id is the header ``x-request-id``. If it is missing or invalid, the id is the trace id of ``traceparent``, or
+        a new id. A valid id has at most 128 characters from ``A-Z a-z 0-9 . _ : = @ / + -``.
         """
         given = headers.get("x-request-id", "")
         if _SANE_ID.fullmatch(given):
@@ -55,20 +55,20 @@ caller: ContextVar[Caller | None] = ContextVar("otel_agenteval_caller", default=
 
 
 class _Formatter(logging.Formatter):
-    """Common base of both formats. Times are in UTC."""
+    """Base class of both formats. Times are in UTC."""
 
     converter = staticmethod(time.gmtime)
     default_time_format = "%Y-%m-%dT%H:%M:%S"
     default_msec_format = "%s.%03dZ"
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
-        """Return the traceback and exception type, without the message, which might quote a turn."""
+        """Return the traceback and exception type. The message is omitted, because it might quote a turn."""
         kind, _, where = ei
         return "".join([*traceback.format_tb(where), kind.__name__ if kind is not None else ""])
 
 
 class TextFormatter(_Formatter):
-    """Formatter for text: time, level, message on one line, and request id."""
+    """Formatter for text lines with time, level, message and request id."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = f"{self.formatTime(record)} {record.levelname} {escaped(record.getMessage())}"

@@ -2,7 +2,7 @@
 
 A message is a datagram of ``NAME=value`` lines to the socket in ``NOTIFY_SOCKET``. If the variable isn't set, nothing is sent.
 
-``--processes`` uses the same protocol: each process reports to its parent, and the parent reports to systemd for all of them.
+With ``--processes``, each process reports to its parent with the same protocol, and the parent reports to systemd for all of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SEND_WITHIN = 2.0
 _STATUS_EVERY = 10.0
 """Seconds between status checks, unless a watchdog needs more frequent checks."""
 _EXTEND_BY = 30.0
-"""Seconds by which each message extends the time limit of a start or stop."""
+"""Seconds by which each message extends the time limit for a start or stop."""
 _EXTEND_EVERY = 10.0
 _DATAGRAM = 4096
 
@@ -32,8 +32,8 @@ _DATAGRAM = 4096
 class Notifier:
     """Sender of messages to the service manager.
 
-    ``address`` is the path of its socket, ``@name`` for an abstract socket, or None to send nothing. The service manager
-    considers the process dead after ``watchdog`` seconds without a report.
+    ``address`` is the path of the manager's socket, ``@name`` for an abstract socket, or None to send nothing. After ``watchdog``
+    seconds without a report, the service manager assumes that the process is dead.
     """
 
     def __init__(self, address: str | None = None, watchdog: float | None = None) -> None:
@@ -43,7 +43,7 @@ class Notifier:
 
     @classmethod
     def from_environment(cls, env: MutableMapping[str, str] = os.environ) -> Notifier:
-        """Return a notifier from the service manager's variables. Remove them, because child processes must not use them."""
+        """Create a notifier from the service manager's variables. The variables are removed, because child processes must not use them."""
         address = env.pop("NOTIFY_SOCKET", None)
         usec, pid = env.pop("WATCHDOG_USEC", ""), env.pop("WATCHDOG_PID", "")
         if not address or address[0] not in "/@":
@@ -76,15 +76,15 @@ class Notifier:
         self.send(STOPPING=1, STATUS="stopping", EXTEND_TIMEOUT_USEC=int((within + _EXTEND_BY) * 1e6))
 
     async def while_starting(self) -> None:
-        """Extend the start's time limit until cancelled, because a replay can take long."""
+        """Extend the time limit of the start until canceled, because a replay can take long."""
         while True:
             self.send(STATUS="starting", EXTEND_TIMEOUT_USEC=int(_EXTEND_BY * 1e6))
             await asyncio.sleep(_EXTEND_EVERY)
 
     async def keep_reporting(self, stalled: Callable[[], str], status: Callable[[], str]) -> None:
-        """Until cancelled, report each change of the status.
+        """Report each change of the status until canceled.
 
-        While ``stalled`` returns no reason, also report that the process is alive.
+        As long as ``stalled`` returns no reason, also report that the process is alive.
         """
         if not self.enabled:
             return
@@ -104,7 +104,7 @@ class Notifier:
 class Progress:
     """Check that returns ``reason`` if ``count`` hasn't changed since the last call.
 
-    ``count`` returns None without pending work.
+    ``count`` returns None if there is no pending work.
     """
 
     count: Callable[[], int | None]
@@ -117,7 +117,7 @@ class Progress:
 
 
 class Listener:
-    """Socket on which one child process reports to its parent, message by message."""
+    """Socket on which a child process reports to its parent."""
 
     def __init__(self, on_message: Callable[[Mapping[str, str]], None]) -> None:
         self._on_message = on_message

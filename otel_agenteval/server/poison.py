@@ -1,11 +1,11 @@
-"""Traces and requests that crashed the process, so that restarts don't try them forever.
+"""Traces and requests that crashed the process, so that restarts don't retry them forever.
 
-While a trace is scored, or a request is read from the journal, a memory-mapped file contains its name. The file survives
-``kill -9``. At startup, each name that a crashed process left behind gets one strike. A name with one strike is retried once,
-after everything else. A name with two strikes is poisoned, and the journal skips it. A trace that the watchdog stopped is
-poisoned immediately.
+While a trace is scored, or a request is read from the journal, its name is in a memory-mapped file. The file survives ``kill
+-9``. At startup, each name in the file of a crashed process gets one strike. A name with one strike is retried once, after all
+other work. A name with two strikes is poisoned, and the journal skips it. A trace that the watchdog stopped is poisoned
+immediately.
 
-    poison.txt        one name per line, for each strike
+    poison.txt        one name per line and strike
     in-hand-…         current work of a process, which holds a lock on the file
 """
 
@@ -30,11 +30,11 @@ _IN_HAND = "in-hand-"
 _SLOT = 256
 _TURN, _REQUEST = 0, _SLOT
 _POISONED = 2
-"""Number of strikes from which a name is skipped."""
+"""Number of strikes at which a name is skipped."""
 
 
 class PoisonList:
-    """Strikes that the processes of a service share, and the current work of this process."""
+    """Strikes that all processes of a service share, and the current work of this process."""
 
     def __init__(self, folder: Path) -> None:
         collect_strikes(folder)
@@ -60,7 +60,7 @@ class PoisonList:
         return self._strikes[_cut(name)] >= _POISONED
 
     def is_suspect(self, name: str) -> bool:
-        """Return True if the name has one strike, and is retried once after everything else."""
+        """Return True if the name has one strike. Such names are retried once, after all other work."""
         return self._strikes[_cut(name)] == 1
 
     @contextmanager
@@ -116,7 +116,7 @@ def _cut(name: str) -> str:
 
 
 def _append(path: Path, names: list[str]) -> None:
-    """Append a line per name. If the file can't be written, log it. The next start then retries these names."""
+    """Append one line per name. If the file can't be written, log a warning. The next start then retries these names."""
     if not names:
         return
     try:

@@ -1,8 +1,8 @@
-"""Signals and settings of a process (allocator, garbage collection, open files), and the runner of the sidecar's event loop.
+"""Signals, memory settings and file limit of a process, and the runner for the sidecar's event loop.
 
 Signals are handled from the start of a process, so this module imports nothing slow. Early signals wait for the event loop.
 
-Requests of several megabytes arrive all the time. Getting new memory from the kernel for a request costs more than parsing it.
+Large requests arrive all the time, and new memory from the kernel costs more time than parsing. So freed memory is kept.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _YOUNG = 20_000
 
 
 class Signals:
-    """Context manager for the main thread that keeps signals from ending the process."""
+    """Context manager for the main thread. In the block, signals don't end the process."""
 
     def __init__(self) -> None:
         self._early: list[int] = []
@@ -38,7 +38,7 @@ class Signals:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, NUMBERS)
 
     def pass_to(self, take: Callable[[int], object]) -> None:
-        """Make the running loop call ``take`` with the number of each signal. Earlier signals are passed at once."""
+        """Call ``take`` on the running loop with the number of each signal. Earlier signals are passed immediately."""
         import asyncio
 
         loop = asyncio.get_running_loop()
@@ -61,7 +61,7 @@ class Signals:
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """Block signals. A child process that starts in the block inherits this until it creates its :class:`Signals`."""
+    """Block signals. A child process started in the block also blocks them until it creates its :class:`Signals`."""
     signal.pthread_sigmask(signal.SIG_BLOCK, NUMBERS)
     try:
         yield
@@ -79,7 +79,7 @@ def allow_files() -> None:
 
 
 def tune() -> bool:
-    """Keep up to 64 MiB of freed memory, and collect garbage less often. Return False if the allocator can't be set up."""
+    """Keep up to 64 MiB of freed memory, and collect garbage less often. Return False if the allocator can't be configured."""
     gc.set_threshold(_YOUNG, 20, 100)
     if sys.platform != "linux":
         return False
@@ -94,7 +94,7 @@ def tune() -> bool:
 
 
 def run_beside(engine: Engine, program: Coroutine[Any, Any, Found]) -> Found:
-    """Run ``program`` on another thread, and score turns on the calling thread, which must be the main thread."""
+    """Run ``program`` on another thread, and score turns on the calling thread. Call this on the main thread."""
     import asyncio
     from concurrent.futures import Future
 

@@ -1,4 +1,4 @@
-"""Admission and processing of requests, common to both transports.
+"""Admission and processing of requests, for both transports.
 
 An acknowledged request is in the engine and, if a journal is configured, on disk. Turns are evaluated after the response.
 """
@@ -34,9 +34,9 @@ from .wal import Journal, Record
 _log = logging.getLogger("otel_agenteval")
 
 FULL = 0.75
-"""Fill level of the worker's queue above which senders are asked to retry."""
+"""Fill level of the worker's queue above which senders must retry."""
 ANSWER_WITHIN = 4.5
-"""Seconds until a response is sent. A Collector gives up after 5 seconds and retries."""
+"""Maximum seconds until a response is sent. A Collector gives up after 5 seconds and retries."""
 _TOO_LATE = Refusal("overloaded", "processing the request took too long; retry it, because repeated spans count once").answer
 _MAX_CLIENTS = 10_000
 _LARGE = 512 << 10
@@ -50,7 +50,7 @@ class ExportRequest(NamedTuple):
     encoding: str
     json: bool
     share: MemoryShare = UNBOUNDED
-    """The request's share of the memory budget, which already includes the body."""
+    """The request's share of the memory budget. It already includes the body."""
     tenant: Tenant | None = None
 
 
@@ -65,7 +65,7 @@ class Receiver:
         self.stopping = False
         """True if senders must use another server."""
         self.replaying = options.journal is not None
-        """True until the journal is replayed. Other requests are refused until then."""
+        """True until the journal has been replayed. Until then, other requests are refused."""
         self.running = 0
         self._bytes = 0
         self._lock = threading.Lock()
@@ -89,7 +89,7 @@ class Receiver:
     # --- admission: before a body is read
 
     def authorize(self, authorization: str | None) -> Tenant | None:
-        """Return the sending tenant, or None without tenants. Raises a Refusal for a bad token."""
+        """Return the tenant that sent a request, or None without tenants. Raises a Refusal for an invalid token."""
         token = bearer_in(authorization)
         if self.tenants:
             tenant = self.tenants.by_token(token or "")
@@ -100,13 +100,13 @@ class Receiver:
         raise Refusal("unauthenticated", "a valid bearer token is required")
 
     def authorize_reader(self, authorization: str | None) -> Tenant | None:
-        """Return the tenant whose turns the reader can see, or None for all turns. Raises a Refusal for a bad token."""
+        """Return the tenant whose turns the reader can see, or None for all turns. Raises a Refusal for an invalid token."""
         if self.tenants and self.options.token is not None and is_token(bearer_in(authorization), self.options.token):
             return None
         return self.authorize(authorization)
 
     def admit(self, client: str, tenant: Tenant | None = None) -> None:
-        """Admit a request, or raise a Refusal. Call :meth:`release` when it ends."""
+        """Admit a request, or raise a Refusal. Call :meth:`release` when the request ends."""
         try:
             if tenant is not None:
                 tenant.admit()
@@ -115,7 +115,7 @@ class Receiver:
             if self.replaying:
                 raise Refusal("overloaded", "starting: replaying the journal")
             if self.running >= self.options.max_requests:
-                raise Refusal("overloaded", "too many requests at once (serve.max_requests)")
+                raise Refusal("overloaded", "too many concurrent requests (serve.max_requests)")
             if self.journal is not None and (trouble := self.journal.trouble):
                 raise Refusal("overloaded", trouble)
             if self.overloaded():
@@ -141,7 +141,7 @@ class Receiver:
             self._bucket(client, rate).take(size)
 
     def overloaded(self, replaying: bool = False) -> bool:
-        """Return True if the queue of turns is nearly full or, except while ``replaying``, the journal is full."""
+        """Return True if the queue of turns is nearly full or the journal is full. With ``replaying``, ignore the journal."""
         if self.engine.status.queue_fill(self._bytes) > FULL:
             return True
         return not replaying and self.journal is not None and self.journal.full
@@ -158,16 +158,16 @@ class Receiver:
         self.outcomes[transport, signal, outcome] += 1
 
     def refused(self, transport: str, signal: str, refusal: Refused) -> None:
-        """Count a refusal, and log it unless the log's rate limit is reached."""
+        """Count a refusal. Log it unless the log's rate limit is reached."""
         self.count(transport, signal, refusal.kind)
         self._log_refusals(transport, signal, refusal)
 
     # --- processing: on a separate thread
 
     async def answer(self, request: ExportRequest, transport: str, threads: Executor) -> Accepted | Refused:
-        """Process a request on a thread, and respond in time even if it isn't done.
+        """Process a request on a thread. Respond in time, even if processing hasn't finished.
 
-        Its memory is freed when the thread has finished.
+        The memory of the request is released when the thread finishes.
         """
         work = asyncio.get_running_loop().run_in_executor(threads, copy_context().run, self._process, request, transport)
         request.share.keep_until(work)
@@ -175,7 +175,7 @@ class Receiver:
         return work.result() if done else _TOO_LATE
 
     def _process(self, request: ExportRequest, transport: str) -> Accepted | Refused:
-        """Return the response, and never raise: a future would keep the exception and the request."""
+        """Return the response and never raise errors, because a future would keep the exception and the request in memory."""
         try:
             return self.process(request)
         except Refusal as refusal:
@@ -233,7 +233,7 @@ class Receiver:
 
     @staticmethod
     def _make_room(body: bytes, request: ExportRequest) -> None:
-        """Charge the memory that parsing a body takes, before parsing it."""
+        """Reserve the memory that parsing a body needs."""
         share = request.share
         if request.json:
             share.grow(jsonio.weight(body))
@@ -247,7 +247,7 @@ class Receiver:
                 raise Refusal("bad_data", str(error)) from None
 
     def replay(self, record: Record, *, last: bool = False) -> set[int]:
-        """Receive a request from the journal. Return its traces in this process, except poisoned traces, which are dropped.
+        """Receive a request from the journal. Return its accepted traces. Poisoned traces are dropped.
 
         Traces with one strike wait for the ``last`` round. Invalid requests are skipped, because they were refused on arrival.
         """
@@ -273,7 +273,7 @@ class Receiver:
 
 
 class RefusalLog:
-    """Log of refusals, at most one per kind and transport in :data:`LOG_EVERY` seconds, with the sender but without content."""
+    """Log of refusals with the sender, without content. Logs one refusal per kind and transport in :data:`LOG_EVERY` seconds."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

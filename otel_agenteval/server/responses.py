@@ -1,6 +1,6 @@
-"""Responses to senders, in both transports.
+"""Responses to senders, for both transports.
 
-OTLP defines them. A wrong status makes senders drop data or retry an invalid request forever.
+OTLP defines these responses. With a wrong status, senders drop data or retry an invalid request forever.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CODES: dict[Kind, tuple[int, int]] = {
     "error": (code_pb2.UNAVAILABLE, 503),  # internal error: a retry can succeed
 }
 RETRY_AFTER = 1.0
-"""Seconds after which to retry. A Collector drops a batch if the delay exceeds its own limit."""
+"""Seconds until a retry. A Collector drops a batch if the delay exceeds its own limit."""
 _RETRYABLE = frozenset(("throttled", "overloaded", "stopping", "error"))
 
 
@@ -41,7 +41,7 @@ class Refused:
     kind: Kind
     message: str
     retry_after: float | None
-    """Seconds after which to retry, or None to never retry."""
+    """Seconds until a retry, or None if the request must not be retried."""
 
     @property
     def code(self) -> int:
@@ -61,7 +61,7 @@ class Refused:
         return status
 
     def trailers(self) -> tuple[tuple[str, bytes], ...]:
-        """Return the gRPC trailers with the delay, if any: one in the Collector's format, one in the SDK's."""
+        """Return gRPC trailers with the retry delay: one in the Collector's format, one in the SDK's. Empty without a delay."""
         if self.retry_after is None:
             return ()
         return (
@@ -78,9 +78,8 @@ class Refused:
 class Refusal(Exception):
     """Error for a request that isn't accepted.
 
-    A handler must keep :attr:`answer` and not the exception. The traceback refers to frames that hold the request. If such a
-    frame or a future held the exception, the request would stay in memory until the next garbage collection. A tenant's
-    refusals are counted under ``reason``, by default the kind.
+    Handlers must store :attr:`answer` instead of the exception. The exception's traceback would keep the request in memory until
+    the next garbage collection. A tenant's refusals are counted by ``reason``, which is ``kind`` by default.
     """
 
     def __init__(self, kind: Kind, message: str, retry_after: float = RETRY_AFTER, reason: str = "") -> None:
@@ -93,7 +92,7 @@ FAULT = Refusal("error", "internal error").answer
 
 
 class Accepted(NamedTuple):
-    """Response to an accepted request, possibly without some of its records."""
+    """Response to an accepted request. Some of its records may be rejected."""
 
     rejected: int = 0
     """Number of unusable spans or log records. The sender must not retry them."""

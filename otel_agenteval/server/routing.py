@@ -1,6 +1,6 @@
-"""Assignment of traces to processes by the same rule as in the Collector in front of them.
+"""Assignment of traces to processes, by the same rule as in the Collector that sends the traces.
 
-The Collector's ``load_balancing`` exporter places points for each endpoint on a circle of :data:`POSITIONS`. A trace goes to
+The Collector's ``load_balancing`` exporter places several points per endpoint on a circle of :data:`POSITIONS`. A trace goes to
 the endpoint of the next point. The journal is divided by the same rule, so that one process gets all spans of an open trace.
 """
 
@@ -16,7 +16,7 @@ POSITIONS = 131_071
 _POINTS = 200
 """Number of points per endpoint."""
 _PROBES = 10
-"""Number of positions to try for a point. If all are occupied, the point is left out."""
+"""Number of positions to try for a point. If all are occupied, the point is omitted."""
 _ALL = (1 << POSITIONS) - 1
 
 
@@ -35,7 +35,7 @@ EVERYTHING = Share(_ALL)
 
 
 def shares_of(endpoints: Sequence[str]) -> list[Share]:
-    """Return the share of each endpoint. Together, they contain each trace once."""
+    """Return the share of each endpoint. Each trace is in exactly one share."""
     hashes = [
         (zlib.crc32(endpoint.encode() + point.to_bytes(4, "little")), endpoint)
         for endpoint in endpoints

@@ -1,7 +1,7 @@
-"""``serve`` and ``worker`` with ``--processes N``: one process per core, and one ``/metrics`` for all.
+"""``serve`` and ``worker`` with ``--processes N``: one process per core, and one ``/metrics`` endpoint for all of them.
 
 With ``serve``, each process has separate ports. A Collector that routes by trace id (``load_balancing``) can then send each trace
-to one process. The parent receives no spans. It starts the processes, restarts those that die, and merges their metrics. Each
+to one process. The parent receives no spans. It starts the processes, restarts processes that die, and merges their metrics. Each
 sample gets a label for its process, and exemplars are kept.
 """
 
@@ -49,14 +49,14 @@ _LIVED_LONG = 60.0
 _SCRAPE = 2.0
 _POLL_EVERY = 1.0
 _PORTS_WITHIN = 5.0
-"""Maximum seconds to wait until processes whose parent was killed close their ports."""
+"""Maximum seconds to wait until orphaned processes of a killed parent close their ports."""
 _PORTS_EVERY = 0.1
 _BAD_USE = 2
 _OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
 
 def addresses_of(config: Config, number: int) -> dict[str, str | None]:
-    """Return the addresses on which a process listens. Only the parent uses its ``/metrics``."""
+    """Return the addresses on which a process listens. Only the parent reads the process's ``/metrics``."""
     options = config.serve
     found: dict[str, str | None] = {"metrics": "127.0.0.1:0"}
     for name in ("grpc", "http", "web"):
@@ -78,7 +78,7 @@ class Child:
         self.ledger: dict[str, Any] | None = None
         self.restarts = 0
         self.unready = "starting"
-        """Reason why the process refused requests at the last check, or an empty string."""
+        """Reason why the process refused requests at the last check. Empty if it accepted them."""
         self.checks: list[Check] = []
         self.ready = asyncio.Event()
         self.refused = False
@@ -88,7 +88,7 @@ class Child:
         self._env = env
         self._stop = asyncio.Event()
         self.alive_at: float | None = None
-        """Monotonic time of the process's last report. None unless the process is ready."""
+        """Monotonic time of the last report from the process. None if the process isn't ready."""
 
     async def run(self) -> None:
         failures = 0
@@ -127,7 +127,7 @@ class Child:
             self.ledger = json.loads(line)["ledger"]
 
     def poll_readiness(self) -> None:
-        """Update ``checks`` and ``unready`` from the process's ``/readyz``. Blocks."""
+        """Update ``checks`` and ``unready`` from the ``/readyz`` endpoint of the process. Blocks."""
         name = f"process {self.number}"
         try:
             try:
@@ -145,7 +145,7 @@ class Child:
             self.unready, self.checks = reason, [Check(name, reason, required=True)]
 
     def scrape(self) -> list[Metric]:
-        """Return the process's metrics, or an empty list if it can't be scraped. Blocks."""
+        """Return the metrics of the process, or an empty list if it can't be scraped. Blocks."""
         try:
             page = self._get("/metrics", _OPENMETRICS)
             return [] if page is None else list(text_string_to_metric_families(page.decode()))  # type: ignore[no-untyped-call]
@@ -162,14 +162,14 @@ class Child:
             return bytes(answer.read())
 
     def end_if_silent(self, now: float, longest: float) -> None:
-        """Kill a ready process that hasn't reported for ``longest`` seconds, so that it is restarted."""
+        """Kill a ready process without a report for ``longest`` seconds, so that it is restarted."""
         if self.alive_at is not None and now - self.alive_at > longest and not self._stop.is_set():
             self.alive_at = None
             _log.error("process %d makes no progress; killing and restarting it", self.number)
             self.signal(signal.SIGKILL, ending=False)
 
     def signal(self, number: signal.Signals, *, ending: bool = True) -> None:
-        """Send a signal to the process. Unless the signal is SIGHUP or ``ending`` is False, the process isn't restarted."""
+        """Send a signal to the process. The process isn't restarted, except after SIGHUP or if ``ending`` is False."""
         if ending and number != signal.SIGHUP:
             self._stop.set()
         if self.process is not None and self.process.returncode is None:
@@ -178,7 +178,7 @@ class Child:
 
 
 def command_of(config: Config, number: int, arguments: Sequence[str]) -> list[str]:
-    """Return the command line of a process: the parent's arguments with separate ports."""
+    """Return the command line of a process: the parent's arguments, with separate ports."""
     addresses = [part for name, address in addresses_of(config, number).items() for part in (f"--{name}", address or "off")]
     kept = [] if config.serve.journal is None else ["--journal", config.serve.journal]
     return [sys.executable, "-m", "otel_agenteval", "serve", "--child", str(number), *arguments, *addresses, *kept]
@@ -199,12 +199,12 @@ def _count_fault(where: str, error: BaseException) -> None:
 
 
 class _Supervision:
-    """Receiver of the processes' reports, and reporter to the service manager for all of them."""
+    """Receiver for reports from the processes. Reports to the service manager for all of them."""
 
     def __init__(self, notifier: Notifier, count: int, start: Callable[[int, dict[str, str] | None], Child]) -> None:
         self._notifier = notifier
         self.is_up = False
-        """True once every process has listened. Until then, each process itself remembers a reload signal."""
+        """True after all processes have listened. Before that, each process itself remembers a reload signal."""
         self._listeners = (
             [Listener(functools.partial(self._handle_report, number)) for number in range(count)] if notifier.enabled else []
         )
@@ -212,7 +212,7 @@ class _Supervision:
         self.children = [start(number, self._environment(number)) for number in range(count)]
 
     def _environment(self, number: int) -> dict[str, str] | None:
-        """Return the environment in which a process reports to the parent, or None if the process needn't report."""
+        """Return the environment variables for reports from a process to its parent. Return None if no reports are needed."""
         if not self._listeners:
             return None
         variables = {"NOTIFY_SOCKET": self._listeners[number].address}
@@ -230,14 +230,14 @@ class _Supervision:
                 self._notifier.ready("reloaded")
 
     def reload(self) -> None:
-        """Report to the service manager that a reload is in progress, until all processes have finished it."""
+        """Report a reload in progress to the service manager, until all processes have finished it."""
         self._notifier.reloading()
         self._reloading = {child.number for child in self.children if child.listening} if self._listeners else set()
         if not self._reloading:
             self._notifier.ready("reloaded")
 
     async def watch(self, status: str) -> None:
-        """Report that the parent is alive, and kill hanging processes, so that they restart."""
+        """Report that the parent is alive. Kill processes that hang, so that they are restarted."""
 
         def stalled() -> str:
             if self._notifier.watchdog is not None:
@@ -267,7 +267,7 @@ class _MetricsPage:
         self._polling: asyncio.Task[None] | None = None
 
     async def start(self) -> str | None:
-        """Listen, and return the address, or None if ``serve.metrics`` isn't configured."""
+        """Listen and return the address. Return None if ``serve.metrics`` isn't configured."""
         options = self._options
         if options.metrics is None:
             return None
@@ -288,7 +288,7 @@ class _MetricsPage:
         self._pool.shutdown(wait=False)
 
     async def _poll_readiness(self) -> None:
-        """Poll the readiness of each process, so that a probe is answered immediately."""
+        """Poll the readiness of each process, so that probes get an immediate answer."""
         loop = asyncio.get_running_loop()
         with ThreadPoolExecutor(len(self._children), "agenteval-ready") as pool:
             while True:
@@ -301,7 +301,7 @@ class _MetricsPage:
         return "; ".join(f"process {child.number}: {child.unready}" for child in self._children if child.unready)
 
     def describe(self) -> list[Metric]:
-        """Return an empty list, because the metrics are only known at a scrape."""
+        """Return an empty list, because the metrics are only known during a scrape."""
         return []
 
     def collect(self) -> Iterator[Metric]:
@@ -323,7 +323,7 @@ class _MetricsPage:
 async def supervise(
     config: Config, count: int, command: Callable[[int], Sequence[str]], signals: Signals, notifier: Notifier
 ) -> dict[str, Any]:
-    """Run processes until a signal, and return their ledgers, or raise ConfigError. Without OTLP addresses, they are workers."""
+    """Run processes until a signal, and return their ledgers. Raises ConfigError. Without OTLP addresses, they are workers."""
     check_exposure(config.serve)
     receives = config.serve.grpc is not None or config.serve.http is not None
     journal = None if config.serve.journal is None else JournalFolder(config.serve.journal)
@@ -384,7 +384,7 @@ def _print_addresses(metrics: str | None, children: Sequence[Child], receives: b
 
 
 async def _wait_for_orphans(config: Config, count: int, journal: JournalFolder | None, stop: asyncio.Event) -> None:
-    """Wait for orphaned processes to end, and assign the journal segments that they left."""
+    """Wait for orphaned processes to end, then assign the journal segments that they left."""
     loop = asyncio.get_running_loop()
     if journal is not None:
         if not await journal.acquire(config.serve.drain_timeout + LOCK_GRACE, stop.is_set):
@@ -407,7 +407,7 @@ def _is_taken(host: str, port: int) -> bool:
 
 
 async def _start_all(children: Sequence[Child], running: Sequence[asyncio.Task[None]], stop: asyncio.Event) -> None:
-    """Wait until every process listens or ``stop`` is set. Raises ConfigError if a process can't start."""
+    """Wait until all processes listen or ``stop`` is set. Raises ConfigError if a process can't start."""
 
     async def all_ready() -> None:
         for child in children:
@@ -417,4 +417,4 @@ async def _start_all(children: Sequence[Child], running: Sequence[asyncio.Task[N
     await asyncio.wait([*started, *running], return_when=asyncio.FIRST_COMPLETED)
     refused = [child.number for child in children if child.refused]
     if refused:
-        raise ConfigError(f"process {refused[0]} of {len(children)} can't start. See its error above")
+        raise ConfigError(f"process {refused[0]} of {len(children)} can't start. See the error above")

@@ -2,14 +2,14 @@
 
 Acknowledged requests survive ``kill -9``, a power failure and a restart. Requests are appended to a segment file, and
 acknowledged after the disk confirms the write. Requests that arrive during a write are written together. A segment is deleted
-once all its turns are delivered: the engine holds none of its traces, and every outlet has delivered their scores. At
-startup, leftover requests are received like new ones, and produce the same result ids.
+when all its turns are delivered: the engine holds none of its traces, and all outlets have delivered the scores. At startup,
+leftover requests are received like new requests, and produce the same result ids.
 
-A segment begins with a header of 9 bytes that contains its version. Requests follow:
+A segment starts with a 9-byte header that contains the version. The header is followed by requests:
 
     4 bytes CRC-32 of the rest · 4 bytes length · 1 byte kind · body
 
-If the fifth bit of the kind is set, 1 byte with the length of the tenant's name, and the name, precede the body.
+If the fifth bit of the kind is set, the body follows one byte with the length of the tenant's name, and the name.
 :mod:`.journal_folder` assigns segments to processes.
 """
 
@@ -40,24 +40,24 @@ VERSION = 3
 HEADER_BYTES = _HEAD.size
 _MAGIC, _NO_LENGTH = 0x4A564541, 0xFFFFFFFF
 _HEADER = _HEAD.pack(_MAGIC, _NO_LENGTH, VERSION)
-"""Header of a segment: "AEVJ", a length that no request has, and the version."""
+"""Header of a segment: ``AEVJ``, a length that no request has, and the version."""
 _SEGMENT_BYTES = 16 << 20
 _MAX_PENDING = 32 << 20
-"""Maximum bytes that wait for a busy disk. If nothing else waits, a single request can be larger."""
+"""Maximum bytes that wait for a busy disk. A single request can be larger if nothing else waits."""
 _COMMIT_WITHIN = 4.0
-"""Seconds that a request waits for the disk before its sender is asked to retry."""
+"""Seconds that a request waits for the disk. After that, the sender must retry."""
 _STUCK_AFTER = 1.0
-"""Duration of one write in seconds after which further requests are refused until the write ends."""
+"""Maximum seconds for a write. After that, further requests are refused until the write ends."""
 SUFFIX = ".requests"
 SHARE = ".share"
-"""Suffix of the file next to a segment of which only some traces belong to the process."""
+"""Suffix of a file next to a segment. The file exists if the process owns only some of the segment's traces."""
 _OF_A_TENANT = 0x10
 _KINDS: tuple[tuple[Signal, bool], ...] = (("traces", False), ("logs", False), ("traces", True), ("logs", True))
 
 
 class Record(NamedTuple):
     id: str
-    """``segment:offset``, the same at every start and in every process."""
+    """``segment:offset``, the same at each start and in each process."""
     signal: Signal
     body: bytes
     is_json: bool
@@ -70,13 +70,13 @@ class Record(NamedTuple):
 class _Segment:
     path: Path
     since: float
-    """Monotonic time at which the segment was created or, if it is left over, of the startup."""
+    """Monotonic time when the segment was created. For a leftover segment, the time of the startup."""
     size: int = 0
     unreceived: int = 0
-    """Number of the segment's requests that the engine hasn't received yet."""
+    """Number of requests in the segment that the engine hasn't received yet."""
     file: int | None = None
     traces: set[int] = field(default_factory=set)
-    """The segment's traces that may not be delivered yet."""
+    """Traces in the segment that may not be delivered yet."""
 
     def close(self) -> None:
         file, self.file = self.file, None
@@ -90,9 +90,9 @@ class Entry:
     data: bytes
     done: threading.Event = field(default_factory=threading.Event)
     segment: _Segment | None = None
-    """Segment that contains the entry. None before the write, or if it failed."""
+    """Segment that contains the entry. None before the write, and after a failed write."""
     withdrawn: bool = False
-    """True if the request doesn't wait for the write anymore."""
+    """True if the request no longer waits for the write."""
 
     def wait(self) -> None:
         if not self.done.wait(_COMMIT_WITHIN):
@@ -101,7 +101,7 @@ class Entry:
             raise Refusal("overloaded", _UNWRITABLE)
 
     def holds(self, traces: set[int]) -> None:
-        """Record the entry's traces when the engine has them. After their delivery, the segment can be deleted."""
+        """Record the traces of the entry when the engine has them. The segment can be deleted after their delivery."""
         if self.segment is not None:
             with self.journal.lock:
                 self.segment.traces |= traces
@@ -114,7 +114,7 @@ _UNWRITABLE = "the journal can't be written"
 class Journal:
     """Segment files of one process. Raises ConfigError if the folder can't be used.
 
-    The journal is :attr:`full` from ``max_bytes`` on.
+    The journal is :attr:`full` at ``max_bytes``.
     """
 
     def __init__(self, folder: str | Path, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -129,7 +129,7 @@ class Journal:
         self._writing_since: float | None = None
         self._closing = False
         self.stops_replaying = False
-        """Set to True at a stop, to end :meth:`replay`."""
+        """Set to True at shutdown, to end :meth:`replay`."""
         self.failing = False
         self.broken = 0
         """Number of times that reading a segment stopped early."""
@@ -138,7 +138,7 @@ class Journal:
         try:
             make_private(self._folder)
         except OSError as error:
-            raise ConfigError(f"serve.journal: {self._folder}: can't be used: {error.strerror}") from None
+            raise ConfigError(f"serve.journal: {self._folder}: can't use the folder: {error.strerror}") from None
         self._segments: list[_Segment] = []
         for path in sorted(self._folder.glob(f"*{SUFFIX}")):
             self._segments.append(_Segment(path, self._now(), path.stat().st_size, unreceived=1))  # until it is replayed
@@ -154,7 +154,7 @@ class Journal:
 
     @property
     def age(self) -> float:
-        """Seconds since the oldest segment was created or, for a leftover segment, since startup. 0 without segments."""
+        """Seconds since the oldest segment was created. For a leftover segment, seconds since startup. 0 without segments."""
         with self.lock:
             return max((self._now() - segment.since for segment in self._segments), default=0.0)
 
@@ -183,7 +183,7 @@ class Journal:
         return entry
 
     def withdraw(self, entry: Entry) -> None:
-        """Drop an unwritten entry whose request doesn't wait anymore. The sender retries the request."""
+        """Drop an unwritten entry whose request no longer waits. The sender retries the request."""
         with self.lock:
             if entry.segment is not None:
                 return
@@ -193,7 +193,7 @@ class Journal:
                 self._pending_bytes -= len(entry.data)
 
     def probe(self) -> None:
-        """After a failure, test if the journal can be written again. Blocks as long as the disk does."""
+        """After a failure, test if the journal can be written again. Blocks until the disk responds."""
         if not self.failing:
             return
         path = self._folder / "probe"
@@ -297,7 +297,7 @@ class Journal:
             _log.warning("%s: %s (further failures are only counted)", _UNWRITABLE, reason)
 
     def _undo(self, segment: _Segment) -> None:
-        """Remove a partial write, and delete the segment if it contains nothing else."""
+        """Remove a partial write. Delete the segment if it contains nothing else."""
         with self.lock:
             self._current = None
             empty = segment.size == 0
@@ -315,7 +315,7 @@ class Journal:
     def replay(self, *rounds: Callable[[Record], set[int]]) -> None:
         """Pass all leftover requests to each function in ``rounds``, one round after another.
 
-        A function returns the accepted traces.
+        Each function returns the traces that it accepted.
         """
         with self.lock:
             found = [segment for segment in self._segments if segment.file is None]
@@ -341,7 +341,7 @@ class Journal:
     def collect(self, held: Callable[[set[int]], set[int]], deliver: Callable[[], bool]) -> None:
         """Delete segments whose scores are delivered.
 
-        ``held`` returns the traces that aren't fully evaluated. ``deliver`` returns True if it delivered all scores.
+        ``held`` returns the traces that aren't completely evaluated. ``deliver`` returns True if it delivered all scores.
         """
         with self.lock:
             current = self._current
@@ -359,7 +359,7 @@ class Journal:
             self._delete(segment)
 
     def close(self, delivered: bool, left: Iterable[int] = ()) -> None:
-        """Stop writing. If all turns were ``delivered``, delete the received segments without traces in ``left``."""
+        """Stop writing. If all turns were ``delivered``, delete received segments that have no traces in ``left``."""
         with self.lock:
             self._closing = True
             self._more.notify()
@@ -391,7 +391,7 @@ class Journal:
 
 
 def records_in(path: Path, max_bytes: int) -> Iterator[Record | None]:
-    """Yield the requests of a segment, and None if reading stops early, such as at a partial write by a process that died."""
+    """Yield the requests of a segment. Yield None if reading stops early, for example at an incomplete write."""
     share = share_of(path)
     with path.open("rb") as file:
         header = file.read(HEADER_BYTES)
@@ -430,7 +430,7 @@ def _encoded(signal: Signal, body: bytes, is_json: bool, tenant: str | None) -> 
 
 
 def version_of(head: bytes) -> int | None:
-    """Return the version from a segment's header, or None if the header is damaged or missing."""
+    """Return the version in a segment's header. Return None if the header is damaged or missing."""
     if len(head) < HEADER_BYTES:
         return None
     magic, length, version = _HEAD.unpack(head)
@@ -445,7 +445,7 @@ def share_of(segment: Path) -> Share:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder survive a power failure."""
+    """Sync a folder, so that the names of its files survive a power failure."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

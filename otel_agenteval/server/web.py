@@ -33,7 +33,7 @@ from .responses import Refusal
 _log = logging.getLogger("otel_agenteval")
 
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-"""Content security policy, which allows only own scripts and styles, and no markup from text."""
+"""Content security policy. Allows only scripts and styles from this server, and no markup from text."""
 _SAFE = [
     ("content-security-policy", POLICY), ("referrer-policy", "no-referrer"), ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"), ("x-frame-options", "DENY"),
@@ -103,7 +103,7 @@ class Web:
         if path == "/openapi.json":
             return _json(head, jsonio.dumps(document()).encode())
         if self._api is None:
-            raise Problem(404, "the web UI has no data, because no store is configured. Set outlets.store")
+            raise Problem(404, "the web UI needs a store. Set outlets.store")
         query = urllib.parse.parse_qs(head.query, keep_blank_values=True)  # short, because the server limits the head
         if path == "/live":
             if is_cross_site(head):
@@ -125,14 +125,14 @@ class Web:
             return _problem(problem.status, str(problem))
         except (sqlite3.Error, StoreError, ConnectionError) as error:
             self._count_fault("web", error)
-            return _problem(503, "the store can't be read at the moment; retry later")
+            return _problem(503, "can't read the store at the moment; retry later")
         if isinstance(found, FileResponse):
             named = [("content-disposition", f'attachment; filename="{found.filename}"')] if found.filename is not None else []
             return _sent(head, found.body, found.content_type, named)
         return _json(head, jsonio.dumps(found).encode())
 
     def _live_turns(self, query: dict[str, list[str]], reader: Reader, api: Api) -> Response:
-        """Return server-sent events with matching turns, sent as the turns arrive and get scores."""
+        """Return server-sent events with matching turns, sent when turns arrive or get scores."""
         if self._live >= _MAX_LIVE:
             raise Problem(503, f"too many pages show live turns, the limit is {_MAX_LIVE}; close one")
         request = Request({**read(query, OF_TURNS, api.now), "limit": 100}, reader)
@@ -219,7 +219,7 @@ class _ApiExchange(HttpExchange):
 
 
 def credentials_in(authorization: str | None) -> tuple[str, str] | None:
-    """Return the name and token from Bearer credentials, or from Basic credentials with the token as password, or None."""
+    """Return the name and token from Bearer credentials, or from Basic credentials with the token as password. Return None for others."""
     kind, _, given = (authorization or "").partition(" ")
     if kind.lower() == "bearer" and given.strip():
         return "token", given.strip()
@@ -246,7 +246,7 @@ def _json(head: Head, body: bytes) -> Response:
 
 
 def _sent(head: Head, body: bytes, content_type: str, more: list[tuple[str, str]]) -> Response:
-    """Return a response, compressed if the client supports it, or 304 if the client's copy is current."""
+    """Return a response, compressed if the client supports it. Return 304 if the client's copy is current."""
     etag = f'W/"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
     headers = [*_SAFE, *more, ("etag", etag), ("vary", "accept-encoding, authorization")]
     if head.headers.get("if-none-match") == etag and head.method in ("GET", "HEAD"):
