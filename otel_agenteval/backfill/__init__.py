@@ -1,7 +1,7 @@
-"""Score traces that are already stored in files, a database or a cluster.
+"""Scoring of traces that are already stored in files, a database or a cluster.
 
-May import :mod:`~otel_agenteval.engine`, lower subpackages and, on first use, pyarrow, daft, ray and clickhouse-connect. Every
-engine calls ``score_batch``.
+This folder may import :mod:`~otel_agenteval.engine` and lower layers. It imports pyarrow, daft, ray and clickhouse-connect on
+first use. All engines call ``score_batch``.
 
 Start at :mod:`.batch`.
 """

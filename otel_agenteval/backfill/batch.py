@@ -1,9 +1,9 @@
-"""Score one batch of spans.
+"""Scoring of one batch of spans.
 
-Every engine calls this module with whole traces. Grouping happens here in plain Python, because a callback per trace
-would cost an engine more than the scoring. This module doesn't depend on an engine.
+All engines call this module with complete traces. Spans are grouped here in Python, because an engine's callback per trace
+would take longer than the scoring. This module doesn't depend on an engine.
 
-The order is the same as in the live pipeline: computed metrics, judged metrics, composites of judged scores.
+As in the live pipeline, computed metrics are first, then judged metrics, then composites of judged scores.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ RESULT_COLUMNS: Mapping[str, str] = {
     "explanation": "string", "error_type": "string", "detail": "string", "sample_probability": "double", "judge_model": "string",
     "judge_cost_usd": "double",
 }  # fmt: skip
-"""Columns of the results. ``trace_id`` and ``span_id`` refer to the turn's root, to join results with spans."""
+"""Columns of the results. ``trace_id`` and ``span_id`` are the ids of the turn's root, so that results can be joined with spans."""
 _REPLY_TOKENS = 300
-"""Assumed number of tokens in a reply, for a dry run."""
+"""Assumed number of tokens in a reply, for dry runs."""
 
 Known = Mapping[str, "Mapping[str, Any] | None"]
 """Existing results by id. Judged results have their columns, because composites use them. Other results can be None."""
 
 
 class Scorer:
-    """Scorer of batches, to be created once per process. Without ``metrics``, it evaluates the configured metrics. With
-    ``dry``, it counts model requests instead of sending them. Raises ConfigError if a name or value isn't allowed.
+    """Scorer of batches. Create one per process. Without ``metrics``, it evaluates the configured metrics. If ``dry`` is true, it
+    counts model requests instead of sending them. Raises ConfigError for an invalid name or value.
     """
 
     def __init__(self, config: Config, metrics: Sequence[str] | None = None, *, dry: bool = False) -> None:
@@ -87,7 +87,7 @@ class Scorer:
 
     @property
     def keys(self) -> list[str]:
-        """Return a text per metric that identifies its version and parameters, and whether batches are whole conversations."""
+        """Return one text per metric with the metric's version, its parameters, and the kind of batches (traces or conversations)."""
         of_turns = [metric._facts.identity.decode() for metric in self.metrics]
         of_wholes = [f"conversation {metric._facts.identity.decode().strip()}" for metric in self.whole]
         batches = " by conversation" if self.by_conversation else ""
@@ -105,9 +105,9 @@ class Scorer:
                 model.close()
 
     def score(self, tables: Any, known: Known = MappingProxyType({})) -> tuple[Any, ScoringTotals]:
-        """Return a table with :data:`RESULT_COLUMNS` for a batch of whole traces (columns: :mod:`otel_agenteval.spans.columnar`), and
-        the counts and costs. Results that are ``known`` by id aren't returned again, and judged ones aren't computed again.
-        Composites use the columns of known judged results. Raises ValueError if a required column is missing.
+        """Return a table with :data:`RESULT_COLUMNS` for a batch of complete traces, and the counts and costs. Results in ``known``
+        aren't returned again. Judged results in ``known`` aren't computed again, and composites use their columns. Raises ValueError
+        if a required column is missing. See :mod:`otel_agenteval.spans.columnar` for the input columns.
         """
         account = ScoringTotals()
         rows: list[dict[str, Any]] = []
@@ -149,7 +149,7 @@ class Scorer:
                 scoring.judge()
 
     def conversations_in(self, tables: Iterable[Any]) -> dict[str, str]:
-        """Return the conversation of each trace that has one, by trace id in hex. A conversation's traces must be in one batch."""
+        """Return the conversation of each trace that has one, by trace id in hex. All traces of a conversation must be in one batch."""
         turns = turns_of(self._records(tables, ScoringTotals()))
         return {turn.trace_id: conversation_of(turn) for turn in turns if turn.trace_id and turn.conversation_id}
 
@@ -170,13 +170,13 @@ def score_batch(
     """Score a ``pyarrow.Table`` of spans, and return a table of results.
 
     Args:
-        table: spans in columns (see :mod:`otel_agenteval.spans.columnar`). It must contain whole traces.
-        config: a configuration object, a mapping, or the path of a file.
-        metrics: names of the metrics to evaluate. None selects the configured metrics.
+        table: spans in columns (see :mod:`otel_agenteval.spans.columnar`). It must contain complete traces.
+        config: configuration object, mapping, or path of a file.
+        metrics: names of the metrics to evaluate. Default: the configured metrics.
 
     Raises:
-        ConfigError: If the configuration is invalid.
-        ValueError: If a required column is missing.
+        ConfigError: if the configuration is invalid.
+        ValueError: if a required column is missing.
     """
     scorer = Scorer(load_config(config), metrics)
     try:
@@ -190,7 +190,7 @@ _scorers: dict[tuple[str, tuple[str, ...] | None], Scorer] = {}
 
 
 def scorer_of(config: str, metrics: tuple[str, ...] | None) -> Scorer:
-    """Return this process's cached scorer for a configuration, which is given as JSON."""
+    """Return the cached scorer of this process for a configuration. ``config`` is JSON."""
     with _MAKING:
         found = _scorers.get((config, metrics))
         if found is None:
@@ -203,9 +203,8 @@ def scorer_of(config: str, metrics: tuple[str, ...] | None) -> Scorer:
 def chosen(
     config: Config, names: Sequence[str] | None
 ) -> tuple[list[BoundMetric], list[BoundMetric], Mapping[BoundMetric, SamplingRule]]:
-    """Return the metrics of turns, the metrics of conversations, and their sampling rules. Without ``names``, these are the
-    configured metrics. Named metrics keep their configured parameters. Raises ConfigError if a name is unknown, or sampling
-    options are invalid.
+    """Return the metrics for turns, the metrics for conversations, and the sampling rules. Without ``names``, these are the configured
+    metrics. Named metrics have their configured parameters. Raises ConfigError for an unknown name or invalid sampling options.
     """
     selected, whole = select_metrics(config), select_conversation_metrics(config)
     rules = {**rules_of(config, selected), **rules_of(config, whole)}
@@ -221,22 +220,22 @@ class ScoringTotals:
 
     spans: int = 0
     bad: int = 0
-    """Rows that aren't spans."""
+    """Number of rows that aren't spans."""
     turns: int = 0
     scores: int = 0
     errors: int = 0
     judge_errors: int = 0
-    """Errors of judged metrics, including inner metrics. The next run evaluates them again."""
+    """Number of failed judge evaluations, including inner metrics. The next run evaluates them again."""
     known: int = 0
-    """Scores that existed before."""
+    """Number of scores that already existed."""
     model_calls: int = 0
-    """Requests to judges and embedders. In a dry run, the requests that are certain to be sent."""
+    """Number of requests to judges and embedders. In a dry run, the number of requests that are certain to be sent."""
     tokens: int = 0
     cost_usd: float = 0.0
     unpriced: int = 0
-    """Requests whose price isn't known."""
+    """Number of requests whose price is unknown."""
     metrics: dict[str, int] = field(default_factory=dict)
-    """Requests by metric."""
+    """Number of requests by metric."""
 
     def add(self, other: ScoringTotals) -> None:
         for name in (one.name for one in fields(self) if one.name != "metrics"):
@@ -246,7 +245,7 @@ class ScoringTotals:
 
 
 class TurnScoring:
-    """The scoring of one turn or conversation. For a conversation, ``span_id`` is the root span id of its last turn."""
+    """Scoring of one turn or conversation. For a conversation, ``span_id`` is the root span id of the last turn."""
 
     def __init__(
         self,
@@ -261,7 +260,7 @@ class TurnScoring:
         self.rows: list[dict[str, Any]] = []
         self.account = ScoringTotals()
         self.made: list[Score] = []
-        """Scores available now, from this run or an earlier one."""
+        """Scores so far, from this run or an earlier run."""
         self._scorer = scorer
         self._metrics = metrics
         self._known = known
@@ -270,7 +269,7 @@ class TurnScoring:
         self._whole = span_id is not None
         self._redactor = Redactor(scorer.config.privacy.redact)
         self._found: dict[str, InnerOutcome] = {}
-        """Scores from which composites are computed, by key."""
+        """Scores from which composites are computed, by metric key."""
         subject = turn.conversation_id or "" if self._whole or turn.trace_id is None else turn.trace_id
         self._place = position(qualified(turn.tenant, subject), scorer.config.judge.seed or "")
 
@@ -334,7 +333,7 @@ class TurnScoring:
         self.made.append(score)
 
     def _judged_score(self, metric: BoundMetric) -> tuple[Score, Sequence[Any], Sequence[tuple[int, int, float | None]]]:
-        """Return a judged score, its judge calls, and the tokens and cost of each, estimated in a dry run."""
+        """Return a judged score, its judge calls, and the tokens and cost of each call. In a dry run, these are estimates."""
         scorer = self._scorer
         given = scorer.judge if metric.metric.kind == "llm" else scorer.embedder
         by_itself = None if given is None else decided_without_judge(metric, self.turn)
@@ -389,7 +388,7 @@ class TurnScoring:
 
 
 class _Counting(Answers):
-    """Replacement for judge and embedder in a dry run. It counts a metric's first request and doesn't answer it."""
+    """Judge and embedder for a dry run. It counts the first request of a metric and doesn't answer it."""
 
     def __init__(self, judge: Judge | None, embedder: Embedder | InProcessEmbedder | None, config: Config) -> None:
         self.questions: list[tuple[int, int, float | None]] = []

@@ -1,17 +1,16 @@
-"""Run a backfill from a source to an output folder.
+"""Backfill from a source to an output folder.
 
-Traces are scored in buckets. A run that was interrupted can be resumed, and only missing results are computed.
+Traces are scored in buckets. An interrupted run can be resumed, and then only missing results are computed.
 
 ::
 
-    OUT/manifest.json                  number of buckets, fixed for all runs in this folder
-    OUT/parts/bucket-00003-RUN.parquet results; a run adds a file for each bucket with missing results
+    OUT/manifest.json                  number of buckets, the same for all runs in this folder
+    OUT/parts/bucket-00003-RUN.parquet results; each run adds a file to buckets with missing results
     OUT/done/bucket-00003.json         metrics with versions that were evaluated in the bucket, and the source's fingerprint
-    OUT/spans/…                        spans by bucket during the backfill; removed at its end
+    OUT/spans/…                        spans by bucket during the backfill; removed at the end
 
-A bucket's file is renamed into place before the bucket is marked as done. A run that was killed therefore continues
-with the bucket that it was scoring. A bucket with judge errors is scored again by the next run, and its new results
-replace the errors.
+The file of a bucket is complete before the bucket is marked as done. Therefore, a killed run continues with the bucket that it
+was scoring. If a bucket has judge errors, the next run scores it again and replaces the errors.
 """
 
 from __future__ import annotations
@@ -39,15 +38,15 @@ from .sources import Parquet, Source, bucket_of, hex_of
 
 _BUCKET_BYTES = 256 * 2**20
 _WORTH_A_PROCESS = 8 * 2**20
-"""Minimum size of a source, in bytes, for which other processes are started."""
+"""Minimum size of a source in bytes for which more than one process is started."""
 _MOST_BUCKETS = 512
 _FORMAT = "otel-agenteval.backfill.v1"
 _KNOWN = ("result_id", "status", "kind", "value", "passed", "label", "detail")
 
 
 class Output:
-    """Output folder, which is created if missing. An existing folder keeps its number of buckets. Raises AgentEvalError if the
-    folder contains other files or can't be written.
+    """Output folder, created if missing. An existing folder keeps its number of buckets. Raises AgentEvalError if the folder contains
+    other files or can't be written.
     """
 
     def __init__(self, folder: str | Path, buckets: int) -> None:
@@ -63,11 +62,11 @@ class Output:
                 except (ValueError, TypeError, KeyError):
                     pass
                 raise AgentEvalError(
-                    f"{manifest}: can't be read as {_FORMAT}, so the run can't be continued. Choose an empty folder"
+                    f"{manifest}: not a manifest of format {_FORMAT}, so the run can't continue. Choose an empty folder"
                 )
             if self.folder.exists() and any(self.folder.iterdir()):
                 raise AgentEvalError(
-                    f"{folder}: must be empty or the output of an earlier backfill, got a folder without manifest.json"
+                    f"{folder}: must be empty or the output of an earlier backfill. It contains files, but no manifest.json"
                 )
             self.buckets = buckets
             make_private(self.folder)  # results can quote users and agents
@@ -75,16 +74,16 @@ class Output:
             (self.folder / "done").mkdir(mode=0o700)
             _write(manifest, json.dumps({"format": _FORMAT, "buckets": buckets}))
         except OSError as error:
-            raise AgentEvalError(f"{folder}: cannot be used: {error.strerror or error}") from None
+            raise AgentEvalError(f"{folder}: can't use the folder: {error.strerror or error}") from None
 
     def missing(self, keys: Sequence[str], fingerprint: str) -> list[int]:
-        """Return the buckets in which some of these metrics haven't been evaluated for this source."""
+        """Return the buckets in which at least one of these metrics wasn't evaluated for this source."""
         notes = enumerate(map(self._done_note, range(self.buckets)))
         return [n for n, done in notes if done.get("source") != fingerprint or not set(keys) <= set(done.get("metrics", ()))]
 
     def known(self, bucket: int | None) -> dict[str, dict[str, Any] | None]:
-        """Return the results of a bucket, or of all buckets if None, by id. Only judged results have columns. Errors are left
-        out, so that they are computed again.
+        """Return the results of a bucket by id, or of all buckets if ``bucket`` is None. Only judged results have columns. Errors are
+        omitted, so that they are computed again.
         """
         parquet = require("pyarrow.parquet", feature="backfill", extra="parquet")
         found: dict[str, dict[str, Any] | None] = {}
@@ -98,7 +97,7 @@ class Output:
         return found
 
     def finish(self, bucket: int, results: Any, keys: Sequence[str], fingerprint: str) -> None:
-        """Save results, mark the metrics ``keys`` as done, and remove earlier errors of results that were computed now."""
+        """Save results, mark the metrics ``keys`` as done, and remove earlier errors of these results."""
         parquet = require("pyarrow.parquet", feature="backfill", extra="parquet")
         if results.num_rows:
             ids = sorted(results.column("result_id").to_pylist())
@@ -138,8 +137,8 @@ def run(
     jobs: int = 1,
     progress: Callable[[str, int, int | None], None] = lambda what, done, total: None,
 ) -> ScoringTotals:
-    """Write the spans by bucket, and then score the buckets. The source is one of ``shards`` parts. ``jobs`` processes are used
-    only for a large source, and not in a dry run or if a model may be called.
+    """Write the spans to buckets, then score the buckets. ``shards`` is the number of parts of the source. ``jobs`` is the number of
+    processes, but small sources, dry runs and runs with a judge or embedder use one process.
     """
     fingerprint = source.fingerprint()
     wanted = output.missing(scorer.keys, fingerprint)
@@ -162,17 +161,17 @@ def run(
 
 
 def _score(layout: _Layout, scorer: Scorer | tuple[str, tuple[str, ...] | None], bucket: int) -> ScoringTotals:
-    """Score a bucket. Another process creates its own copy of the scorer."""
+    """Score a bucket. In another process, create or reuse a copy of the scorer."""
     here = scorer if isinstance(scorer, Scorer) else scorer_of(*scorer)
     return score_bucket(layout.output, bucket, layout.tables(bucket), here, layout.fingerprint)
 
 
 def run_on_daft(source: Parquet, output: Output, scorer: Scorer, *, ray: str | None = None) -> ScoringTotals:
-    """Run a backfill with Daft, which reads the Parquet files and groups the spans by bucket, on all cores or on a Ray cluster.
+    """Run a backfill with Daft on all cores or on a Ray cluster. Daft reads Parquet files and groups spans by bucket.
 
-    Each bucket that isn't done is then scored and saved as in a single process. On a cluster, every node requires the output
-    folder under the same path. ``ray`` is the address of a Ray cluster (``auto`` for a cluster on this machine). None
-    runs on this machine without Ray. Raises MissingExtra if Daft isn't installed.
+    Each unfinished bucket is then scored and saved as in a single process. On a cluster, all nodes need the output folder under
+    the same path. ``ray`` is the address of a Ray cluster (``auto`` for a cluster on this machine). None runs on this machine
+    without Ray. Raises MissingExtra if Daft isn't installed.
     """
     for name in ("DAFT_ANALYTICS_ENABLED", "DAFT_PROGRESS_BAR"):
         os.environ.setdefault(name, "0")
@@ -191,7 +190,7 @@ def run_on_daft(source: Parquet, output: Output, scorer: Scorer, *, ray: str | N
         return bucket_of(trace_ids.to_arrow(), count).astype("int64")
 
     def score(bucket: Any, *columns: Any) -> Any:
-        """Score and save a bucket on any node, and return counts and costs as JSON."""
+        """Score and save a bucket on any node. Return counts and costs as JSON."""
         pa = require("pyarrow", feature="backfill", extra="backfill")
         table = pa.table(dict(zip(names, [column.to_arrow() for column in columns], strict=True)))
         totals = score_bucket(Output(folder, 0), bucket.to_pylist()[0], [table], scorer_of(*copies), fingerprint)
@@ -218,7 +217,7 @@ class _Layout:
         self.counts: list[int] = [0] * output.buckets
 
     def fill(self, source: Source, shards: int, progress: Callable[[str, int, int | None], None]) -> None:
-        """Write the spans by bucket, unless an earlier run has done it."""
+        """Write the spans to buckets, unless an earlier run has written them."""
         note = self._folder / "complete.json"
         if note.exists():
             self.counts = json.loads(note.read_text())
@@ -235,7 +234,7 @@ class _Layout:
         _write(note, json.dumps(self.counts))
 
     def regroup(self, scorer: Scorer) -> None:
-        """Write the spans again with each conversation in one bucket. Conversations are only known after reading turns."""
+        """Rewrite the spans, so that each conversation is in one bucket. Conversations are only known after turns are read."""
         note = self._folder / "conversations" / "complete.json"
         if not note.exists():
             shutil.rmtree(note.parent, ignore_errors=True)
@@ -282,12 +281,12 @@ class _BucketWriter(contextlib.ExitStack):
 
 
 def buckets_for(source: Source, jobs: int = 1) -> int:
-    """Return the number of buckets, at most 512, so that the spans scored at the same time fit into memory."""
+    """Return a number of buckets, up to 512. With this number, all spans that are scored concurrently fit into memory."""
     return max(1, min(_MOST_BUCKETS, math.ceil(source.size()[1] * jobs / _BUCKET_BYTES)))
 
 
 class Bar:
-    """Progress bar with the remaining time on standard error, if that is a terminal or ``always`` is true."""
+    """Progress bar with the remaining time on standard error. Shown on a terminal, or if ``always`` is true."""
 
     def __init__(self, always: bool) -> None:
         self._shown = always or sys.stderr.isatty()

@@ -25,21 +25,21 @@ _SPAN_BYTES = 3_000
 
 
 class Source(Protocol):
-    """Stored spans. Batches have this package's column names, and can contain parts of traces."""
+    """Stored spans in batches. Batches have otel-agenteval's column names, and can contain incomplete traces."""
 
     def fingerprint(self) -> str:
-        """Return a text that changes when the source contains other spans."""
+        """Return a text that changes if the spans in the source change."""
 
     def size(self) -> tuple[int | None, int]:
-        """Return the number of spans, or None if unknown before they are read, and their approximate size in bytes."""
+        """Return the number of spans (None if unknown before reading) and the approximate size in bytes."""
 
     def batches(self) -> Iterator[Any]:
         """Yield all spans as ``pyarrow.Table`` objects with some thousand rows each."""
 
 
 def source_of(text: str, *, shard: tuple[int, int] = (0, 1)) -> Source:
-    """Return the source: a Parquet or OTLP/JSON file, a folder of either, or the URL of a :class:`ClickHouse`. ``shard`` (k, n)
-    selects part k, from 0, of n parts of the traces. Raises AgentEvalError if the source doesn't exist or has another format.
+    """Return the source for a Parquet or OTLP/JSON file, a folder of such files, or a :class:`ClickHouse` URL. ``shard`` (k, n)
+    selects part k of n parts of the traces, numbered from 0. Raises AgentEvalError for a missing source or an unknown format.
     """
     if text.startswith(("clickhouse://", "clickhouses://")):
         return ClickHouse(text, shard)
@@ -56,7 +56,7 @@ def source_of(text: str, *, shard: tuple[int, int] = (0, 1)) -> Source:
     if lines:
         return JsonLines(lines, shard)
     raise AgentEvalError(
-        f"{text}: must be or contain Parquet (.parquet, .pq) or OTLP/JSON lines (.jsonl, .json, also .gz or .zst)"
+        f"{text}: must be a file or folder with Parquet (.parquet, .pq) or OTLP/JSON lines (.jsonl, .json, also .gz or .zst)"
     )
 
 
@@ -95,8 +95,8 @@ class _Files:
 
 
 class Parquet(_Files):
-    """Parquet files of spans in columns. Raises MissingExtra if ``pyarrow`` isn't installed. Raises AgentEvalError if a file
-    isn't a Parquet file or lacks a column.
+    """Parquet files with spans in columns. Raises MissingExtra without ``pyarrow``. Raises AgentEvalError if a file isn't a Parquet
+    file or lacks a column.
     """
 
     def __init__(self, files: Sequence[Path], shard: tuple[int, int]) -> None:
@@ -110,11 +110,11 @@ class Parquet(_Files):
                 self._columns.append((file, known_columns(opened.schema_arrow.names)))
                 self._rows += opened.metadata.num_rows
             except (OSError, ValueError) as problem:
-                raise AgentEvalError(f"{file}: cannot be read: {problem}") from None
+                raise AgentEvalError(f"{file}: can't read the file: {problem}") from None
 
     @property
     def columns(self) -> dict[str, str]:
-        """Column names in the first file, by this package's names."""
+        """Column names in the first file, by otel-agenteval's column names."""
         return self._columns[0][1]
 
     def size(self) -> tuple[int | None, int]:
@@ -159,9 +159,9 @@ _CLICKHOUSE_COLUMNS = (
 
 
 class ClickHouse:
-    """The table of the Collector's ClickHouse exporter, over HTTP, from a URL such as
-    ``clickhouse://user:password@host:8123/database?table=otel_traces&since=2026-11-01&until=2026-11-08``. ``clickhouses`` uses
-    TLS. ``where`` adds an SQL condition. Raises ConfigError for an invalid URL, and MissingExtra without ``clickhouse-connect``.
+    """Table of the Collector's ClickHouse exporter, read over HTTP. ``clickhouses`` uses TLS, and ``where`` adds an SQL condition. URL:
+    ``clickhouse://user:password@host:8123/database?table=otel_traces&since=2026-11-01&until=2026-11-08``. Raises ConfigError for
+    an invalid URL, and MissingExtra without ``clickhouse-connect``.
     """
 
     def __init__(self, url: str, shard: tuple[int, int]) -> None:
@@ -180,7 +180,7 @@ class ClickHouse:
         if options:
             raise ConfigError(f"{', '.join(options)}: unknown option of a ClickHouse URL. Allowed: table, since, until, where")
         if not parts.hostname:
-            raise ConfigError("clickhouse://: the host is missing. Example: clickhouse://HOST:8123/DATABASE")
+            raise ConfigError("clickhouse://: requires a host. Example: clickhouse://HOST:8123/DATABASE")
         secure = parts.scheme == "clickhouses"
         self._address: dict[str, Any] = {
             "host": parts.hostname, "port": parts.port or (8443 if secure else 8123), "secure": secure,

@@ -333,7 +333,7 @@ def test_rows_without_ids_are_counted_and_the_rest_is_scored(tmp_path: Path, cap
     ("args", "says"),
     [
         (["{missing}"], "file or folder not found"),
-        (["{empty}"], "must be or contain Parquet"),
+        (["{empty}"], "must be a file or folder with Parquet"),
         (["{wrong}"], "column trace_id"),
         (["{right}", "--shard", "3/3"], "--shard: must be"),
         (["{right}", "--buckets", "0"], "--buckets"),
@@ -355,7 +355,7 @@ def test_wrong_use_is_told(args: list[str], says: str, tmp_path: Path, capsys: A
 def test_a_folder_of_somebody_else_is_left_alone(parquet: Path, tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "precious").write_text("x")
     assert backfill(parquet, "--out", tmp_path) == 2
-    assert "without manifest.json" in capsys.readouterr().err
+    assert "no manifest.json" in capsys.readouterr().err
     assert [file.name for file in tmp_path.iterdir()] == ["precious"]
 
 
@@ -363,7 +363,7 @@ def test_an_output_that_cannot_be_a_folder_is_told(parquet: Path, tmp_path: Path
     (tmp_path / "file").write_text("x")
     for out in (tmp_path / "file", tmp_path / "file" / "in"):
         assert backfill(parquet, "--out", out) == 2
-        assert f"{out}: cannot be used" in capsys.readouterr().err
+        assert f"{out}: can't use the folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("manifest", ['{"name": "a web app"}', '{"form'])
