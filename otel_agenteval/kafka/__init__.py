@@ -2,6 +2,6 @@
 
 A topic can have as many workers as partitions.
 
-May import :mod:`~otel_agenteval.server` and :mod:`~otel_agenteval.engine`. The only third-party package is confluent-kafka,
-imported on first use. Start at :mod:`.consumer`.
+This folder may import :mod:`~otel_agenteval.server` and :mod:`~otel_agenteval.engine`. The only third-party package is
+confluent-kafka, imported on first use. Start at :mod:`.consumer`.
 """

@@ -1,7 +1,7 @@
-"""Consumer-group member that passes spans to the engine and commits delivered offsets.
+"""Member of a Kafka consumer group. Passes spans to the engine and commits the offsets of delivered turns.
 
-One thread reads, checks which turns are open, and commits. Rebalance callbacks run on that thread, too. They commit finished
-messages and drop the rest, which the partition's next member reads again.
+A single thread reads, checks which turns are open, commits, and runs rebalance callbacks. A callback commits finished messages
+and drops the rest. The next member of the partition reads dropped messages again.
 """
 
 from __future__ import annotations
@@ -35,32 +35,32 @@ _log = logging.getLogger("otel_agenteval")
 _AT_ONCE = 200
 _POLL = 0.25
 _FLUSH = 10.0
-"""Maximum seconds for one delivery. After that, the delivery is tried again later."""
+"""Maximum seconds for one delivery. If it takes longer, it is tried again later."""
 _BEHIND = 512
-"""Number of closed turns in the worker's queue at which reading stops."""
+"""Number of closed turns in the worker's queue above which reading stops."""
 _SHORTLY, _BREATH = 2.0, 0.05
-"""Seconds of lagging after which partitions are paused (which discards the read-ahead buffer), and seconds between checks."""
+"""Seconds of lagging before partitions are paused, and seconds between checks. Pausing discards the read-ahead buffer."""
 _MOVE = 5.0
-"""Maximum seconds that a rebalance waits until closed turns are evaluated."""
+"""Maximum seconds that a rebalance waits for the evaluation of closed turns."""
 _MOST_SNAPSHOTS = 4
 """Maximum number of snapshots of open turns that wait for the worker's queue."""
 _BUFFER_KB = 16 * 1024
 _STATISTICS = 1.0
 _ASK = 1.0
-"""Timeout in seconds for the broker to report topics and the ends of partitions."""
+"""Timeout in seconds for requests to the broker about topics and the ends of partitions."""
 _PROBE, _SILENT = 5.0, 15.0
-"""Seconds without an answer from the brokers after which the reader sends a request, and after which health reports a fault."""
+"""Seconds without an answer from the brokers before the reader sends a request, and before health reports a fault."""
 _STALLED = 20
-"""Number of reads without a message after which the rest of a partition counts as transaction markers."""
+"""Number of reads without a message after which the rest of a partition is assumed to be transaction markers."""
 
 _JSON = (b"{", b" ", b"\t", b"\r")
-"""First bytes of a JSON request. A protobuf request begins with a line feed."""
+"""First bytes of a JSON request. A protobuf request starts with a line feed."""
 _RECONNECT = {"reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 10_000}
 _FOR_BOTH = ("bootstrap.", "broker.", "client.", "metadata.", "reconnect.", "sasl.", "security.", "socket.", "ssl.")
-"""Prefixes of librdkafka's connection options. Both consumer and producer get these options."""
+"""Prefixes of librdkafka's connection options, which consumer and producer share."""
 
 _COLON = re.compile(r"(?<!\$\{env):")
-"""Matches any colon except the one in ``${env:NAME}``."""
+"""Pattern for a colon that isn't part of ``${env:NAME}``."""
 
 Key = tuple[str, int]
 
@@ -69,15 +69,15 @@ Key = tuple[str, int]
 class Address:
     """Parsed ``kafka://`` URL: brokers, topics, consumer group and librdkafka options.
 
-    Format: ``kafka://[user:password@]broker:9092,…/TOPIC?group=NAME&logs=TOPIC&dead=TOPIC&commit=SECONDS``. ``kafkas`` uses
-    TLS. A name with a dot is a librdkafka option (``&sasl.mechanism=SCRAM-SHA-512``). ``${env:NAME}`` keeps a password out of
-    the process list.
+    Format: ``kafka://[user:password@]broker:9092,…/TOPIC?group=NAME&logs=TOPIC&dead=TOPIC&commit=SECONDS``. ``kafkas`` uses TLS.
+    Names with a dot are librdkafka options, such as ``&sasl.mechanism=SCRAM-SHA-512``. Use ``${env:NAME}`` to hide a password
+    from the process list.
     """
 
     topics: Mapping[str, Signal]
     group: str
     dead: str | None
-    """Topic for messages that can't be read, or None for the source topic's name with ``.agenteval.dead`` appended."""
+    """Topic for unreadable messages. If None, the source topic's name with the suffix ``.agenteval.dead``."""
     every: float
     options: Mapping[str, Any] = field(repr=False)
 
@@ -97,7 +97,7 @@ class Address:
         unknown = [name for name in given if "." not in name]
         if unknown or not every.replace(".", "", 1).isdecimal():
             wrong = ", ".join(unknown) or f"commit={every}"
-            raise ConfigError(f"worker --spans: options must be group, logs, dead, commit (seconds) or librdkafka's, got {wrong}")
+            raise ConfigError(f"worker --spans: options must be group, logs, dead, commit or a librdkafka option, got {wrong}")
         options = {name: expanded(value, f"worker --spans: {name}", env) for name, value in given.items()}
         options["bootstrap.servers"] = brokers
         if account:
@@ -143,10 +143,10 @@ _SPARSE = _Sparse()
 
 
 class Patience:
-    """A clock that advances only while messages are read.
+    """Clock that advances only while messages are read.
 
-    A turn closes some time after its root arrived. Its other spans may be in Kafka while this process doesn't read, for
-    example during a commit, a rebalance or an outage. The clock stops during such a pause, so the pause never splits a turn.
+    A turn closes some time after its root arrived. Other spans of the turn may be in Kafka while this process doesn't read, for
+    example during a commit, a rebalance or an outage. The clock stops during such pauses, so that a pause never splits a turn.
     """
 
     def __init__(self) -> None:
@@ -156,19 +156,19 @@ class Patience:
         return self._seconds
 
     def passes(self, seconds: float) -> None:
-        """Advance the clock by seconds of reading. Only the reading thread calls this."""
+        """Advance the clock by the seconds spent reading. Called only on the reading thread."""
         self._seconds += seconds
 
 
 class KafkaSource:
-    """Reader of a group's partitions, on its own thread. Raises MissingExtra, or ConfigError if librdkafka rejects an option."""
+    """Reader for the partitions of a consumer group, on its own thread. Raises MissingExtra or ConfigError."""
 
     def __init__(self, engine: Engine, feed: Feed, address: Address, patience: Patience) -> None:
         self._kafka = require("confluent_kafka", feature="spans from Kafka", extra="kafka")
         self._engine = engine
         self._feed = feed
         self._passed_over: set[int] = set()
-        """Traces that the partition's previous reader closed. Their spans are skipped."""
+        """Traces that the previous reader of a partition closed. Their spans are skipped."""
         self._address = address
         self._patience = patience
         self._partitions: dict[Key, Partition] = {}
@@ -217,7 +217,7 @@ class KafkaSource:
 
     @property
     def trouble(self) -> str:
-        """Return the reason why no messages arrive, or an empty text."""
+        """Return the reason why no messages arrive, or an empty string."""
         silent = time.monotonic() - self._heard_at
         return f"no answer from the brokers for {silent:.0f} s" if silent > _SILENT else ""
 
@@ -256,7 +256,7 @@ class KafkaSource:
         self._producer = self._kafka.Producer({**_RECONNECT, **connection, "acks": "all"}, logger=logs)
 
     def _join(self) -> None:
-        """Join the group, and read until :meth:`stop` or a failed assignment."""
+        """Join the group, then read until :meth:`stop` is called or an assignment fails."""
         if self._consumer is None:
             self._open()
         try:
@@ -317,14 +317,14 @@ class KafkaSource:
             self._committed_at = time.monotonic()
 
     def _is_behind(self) -> bool:
-        """Return True if evaluation or dead letters can't keep up. Messages then wait in the topic, which costs no memory here."""
+        """Return True if evaluation or dead letters are behind. Messages then stay in the topic, which needs no memory here."""
         status = self._engine.status
         if status.waiting_turns > (_BEHIND // 2 if self._paused else _BEHIND):
             return True
         return status.queue_fill() > FULL or sum(map(len, self._dead.values())) > _AT_ONCE
 
     def _is_at_the_end(self) -> bool:
-        """Return True if all partitions were read to their ends, or seem to be, or if no turn waits for spans."""
+        """Return True if all partitions seem to be read to their ends, or if no turn waits for spans."""
         if not self._partitions or not self._engine.intake.waits:
             return True
         wanted = [self._kafka.TopicPartition(*key, self._kafka.OFFSET_END) for key in self._partitions]
@@ -371,7 +371,7 @@ class KafkaSource:
             self._send_dead_letter(message, partition, type(error).__name__)
 
     def _send_dead_letter(self, message: Any, partition: Partition, reason: str) -> None:
-        """Send an unreadable message to the dead-letter topic. Until the topic acknowledges it, no later offset is committed."""
+        """Send an unreadable message to the dead-letter topic. No later offset is committed before the topic acknowledges it."""
         topic, number, offset = message.topic(), message.partition(), message.offset()
         if offset < partition.begin:
             partition.skip(offset, ())
@@ -396,9 +396,9 @@ class KafkaSource:
         send()
 
     def _commit(self, patience: float = 0.0) -> None:
-        """Commit the offsets of delivered turns, and wait up to ``patience`` seconds for closed turns. Closed turns can wait
-        long in the worker's queue, so each call takes a snapshot of open turns, which a later call commits once the queue has
-        passed it.
+        """Commit the offsets of delivered turns. Wait up to ``patience`` seconds for the evaluation of closed turns. Closed turns can
+        wait a long time in the worker's queue. Therefore, each call takes a snapshot of the open turns, and a later call commits the
+        snapshot after the queue has processed these turns.
         """
         if not self._partitions:
             return
@@ -419,7 +419,7 @@ class KafkaSource:
         return set().union(*(partition.traces.keys() for partition in self._partitions.values()))
 
     def _commit_of(self, snapshot: _Snapshot) -> bool:
-        """Commit the offsets of turns that were closed at a snapshot and are evaluated now. Return False on failure."""
+        """Commit the offsets of turns that were closed at a snapshot and have been evaluated. Return False on failure."""
         # an evaluated part of a turn can still wait for other parts
         held = snapshot.checkpoint.held | self._engine.intake.held(self._seen_traces())
         partitions = {
@@ -482,7 +482,7 @@ class KafkaSource:
         self._forget(partitions)
 
     def _forget(self, partitions: list[Any]) -> None:
-        """Forget partitions that other members read from now on, with their open turns."""
+        """Forget partitions that other members now read, with the open turns of these partitions."""
         gone: set[int] = set()
         self._snapshots.clear()
         for found in partitions:

@@ -1,12 +1,11 @@
 """Offsets that a consumer can commit without losing or splitting a turn.
 
-A message is done when every turn with its spans is closed and delivered. Kafka stores one offset for each partition, so the
-committed offset is the first message of the oldest open trace. The next reader starts there and receives all open traces
-whole.
+A message is done when all turns with its spans are closed and delivered. Kafka stores one offset per partition. The committed
+offset is the first message of the oldest open trace, so that the next reader receives all open traces completely.
 
-From there on, it also receives the last spans of traces that began earlier and are already closed. These spans must not
-become turns. So the commit's metadata has a second offset: where the earliest of these traces began. The next reader starts
-at the second offset, only collects trace ids until it reaches the first offset, and then skips these traces.
+The next reader also receives the last spans of earlier traces that are already closed. These spans must not become turns.
+Therefore, the commit's metadata has a second offset: the start of the earliest of these traces. The next reader starts at the
+second offset, collects trace ids up to the first offset, and then skips the spans of these traces.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from ..core.files import another_version
 _VERSION = 1
 _MARK = re.compile(r"agenteval\.v(\d+) from=(\d+)")
 MAX_REPLAY = 1_000_000
-"""Maximum number of messages for which an open trace delays the commit. Its later spans may become a separate turn."""
+"""Maximum number of messages for which an open trace delays the commit. Later spans of the trace may become a separate turn."""
 
 
 class OtherVersion(Exception): ...
@@ -31,7 +30,7 @@ class OtherVersion(Exception): ...
 class Place(NamedTuple):
     offset: int
     since: int
-    """Offset from which trace ids are collected, at or before ``offset``."""
+    """Offset from which trace ids are collected, less than or equal to ``offset``."""
 
     def metadata(self) -> str:
         return f"agenteval.v{_VERSION} from={self.since}"
@@ -57,18 +56,18 @@ class _Seen:
 
 
 class Partition:
-    """Reading progress in a partition. From offset ``end`` on, no message belongs to a trace closed before the assignment."""
+    """Reading progress in a partition. Messages from offset ``end`` on have no traces that were closed before the assignment."""
 
     def __init__(self, place: Place, end: int) -> None:
         self.place = place
         self.begin = place.offset
-        """Offset of the first message to score. Earlier messages only yield trace ids."""
+        """Offset of the first message to score. Earlier messages only provide trace ids."""
         self.end = end
         self.position = place.since
         self.traces: OrderedDict[int, _Seen] = OrderedDict()
-        """First and last message of each relevant trace, ordered by the first."""
+        """First and last message of each relevant trace, ordered by the first message."""
         self.passed_over: set[int] = set()
-        """Traces that the partition's previous reader closed."""
+        """Traces that the previous reader of the partition closed."""
 
     def note(self, offset: int, trace_ids: Iterable[int]) -> None:
         for trace_id in trace_ids:
@@ -80,7 +79,7 @@ class Partition:
         self._advance(offset)
 
     def skip(self, offset: int, trace_ids: Iterable[int]) -> None:
-        """Record a message before ``begin``: its traces are already closed."""
+        """Record a message before ``begin``. Its traces are already closed."""
         self.passed_over.update(trace_ids)
         self._advance(offset)
 
@@ -90,7 +89,7 @@ class Partition:
             self.passed_over.clear()
 
     def done(self, held: Collection[int], waiting: Iterable[int] = ()) -> Place:
-        """Return the position to commit. ``held`` traces and ``waiting`` messages aren't done."""
+        """Return the position to commit. Traces in ``held`` and messages in ``waiting`` aren't done."""
         if self.position < self.begin:
             return self.place
         floor = self.position - MAX_REPLAY
@@ -114,7 +113,7 @@ class Partition:
         return Place(offset, since)
 
     def commit(self, place: Place) -> None:
-        """Record a committed position, and forget traces that ended before it."""
+        """Record a committed position. Forget traces that ended before it."""
         self.place = place
         for trace_id in [trace_id for trace_id, seen in self.traces.items() if seen.last < place.since]:
             del self.traces[trace_id]
