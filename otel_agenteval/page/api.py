@@ -48,13 +48,13 @@ Role = Literal["read", "label"]
 _BEGINNING = 240
 """Maximum characters of an input or output in a list of turns."""
 _MOST_VALUES = 200
-"""Maximum number of agents, services, versions, models or judges that a filter offers."""
+"""Maximum number of agents, services, versions, models or judges in a filter."""
 _CANDIDATES = 1_000
-"""Number of latest turns that are candidates for the next label."""
+"""Number of latest turns from which the next turn to label is chosen."""
 _FAILED_AT_ONCE = 100
-"""Number of failed turns to read together, because the first few usually yield all cases."""
+"""Number of failed turns to read at a time. The first few turns usually provide all cases."""
 _LOW = 0.1
-"""Remaining share of a judge budget below which the page shows a warning."""
+"""Share of a judge budget. If less remains, the page shows a warning."""
 _SCORE_FACTS = ("kind", "unit", "direction", "type", "threshold", "policy", "version")
 
 
@@ -64,19 +64,19 @@ class Reader:
     tenant: str | None = None
     """Tenant whose turns the reader can see. None for all turns."""
     name: str = "someone"
-    """Name under which labels are stored."""
+    """Name under which the reader's labels are stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     content: bool = False
-    """True to show content, if the store keeps it."""
+    """True to show content, if the store has content."""
     trace_url: str | None = None
-    """URL of a trace in the user's backend, with ``{trace_id}``."""
+    """URL of a trace in the user's backend. Contains ``{trace_id}``."""
     labels: str | None = None
     """File for labels. None disables labeling."""
     compared: tuple[str, str] | None = None
-    """The two versions that Compare shows first."""
+    """Two versions that the Compare page shows first."""
 
 
 @dataclass(slots=True)
@@ -95,10 +95,10 @@ class FileResponse(NamedTuple):
 
 @dataclass(slots=True)
 class Api:
-    """Methods that answer the API's routes, which :data:`.routes.ROUTES` describes.
+    """Handlers of the API routes in :data:`.routes.ROUTES`.
 
-    Without a running sidecar, ``status`` is None. ``outcomes`` returns a turn's outcomes from the memory of a running engine,
-    and ``parameters`` returns a metric's configured parameters.
+    ``status`` is None if no sidecar runs. ``outcomes`` returns the outcomes of a turn from a running engine. ``parameters``
+    returns the configured parameters of a metric.
     """
 
     path: str
@@ -118,11 +118,11 @@ class Api:
 
     @contextmanager
     def views(self) -> Iterator[Views]:
-        """Open the store for one request. Raises Problem if the store doesn't exist yet or can't be read."""
+        """Open the store for one request. Raises Problem if the store doesn't exist or can't be read."""
         try:
             views = Views(self.path)
         except StoreError as error:
-            raise Problem(503, f"the store can't be read: {error}") from None
+            raise Problem(503, f"can't read the store: {error}") from None
         with views:
             yield views
 
@@ -188,7 +188,7 @@ class Api:
         return dict(content)
 
     def question(self, request: Request) -> dict[str, Any]:
-        """Return a metric's judge calls on a turn or, without any, the first prompt that the current version would send."""
+        """Return the judge calls of a metric on a turn. If none are stored, return the first prompt of the current version."""
         metric = request.params["metric"]
         content = self.case(request)
         with self.views() as views:
@@ -230,7 +230,7 @@ class Api:
         return _json_lines(rows, "cases.jsonl" if form == "dataset" else "turns.jsonl")
 
     def lately(self, request: Request, since: float | None) -> tuple[float, list[dict[str, Any]]]:
-        """Return the ``since`` for the next call, and the turns stored or scored after ``since``. None returns no turns."""
+        """Return turns that were stored or scored after ``since``, and the ``since`` for the next call. Without ``since``, return no turns."""
         with self.views() as views:
             if since is None:
                 return views.last_stored(), []
@@ -461,7 +461,7 @@ class Api:
         return {"label": labels.add(request.body, request.reader.name, self.now)}
 
     def next_to_label(self, request: Request) -> dict[str, Any]:
-        """Return a recent unlabeled turn's id, and the number of labeled turns. Random choices are stable for each reader."""
+        """Return the id of a recent unlabeled turn, and the number of labeled turns. Random choices are stable per reader."""
         labelled = {label["turn_id"] for label in self._labels_of(request)}
         wanted, doubts = self.filter(request), dict[str, tuple[bool, float]]()
         with self.views() as views:
@@ -491,14 +491,14 @@ class Api:
     # --- helpers
 
     def filter(self, request: Request) -> Filter:
-        """Return a request's filter. Raises Problem for an invalid fact, or for a text search if content isn't shown."""
+        """Return the filter of a request. Raises Problem for an invalid fact, or for a text search if content isn't shown."""
         wanted = filter_of(request.params, request.reader.tenant)
         if wanted.text is not None and not self.options.content:
             raise Problem(403, "text: content isn't shown, so it can't be searched. Set serve.page.content")
         return wanted
 
     def _stored_turn(self, views: Views, request: Request) -> dict[str, Any]:
-        """Return the turn with an id or its unique beginning. Raises Problem if it is unknown, ambiguous or another tenant's."""
+        """Return a turn by its id or by a unique prefix. Raises Problem if the turn is unknown, ambiguous or from another tenant."""
         short = request.params["turn_id"]
         tenant = request.reader.tenant
         if tenant is not None and not short.startswith(qualified(tenant, "")):
@@ -570,7 +570,7 @@ def _text_of(cursor: Cursor | None) -> str | None:
 
 
 def _texts(content: Mapping[str, Any] | None, scores: list[dict[str, Any]]) -> dict[str, str]:
-    """Return, by path, the compact JSON of values that have evidence but aren't text. Evidence positions refer to this JSON."""
+    """Return non-text values that have evidence, as compact JSON by path. Positions of evidence refer to this JSON."""
     places = [place for score in scores for one in score["evidence"] for place in (one, one.get("compared")) if place]
     values = {place["path"]: value_at(content, place["path"]) for place in places if "found" in place}
     return {path: jsonio.text_of(value) for path, value in values.items() if not isinstance(value, str)}
@@ -581,7 +581,7 @@ def _changes(views: Views, since: float, reader: Reader) -> list[dict[str, Any]]
 
 
 def _require_causes(views: Views, found: Sized) -> None:
-    """Raise a Problem if nothing was found because the store keeps no causes."""
+    """Raise a Problem if nothing was found because the store doesn't keep causes."""
     if not found and not views.keeps_causes():
         raise Problem(404, NO_CAUSES)
 
@@ -601,12 +601,12 @@ def _differences(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> l
 
 
 def _rank_of_badness(passed: float | None, errors: float) -> tuple[float, float]:
-    """Return a sort key by which lower pass rates, and then more errors, come first."""
+    """Return a sort key that puts low pass rates first, then high error rates."""
     return 2.0 if passed is None else passed, -errors
 
 
 def _summary(rows: Sequence[Mapping[str, Any]], causes: bool) -> dict[str, Any]:
-    """Return the number of turns, the share with a failed score, quantiles of the duration in seconds, and the mean cost."""
+    """Return the number of turns, the failed share, quantiles of the duration in seconds, and the mean cost."""
     durations = [row["duration_s"] for row in rows if row["duration_s"] is not None]
     costs = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
     parts = (
@@ -684,18 +684,18 @@ def _point(cell: SumCell, unit: str | None) -> dict[str, Any]:
 
 
 _COMPARED = 50_000
-"""Number of scores above which groups are compared by their sums: unpaired, and as if each turn had its own trace."""
+"""If there are more scores, groups are compared by their sums: unpaired, and with each turn as a separate trace."""
 _STEPS = (60, 120, 300, 600, 900, 1_800, *(hours * HOUR for hours in (1, 2, 3, 6, 12, 24, 48, 168, 336, 720)))
 _POINTS = 45
 _LINES = 6
 _PER_POINT = 20
-"""Number of turns that a point should represent, because the mean of a few turns is imprecise."""
+"""Number of turns that a point should represent, because a mean of few turns is imprecise."""
 _READ = 20_000
-"""Maximum number of turns in a chart with steps shorter than an hour, and in the headline."""
+"""Maximum number of turns in the headline, and in a chart with steps of less than an hour."""
 
 
 def _step_for(seconds: float, turns: int, groups: int) -> int:
-    """Return the smallest step, in seconds, with at most 45 points and some 20 turns per point and group."""
+    """Return the smallest step in seconds with at most 45 points, and about 20 turns per point and group."""
     points = min(_POINTS, max(4, turns // (_PER_POINT * groups)))
     least = 0 if turns <= _READ else HOUR
     return next((step for step in _STEPS if step >= least and seconds / step <= points), _STEPS[-1])
@@ -741,8 +741,8 @@ class _PromptRecorder(JudgeModel):
 
 
 def _question_about(content: Mapping[str, Any], metric: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the first prompt that a judged metric would send about a turn in the form ``turn.v1``. Raises Problem if the metric
-    is unknown, the content is invalid, or the metric doesn't send a prompt about this turn.
+    """Return the first prompt that a judged metric would send about a turn in ``turn.v1`` form. Raises Problem for an unknown metric,
+    for invalid content, or if the metric doesn't send a prompt for this turn.
     """
     try:
         bound = get_metric(metric, **parameters)

@@ -1,4 +1,4 @@
-"""Labels that people give in the web UI, stored in the file that ``calibrate`` reads."""
+"""Labels from people who use the web UI, stored in the file that ``calibrate`` reads."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {
         "enum": [*CHOICES, None],
     },
 }  # fmt: skip
-"""JSON Schema of a label's keys. ``turn_id`` and ``label`` are required."""
+"""JSON Schema for the keys of a label. ``turn_id`` and ``label`` are required."""
 
 
 class Labels:
-    """File of labels, created with the first one. Thread-safe. A person's new label for a turn and metric replaces the old one."""
+    """File of labels, created with the first label. Thread-safe. A person's new label for a turn and metric replaces the old one."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -38,7 +38,7 @@ class Labels:
         self._labels: dict[tuple[str, str, str], dict[str, Any]] = {}
 
     def add(self, given: Any, by: str, at: float) -> dict[str, Any]:
-        """Store a label (:data:`FIELDS`) and return it. Raises Problem if it is invalid, or the file can't be written."""
+        """Store a label (see :data:`FIELDS`) and return it. Raises Problem if it is invalid or the file can't be written."""
         label = {**_checked(given), "by": by, "at": at}
         line = jsonio.dumps({key: value for key, value in label.items() if value is not None or key == "label"}) + "\n"
         with self._lock:
@@ -46,17 +46,17 @@ class Labels:
                 with os.fdopen(private(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "a", encoding="utf-8") as file:
                     file.write(line)
             except OSError as error:
-                raise Problem(503, f"the label can't be written: {error.strerror or error}") from None
+                raise Problem(503, f"can't store the label: {error.strerror or error}") from None
         return label
 
     def all(self) -> list[dict[str, Any]]:
-        """Return the current labels, except removed ones, the earliest first."""
+        """Return the current labels, earliest first. Omits removed labels."""
         with self._lock:
             self._refresh()
             return [label for label in self._labels.values() if label.get("label") is not None]
 
     def _refresh(self) -> None:
-        """Read the file if it changed, because other processes can write to it too."""
+        """Read the file if it changed, because other processes can write to it."""
         try:
             state = Path(self.path).stat()
         except OSError:

@@ -19,13 +19,13 @@ _AGO = re.compile(r"(\d{1,6})(m|h|d)")
 _SECONDS = {"m": 60.0, "h": 3600.0, "d": 86400.0}
 _LONGEST = 1_000
 MOST_GIVEN = 40
-"""Maximum number of values of a repeatable parameter."""
+"""Maximum number of values for a repeatable parameter."""
 _MOST_TIME = 1e11
-"""Largest time in seconds. Larger values are probably milliseconds."""
+"""Maximum time in seconds. Larger values are probably milliseconds."""
 
 
 class Problem(Exception):
-    """Raised for a request that can't be answered. ``allow`` names the allowed methods if the request used another one."""
+    """Error for a request that can't be answered. For a wrong method, ``allow`` lists the allowed methods."""
 
     def __init__(self, status: int, message: str, allow: str | None = None) -> None:
         super().__init__(message)
@@ -94,7 +94,7 @@ def _time_in(text: str, now: float) -> float | None:
 
 
 def read(query: Mapping[str, Sequence[str]], parameters: Sequence[Parameter], now: float) -> dict[str, Any]:
-    """Parse a query with defaults. Raises Problem if a name or value isn't allowed, or a required parameter is missing."""
+    """Parse a query and add defaults. Raises Problem for an unknown name, an invalid value, or a missing parameter."""
     known = {parameter.name: parameter for parameter in parameters}
     for name in query:
         if name not in known:

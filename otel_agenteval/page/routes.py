@@ -1,4 +1,4 @@
-"""Table of the API's routes, and the OpenAPI document built from it."""
+"""Routes of the API, and the OpenAPI document created from them."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ ROUTES = (
 
 
 def route_of(method: str, path: str) -> tuple[Route, dict[str, str]]:
-    """Return the route for a method and a path below :data:`BASE`, and the path's parameters. Raises Problem if there is none."""
+    """Return the route for a method and a path below :data:`BASE`, and the path parameters. Raises Problem for an unknown route."""
     allowed = []
     for route in ROUTES:
         match = route.pattern.fullmatch(path)
