@@ -1,7 +1,7 @@
 """Add values to list parameters in a configuration file: ``- code_u`` becomes ``- code_u: {allowed: [docs.acme.com]}``.
 
-Text is inserted at positions that the YAML parser reports, so comments, quotes and line ends stay. Then the new text is parsed. The
-result must be the old data with exactly the additions.
+New text is inserted at positions from the YAML parser, so comments, quotes and line ends are preserved. Then the new text is
+parsed. The result must equal the old data plus the additions.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class Addition(NamedTuple):
     parameter: str
     values: Sequence[str]
     entries: Sequence[KeyPath] = ()
-    """Entries of the metric in the file. If there are none, a new one is added to ``metrics``."""
+    """Paths of the metric's entries in the file. If the file has none, a new entry is added to ``metrics``."""
 
     def __str__(self) -> str:
         return f"{self.metric}: {{{self.parameter}: {_flow(self.values)}}}"
 
 
 def add_to_file(file: Path, additions: Sequence[Addition], check: Callable[[Path], None]) -> None:
-    """Add values to a configuration file, which is created if missing. The file is replaced only if the new file has exactly these
-    additions and ``check`` accepts it. Raises ConfigError if ``check`` rejects it, or if the file can't be edited or written.
+    """Add values to a configuration file. A missing file is created. The file is replaced only if the new text contains exactly these
+    additions and ``check`` accepts it. Raises ConfigError if the file can't be edited or written, or if ``check`` rejects it.
     """
     file = Path(os.path.realpath(file))  # a link stays a link
     draft = ""
@@ -66,7 +66,7 @@ def add_to_file(file: Path, additions: Sequence[Addition], check: Callable[[Path
 
 
 def with_additions(text: str, origin: str, additions: Sequence[Addition]) -> str:
-    """Return the text of a configuration with additions. Raises ConfigError if a place, such as an alias, can't be edited."""
+    """Return the text of a configuration with additions. Raises ConfigError for text that can't be edited, such as an alias."""
     for addition in additions:
         old_data = yaml.load(text, origin, os.environ)[0]
         try:
@@ -75,7 +75,7 @@ def with_additions(text: str, origin: str, additions: Sequence[Addition]) -> str
         except (ConfigError, LookupError, TypeError, pyyaml.YAMLError):
             is_right = False
         if not is_right:
-            raise ConfigError(f"{origin}: {addition.metric} can't be edited here; add it by hand: {addition}")
+            raise ConfigError(f"{origin}: {addition.metric} can't be edited here. Add it by hand: {addition}")
         text = new_text
     return text
 
@@ -99,12 +99,12 @@ def _expected_data(old_data: Any, addition: Addition) -> Any:
 
 
 class _Edit:
-    """One addition to a text. All positions are in the old text, so the insertions are made at the end, the last one first."""
+    """Insert one addition into a text. All positions refer to the old text, so insertions are applied from the end to the beginning."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._newline = "\r\n" if "\r\n" in text else "\n"
-        self._insertions: list[tuple[int, int, str]] = []  # start and end of the replaced text (equal if none), and the new text
+        self._insertions: list[tuple[int, int, str]] = []  # start and end of the replaced text, and the new text
 
     def add(self, addition: Addition) -> str:
         root = yaml.compose(self._text)
@@ -152,7 +152,7 @@ class _Edit:
             self._fill(metrics, f"[{{{entry}}}]")
 
     def _insert(self, position: int, inserted: str) -> None:
-        """Insert a text, after earlier insertions at the same position."""
+        """Record an insertion. Texts with the same position are inserted in the order of the calls."""
         for index, (start, end, earlier) in enumerate(self._insertions):
             if start == end == position:
                 self._insertions[index] = (position, position, earlier + inserted)
@@ -160,7 +160,7 @@ class _Edit:
         self._insertions.append((position, position, inserted))
 
     def _fill(self, node: pyyaml.Node, value: str) -> None:
-        """Replace an empty value: nothing, ``null`` or ``~``. Raises TypeError for other values."""
+        """Replace an empty value (nothing, ``null`` or ``~``). Raises TypeError if the value isn't empty."""
         if not isinstance(node, pyyaml.ScalarNode) or not node.tag.endswith(":null"):
             raise TypeError(f"must be empty, got {node.tag}")
         start, end = node.start_mark.index, node.end_mark.index
@@ -168,8 +168,8 @@ class _Edit:
         self._insertions.append((start, end, value if has_space else f" {value}"))
 
     def _append(self, node: Any, item: str) -> None:
-        """Append to a list or a mapping. In block style, the item becomes a line below the last value and its comment: the line
-        ``- code_v`` follows ``- code_u  # links``.
+        """Append to a list or a mapping. In block style, the item is a new line below the last value and its comment: ``- code_v`` is
+        added below ``- code_u  # links``.
         """
         if node.flow_style:  # "[a, b]" or "{a: 1}"
             last = _last_of(node)
@@ -177,16 +177,16 @@ class _Edit:
             self._insert(position, item if last is None else f", {item}")
             return
         indent = " " * node.start_mark.column + ("- " if isinstance(node, pyyaml.SequenceNode) else "")
-        last = node  # a block's end is behind the comments that follow, so find its innermost last value
+        last = node  # a block ends after the comments below it, so find the innermost last value
         while isinstance(last, pyyaml.CollectionNode) and not last.flow_style:
             last = _last_of(last)
         end: int = last.end_mark.index
-        if self._text[end - 1 : end] != "\n":  # it does if the value is a block of text. Or else a comment may follow
+        if self._text[end - 1 : end] != "\n":  # a block of text ends with a line end. After other values, a comment can follow
             end = self._text.find("\n", end) + 1 or len(self._text)
         self._insert(end, self._line(indent + item, end))
 
     def _line(self, content: str, position: int) -> str:
-        """Return a line to insert, preceded by a line end if the text before ends without one."""
+        """Return a line to insert. If the text before ``position`` doesn't end with a line end, the result starts with one."""
         starts_line = position == 0 or self._text[position - 1] == "\n" or position in [start for start, *_ in self._insertions]
         return f"{'' if starts_line else self._newline}{content}{self._newline}"
 

@@ -1,4 +1,4 @@
-"""Sections ``judge`` and ``embedder``: the models behind ``llm_`` and ``embed_`` metrics, their servers, budgets and job queue."""
+"""Sections ``judge`` and ``embedder``: models for ``llm_`` and ``embed_`` metrics, with their servers, budgets and job queue."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Dollars = Annotated[float, Before(_dollars), Kind("US dollars")]
 
 
 class SpendingOptions(Section):
-    """Limits within any hour or day. Null means no limit."""
+    """Spending limits for each hour and each day. Null means no limit."""
 
     usd_per_hour: Dollars | None = None
     """Maximum US dollars in any 60 minutes. If a dollar limit is set, models without a known price aren't called."""
@@ -44,11 +44,11 @@ class SpendingOptions(Section):
 
 
 class BudgetOptions(SpendingOptions):
-    """Limits for judges and embedders together. At a limit, judge calls wait. The spending is stored with the queue."""
+    """Spending limits for all judges and embedders together. At a limit, judge calls wait. The spending is stored with the queue."""
 
     soft: Share = 0.8
-    """If more than this share of a limit is used, the judge is called only for gates, for turns selected by ``always_if``, and
-    to finish evaluations that have started."""
+    """Share of a limit above which the judge is called only for gates, for turns selected by ``always_if``, and to finish evaluations
+    that have started."""
     metrics: Annotated[
         dict[str, SpendingOptions],
         Kind("mapping of metrics to limits, see [Set a daily budget](../guides/set-up-a-judge.md#set-a-daily-budget)"),
@@ -102,7 +102,7 @@ _panel = valid(_PANEL, lambda value: models if len(models := _models(value)) != 
 
 
 class CacheOptions(Section):
-    """Cached replies: the same judge call of the same metric version is sent to the same model only once."""
+    """Cache of replies. A judge call that was already sent to the same model, for the same metric version, isn't repeated."""
 
     path: FilePath | None = None
     """SQLite file for replies, in an existing folder. Processes on one machine can share it. Null turns the cache off."""
@@ -115,16 +115,16 @@ class CacheOptions(Section):
 
 
 class ServerOptions(Section):
-    """An additional server of judges. Its models are named ``NAME/MODEL``, with the server's name in ``judge.servers``."""
+    """An additional server for judges. Its models are named ``NAME/MODEL``, where ``NAME`` is its key in ``judge.servers``."""
 
     base_url: Url
-    """Address of the server, including the version."""
+    """Address of the server, with the API version."""
     api_key: Secret | None = None
     """API key of the server. Write it as ``${env:NAME}``."""
     headers: Headers = NO_ENTRIES
-    """Additional headers of each request to this server."""
+    """Additional headers for each request to this server."""
     provider: Literal["openai", "responses", "anthropic", "gemini", "bedrock"] | None = None
-    """API of the server. Null derives it from the server's name (``anthropic``), with ``openai`` as default."""
+    """API of the server. Null derives the API from the server's name (``anthropic``). The default is ``openai``."""
     endpoint: Literal["chat", "moderations"] = "chat"
     """Endpoint, as in ``judge.endpoint``."""
     requests_per_minute: Count | None = None
@@ -150,20 +150,20 @@ class SecondOptions(Section):
     model: Text | None = None
     """Name of the second judge's model, as in ``judge.choose``. Null means no second judge."""
     margin: Share = 0.1
-    """The second judge is called if a score is at most this far from its threshold. On scales other than 0 to 1, this distance is
-    a share of the threshold."""
+    """Maximum distance between a score and its threshold at which the second judge is called. For scales other than 0 to 1, this distance
+    is a share of the threshold."""
     tolerance: Share = 0.2
-    """Maximum difference at which two scores with the same verdict agree. On scales other than 0 to 1, this difference is a share
-    of the threshold."""
+    """Maximum difference between two scores with the same verdict that still agree. For scales other than 0 to 1, this difference is a
+    share of the threshold."""
 
 
 class PanelOptions(Section):
-    """Several judges that all judge each turn, instead of one."""
+    """Several judges that all evaluate each turn, instead of one judge."""
 
     models: Annotated[tuple[str, ...], Before(_panel), Kind("list of at least two models")] = ()
     """Names of the judges' models, as in ``judge.choose``. Use an odd number. Empty means no panel."""
     combine: Literal["median", "majority"] = "median"
-    """Score of the panel: the median of all scores, or the median of the scores with the majority's verdict."""
+    """Score of the panel: the median of all scores, or the median of only those scores that have the majority's verdict."""
 
 
 _QUEUE_SCHEMES = re.compile(r"(?:(?:redis|valkey)s?(?:\+(?:sentinel|cluster))?|unix)://.+", re.DOTALL)
@@ -180,8 +180,7 @@ class JobQueueOptions(Section):
     backend: Literal["memory", "sqlite", "redis"] = "memory"
     """Storage of waiting jobs: ``memory`` (this process, which drops and counts them when it ends), ``sqlite`` (a file) or ``redis``
     (a server that any number of processes can share). The file or server contains the turns' redacted content.
-    The default of a sidecar is ``sqlite``.
-    """
+    The default of a sidecar is ``sqlite``."""
     path: FilePath | None = None
     """File for the backend ``sqlite``, in an existing folder. Processes on one machine can share it."""
     url: Annotated[str, Before(_queue_url), Kind("URL", secret=True)] | None = None
@@ -211,12 +210,12 @@ class JudgeOptions(ServiceOptions):
     """The model behind ``llm_`` metrics. Without a model, these metrics are skipped."""
 
     provider: Literal["openai", "responses", "anthropic", "gemini", "bedrock"] | None = None
-    """API of the server. Null means the API that the model's prefix names (``anthropic/…``), or otherwise ``openai``."""
+    """API of the server. Null derives the API from the prefix of ``model`` (``anthropic/…``). The default is ``openai``."""
     endpoint: Literal["chat", "moderations"] = "chat"
     """``moderations`` sends calls of ``llm_moderation`` to ``/moderations``, an endpoint of OpenAI and compatible servers."""
     max_input_tokens: Count = 100_000
-    """Approximate maximum tokens of a judge call. If a call is longer, the middle of the longest texts is removed, and the
-    score's ``detail`` contains ``input_truncated``. Safety metrics read the whole text in several calls."""
+    """Approximate maximum number of tokens in a judge call. In longer calls, the middle of the longest texts is removed, and the score's
+    ``detail`` contains ``input_truncated``. Safety metrics read the whole text in several calls."""
     incomplete: Literal["skip", "judge"] = "skip"
     """Skip or judge incomplete turns (``complete: false``). Scores of incomplete turns
     can be misleading."""
@@ -242,9 +241,9 @@ class JudgeOptions(ServiceOptions):
     second: SecondOptions = SecondOptions()
     """A second judge for scores near their threshold."""
     panel: PanelOptions = PanelOptions()
-    """Several judges instead of one."""
+    """Several judges instead of one judge."""
     cache: CacheOptions = CacheOptions()
-    """Cached replies."""
+    """Cache of replies."""
 
 
 class EmbedderOptions(ServiceOptions):

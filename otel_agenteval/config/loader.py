@@ -1,16 +1,16 @@
-"""Load the configuration from a file, the environment and code, and write it with all defaults as YAML.
+"""Load the configuration from a file, the environment and code, and write it as YAML with all defaults.
 
     load_config()                                     defaults < file < environment < code
     load_config("agenteval.yaml")
     load_config({"outlets": {"span_events": "notable"}})
 
-The file is YAML 1.2, so ``off`` and ``10:30`` are text. ``OTEL_AGENTEVAL_CONFIG_FILE`` or the caller names it. ``${env:NAME}`` and
-``${env:NAME:-default}`` stand for environment variables.
+The file is YAML 1.2, so ``off`` and ``10:30`` are text. Its path is an argument or the value of ``OTEL_AGENTEVAL_CONFIG_FILE``.
+``${env:NAME}`` and ``${env:NAME:-default}`` are replaced with environment variables.
 
-The environment variable of an option is ``OTEL_AGENTEVAL_`` and its path, joined by ``__``: ``OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT=10s``.
-An empty variable counts as unset. Write lists and mappings in it as YAML or JSON.
+The environment variable of an option is ``OTEL_AGENTEVAL_`` and its path, joined by ``__``:
+``OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT=10s``. An empty variable is ignored. Write lists and mappings as YAML or JSON.
 
-One :class:`ConfigError` reports all faults, one per line.
+One :class:`ConfigError` reports all errors, one per line.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from .types import KeyPath
 
 ENV_PREFIX = "OTEL_AGENTEVAL_"
 RESERVED_ENV = (f"{ENV_PREFIX}ENABLED", f"{ENV_PREFIX}CONFIG_FILE")
-"""Variables that aren't options: the switch that turns otel-agenteval off, and the path of the configuration file."""
+"""Variables that don't set options: the switch that turns off otel-agenteval, and the path of the configuration file."""
 RECORD_ENV = f"{ENV_PREFIX}RECORD_FILE"
-"""Variable with the path of the file to which a program started by ``otel-agenteval record`` writes."""
+"""Variable with the path of a file. A program started by ``otel-agenteval record`` writes its spans and log records to this file."""
 _NO_OPTIONS, _OF_TESTS = (*RESERVED_ENV, RECORD_ENV), f"{ENV_PREFIX}TEST_"
 
 
@@ -112,13 +112,13 @@ def _read_file(file: Path, env: Mapping[str, str]) -> tuple[dict[str, Any], dict
 
 
 _WHOLE_IN_LAYER = {("outlets", "prometheus")}
-"""Mappings that a later layer replaces as a whole, because their keys exclude each other."""
+"""Mappings that a later layer replaces instead of merging, because their keys exclude each other."""
 
 
 def _merge(
     below: Any, above: Mapping[Any, Any], path: KeyPath, sources: dict[KeyPath, str], origin: str | None
 ) -> dict[Any, Any]:
-    """Return ``below`` updated with ``above``. Mappings are merged, other values replaced. ``sources`` is updated in place."""
+    """Merge ``above`` into ``below`` and return the result. Mappings are merged, other values replaced. ``sources`` is updated in place."""
     merged = dict(below) if isinstance(below, Mapping) else {}
     for key, value in above.items():
         here = (*path, key)
@@ -134,7 +134,7 @@ def _merge(
 
 
 def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, str]]:
-    """Yield path, value and variable of each option in the environment, sections first. Raises ConfigError for unknown names."""
+    """Yield the path, value and variable of each option in the environment, sections first. Raises ConfigError for unknown variables."""
     named = (name for name, text in env.items() if name.startswith(ENV_PREFIX) and text.strip())
     options = (name for name in named if name not in _NO_OPTIONS and not name.startswith(_OF_TESTS))
     given = sorted(options, key=lambda name: (name.count("__"), name))
@@ -158,7 +158,7 @@ def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, st
 
 
 def variables() -> dict[str, tuple[str, ...]]:
-    """Return the paths of all options and sections by environment variable."""
+    """Map each environment variable to the path of its option or section."""
     return {variable_of(path): path for path in option_paths(Config)}
 
 

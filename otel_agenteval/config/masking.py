@@ -1,7 +1,7 @@
-"""Masking of secrets in a configuration.
+"""Mask secrets in a configuration.
 
-A value counts as a secret because of its key's name, its form, or its position in an address, or because an environment variable
-whose name suggests a secret has the same value.
+A value is masked if its key, its form or its position in an address indicates a secret. It is also masked if an environment
+variable with a name such as ``API_KEY`` has the same value.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import quote, quote_plus
 
 MASK = "****"
 _LEAST_KNOWN = 6
-"""Minimum length of a secret variable's value for which its occurrences in the configuration are masked."""
+"""Minimum length of a secret environment variable's value. Shorter values aren't masked in the configuration."""
 _SECRET_KEY = re.compile(
     r"(?:^|[_.\s-]|(?<=[a-z])(?=[A-Z]))(?:api[_-]?key|key|token|password|passwd|pwd|pass|passphrase|passcode|secret|authorization|auth|credentials?|cookies?|"
     r"private|jaas[._-]config|user[._-]?info|connection[_-]?string|dsn|webhook(?:[_-]?url)?|secrets|passwords)$",
@@ -33,7 +33,7 @@ _QUERY = re.compile(
 
 
 def masked(value: Any, env: Mapping[str, str] | None = None) -> Any:
-    """Return a value with its secrets masked, including values of secret variables in ``env`` (default: ``os.environ``)."""
+    """Return a value with its secrets masked, including the values of secret variables in ``env`` (default: ``os.environ``)."""
     secrets = {
         value
         for name, value in (os.environ if env is None else env).items()

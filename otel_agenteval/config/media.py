@@ -1,4 +1,4 @@
-"""Section ``media``: which images, audio and videos are opened for metrics, and their limits."""
+"""Section ``media``: which images, audio files and videos metrics can open, and the limits for them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _buckets = texts(
 
 
 class TranscriberOptions(Section):
-    """Transcription of audio without a transcript, by a server with OpenAI's ``/audio/transcriptions`` or a model in this process. Off by default."""
+    """Transcription of audio without a transcript, by a model in this process or a server with OpenAI's ``/audio/transcriptions``. Off by default."""
 
     base_url: Url | None = None
     """Address of the transcription server, with the API version: ``http://127.0.0.1:8000/v1``."""
@@ -38,10 +38,10 @@ class TranscriberOptions(Section):
     timeout: Duration = Transcription.timeout
     """Maximum seconds to transcribe one recording."""
     instead_of_sound: Switch = False
-    """Send judges the transcript instead of the audio, for judge models without audio input."""
+    """Send the transcript to judges instead of the audio, for judge models without audio input."""
 
     def wanted(self) -> Transcription | None:
-        """Return transcription settings, or None without a server and a local model. Raises ValueError for invalid options."""
+        """Return the transcription settings, or None if neither a server nor a local model is set. Raises ValueError for invalid options."""
         if self.path is not None:
             if self.base_url is not None or self.model is not None:
                 raise ValueError("path can't be combined with base_url and model. Set either a server or a local model")
@@ -57,7 +57,7 @@ class TranscriberOptions(Section):
 
 
 class MediaOptions(Section):
-    """Access to the images, audio and videos of a turn. Media inside a turn are always opened. Media at an address are opened only if an option allows it."""
+    """Access to the images, audio and videos of a turn. Content inside a turn is always opened. Content at an address is opened only if an option allows it."""
 
     hosts: Annotated[tuple[str, ...], Before(_hosts), Kind("list of hosts")] = ()
     """Hosts from which media can be fetched (``cdn.example.com``, ``*.example.com``, ``media.example.com:8443``). Media on
@@ -78,7 +78,7 @@ class MediaOptions(Section):
     fetch_timeout: Duration = Rules.fetch_timeout
     """Maximum seconds to fetch one file."""
     decode_timeout: Duration = Rules.decode_timeout
-    """Maximum seconds to decode audio or a video. After that, usually only the decoded beginning is measured."""
+    """Maximum seconds to decode audio or a video. After that, usually only the part decoded so far is measured."""
     decode_memory: Size = Rules.decode_memory
     """Maximum memory of a process that decodes audio or a video."""
     decode_total: Size = Rules.decode_total

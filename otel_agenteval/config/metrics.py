@@ -1,4 +1,4 @@
-"""Sections ``inline``, ``metrics`` and ``groups``: the metrics to evaluate, and on which turns (``when``, ``sample``)."""
+"""Sections ``inline``, ``metrics`` and ``groups``: the metrics to evaluate, and the turns they evaluate (``when``, ``sample``)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Steps = Annotated[tuple[Literal["tool", "llm", "retrieval", "sub_agent", "handof
 
 
 class Selector(Section):
-    """A selector of turns. All conditions must hold. Each condition has one or more values, with ``*`` for any characters."""
+    """A filter for turns. All conditions must hold. Each condition is one or more values, with ``*`` for any characters."""
 
     agent: Patterns = ()
     """Name of the turn's agent."""
@@ -36,7 +36,7 @@ class Selector(Section):
 
 
 class _AsGiven(Section):
-    """A section whose file form contains only the options that were set, because defaults can change."""
+    """A section that is written with only the options that were set, because defaults can change."""
 
     def to_dict(self) -> dict[str, Any]:
         return {name: file_form(getattr(self, name)) for name in options_of(type(self)) if name in self.options_given}
@@ -52,7 +52,7 @@ class SampleRate(_AsGiven):
 
 
 class CascadeOptions(_AsGiven):
-    """A cheaper judged metric decides first: ``{after: embed_answer_relevance, judge_if: "score.embed_answer_relevance < 0.5"}``."""
+    """A cheaper metric that runs first: ``{after: embed_answer_relevance, judge_if: "score.embed_answer_relevance < 0.5"}``."""
 
     after: Text
     """Name of the cheaper metric, which must be configured too."""
@@ -76,7 +76,7 @@ class SampleOptions(_AsGiven):
     min_per_hour: Quota | None = None
     """Minimum number of turns to judge per agent and hour, if the agent has that many turns."""
     cascade: CascadeOptions | None = None
-    """A cheaper judged metric that decides first."""
+    """A cheaper judged metric that runs first."""
 
 
 Group = Literal["default", "safety", "quality", "cost", "all"]
@@ -100,11 +100,11 @@ class InlineOptions(Section):
     groups and metric names. ``-NAME`` removes a metric that an earlier group added. List metrics with required options in
     ``metrics`` instead."""
     budget: DurationOrZero = 0.005
-    """Maximum seconds per turn on the agent's thread, for SDKs that need scores before a span ends. When it is used up, the
-    remaining metrics run on the worker thread."""
+    """Maximum seconds per turn on the agent's thread, for SDKs that need scores before a span ends. After that, the remaining metrics run
+    on the worker thread."""
     expected: Switch = True
-    """Let `oa.expect(...)` turn on `code_` metrics that use its reference data. See [Reference
-    data](../concepts/reference-data.md#metrics-that-expect-enables). `expect` never turns on judged metrics."""
+    """Let `oa.expect(...)` enable `code_` metrics that use its reference data. See [Reference
+    data](../concepts/reference-data.md#metrics-that-expect-enables). `expect` never enables judged metrics."""
 
 
 _word = valid(
@@ -123,9 +123,9 @@ class MetricEntry(Section):
     params: dict[str, Any] = NO_ENTRIES
     """Parameters of the metric, listed in its documentation."""
     name: Annotated[str, Before(_word), Kind("word")] | None = None
-    """Suffix for the name of the metric's scores, to tell several configurations of one metric apart: with ``name: refund``, scores of ``code_contains`` are called ``code_contains.refund``."""
+    """Suffix for the names of the metric's scores, to distinguish several configurations of one metric. With ``name: refund``, scores of ``code_contains`` are called ``code_contains.refund``."""
     policy: Literal["gate", "trend"] = "trend"
-    """``gate`` if every turn must pass, ``trend`` to watch the mean."""
+    """``gate`` if every turn must pass, ``trend`` to monitor the mean."""
     when: Selector | None = None
     """Turns to evaluate (default: all)."""
     sample: SampleOptions | None = None
@@ -161,14 +161,14 @@ def _shared(section: MetricEntry | GroupOptions) -> dict[str, Any]:
 
 
 class GroupOptions(Section):
-    """Metrics that share policy, selector and sampling: ``{policy: gate, when: {agent: travel}, metrics: [code_pii_leakage, code_secret_leak]}``."""
+    """Metrics with the same policy, selector and sampling: ``{policy: gate, when: {agent: travel}, metrics: [code_pii_leakage, code_secret_leak]}``."""
 
     metrics: Annotated[
         tuple[MetricEntry, ...], After(valid("must be a list of at least one metric", lambda entries: entries or None))
     ]
-    """Entries as under ``metrics``. The settings of an entry take precedence."""
+    """Entries in the format of ``metrics``. The settings of an entry take precedence over those of the group."""
     policy: Literal["gate", "trend"] = "trend"
-    """Policy of entries without their own."""
+    """Policy for entries without ``policy``."""
     when: Selector | None = None
     """Turns to evaluate, for entries without ``when`` (default: all)."""
     sample: SampleOptions | None = None

@@ -1,4 +1,4 @@
-"""Section ``outlets``: the destinations of scores, and what leaves the process."""
+"""Section ``outlets``: the destinations of scores, and the data that leaves the process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .types import (
 
 
 class SpoolOptions(Section):
-    """Files that keep undelivered scores across restarts."""
+    """Files that preserve undelivered scores across restarts."""
 
     directory: FilePath
     """Folder for the files, created if missing. Processes can share the folder, because each process uses its own file."""
@@ -39,7 +39,7 @@ class SpoolOptions(Section):
 
 
 class OtlpOptions(Section):
-    """Scores exported directly to an OTLP endpoint: ``{endpoint: http://127.0.0.1:4317}``."""
+    """Direct export of scores to an OTLP endpoint: ``{endpoint: http://127.0.0.1:4317}``."""
 
     endpoint: Url
     """Address of the receiver: ``http://HOST:PORT`` without TLS, ``https://…`` with TLS. For OTLP/HTTP, paths such as ``/v1/logs`` are appended."""
@@ -58,18 +58,18 @@ class OtlpOptions(Section):
     key_file: FilePath | None = None
     """PEM file with the client certificate's key."""
     log_events: LogEvents = "auto"
-    """Scores to export as ``gen_ai.evaluation.result`` log records. The values mean the same as in ``outlets.log_events``. In a sidecar, which writes no span events, ``auto`` means all."""
+    """Scores to export as ``gen_ai.evaluation.result`` log records, with the same values as in ``outlets.log_events``. In a sidecar, which writes no span events, ``auto`` means all."""
     evaluate_spans: Literal["off", "linked", "child"] = "off"
-    """Export a span ``evaluate AGENT`` with the scores as events, for backends that only show spans. ``linked`` creates a
-    separate trace with a link to the turn. ``child`` adds the span to the turn's trace."""
+    """Export a span ``evaluate AGENT`` with the scores as events, for backends that show only spans. ``linked`` creates a separate
+    trace with a link to the turn. ``child`` adds the span to the turn's trace."""
     metrics_interval: DurationOrZero = 60.0
     """Seconds between two exports of the metrics. 0 turns the export off."""
     retry_for: Duration = 3600.0
-    """Seconds to retry before a score is dropped."""
+    """Maximum seconds to retry before a score is dropped."""
     queue_bytes: Size = 16 * 2**20
     """Maximum bytes of undelivered scores in memory. Above the limit, new scores are dropped and counted, unless a sidecar has a journal."""
     spool: SpoolOptions | None = None
-    """Files that keep undelivered scores, instead of memory."""
+    """Files for undelivered scores. Null keeps them only in memory."""
 
     def _check(self) -> None:
         if (self.cert_file is None) != (self.key_file is None):
@@ -101,26 +101,26 @@ class WebhookOptions(Section):
     about: Subjects = ("gates", "critical", "changes")
     """Subjects of the messages: failed ``gates`` (metrics with ``policy: gate``), ``critical`` findings, every ``failed`` score, ``errors`` of metrics, and detected ``changes`` of scores."""
     floors: Annotated[dict[str, float], Before(_floors), Kind("mapping of metrics to numbers")] = NO_ENTRIES
-    """Worst acceptable mean of a metric over ``window``, for each agent and service. A message is sent when the mean gets worse than this value,
+    """Worst acceptable mean of a metric over ``window``, for each agent and service. A message is sent if the mean gets worse than this value,
     and another when it recovers."""
     window: Duration = 3600.0
-    """Period of the means that are compared with ``floors``."""
+    """Period over which the means for ``floors`` are calculated."""
     least: Count = 20
     """Minimum number of turns in ``window`` before their mean is compared with a floor."""
     every: DurationOrZero = 60.0
     """Minimum seconds between two deliveries. Notices in between are combined."""
     signing_secret: Secret | None = None
-    """Secret that signs each message. The header ``X-Agenteval-Signature: t=SECONDS,v1=HEX`` contains the HMAC-SHA256 of ``SECONDS.BODY``."""
+    """Secret for signing each message. The header ``X-Agenteval-Signature: t=SECONDS,v1=HEX`` contains the HMAC-SHA256 of ``SECONDS.BODY``."""
     routing_key: Secret | None = None
     """PagerDuty integration key."""
     headers: Headers = NO_ENTRIES
     """Headers of each message. Write secrets as ``${env:NAME}``."""
     link: Text | None = None
-    """Link to a turn's trace, with the placeholders ``{trace_id}``, ``{span_id}`` and ``{turn_id}``: ``https://tempo.example/trace/{trace_id}``."""
+    """Link to a turn's trace, such as ``https://tempo.example/trace/{trace_id}``. Allowed placeholders are ``{trace_id}``, ``{span_id}`` and ``{turn_id}``."""
     timeout: Duration = 10.0
     """Maximum seconds to send one message."""
     retry_for: Duration = 3600.0
-    """Seconds to retry before a message is dropped."""
+    """Maximum seconds to retry before a message is dropped."""
 
     def _check(self) -> None:
         if self.format == "pagerduty" and not self.routing_key:
@@ -173,7 +173,7 @@ class StoreOptions(Section):
     content: Switch = False
     """Store the messages of each turn, redacted by ``privacy.redact``."""
     causes: Switch = True
-    """Store facts about each turn and the step that caused its failure, for ``differences`` and ``failure-modes``."""
+    """Store properties of each turn and the step that caused its failure, for ``differences`` and ``failure-modes``."""
     attributes: Annotated[tuple[str, ...], Before(names("attributes")), Kind("list of attributes")] = ()
     """Span or resource attributes to store with each turn, for ``compare --by``. Example: ``gen_ai.prompt.version``."""
 
@@ -193,7 +193,7 @@ class PrivacyOptions(Section):
     """Kinds of personal data and secrets to replace with placeholders, such as ``[EMAIL_1]`` in content and
     ``[PHONE-9f3a0c1b2d4e]`` in names and ids. ``code_`` metrics read the original values."""
     export_content: Switch = False
-    """Add the turn's input and output (``agenteval.turn.input``, ``agenteval.turn.output``) to the log events of scores, redacted and truncated to 4,096 characters each."""
+    """Add the turn's input and output (``agenteval.turn.input``, ``agenteval.turn.output``) to the log events of scores. Both are redacted and truncated to 4,096 characters."""
 
 
 class OutletOptions(Section):
@@ -213,10 +213,10 @@ class OutletOptions(Section):
     otlp_file: FilePath | None = None
     """File to append each turn's redacted spans to, as OTLP/JSON lines. ``eval`` and ``turns`` can read it."""
     console: Console = "off"
-    """Turns to print to standard error, with redacted messages and scores. ``failed`` means turns with a failed score or an error. Meant for development."""
+    """Turns to print to standard error during development, with redacted messages and scores. ``failed`` prints turns with a failed score or an error."""
     store: StoreOptions | None = None
-    """Score store for ``why``, ``export``, ``compare`` and the web page: an SQLite file or PostgreSQL. Null keeps none."""
+    """Score store for ``why``, ``export``, ``compare`` and the web page: an SQLite file or PostgreSQL. Null disables the store."""
     webhook: WebhookOptions | None = None
-    """Messages to Slack, Teams, PagerDuty or any URL, for example about failed gates. Null sends none."""
+    """Messages to Slack, Teams, PagerDuty or any URL, for example about failed gates. Null disables messages."""
     otlp: OtlpOptions | None = None
-    """Scores exported directly to an OTLP endpoint. Null exports none."""
+    """Direct export of scores to an OTLP endpoint. Null disables it."""

@@ -15,7 +15,7 @@ from .types import Before, FilePath, Kind, Switch, texts
 
 
 def _accepted(value: Any) -> Any:
-    """Parse ``{attribute: reference}`` or a list of attributes, in which the last part of an attribute names the reference."""
+    """Parse ``{attribute: reference}`` or a list of attributes. In a list, ``app.case_id`` sets the reference ``case_id``."""
     if isinstance(value, (list, tuple)) and all(isinstance(item, str) and item for item in value):
         return {item: re.split(r"[.:]", item)[-1] for item in value}
     if isinstance(value, Mapping) and all(isinstance(item, str) and item for pair in value.items() for item in pair):
@@ -41,7 +41,7 @@ _GIVEN = "must be a mapping of reference names to values. Example: {when: {agent
 
 
 def _facts(value: Any) -> Any:
-    """Check the references that are fields of a turn. Metrics check the other references."""
+    """Check only references that are fields of a turn. Metrics check the others."""
     for name in READERS.keys() & value.keys() if isinstance(value, Mapping) else ():
         try:
             READERS[name](value[name], name)
@@ -54,9 +54,9 @@ class GivenReferences(Section):
     """Reference data for some turns: ``{when: {agent: travel}, expected_tools: [search, book]}``."""
 
     when: Selector | None = None
-    """Turns that the reference data applies to (default: all)."""
+    """Turns to which the reference data applies (default: all)."""
     references: Annotated[dict[str, Any], Before(_facts)]
-    """Values by reference name."""
+    """Values by name of the reference."""
 
     @classmethod
     def _read(cls, value: Any) -> Any:
@@ -82,7 +82,7 @@ _templates = texts(
 
 
 class ResponseOptions(Section):
-    """Paths in answers that are JSON objects: ``{output: "messages[-1].content", context: sources}``. Other answers stay as they are."""
+    """Paths in answers that are JSON objects: ``{output: "messages[-1].content", context: sources}``. Other answers aren't changed."""
 
     output: Paths = ()
     """Path of the answer's text in a JSON answer. If you list several paths, the first one that exists and isn't null is used."""
@@ -109,8 +109,8 @@ class ReferenceOptions(Section):
     response: ResponseOptions = ResponseOptions()
     """Text, documents, question and tool calls in answers that are JSON objects. With ``preset: trusys``, the text is in ``output``, ``response`` or ``answer`` by default, and the other parts are in ``context``, ``query`` and ``tool_calls``, with or without the prefix ``trusys.``."""
     document_ids: Annotated[dict[str, str], Before(_ids), Kind("mapping of ids")] = NO_ENTRIES
-    """Mapping of retrieved document ids to reference ids. `*` stands for the same text on both sides."""
+    """Mapping of retrieved document ids to reference ids. `*` matches any text. A `*` in the reference id is replaced with this text."""
     trim: Switch = False
-    """Ignore white space at the end of an answer and of its ground truth."""
+    """Ignore white space at the end of an answer and at the end of its ground truth."""
     dataset: FilePath | None = None
     """File of cases (JSON, YAML, CSV or Parquet). Each case has a ``case_id`` or ``input``, and ``metrics`` or reference data."""

@@ -1,4 +1,4 @@
-"""The whole configuration with one field per section, and its error messages: one line per error with place, rule and value."""
+"""The complete configuration, with one field per section, and its error messages."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _scale = valid("must be 1 or 100", lambda value: int(value) if value in (1, 100,
 
 
 class Config(Section):
-    """The whole configuration. Durations are in seconds, sizes in bytes."""
+    """The complete configuration. Durations are in seconds, sizes in bytes."""
 
     turn: TurnOptions = TurnOptions()
     """Closing of turns, and memory limits of open turns."""
     strict: Switch = False
-    """Raise an error if a variable, or the file in ``OTEL_AGENTEVAL_CONFIG_FILE``, is invalid. By default, an instrumented program
-    logs one line and doesn't score. Set this option in a variable or in your code."""
+    """Raise an error if an environment variable or the file in ``OTEL_AGENTEVAL_CONFIG_FILE`` is invalid. By default, an instrumented program
+    logs one line and computes no scores. Set this option in a variable or in your code."""
     exit_timeout: DurationOrZero = 5.0
     """Maximum seconds to finish scores when the process exits."""
     inline: InlineOptions = InlineOptions()
@@ -51,13 +51,13 @@ class Config(Section):
     [presets](metrics/other-tools.md#presets). Your own entry for a metric replaces the preset's entry."""
     scale: Annotated[Literal[1, 100], Before(_scale), Kind("1 or 100")] = 1
     """Scale of thresholds and reports. With 100, ``threshold: 70`` means 0.7, and reports show 0.82 as 82. Exported scores and
-    JSON lines stay on the scale from 0 to 1."""
+    JSON lines always use the scale from 0 to 1."""
     metrics: Annotated[tuple[MetricEntry, ...], Kind("list of metrics, see [below](#metrics)")] = ()
     """Metrics with parameters, a policy, a selector or sampling. An entry replaces the default metric of the same name."""
     imports: Annotated[tuple[str, ...], Before(_modules), Kind("list of modules")] = ()
     """Python modules that define your own metrics. Commands also find modules in the current folder."""
     groups: Annotated[dict[str, GroupOptions], Kind("mapping of names to groups, see [below](#groups)")] = NO_ENTRIES
-    """Groups of metrics that share policy, selector and sampling. They run in addition to ``metrics``."""
+    """Groups of metrics with the same policy, selector and sampling. They run in addition to ``metrics``."""
     references: ReferenceOptions = ReferenceOptions()
     """Reference data for turns."""
     conversation: ConversationOptions = ConversationOptions()
@@ -85,22 +85,22 @@ class Config(Section):
     _sources: dict[KeyPath, str]
 
     def __init__(self, /, **options: Any) -> None:
-        """Make a configuration from options by name, as values or in the form of a file. Raises ConfigError, one line per error."""
+        """Create a configuration from options by name. Raises ConfigError with one line per invalid option."""
         self._validate(options, {})
 
     @classmethod
     def from_sources(cls, data: Mapping[Any, Any], sources: dict[KeyPath, str]) -> Config:
-        """Make a configuration from files and variables. Raises ConfigError with the places of invalid values, from ``sources``."""
+        """Create a configuration from files and variables. Raises ConfigError, which shows the place of each invalid value from ``sources``."""
         config = cls.__new__(cls)
         config._validate(data, sources)
         return config
 
     @classmethod
     def from_valid_part(cls, data: Mapping[Any, Any], sources: dict[KeyPath, str]) -> tuple[Config, list[str]]:
-        """Make a configuration of the valid options, and return the errors of the others.
+        """Create a configuration of the valid options, and return the errors of the other options.
 
-        Each round validates the data without the values that were invalid before, because one error can hide others. After 20 rounds,
-        all options have their defaults.
+        Each round validates the data without the values that were invalid before, because one error can hide others. After 20
+        rounds, all options have their defaults.
         """
         from pydantic_core import ValidationError
 
@@ -133,7 +133,7 @@ class Config(Section):
     __hash__ = None  # type: ignore[assignment]  # parameters are mappings
 
     def metric_entries(self, group: str | None = None) -> list[tuple[KeyPath, MetricEntry]]:
-        """Return the metrics in ``metrics`` and all groups, or in one group, with paths. Names and parameters aren't checked."""
+        """Return the metrics in ``metrics`` and all groups, or in one group, with their paths. Names and parameters aren't checked."""
         groups = self.groups if group is None else {group: self.groups[group]}
         own = self.metrics if group is None else ()
         found: list[tuple[KeyPath, MetricEntry]] = [(("metrics", i), entry) for i, entry in enumerate(own)]
@@ -142,7 +142,7 @@ class Config(Section):
         return [(path, entry) for path, entry in found if entry.metric != FAULTY]
 
     def where(self, path: KeyPath) -> str:
-        """Return the prefix of an error message about a value: where it was set (file and line, or variable), and its path."""
+        """Return the prefix of an error message about a value: its file and line or its variable, and its path."""
         return location(path, self._sources)
 
 
@@ -150,8 +150,8 @@ _NOTHING: Mapping[Any, Any] = {}
 
 
 def _without(data: Any, path: KeyPath) -> Any:
-    """Return the data without the value at a path, or ``_NOTHING`` if the data itself must be dropped. A list entry becomes
-    ``FAULTY``, so that the other entries keep their index.
+    """Return the data without the value at a path, or ``_NOTHING`` if all data must be dropped. A list entry is replaced with
+    ``FAULTY``, so the indexes of other entries don't change.
     """
     if not path:
         return _NOTHING
@@ -166,7 +166,7 @@ def _without(data: Any, path: KeyPath) -> Any:
 
 
 def explained(error: ValidationError, root: type[Section], sources: Mapping[KeyPath, str]) -> str:
-    """Return the first :data:`_MOST_FAULTS` errors in a configuration, one line each, and the number of further errors."""
+    """Describe the first :data:`_MOST_FAULTS` errors in a configuration, one line each, and the number of further errors."""
     faults = [fault for fault in error.errors(include_url=False) if fault["input"] != FAULTY]
     lines = [_line(dict(fault), root, sources) for fault in faults[:_MOST_FAULTS]]
     more = len(faults) - len(lines)
@@ -174,7 +174,7 @@ def explained(error: ValidationError, root: type[Section], sources: Mapping[KeyP
 
 
 def entry_from(value: Any) -> MetricEntry:
-    """Parse a metric outside a configuration. Its ConfigError begins with the path inside the metric."""
+    """Parse a metric outside a configuration. Its ConfigError starts with the path inside the metric."""
     from pydantic_core import ValidationError
 
     try:
@@ -189,7 +189,7 @@ def mapping_of(section: type[Section]) -> str:
 
 
 def value_text(value: Any, secret: bool = False) -> str:
-    """Return a value for a message, shortened. If the value can contain a secret, return only its type or a mask."""
+    """Return a shortened value for a message. If the value can contain a secret, return only its type or a mask."""
     if value is None or isinstance(value, bool):
         return _CONSTANTS[value]
     if secret and value:
@@ -207,7 +207,7 @@ def _line(fault: dict[str, Any], root: type[Section], sources: Mapping[KeyPath, 
         key, known = str(path[-1]), list(options_of(section))
         place = location((*path[:-1], key), sources)
         if key in BESIDE_A_METRIC and key != "name":
-            return f"{place}: unknown key. Move {key} into an entry of metrics, beside the name of a metric"
+            return f"{place}: unknown key. Move {key} into an entry of metrics, next to the metric's name"
         return f"{place}: unknown key{meant(key, known)} (allowed: {', '.join(known)})"
     if fault["type"] == "missing":
         return f"{location(path, sources)}: required"
@@ -218,7 +218,7 @@ def _line(fault: dict[str, Any], root: type[Section], sources: Mapping[KeyPath, 
 
 
 def _may_hold_secret(path: KeyPath, root: type[Section]) -> bool:
-    """Return True for an option with a secret value, and for all sections and their lists and mappings, which may contain one."""
+    """Return True for an option with a secret value and for any section, list or mapping, because it can contain a secret."""
     parent = _section_at(path[:-1], root) if path else None
     option = None if parent is None else options_of(parent).get(str(path[-1]))
     if option is None:  # the root, an entry of a list or mapping, or an unknown option
@@ -230,7 +230,7 @@ def _may_hold_secret(path: KeyPath, root: type[Section]) -> bool:
 
 
 def _rule(fault: dict[str, Any], section: type[Section] | None) -> str:
-    """Return the rule that a value violates. The readers of :mod:`.types` raise a ValueError with the rule."""
+    """Return the rule that a value violates. The parsers in :mod:`.types` raise a ValueError with the rule."""
     if fault["type"] in ("model_type", "dict_type"):
         return "must be a mapping of names" if section is None else mapping_of(section)
     if fault["type"] == "literal_error":

@@ -1,6 +1,6 @@
-"""The base class of configuration sections: an immutable set of declared options.
+"""The base class of configuration sections. A section is an immutable set of declared options.
 
-Options are declared by annotations. pydantic parses them and is imported only if an option is set, because most agents use the defaults.
+Options are declared by annotations. Because most agents use the defaults, pydantic is imported only if an option is set.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if typing.TYPE_CHECKING:
 _options: dict[type, dict[str, Option]] = {}
 _validators: dict[type, Any] = {}
 NO_ENTRIES: dict[str, Any] = {}
-"""The default of an option that maps names to values."""
+"""Default of options that map names to values."""
 
 
 class Option(NamedTuple):
@@ -46,7 +46,7 @@ class Section:
 
     @classmethod
     def of(cls, **options: Any) -> Self:
-        """Make a section from options without checking them."""
+        """Create a section from options without checking them."""
         section = cls.__new__(cls)
         section._fill(options)
         return section
@@ -62,7 +62,7 @@ class Section:
         return value
 
     def _check(self) -> None:
-        """Raise ValueError if options don't fit together. Subclasses with such options override this method."""
+        """Raise ValueError if options contradict each other. Subclasses with such options override this method."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
@@ -85,11 +85,11 @@ class Section:
 
     @property
     def options_given(self) -> set[str]:
-        """The names of the options that were set, even if to their defaults."""
+        """Return the names of the options that were set, even if to their defaults."""
         return self.__pydantic_fields_set__
 
     def replaced(self, **options: Any) -> Self:
-        """Return a copy with other values for some options, without checking them."""
+        """Return a copy with new values for some options, without checking them."""
         section = type(self).of(**{**vars(self), **options})
         object.__setattr__(section, "__pydantic_fields_set__", {*self.options_given, *options})
         return section
@@ -119,7 +119,7 @@ class Section:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the section as a configuration file contains it, with defaults and unmasked secrets."""
+        """Return the section in the form of a configuration file, with defaults and unmasked secrets."""
         return {
             name: file_form(getattr(self, name), option.metadata, option.annotation)
             for name, option in options_of(type(self)).items()
@@ -147,7 +147,7 @@ def options_of(section: type[Section]) -> Mapping[str, Option]:
 
 
 def validator_of(section: type[Section]) -> Any:
-    """Return pydantic's validator of a section. Only the validator is kept, to save memory."""
+    """Return pydantic's validator for a section. Other pydantic objects are discarded to save memory."""
     found = _validators.get(section)
     if found is None:
         from pydantic import TypeAdapter
@@ -157,7 +157,7 @@ def validator_of(section: type[Section]) -> Any:
 
 
 def file_form(value: Any, metadata: Any = (), annotation: Any = None) -> Any:
-    """Return a value as a configuration file contains it: ``5m``, ``4MiB``, sections as mappings."""
+    """Return a value in the form of a configuration file: ``5m``, ``4MiB``, or a mapping for a section."""
     if isinstance(value, Section):
         return value.to_dict()
     if isinstance(value, (tuple, list)):
@@ -169,7 +169,7 @@ def file_form(value: Any, metadata: Any = (), annotation: Any = None) -> Any:
 
 
 def kind_of(metadata: Any, annotation: Any) -> Kind | None:
-    """Return the :class:`Kind` of an option, even if None is allowed too."""
+    """Return the :class:`Kind` of an option from its annotation, or None. An optional ``| None`` is ignored."""
     for item in metadata:
         if isinstance(item, Kind):
             return item
@@ -178,7 +178,7 @@ def kind_of(metadata: Any, annotation: Any) -> Kind | None:
 
 
 def section_of(annotation: Any) -> type[Section] | None:
-    """Return the section class of an option, even if None is allowed too."""
+    """Return the section class of an option from its annotation, or None. An optional ``| None`` is ignored."""
     if isinstance(annotation, type) and issubclass(annotation, Section):
         return annotation
     if get_origin(annotation) in (tuple, dict):

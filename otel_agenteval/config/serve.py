@@ -29,7 +29,7 @@ def _labels(value: Any) -> dict[str, str]:
 
 
 class QuotaOptions(Section):
-    """Limits of one tenant. Beyond a limit, the tenant's senders must retry. Other tenants aren't affected."""
+    """Limits of one tenant. Above a limit, the tenant's senders must retry. Other tenants aren't affected."""
 
     bytes_per_second: Size | None = None
     """Maximum average bytes of decompressed requests per second, with bursts of one second's volume. Null means no limit."""
@@ -43,9 +43,9 @@ class TenantOptions(Section):
     """A sender or group of senders with its own token: ``{name: shop, token: "${env:SHOP_TOKEN}", quotas: {spans_per_second: 2000}}``."""
 
     name: Annotated[str, Before(_tenant_name)]
-    """Name of the tenant. Its turns and scores carry it as ``agenteval.tenant`` and in their ids."""
+    """Name of the tenant. Its turns and scores have the name in the attribute ``agenteval.tenant`` and in their ids."""
     token: Secret
-    """Token of the senders, sent as ``Authorization: Bearer …`` and configured as ``${env:NAME}``. It must be unique."""
+    """Token that senders send as ``Authorization: Bearer …``. Write it as ``${env:NAME}``. It must be unique."""
     quotas: QuotaOptions = QuotaOptions()
     """Limits of the tenant."""
     labels: Annotated[dict[str, str], Before(_labels)] = NO_ENTRIES
@@ -73,18 +73,18 @@ _OUTLETS = [name for name in OutletOptions._defaults if name != "span_events"]
 
 
 class TlsOptions(Section):
-    """Certificate of the server, in PEM files. SIGHUP reloads them."""
+    """Certificate of the server, in PEM files. Send SIGHUP to reload the files."""
 
     cert_file: FilePath | None = None
     """PEM file with the certificate and its chain. Null means no TLS."""
     key_file: FilePath | None = None
     """PEM file with the certificate's private key."""
     client_ca_file: FilePath | None = None
-    """PEM file with the authorities of client certificates. If set, clients without such a certificate are refused."""
+    """PEM file with the authorities for client certificates. If set, clients without a certificate from these authorities are refused."""
 
     def _check(self) -> None:
         if (self.cert_file is None) != (self.key_file is None) or (self.client_ca_file is not None and self.cert_file is None):
-            raise ValueError("set both cert_file and key_file, or neither. To use client_ca_file, set both")
+            raise ValueError("set both cert_file and key_file, or neither. client_ca_file requires both")
 
 
 def _trace_url(value: Any) -> Any:
@@ -120,8 +120,8 @@ class ServeOptions(Section):
     insecure: Switch = False
     """Accept connections from other machines without a token or client certificate."""
     token: Secret | None = None
-    """Token of senders and API clients, sent as ``Authorization: Bearer …``. Write the token as ``${env:NAME}``. With
-    ``tenants``, it is valid only for the API."""
+    """Token that senders and API clients send as ``Authorization: Bearer …``. Write it as ``${env:NAME}``. With ``tenants``, the token
+    is valid only for the API."""
     tenants: Annotated[
         tuple[TenantOptions, ...], After(_once), Kind("list of tenants, see [the sidecar](../operate/sidecar.md#tenants)")
     ] = ()
@@ -161,7 +161,7 @@ class ServeOptions(Section):
     sample_rate: Share = 1.0
     """Share of traces to evaluate, chosen by trace id. Other traces are counted but not read."""
     journal: FilePath | None = None
-    """Folder that keeps requests until the scores of their turns are delivered, so that acknowledged requests survive a crash."""
+    """Folder that stores requests until the scores of their turns are delivered. Acknowledged requests survive a crash."""
     journal_bytes: Size = 2**30
     """Maximum bytes of the journal of each process. If it is full, senders must retry."""
 

@@ -1,4 +1,4 @@
-"""Sections ``turn``, ``queue``, ``conversation``, ``feedback`` and ``statistics``: closing of turns and conversations, and their statistics."""
+"""Sections ``turn``, ``queue``, ``conversation``, ``feedback`` and ``statistics``: when turns and conversations close, and their statistics."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class TurnOptions(Section):
     decision_delay: DurationOrAuto = "auto"
     """Seconds to wait for open or delayed spans after the root ended or arrived. ``auto`` is usually 2 s in your process, and 10 s in a sidecar."""
     stitch_timeout: DurationOrZero = 30.0
-    """Seconds to wait for the next model call after a model call that is alone in its trace and requested a tool. If the next call
-    contains the tool's result, both calls belong to one turn. With 0, each such call is a separate turn."""
+    """Seconds to wait for another model call if a model call is alone in its trace and requested a tool. If the next call
+    contains the tool's result, both calls are one turn. With 0, each of these calls is a separate turn."""
     max_open: Count = 50_000
-    """Maximum number of open turns. If there are more, a turn closes early and is evaluated."""
+    """Maximum number of open turns. Above the limit, a turn closes early and is evaluated."""
     max_spans: Count = 2_000
     """Maximum number of spans in one turn. At the limit, the turn closes and is evaluated."""
     max_bytes: Size = 4 * 2**20
@@ -42,14 +42,14 @@ class ConversationOptions(Section):
     """Metrics over all turns with one conversation id, evaluated when the conversation ends. Turns are kept only if ``metrics`` isn't empty."""
 
     metrics: Annotated[tuple[MetricEntry, ...], Kind("list of metrics, see [below](#metrics)")] = ()
-    """Metrics that score a whole conversation. Each receives the inputs and outputs of all turns as messages, and all turns except
+    """Metrics that score a whole conversation. Each metric receives the inputs and outputs of all turns as messages, and all turns except
     the last one as history."""
     idle_timeout: Duration = 1800.0
     """Seconds without a new turn after which a conversation ends. A later turn can resume it."""
     max_open: Count = 10_000
-    """Maximum number of open conversations. If there are more, the conversation that was idle longest ends."""
+    """Maximum number of open conversations. Above the limit, the conversation that was idle longest ends."""
     max_turns: Count = 200
-    """Maximum number of turns in one conversation. If there are more, the oldest turns are dropped."""
+    """Maximum number of turns in one conversation. Above the limit, the oldest turns are dropped."""
     max_bytes: Size = 64 * 2**20
     """Maximum bytes of all conversations. Above the limit, the conversations that were idle longest end or are dropped."""
 
@@ -62,8 +62,8 @@ class FeedbackOptions(Section):
     attributes: Annotated[tuple[str, ...], Before(names("span attributes")), Kind("list of span attributes")] = ()
     """Span attributes that contain feedback. Feedback in events and log records is read without this option."""
     wait: DurationOrZero = 60.0
-    """Seconds that feedback waits for its turn. After that, feedback that names a span is exported as the score of a turn that has
-    only ids. Other feedback is dropped."""
+    """Seconds that feedback waits for its turn. After that, feedback with a span id is exported as the score of a turn that has only
+    ids. Other feedback is dropped."""
 
 
 _DETECT = {"auto": "auto", "true": True, "false": False}
@@ -77,11 +77,11 @@ StateFile = Annotated[str | None, _state, Kind("`auto` or path")]
 
 class ChangeOptions(Section):
     detect: Annotated[Literal["auto"] | bool, Before(_detect), Kind("`auto`, `true` or `false`")] = "auto"
-    """Detect changes of scores. ``auto`` detects them only in the sidecar, which receives the turns of all processes."""
+    """Detect changes of scores. With ``auto``, only the sidecar detects them, because it receives the turns of all processes."""
     false_alarm_every: Count = 100_000
     """Average number of scores between two false alarms about the same metric and agent."""
     least: Share = 0.01
-    """Smallest change of a mean to report, on the scale from 0 to 1."""
+    """Smallest change of a mean to report, for scores from 0 to 1."""
     reference: Count = 200
     """Number of scores in the baseline of a metric and agent. Until the baseline is complete, only changes between releases are reported."""
 

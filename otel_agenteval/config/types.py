@@ -1,6 +1,6 @@
-"""The types of options, each with a reader, a description for the documentation and a writer, and the paths of values.
+"""The types of options, with their parsers, writers and descriptions for the documentation, and the paths of values.
 
-Readers raise ValueError with the rule, which starts with *must be*. An example or a fix can follow.
+Parsers raise ValueError with the rule, which starts with *must be*. An example or a fix can follow.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-_LONGEST = 365 * 86400.0  # longer than anyone needs, but not too long for the timeout of a lock
+_LONGEST = 365 * 86400.0  # far above useful values, but valid as the timeout of a lock
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|d|h|m|s)")
 _BYTES = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "GB": 10**9, "MB": 10**6, "kB": 10**3, "B": 1}
 _ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9_.-]+)):([0-9]{1,5})")
@@ -25,7 +25,7 @@ _SIZE = re.compile(rf"([0-9]{{1,13}}(?:\.[0-9]+)?)\s*({'|'.join(_BYTES)})?")
 
 @dataclass(frozen=True)
 class Kind:
-    """Description of a type for the documentation, with a function that writes its values if YAML has no notation for them."""
+    """Description of a type for the documentation, and a function that writes values for which YAML has no notation."""
 
     described: str
     write: Callable[[Any], Any] | None = None
@@ -35,7 +35,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Before:
-    """A reader that pydantic calls before it checks the type."""
+    """A parser that pydantic calls before its type check."""
 
     read: Callable[[Any], Any]
     _validator: ClassVar[str] = "no_info_before_validator_function"
@@ -47,7 +47,7 @@ class Before:
 
 
 class After(Before):
-    """A check that pydantic calls after it has checked the type."""
+    """A check that pydantic calls after its type check."""
 
     _validator = "no_info_after_validator_function"
 
@@ -77,7 +77,7 @@ def size(value: Any) -> int:
 
 
 def whole_number(value: Any, least: int, most: int, allowed: str) -> int:
-    """Parse a whole number within limits, given as number or text, or raise ValueError with the message ``allowed``."""
+    """Parse a whole number within limits from a number or text. Raises ValueError with the message ``allowed``."""
     text = _plain_text(value)
     if not re.fullmatch(r"[0-9]{1,13}", text) or not least <= int(text) <= most:
         raise ValueError(allowed)
@@ -85,7 +85,7 @@ def whole_number(value: Any, least: int, most: int, allowed: str) -> int:
 
 
 def finite_number(value: Any) -> float | None:
-    """Parse a finite number of at least 0, given as number or text. Return None for other values."""
+    """Parse a finite number of at least 0 from a number or text. Return None for other values."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
@@ -96,7 +96,7 @@ def finite_number(value: Any) -> float | None:
 
 
 def split_address(value: Any) -> tuple[str, int]:
-    """Parse ``127.0.0.1:4318``, ``[::1]:4318`` or ``localhost:0`` (any free port) into host and port, or raise ValueError."""
+    """Split ``127.0.0.1:4318``, ``[::1]:4318`` or ``localhost:0`` (any free port) into host and port, or raise ValueError."""
     found = _ADDRESS.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None or int(found[3]) > 65535:
         raise ValueError("must be HOST:PORT or null. Examples: 127.0.0.1:4318, [::1]:4318 (port 0 means any free port)")
@@ -104,7 +104,7 @@ def split_address(value: Any) -> tuple[str, int]:
 
 
 def http_url(value: Any) -> str:
-    """Return a server's URL without its trailing slash. Raises ValueError, also for credentials and queries (keys go in headers)."""
+    """Return a server's URL without its trailing slash. Raises ValueError for an invalid URL and for one with credentials or a query."""
     text = value.strip() if isinstance(value, str) else ""
     try:
         parts = urllib.parse.urlsplit(text)
@@ -123,7 +123,7 @@ def file_path(value: Any) -> str:
 
 
 def _plain_text(value: Any) -> str:
-    """Return a whole number or text as text, as environment variables contain it. Other values become empty text."""
+    """Return text or a whole number as text, in the form of an environment variable. Return empty text for other values."""
     return str(value).strip() if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
 
 
@@ -135,7 +135,7 @@ def _delay(value: Any) -> Any:
 
 
 def valid(rule: str, read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a reader that raises ValueError with the rule if ``read`` returns None."""
+    """Return a parser that raises ValueError with the rule if ``read`` returns None."""
 
     def checked(value: Any) -> Any:
         if (found := read(value)) is None:
@@ -167,7 +167,7 @@ def _amount(value: Any, *allowed: str) -> str:
 def texts(
     rule: str, is_allowed: Callable[[str], object] = bool, *, alone: bool = True, least: int = 0, make: Callable[[str], str] = str
 ) -> Callable[[Any], tuple[str, ...]]:
-    """Return a reader of a list of texts and, if ``alone``, of a single text. The reader raises ValueError with the rule."""
+    """Return a parser for a list of texts. If ``alone`` is true, it also parses a single text. It raises ValueError with the rule."""
 
     def read(value: Any) -> tuple[str, ...]:
         items = [value] if alone and isinstance(value, str) else value
@@ -204,7 +204,7 @@ def _address(value: Any) -> str:
 
 
 def duration_text(duration: float) -> str:
-    """Return a duration as a configuration file contains it: ``5m``, ``1500ms``."""
+    """Return a duration in the form of a configuration file: ``5m``, ``1500ms``."""
     for unit in ("h", "m", "s"):
         if duration >= _SECONDS[unit] and (duration / _SECONDS[unit]).is_integer():
             return f"{duration / _SECONDS[unit]:.0f}{unit}"
@@ -212,7 +212,7 @@ def duration_text(duration: float) -> str:
 
 
 def size_text(count: int) -> str:
-    """Return a size as a configuration file contains it: ``4MiB``, ``64kB``, ``1000001B``."""
+    """Return a size in the form of a configuration file: ``4MiB``, ``64kB``, ``1000001B``."""
     return next(f"{count // factor}{unit}" for unit, factor in _BYTES.items() if count % factor == 0)
 
 
@@ -272,6 +272,6 @@ def dotted(path: KeyPath) -> str:
 
 
 def location(path: KeyPath, sources: Mapping[KeyPath, str]) -> str:
-    """Return the prefix of an error about a value: where it was set (file and line, or variable), if known, and its path."""
+    """Return the prefix of an error message about a value: its file and line or its variable, if known, and its path."""
     place = next((sources[path[:end]] for end in range(len(path), -1, -1) if path[:end] in sources), None)
     return ": ".join(part for part in (place, dotted(path)) if part)

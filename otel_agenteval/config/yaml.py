@@ -1,7 +1,7 @@
-"""Safe YAML 1.2 reading and writing, with ``${env:NAME}`` and the line of each value.
+"""Read and write YAML 1.2 safely, with ``${env:NAME}`` and the line of each value.
 
-PyYAML's default rules are YAML 1.1, which reads ``off`` as false, ``10:30`` as 630 and ``2026-11-21`` as a date. Here, only ``true``
-and ``false`` are booleans, and digits with a leading zero, such as a ZIP code, are text. Duplicate keys are refused.
+PyYAML follows YAML 1.1, which reads ``off`` as false, ``10:30`` as 630 and ``2026-11-21`` as a date. Here, only ``true`` and
+``false`` are booleans, and digits with a leading zero, such as a ZIP code, are text. Duplicate keys are refused.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _CORE_TYPES = (
 )
 _VARIABLE = re.compile(r"\$\$(?=\{)|\$\{env:(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})?")
 _QUOTED = re.compile(r"""(['"])[^\s<](?:(?!\1)\S)+\1""")
-"""Matches names of aliases and tags in PyYAML's messages. A secret that the user forgot to quote can look like one."""
+"""Matches names of aliases and tags in PyYAML's messages. An unquoted secret can look like such a name."""
 _MAX_CHARACTERS = 500_000
 _MAX_VALUES = 200_000
-"""Maximum number of values, because aliases of aliases can expand a few lines to billions of values."""
+"""Maximum number of values. Without it, a few lines with nested aliases could expand to billions of values."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -44,8 +44,8 @@ class _Dumper(yaml.SafeDumper):
 for _name, _pattern, _first in _CORE_TYPES:
     _resolver = (f"tag:yaml.org,2002:{_name}", re.compile(rf"(?:{_pattern})\Z"), _first)
     _Loader.add_implicit_resolver(*_resolver)
-    _Dumper.add_implicit_resolver(*_resolver)  # added to those of YAML 1.1: texts that any of them would convert are quoted
-# other YAML parsers read digits with a leading zero as decimal or octal numbers: quote such text, and read `!!int` as decimal
+    _Dumper.add_implicit_resolver(*_resolver)  # quotes texts that YAML 1.2 would convert, in addition to those of YAML 1.1
+# other YAML parsers read digits with a leading zero as numbers: quote such text, and read `!!int` as decimal
 _Dumper.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?\Z"), [*"-+0123456789"]
 )
@@ -54,10 +54,10 @@ _Dumper.add_multi_representer(object, lambda dumper, value: dumper.represent_str
 
 
 def load(text: str, origin: str, env: Mapping[str, str] | None, *, lines: bool = True) -> tuple[Any, dict[KeyPath, str]]:
-    """Return the parsed document, and the place of each value: ``origin:line``, or only ``origin`` if ``lines`` is False.
+    """Parse a document and return it with the place of each value: ``origin:line``, or only ``origin`` if ``lines`` is False.
 
-    ``${env:NAME}`` and ``${env:NAME:-default}`` become the value of the variable. An empty variable counts as unset. ``$${`` is a
-    literal ``${``. An unquoted value from a variable can be a number, a boolean or null. Without ``env``, no variable is replaced.
+    ``${env:NAME}`` and ``${env:NAME:-default}`` are replaced with the variable's value. An empty variable is treated as unset.
+    ``$${`` is a literal ``${``. An unquoted value from a variable can be a number, a boolean or null. Without ``env``, no variable is replaced.
 
     Raises:
         ConfigError: the text isn't YAML or is too large, a key is duplicate, or a variable is unset and has no default.
@@ -89,7 +89,7 @@ def load(text: str, origin: str, env: Mapping[str, str] | None, *, lines: bool =
 
 
 def compose(text: str) -> yaml.Node | None:
-    """Return the node tree of a document that :func:`load` accepts. Each node has its position in the text."""
+    """Return the node tree of a document that :func:`load` accepts. Each node stores its position in the text."""
     loader: Any = _Loader(text)
     try:
         node: yaml.Node | None = loader.get_single_node()
@@ -104,7 +104,7 @@ def dump(value: Any) -> str:
 
 
 def expanded(text: str, where: str, env: Mapping[str, str]) -> str:
-    """Return a text with its variables replaced, as in :func:`load`, or raise a ConfigError that starts with ``where``."""
+    """Replace the variables in a text as :func:`load` does. Raises a ConfigError that starts with ``where``."""
 
     def value_of(found: re.Match[str]) -> str:
         if found[0] == "$$":
@@ -122,7 +122,7 @@ def expanded(text: str, where: str, env: Mapping[str, str]) -> str:
 
 
 class _Reader:
-    """Check of the parsed nodes and replacement of variables, before PyYAML converts the nodes to Python values."""
+    """Checks parsed nodes and replaces variables before PyYAML converts the nodes to Python values."""
 
     def __init__(self, loader: Any, origin: str, env: Mapping[str, str] | None, lines: bool) -> None:
         self._loader = loader
