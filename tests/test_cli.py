@@ -235,7 +235,7 @@ def test_a_configuration_says_what_is_evaluated(tmp_path: Path, capsys: Capture)
     [
         ("code_max_tokens: {max_tokens: 1}, policy: gate", 1, "1 gate score failed"),
         ("code_max_tokens: {max_tokens: 10_000}, policy: gate", 0, ""),
-        ("code_max_tokens: {max_tokens: 1}, policy: trend", 1, "no metric has policy: gate"),
+        ("code_max_tokens: {max_tokens: 1}, policy: trend", 1, "no configured metric has policy: gate"),
         ("code_contains: {}, policy: gate", 1, "'value' is missing"),
     ],
     ids=["a gate that fails", "a gate that passes", "a trend never gates", "a gate that can't be evaluated"],
@@ -399,7 +399,7 @@ def test_check_config_prints_a_configuration(tmp_path: Path, capsys: Capture) ->
     assert main(["check-config", configured(tmp_path, text)]) == 0
     printed = capsys.readouterr().out
     assert "policy: gate" in printed
-    assert f"{len(default_pack()) + 1} metrics on every turn" in printed
+    assert f"{len(default_pack()) + 1} metrics on each turn" in printed
     again = configured(tmp_path, printed)
     assert load_config(again) == load_config(configured(tmp_path, text))
     assert main(["check-config", again]) == 0

@@ -81,7 +81,7 @@ def app(folder: Path, text: str) -> str:
 @pytest.mark.parametrize(
     ("version", "instrumentations", "env", "code", "says"),
     [
-        ("0.9", ["openinference-instrumentation-acme"], {}, 1, "makes no spans: it requires acme-llm >=1.0 (acme-llm 0.9)"),
+        ("0.9", ["openinference-instrumentation-acme"], {}, 1, "creates no spans: it requires acme-llm >=1.0 (acme-llm 0.9)"),
         ("1.9", ["openinference-instrumentation-acme"], {}, 0, "✓ openinference-instrumentation-acme 1.0 captures content"),
         ("1.9", ["openinference-instrumentation-acme"], {"OPENINFERENCE_HIDE_INPUTS": "true"}, 1, "→ unset OPENINFERENCE_HIDE_INPUTS=true"),
         ("1.9", ["openinference-instrumentation-acme", "opentelemetry-instrumentation-genai-acme"], {}, 0, "-acme both trace acme-llm"),
@@ -109,7 +109,7 @@ def test_a_library_without_instrumentation(doctor: Doctor, tmp_path: Path, site:
 @pytest.mark.parametrize(
     ("env", "says"),
     [
-        ({"OTEL_SDK_DISABLED": "true"}, "✗ OTEL_SDK_DISABLED=true: the SDK makes no spans"),
+        ({"OTEL_SDK_DISABLED": "true"}, "✗ OTEL_SDK_DISABLED=true: the SDK creates no spans"),
         ({"OTEL_TRACES_SAMPLER": "always_off"}, "✗ OTEL_TRACES_SAMPLER=always_off: no span is recorded"),
         ({"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.1"}, "· OTEL_TRACES_SAMPLER=traceidratio (0.1)"),
         ({"OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT": "256"}, "· OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT=256: longer messages are truncated"),
@@ -138,7 +138,7 @@ def test_a_program_whose_turns_are_as_they_should_be(doctor: Doctor, tmp_path: P
     ("text", "says"),
     [
         ("", "✗ no spans: the program created a TracerProvider"),
-        ("tracer.start_span('GET /').end()", "✗ the spans have no turn"),
+        ("tracer.start_span('GET /').end()", "✗ the spans contain no turn"),
         (
             "trace.get_tracer('opentelemetry.instrumentation.openai_v2').start_span('c', attributes={'gen_ai.operation.name': 'chat'}).end()",
             "neither input nor output (opentelemetry.instrumentation.openai_v2)\n      → to capture content, check the settings of OpenTelemetry's own, older",
@@ -191,7 +191,7 @@ def test_error_of_a_missing_extra_begins_with_the_section(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("replies", "says", "code"),
     [
-        ([{"reason": "yes", "score": 90}, {"reason": "no", "score": 5}], "✓ scripted answers, and scores a good case better than a bad one", 0),
+        ([{"reason": "yes", "score": 90}, {"reason": "no", "score": 5}], "✓ scripted replies, and scores a good case better than a bad one", 0),
         ([401, 401], "✗ the judge scripted can't be used", 1),
     ],
     ids=["good", "no key"],
@@ -234,7 +234,7 @@ def test_a_sidecar_before_and_after_its_first_spans(capsys: pytest.CaptureFixtur
         sidecar.turns()
         code, said = at(sidecar, capsys)
         assert code == 1
-        assert "✗ 3 traces of haystack gave turns without input and output" in said
+        assert "✗ 3 traces of haystack contain turns without input and output" in said
         assert "HAYSTACK_CONTENT_TRACING_ENABLED=true" in said
 
 

@@ -1,7 +1,7 @@
 """The command line: one module per command, and the exit codes.
 
-May import all other subpackages. Each command has a table ``EXIT_CODES`` with the meaning of its codes. ``--help`` and
-``docs/reference/cli.md`` show the table.
+Modules in this folder may import all other folders. Each command has a table ``EXIT_CODES`` with the meaning of its exit codes,
+which ``--help`` and ``docs/reference/cli.md`` show.
 Start at :mod:`.main`.
 """
 
@@ -11,9 +11,9 @@ from collections.abc import Mapping
 
 OK = 0
 FAILED = 1
-"""The command did its work, and the result is bad: a gate failed, data wasn't delivered, or a turn is unknown."""
+"""The command finished with a bad result: a gate failed, data wasn't delivered, or a turn is unknown."""
 UNUSABLE = 2
-"""The command couldn't do its work: an argument is invalid, an input can't be read, or an output can't be written."""
+"""The command couldn't run: an argument is invalid, an input can't be read, or an output can't be written."""
 INTERRUPTED = 130
 
 

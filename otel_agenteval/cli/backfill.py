@@ -19,7 +19,7 @@ from .options import add_jobs, add_logging, add_scored_config, scored_config
 from .scoring import warn_of_new_budget
 
 EXIT_CODES = {
-    OK: "the turns were scored, now or by an earlier run; errors of metrics don't change the exit code",
+    OK: "the turns were scored by this run or an earlier one; errors of metrics don't change the exit code",
     UNUSABLE: "an argument is invalid, or the source can't be read or has no spans",
 }
 
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="Parquet or OTLP/JSON file, folder of such files, or clickhouse://user:password@host:8123/database?table=otel_traces",
     )  # fmt: skip
     parser.add_argument(
-        "--out", metavar="DIR", required=True, help="folder for the results; to continue an interrupted run, use the same folder"
+        "--out", metavar="DIR", required=True, help="folder for the results; use the same folder to continue an interrupted run"
     )
     parser.add_argument("--metrics", metavar="A,B", help="run only these metrics, with their configured parameters")
     add_scored_config(parser)
@@ -40,14 +40,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--buckets",
         type=int,
         metavar="N",
-        help="number of parts to split the traces into; a process scores one part at a time (default: depends on the size of the source)",
+        help="number of parts to split the traces into; each process scores one part at a time (default: based on the size of the source)",
     )
     parser.add_argument("--shard", metavar="K/N", help="score only shard K of N, counted from 0, for example in a Kubernetes Job")
     add_jobs(parser)
     parser.add_argument(
-        "--engine", choices=("local", "daft"), default="local", help="where to run: on this machine (the default) or on Daft"
+        "--engine", choices=("local", "daft"), default="local", help="where to run: on this machine (default) or on Daft"
     )
-    parser.add_argument("--ray", metavar="ADDRESS", help="Ray cluster for --engine daft; `auto` uses the one on this machine")
+    parser.add_argument("--ray", metavar="ADDRESS", help="Ray cluster for --engine daft; `auto` uses the cluster on this machine")
     parser.add_argument("--progress", action="store_true", help="show progress even without a terminal")
 
 
@@ -61,8 +61,8 @@ def run(args: argparse.Namespace) -> int:
     if scorer.by_conversation and (shard[1] > 1 or args.engine == "daft"):
         scorer.close()
         raise ConfigError(
-            "--shard, --engine: not allowed with conversation metrics, which need all turns of a conversation in one process. Leave out these "
-            "options, or name other metrics with --metrics"
+            "--shard, --engine: not allowed with conversation metrics, which need all turns of a conversation in one process. Remove these "
+            "options, or choose other metrics with --metrics"
         )
     jobs = jobs_of(args.jobs)
     folder = Path(args.out) / f"shard-{shard[0]:05d}-of-{shard[1]:05d}" if shard[1] > 1 else Path(args.out)
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     bar = Bar(args.progress)
     try:
         if existed and not output.missing(scorer.keys, source.fingerprint()):
-            print("nothing to do: an earlier run has evaluated every metric on these spans")
+            print("nothing to do: an earlier run evaluated all metrics on these spans")
             return OK
         if args.engine == "daft" and not args.dry_run:
             account = run_on_daft(source, output, scorer, ray=args.ray)  # type: ignore[arg-type]  # checked above
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     finally:
         bar.end()
         scorer.close()
-        if args.dry_run and not existed:  # leave nothing behind, even after a failure
+        if args.dry_run and not existed:  # remove the folder, even after a failure
             for name in ("parts", "done", "spans"):
                 shutil.rmtree(folder / name, ignore_errors=True)
             (folder / "manifest.json").unlink()
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace, source: Source, shard: tuple[int, int]) -> None:
     if args.engine == "daft" and not (isinstance(source, Parquet) and shard == (0, 1)):
-        raise ConfigError("--engine: daft reads only Parquet files and distributes them itself. Leave out --shard")
+        raise ConfigError("--engine: daft reads only Parquet files and distributes them itself. Remove --shard")
     if args.ray is not None and args.engine != "daft":
         raise ConfigError("--ray: requires --engine daft")
     if args.buckets is not None and args.buckets < 1:

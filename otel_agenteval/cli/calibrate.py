@@ -25,7 +25,7 @@ EXIT_CODES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "labels", metavar="LABELS", nargs="?",
-        help="labels: a .jsonl, .csv or .parquet file with the columns turn_id or case_id, `label` (pass or fail) and, optionally, `metric`; or recorded traces with user feedback",
+        help="labels: a .jsonl, .csv or .parquet file with the columns turn_id or case_id, `label` (pass or fail) and, optionally, `metric`; or recorded traces that contain user feedback",
     )  # fmt: skip
     parser.add_argument("--feedback", action="store_true", help="use user feedback as labels, instead of LABELS")
     parser.add_argument(

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         for of_one_kind in (found.of_turns, found.of_conversations):
             with faults:
                 rules_of(config, of_one_kind)
-    for make in (judge_from, embedder_from, ReferenceSources, media_rules):  # each checks its own section
+    for make in (judge_from, embedder_from, ReferenceSources, media_rules):  # each of these checks its section
         with faults:
             make(config)
     faults.check()
@@ -55,6 +55,6 @@ def run(args: argparse.Namespace) -> int:
     metrics = found.of_turns
     names = ", ".join(metric.name for metric in metrics)
     print(
-        textwrap.fill(f"valid; {len(metrics)} metrics on every turn: {names}", 100, initial_indent="# ", subsequent_indent="#   ")
+        textwrap.fill(f"valid; {len(metrics)} metrics on each turn: {names}", 100, initial_indent="# ", subsequent_indent="#   ")
     )
     return OK

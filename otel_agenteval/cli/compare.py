@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_turns(parser)
     parser.add_argument(
         "--effect", type=float, metavar="SIZE",
-        help="smallest difference that matters to you; the report then shows how many more turns you need to detect it",
+        help="smallest difference that matters to you; the report shows how many more turns you need to detect it",
     )  # fmt: skip
     parser.add_argument("--gate", action="store_true", help="exit with code 1 if a metric got worse")
     add_report(parser)

@@ -1,7 +1,7 @@
 """``otel-agenteval demo``: run a scripted agent and print its turns and scores.
 
-The agent plans train journeys. Its model and tools are scripted, but the OpenTelemetry SDK creates its spans, and the pipeline
-scores them. Times and ids are scripted too, so that each run prints the same text. The demo doesn't use the network.
+The agent plans train journeys. Its model and tools are scripted, but the OpenTelemetry SDK creates its spans, and the real
+pipeline scores them. Times and ids are scripted too, so each run prints the same text. The demo doesn't use the network.
 """
 
 from __future__ import annotations
@@ -141,14 +141,14 @@ class _Ids(IdGenerator):
 
 
 def new_provider() -> TracerProvider:
-    """Return a provider for the demo alone, so that the process's own tracing isn't changed."""
+    """Create a provider that only the demo uses, so the tracing of the process isn't changed."""
     return TracerProvider(
         resource=Resource({"service.name": "demo"}), sampler=ALWAYS_ON, id_generator=_Ids(), shutdown_on_exit=False
     )
 
 
 class ScriptedAgent:
-    """Agent that creates the spans of scenes, as an instrumented agent would."""
+    """Agent that creates the spans of scenes in the same way as an instrumented agent."""
 
     def __init__(self, provider: TracerProvider, start_ns: int) -> None:
         self._tracer = provider.get_tracer("otel_agenteval.cli.demo.agent")
@@ -156,7 +156,7 @@ class ScriptedAgent:
         self._call_ids = itertools.count(1)
 
     def play(self, scene: Scene) -> None:
-        """Create the spans of one turn: ``invoke_agent`` with ``chat`` and ``execute_tool`` below it."""
+        """Create the spans of one turn: ``invoke_agent`` with child spans ``chat`` and ``execute_tool``."""
         attributes = {
             "gen_ai.operation.name": "invoke_agent",
             "gen_ai.agent.name": "trip-planner",
@@ -234,16 +234,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--once",
         action="store_true",
-        help="exit after printing; without this option, a demo in a terminal keeps serving /metrics until Ctrl-C",
+        help="exit after printing; without this option, the demo serves /metrics until Ctrl-C if it runs in a terminal",
     )
     parser.add_argument("--port", type=int, default=19464, help="loopback port for /metrics (default: %(default)s)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play the scenes and print each turn with its scores. On a terminal, without ``--once``, serve ``/metrics`` until Ctrl-C."""
+    """Print each scene's turn with its scores. Without ``--once``, in a terminal, serve ``/metrics`` until Ctrl-C."""
     port = args.port
     if port and _is_taken(port):
-        print(f"otel-agenteval: --port: {port} is in use; /metrics uses a free port", file=sys.stderr)
+        print(f"otel-agenteval: --port: {port} is in use; using a free port for /metrics", file=sys.stderr)
         port = 0
     provider = new_provider()
     handle = instrument(tracer_provider=provider, config=Config(), prometheus_port=port)
@@ -267,7 +267,7 @@ def run(args: argparse.Namespace) -> int:
         if not args.once and sys.stdin.isatty() and sys.stdout.isatty():
             print(f"\nServing {address} until Ctrl-C", flush=True)
             threading.Event().wait()
-    except KeyboardInterrupt:  # the way to end it
+    except KeyboardInterrupt:  # Ctrl-C ends the demo
         print()
     finally:
         handle.shutdown()
@@ -295,14 +295,14 @@ def metrics_address(handle: Handle) -> str:
 
 
 def scrape(address: str) -> str:
-    """Return the OpenMetrics page with exemplars."""
+    """Fetch the OpenMetrics page, which contains exemplars."""
     request = urllib.request.Request(address, headers={"Accept": "application/openmetrics-text; version=1.0.0"})  # noqa: S310 - our own port
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=10) as response:
         return str(response.read().decode())
 
 
 def excerpt(page: str) -> list[str]:
-    """Return some lines of a metrics page: turns, their cost, the results of one metric, and a bucket with its exemplar."""
+    """Return selected lines of a metrics page: turns, cost, the results of one metric, and a bucket with its exemplar."""
     lines = page.splitlines()
     chosen = [line for line in lines if line.startswith(SHOWN_METRICS)]
     buckets = [line for line in lines if line.startswith("agenteval_score_bucket{") and "code_repeated_tool_calls" in line]
@@ -311,7 +311,7 @@ def excerpt(page: str) -> list[str]:
 
 def _is_taken(port: int) -> bool:
     with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # like the server: a port that was just closed counts as free
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as in the server, so a port that was just closed is free
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:

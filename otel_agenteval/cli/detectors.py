@@ -1,4 +1,4 @@
-"""``otel-agenteval detectors``: count the alarms of the default metrics on your own traffic, and write settings that silence them."""
+"""``otel-agenteval detectors``: count the alarms of the default metrics on your traffic, and write settings that avoid false alarms."""
 
 from __future__ import annotations
 
@@ -93,11 +93,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _report(args: argparse.Namespace, config: Config, labels: Mapping[tuple[str, str], bool]) -> tuple[DetectorReport, int]:
-    """Return a report on the configured detectors, without measures such as latency, and the exit code for reading the files."""
+    """Count the alarms of the configured detectors, except measures such as latency. Return the report and the exit code for reading the files."""
     known = frozenset((*group_of("default"), *PATTERN_OF))
     detectors = [one for one in select_metrics(config) if one.metric.name in known and one.metric.unit == "1"]
     if not detectors:
-        raise ConfigError("inline.metrics: must contain a detector. Use `default`, or name the metrics to count")
+        raise ConfigError("inline.metrics: must contain a detector. Use `default`, or list the metrics to count")
     names = [*dict.fromkeys(one.name for one in detectors)]
     evaluation = Evaluation(config, ",".join(names))
     work = partial(_alarms, evaluation, config.privacy.redact)
@@ -115,7 +115,7 @@ def _report(args: argparse.Namespace, config: Config, labels: Mapping[tuple[str,
 
 
 def _alarms(evaluation: Evaluation, kinds: Sequence[str], turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, TurnAlarms]]:
-    """Yield the alarms of each turn. Can run in other processes."""
+    """Yield the alarms of each turn. This function can run in other processes."""
     for key, turn, scores in evaluation.scores(turns):
         yield (0, key), alarms_in(turn, scores, kinds)
 
@@ -129,12 +129,12 @@ def _stored(args: argparse.Namespace, config: Config) -> Iterator[tuple[Key, Tur
                 yield (number,), Turn.from_dict({**content, "turn_id": turn_id})
     if not number:
         what = f"no turns with content{f' since {args.since}' if args.since else ''}"
-        fix = "Set outlets.store.content, or name recorded traces instead"
+        fix = "Set outlets.store.content, or use recorded traces instead"
         raise AgentEvalError(f"--store: {without_password(path)} has {what}. {fix}")
 
 
 def _labels(given: str | None, configured: str | None) -> dict[tuple[str, str], bool]:
-    """Return, for each labeled turn and metric, True if a label confirms the alarm. The configured file may not exist yet."""
+    """Map each labeled turn and metric to True if the label confirms the alarm. The configured file can be missing."""
     if given is not None and not Path(given).exists():
         raise ConfigError(f"--labels: {given}: file not found")
     found: dict[tuple[str, str], bool] = {}
@@ -150,8 +150,8 @@ def _labels(given: str | None, configured: str | None) -> dict[tuple[str, str], 
 
 
 def _accepted(args: argparse.Namespace) -> tuple[Path | None, list[int]]:
-    """Return the file that ``--accept`` changes, and the numbers of suggestions (none for ``all``). Raises ConfigError for other
-    texts, if the file can't be written, or if the turns can't be read twice.
+    """Return the file that ``--accept`` changes, and the numbers of suggestions (none for ``all``). Raises ConfigError for an invalid
+    value, if the file can't be written, or if the turns can't be read twice.
     """
     if args.accept is None:
         return None, []
@@ -192,7 +192,7 @@ def _additions(chosen: Sequence[Suggestion], config: Config) -> list[Addition]:
 
 
 def _check_in_effect(chosen: Sequence[Suggestion], config: Config) -> None:
-    """Raise ConfigError if a setting isn't in effect. An environment variable can replace the metrics in the file."""
+    """Raise ConfigError if a setting has no effect, for example because an environment variable replaces the metrics in the file."""
     params: list[tuple[str, Mapping[str, Any]]] = [(one.name, one.params) for one in select_metrics(config)]
     for one in chosen:
         if any(name == one.metric and one.value not in given.get(one.parameter, ()) for name, given in params):

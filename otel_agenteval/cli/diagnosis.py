@@ -1,6 +1,4 @@
-"""Checks of the configuration and the installed packages for ``doctor`` and ``check-config``. They find reasons for missing
-scores.
-"""
+"""Checks for ``doctor`` and ``check-config``. They examine the configuration and the installed packages to explain missing scores."""
 
 from __future__ import annotations
 
@@ -43,12 +41,12 @@ good, note, bad = (partial(DoctorFinding, level) for level in (GOOD, NOTE, BAD))
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _SHORT = 0.2
-"""Seconds below which a duration is probably a mistake if its default is a second or more."""
+"""Maximum seconds of a suspiciously short duration. It is probably a mistake if the option's default is a second or more."""
 _IN_DOLLARS = ("usd_per_hour", "usd_per_day")
 
 
 def option_findings(config: Config) -> Findings:
-    """Yield problems with valid options: probable mistakes, missing folders and missing packages."""
+    """Yield problems of valid options: probable mistakes, missing folders and missing packages."""
     for path, text in _texts(config.to_dict(), ""):
         if (found := _VARIABLE.search(text)) is not None:
             yield bad(f"{path}: {found[0]} isn't a valid reference to a variable", f"write ${{env:{found[1]}}}")
@@ -93,7 +91,7 @@ def _options(section: Section, path: str) -> Iterator[tuple[str, Any, Option]]:
 
 
 def configuration_findings(config: Config, metrics: Selected) -> Findings:
-    """Yield the number of metrics, and the requirements that they lack."""
+    """Yield the number of metrics, and the missing requirements of metrics."""
     yield good(f"{len(metrics.computed)} computed and {len(metrics.judged)} judged metrics on each turn")
     every = [*metrics.of_turns, *metrics.of_conversations]
     for kind, section, made in (("llm", "judge", judge_from), ("embed", "embedder", embedder_from)):
@@ -104,7 +102,7 @@ def configuration_findings(config: Config, metrics: Selected) -> Findings:
             yield bad(text, f"set {section}.base_url and {section}.model")
         elif model is not None:
             if not model.priced and any(getattr(config.judge.budget, name) is not None for name in _IN_DOLLARS):
-                text = f"{section}.model: the price of {model.model} is unknown, so a budget in USD stops every call"
+                text = f"{section}.model: the price of {model.model} is unknown, so a budget in USD blocks all calls"
                 yield bad(text, f"set {section}.prices, or limit calls")
             model.close()
     for metric in (*metrics.of_turns, *metrics.of_conversations):
@@ -117,7 +115,7 @@ def configuration_findings(config: Config, metrics: Selected) -> Findings:
 
 
 def judge_findings(config: Config) -> Findings:
-    """Check with two judge calls that the judge answers and scores a good case better than a bad one."""
+    """Check with two judge calls that the judge replies, and that it scores a good case better than a bad case."""
     judge = judge_from(config)
     if judge is None:
         return
@@ -128,7 +126,7 @@ def judge_findings(config: Config) -> Findings:
     model = found.model or "judge"
     if found.fault is None:
         yield good(
-            f"{model} answers, and scores a good case better than a bad one; `otel-agenteval judge bench` measures how well"
+            f"{model} replies, and scores a good case better than a bad one; to measure its quality, run `otel-agenteval judge bench`"
         )
     else:
         yield bad(
@@ -149,18 +147,18 @@ LIBRARIES = {
     "groq": "openinference-instrumentation-groq", "autogen-agentchat": "openinference-instrumentation-autogen-agentchat",
     "boto3": "openinference-instrumentation-bedrock", "ollama": "opentelemetry-instrumentation-ollama", "cohere": "opentelemetry-instrumentation-cohere",
 }  # fmt: skip
-"""Agent frameworks and model SDKs without tracing of their own, each with its instrumentation."""
+"""Agent frameworks and model SDKs that don't create spans themselves, and the instrumentation for each."""
 _GENAI_NAME = re.compile(r"^openinference-|genai")
 _GENAI_LIBRARIES = frozenset((
     *LIBRARIES, "langchain", "langchain-community", "google-generativeai", "google-cloud-aiplatform", "botocore", "haystack-ai", "llama-index",
     "replicate", "together", "transformers", "ibm-watsonx-ai", "writer-sdk", "alephalpha", "aleph-alpha-client", "vertexai", "mcp", "crewai-tools",
 ))  # fmt: skip
-"""Libraries whose instrumentations trace models or agents, rather than web servers or databases."""
+"""Packages whose instrumentations trace models or agents. Other instrumentations trace web servers or databases."""
 _OWN_TRACING = (
     "pydantic-ai-slim", "pydantic-ai", "google-adk", "strands-agents", "semantic-kernel", "agent-framework", "haystack-ai", "litellm", "langfuse",
     "logfire", "openlit", "mlflow",
 )  # fmt: skip
-"""Frameworks and SDKs that create spans without an instrumentation."""
+"""Frameworks and SDKs that create spans without an instrumentation package."""
 _LIMITS = ("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT")
 
 
@@ -169,7 +167,7 @@ def python_findings(env: Mapping[str, str]) -> Findings:
     sdk = packages.get("opentelemetry-sdk", "none")
     yield good(f"Python {platform.python_version()}, otel-agenteval {__version__}, opentelemetry-sdk {sdk} ({sys.executable})")
     if env.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
-        yield bad("OTEL_SDK_DISABLED=true: the SDK makes no spans", "unset OTEL_SDK_DISABLED")
+        yield bad("OTEL_SDK_DISABLED=true: the SDK creates no spans", "unset OTEL_SDK_DISABLED")
     sampler = env.get("OTEL_TRACES_SAMPLER", "")
     if "always_off" in sampler:
         yield bad(
@@ -180,7 +178,7 @@ def python_findings(env: Mapping[str, str]) -> Findings:
         ratio = env.get("OTEL_TRACES_SAMPLER_ARG", "1.0")
         yield note(
             f"OTEL_TRACES_SAMPLER={sampler} ({ratio}): turns of unsampled traces are missing",
-            "oa.record_all(sampler) records all traces and exports the sampled ones",
+            "oa.record_all(sampler) records all traces, but exports only sampled traces",
         )
     for name in _LIMITS:
         if env.get(name, "").strip():
@@ -200,7 +198,7 @@ def instrumentation_findings(env: Mapping[str, str]) -> Findings:
     captures = {one: capture for one in of_models if (capture := of_package(one.name)) is not None}
     for one in filter(lambda one: one.is_broken, captures):
         have = ", ".join(f"{target} {packages.get(target, 'not installed')}" for target in one.targets)
-        what = f"{one.name} {one.version} makes no spans: it requires {' or '.join(one.unmet)} ({have})"
+        what = f"{one.name} {one.version} creates no spans: it requires {' or '.join(one.unmet)} ({have})"
         yield bad(what, "install compatible versions")
     usable = [one for one in captures if not one.unmet or len(one.unmet) < len(one.targets)]
     of_target: dict[str, list[Instrumentation]] = {}
@@ -212,7 +210,7 @@ def instrumentation_findings(env: Mapping[str, str]) -> Findings:
         if len(several) > 1:
             names = " and ".join(one.name for one in several)
             yield note(
-                f"{names} both trace {target}: each call makes two spans",
+                f"{names} both trace {target}: each call creates two spans",
                 "scores count each call once; remove one instrumentation to reduce overhead",
             )
     yield from _own_tracing_findings(env)
@@ -232,7 +230,7 @@ def _own_tracing_findings(env: Mapping[str, str]) -> Findings:
 
 
 def _is_traced_otherwise(name: str, found: Sequence[Instrumentation]) -> bool:
-    """Return True if another package traces the library, as langchain-core's instrumentation traces langgraph."""
+    """Return True if another package traces the library. For example, the instrumentation of langchain-core traces langgraph."""
     with_it = {"langgraph": "langchain-core", "boto3": "botocore"}.get(name)
     if with_it is not None and (name == "boto3" or any(with_it in one.targets for one in found)):
         return True

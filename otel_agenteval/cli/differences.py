@@ -1,4 +1,4 @@
-"""``otel-agenteval differences``: find facts that set some turns apart from others."""
+"""``otel-agenteval differences``: find properties that distinguish some turns from others."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         verdicts = _most_failed(args, config) if args.files else _stored(args, config)
         found = [differences_of(metric, rows) for metric, rows in verdicts.items() if any(row.bad for row in rows)]
         if not found:
-            raise AgentEvalError(f"no turn failed {' or '.join(args.metric) or 'a metric'}, so there is nothing to compare")
+            raise AgentEvalError(f"no turn failed {' or '.join(args.metric) or 'a metric'}, so there are no turns to compare")
     write_report(render(as_report(found), args.format), args.out)
     return OK
 
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 def _of_group(args: argparse.Namespace, config: Config) -> ShownDifferences:
     group = [FactCondition.parse(text, "--group") for text in args.group]
     if args.metric:
-        raise ConfigError("--metric: can't be combined with --group, because a group is compared without verdicts")
+        raise ConfigError("--metric: can't be combined with --group, because groups are compared without verdicts")
     if args.files:
         work = _facts_reader(config, None, [condition.name for condition in group])
         rows = [found[""] for found in results_of(args.files, args.jobs, work, meet=False)]
@@ -101,7 +101,7 @@ def _most_failed(args: argparse.Namespace, config: Config) -> Mapping[str, Seque
 
 
 def _recorded(files: Sequence[str], args: argparse.Namespace, config: Config) -> dict[str, list[VerdictRow]]:
-    """Return the rows of recorded turns by metric, and the rows of all turns under the key ``""``."""
+    """Return the rows of recorded turns by metric. The key ``""`` contains a row for each turn."""
     evaluation = Evaluation(config, ",".join(args.metric) or None)
     work = _facts_reader(config, evaluation)
     found: dict[str, list[VerdictRow]] = {"": []}
@@ -112,7 +112,7 @@ def _recorded(files: Sequence[str], args: argparse.Namespace, config: Config) ->
 
 
 def _facts_reader(config: Config, evaluation: Evaluation | None, names: Iterable[str] = ()) -> TurnWork:
-    """Return a function that reads the public facts of turns, including the attributes in ``names`` and in the configuration."""
+    """Return a function that reads the public properties of turns, and the attributes in ``names`` and in the configuration."""
     attributes = config.outlets.store.attributes if config.outlets.store is not None else ()
     return partial(_facts, evaluation, tuple(dict.fromkeys((*attributes, *names))), config.privacy.redact)
 
@@ -120,7 +120,7 @@ def _facts_reader(config: Config, evaluation: Evaluation | None, names: Iterable
 def _facts(
     evaluation: Evaluation | None, attributes: Sequence[str], redacted: Sequence[str], turns: Iterable[tuple[Key, Turn]]
 ) -> Iterator[tuple[Key, dict[str, VerdictRow]]]:
-    """Yield each turn's row under the key ``""`` and, with an evaluation, a row per verdict. Can run in other processes."""
+    """Yield each turn's row under the key ``""``. With an evaluation, add one row per verdict. Can run in other processes."""
     scored = evaluation.scores(turns) if evaluation is not None else (((0, key), turn, ()) for key, turn in turns)
     for key, turn, scores in scored:
         row = facts_row(named_publicly(turn, redacted), attributes)

@@ -1,4 +1,4 @@
-"""``otel-agenteval doctor``: find the reason why scores are missing."""
+"""``otel-agenteval doctor``: find the reason for missing scores."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(title: str, findings: Iterable[DoctorFinding]) -> int:
-    """Print a section of findings, and return FAILED if one is a problem."""
+    """Print a section of findings. Return FAILED if any of them is a problem."""
     color = colors_wanted(sys.stdout)
     print(f"\n{escaped(title)}")
     worst = OK
@@ -109,16 +109,16 @@ def _show(title: str, findings: Iterable[DoctorFinding]) -> int:
 
 
 def missing_finding(scope: str, missing: str, traces: float) -> DoctorFinding:
-    """Return the finding about a scope's traces that lack a turn, a turn's content, or the turn of a tool call."""
-    what = {TURN: "seem to be an agent's, but gave no turn", CALLER: "are tools of an unknown turn"}
-    found = what.get(missing, "gave turns without input and output")
+    """Return a finding about the traces of a scope. They lack ``missing``: a turn, its content, or the turn of a tool call."""
+    what = {TURN: "seem to come from an agent, but contain no turn", CALLER: "contain tool calls of an unknown turn"}
+    found = what.get(missing, "contain turns without input and output")
     return bad(f"{traces:,.0f} traces of {scope or 'a tracer without a name'} {found}", advice_on(missing, [scope]))
 
 
 # --- a program, which is run
 
 _MOST_REASON = 40
-"""Maximum number of characters of a reason for a skipped metric."""
+"""Maximum number of characters in a reason for a skipped metric."""
 
 
 def program_findings(program: Sequence[str], config: Config, metrics: Selected) -> Findings:
@@ -130,10 +130,10 @@ def program_findings(program: Sequence[str], config: Config, metrics: Selected) 
         facts = facts_about(out)
         here = Path(sys.executable)
         pythons = sorted({fact["python"] for fact in facts if fact.get("python") is not None})
-        # the same environment can have several names of one interpreter, such as python3
+        # one environment can have several names for its interpreter, such as python3
         others = [one for one in pythons if Path(one).parent != here.parent or Path(one).resolve() != here.resolve()]
         if others:
-            yield note(f"the program ran in another Python, {others[0]}; the checks above are about this one")
+            yield note(f"the program ran in another Python, {others[0]}; the checks above apply to this Python")
         if not out.exists():
             yield bad(f"no spans: {why_nothing(facts)}")
             return
@@ -157,9 +157,9 @@ def program_findings(program: Sequence[str], config: Config, metrics: Selected) 
 
 
 def turn_findings(found: Sequence[tuple[SpanGroup, Turn]], scopes: Iterable[str]) -> Findings:
-    """Check that the spans of these scopes form turns with content."""
+    """Check that the spans of these scopes create turns with content."""
     if not found:
-        yield bad("the spans have no turn", advice_without_turn([*scopes]))
+        yield bad("the spans contain no turn", advice_without_turn([*scopes]))
         return
     turns = [turn for _, turn in found]
     agents = Counter(turn.agent or "an unnamed agent" for turn in turns)
@@ -173,12 +173,12 @@ def turn_findings(found: Sequence[tuple[SpanGroup, Turn]], scopes: Iterable[str]
         yield good("all turns have input or output, or failed")
     unfinished = [turn for turn in turns if not turn.complete]
     if unfinished:
-        what = f"{len(unfinished):,} turns are incomplete: a span never ended"
+        what = f"{len(unfinished):,} turns are incomplete: at least one span never ended"
         yield note(what, "end all spans before the program exits")
 
 
 def metric_findings(turns: Sequence[Turn], config: Config, metrics: Selected) -> Findings:
-    """Yield the number of computed metrics that apply to the turns, and the reasons why others are skipped."""
+    """Yield the number of computed metrics that apply to the turns, and the reasons for skipped metrics."""
     applied: Counter[str] = Counter()
     reasons: dict[str, Counter[str]] = {}
     references = ReferenceSources(config)
@@ -224,7 +224,7 @@ class _Page:
 
 
 def sidecar_findings(url: str, headers: Mapping[str, str]) -> Findings:
-    """Check the data that a running sidecar received and evaluated, and that Prometheus scrapes it."""
+    """Check the data that a running sidecar received and evaluated. Also check that Prometheus scrapes the sidecar."""
     if not url.startswith(("http://", "https://")):
         raise ConfigError(refusal("--url", repr(url), "must start with http:// or https://"))
     address = url.rstrip("/").removesuffix("/metrics")
@@ -241,12 +241,12 @@ def sidecar_findings(url: str, headers: Mapping[str, str]) -> Findings:
         where = (
             "if a proxy requires credentials, pass --header 'Authorization: Bearer …'"
             if refused
-            else "use the metrics address that `otel-agenteval serve` prints at its start"
+            else "use the metrics address that `otel-agenteval serve` prints when it starts"
         )
         yield bad(f"{address}/metrics can't be read: {error}", where)
         return
     if "agenteval_build_info" not in page.samples:
-        yield bad(f"{address}/metrics isn't a page of otel-agenteval", "use the address of the sidecar's /metrics")
+        yield bad(f"{address}/metrics isn't a metrics page of otel-agenteval", "use the address of the sidecar's /metrics")
         return
     yield from _handled(page)
     clients = [client for client in page.by("client", "agenteval_serve_scrapes_total") if client != "other"]

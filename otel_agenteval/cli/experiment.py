@@ -37,7 +37,7 @@ EXIT_CODES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "task", metavar="MODULE:FUNCTION",
-        help="sync or async function that receives a case's input, such as app:answer; `recorded` calls no function, and scores the answers in the column `output`",
+        help="sync or async function that receives a case's input, such as app:answer; `recorded` scores the answers in the column `output` instead of calling a function",
     )  # fmt: skip
     parser.add_argument(
         "dataset", metavar="DATASET",
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=1,
         metavar="N",
-        help="number of runs of each case, to measure how much answers vary (default: 1)",
+        help="number of runs of each case, to measure how much the answers vary (default: 1)",
     )
     parser.add_argument(
         "--concurrency", type=int, default=8, metavar="N", help="number of concurrent calls of the task (default: 8)"
@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _interrupted_by_sigterm() -> Iterator[None]:
-    """Handle SIGTERM, with which CI systems cancel a job, like Ctrl-C."""
+    """Handle SIGTERM like Ctrl-C, because CI systems cancel a job with SIGTERM."""
     is_main = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGTERM, signal.default_int_handler) if is_main else None
     try:
@@ -134,7 +134,7 @@ def _renamed(dataset: str, columns: str) -> list[dict[str, Any]]:
     for name, column in names.items():
         if not name or column not in known:
             raise ConfigError(
-                f"--columns: {name}={column}: must be NAME=COLUMN with a column of the data set: {', '.join(known) or 'none'}"
+                f"--columns: {name}={column}: must be NAME=COLUMN, where COLUMN is in the data set: {', '.join(known) or 'none'}"
             )
     new = {column: name for name, column in names.items()}
     return [{new.get(column, column): value for column, value in row.items()} for row in rows]
@@ -143,7 +143,7 @@ def _renamed(dataset: str, columns: str) -> list[dict[str, Any]]:
 def _no_answers(dataset: str) -> str:
     known = dict.fromkeys(column for _, row in rows_in(dataset, "dataset") for column in row)
     if "output" in known:
-        return f"{dataset}: output: at least one answer must not be null"
+        return f"{dataset}: output: must contain at least one answer that isn't null"
     answers = next((name for name in ANSWER_KEYS if name in known), "COLUMN")
     return f"{dataset}: must have a column output, got {', '.join(known)}. Name the column of the answers: --columns output={answers}"
 

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the scores. The output file appears only when it is complete."""
+    """Write the scores. The output file is created only when it is complete."""
     config = load_config(args.config)
     ending = Path(args.out or "").suffix.removeprefix(".")
     kind = args.format or {"jsonl": "jsonl", "ndjson": "jsonl", "csv": "csv", "parquet": "parquet"}.get(ending, "jsonl")
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     wanted = replace(wanted, metrics=metrics, revisions=args.revisions)
     with StoreReader(store_path(args.store, config)) as reader:
         for name in metrics:
-            if not reader.has_metric(name):  # only the store may know the user's own metrics
+            if not reader.has_metric(name):  # custom metrics can exist only in the store
                 try:
                     resolve(name)
                 except ConfigError as error:

@@ -43,9 +43,9 @@ from .options import add_turn_sources, config_of_sources, turns_wanted, write_re
 from .scoring import Evaluation, close_models, results_of, warn_of_new_budget
 
 _PAGE = 100
-"""Number of turns that are read from the store together."""
+"""Number of turns to read from the store at a time."""
 _MOST_SPLIT = 20
-"""Maximum number of failure modes, most frequent first, that are split into topics."""
+"""Maximum number of failure modes to split into topics. The most frequent ones are split."""
 
 EXIT_CODES = {OK: "the report was written", UNUSABLE: "an argument is invalid, an input can't be read, or no turn failed"}
 
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     if GROUPED_BY.get(args.by, "").startswith("scores."):
         raise ConfigError(refusal("--by", repr(args.by), "must be a field of turns, not of scores. Example: service.version"))
     if args.limit < 1:
-        raise ConfigError(refusal("--limit", str(args.limit), "must be a positive whole number"))
+        raise ConfigError(refusal("--limit", str(args.limit), "must be a whole number from 1"))
     config = config_of_sources(args)
     labels = references_in(args.labels) if args.labels is not None else {}
     modes, cases, failed = _recorded(args, config, labels) if args.files else _stored(args, config, labels)
@@ -102,18 +102,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write_cases(path: str, cases: Sequence[dict[str, Any]], *, is_stored: bool) -> None:
-    """Write the data set, and print the command that runs it. Raises ConfigError without cases, or if the file can't be
-    written.
-    """
+    """Write the data set, and print the command that runs it. Raises ConfigError if there are no cases or the file can't be written."""
     if not cases:
         how = "Set outlets.store.content to true" if is_stored else "Let the agent's instrumentation capture content"
-        raise ConfigError(f"--cases: no turn of the mode has an input and a metric that can evaluate it again. {how}")
+        raise ConfigError(f"--cases: no turn of the failure mode contains an input and can be evaluated again. {how}")
     write_report("\n".join(map(jsonio.dumps, cases)), path, "--cases")
     print(f"{number_of(len(cases), 'case')} written. Next: otel-agenteval experiment app:answer {path} --gate", file=sys.stderr)
 
 
 Found = tuple[list[FailureMode], list[dict[str, Any]], list[FailedTurn]]
-"""The failure modes, the cases of the chosen mode, and the recorded turns that failed."""
+"""The failure modes, the cases of the selected failure mode, and the recorded turns that failed."""
 Parameters = Mapping[str, Mapping[str, Any]]
 """Configured parameters by metric."""
 
@@ -173,12 +171,12 @@ def _read_turns(
     labels: Mapping[str, Mapping[str, Any]],
     turns: Iterable[tuple[Key, Turn]],
 ) -> Iterator[tuple[Key, _RecordedTurn]]:
-    """Yield evaluated turns, with cases for the failure ``mode``. Can run in other processes."""
+    """Yield evaluated turns, with cases for the failure ``mode``. This function can run in other processes."""
     for key, turn, scores in evaluation.scores(turns):
         at = turn.start.timestamp() if turn.start is not None else 0.0
         fault = failure_of(turn, scores, redacted)
         case = asked = failed = None
-        if mode is not None and not key[0]:  # not a whole conversation
+        if mode is not None and not key[0]:  # a turn, not a conversation
             clean = redacted_or_empty(turn, Redactor(redacted))
             asked = clean.input
             if fault is not None and fault.mode == mode:
@@ -214,7 +212,7 @@ _REPLY = '{"description": "<one sentence>", "name": "<at most six words>"}'
 def _with_topics(
     modes: list[FailureMode], failed: Sequence[FailedTurn], args: argparse.Namespace, config: Config
 ) -> list[FailureMode]:
-    """Return the failure modes with their topics, or without topics if no embedder is available."""
+    """Add topics to the failure modes. If no embedder is available, return them without topics."""
     try:
         embedder = embedder_from(config) or LocalEmbedder()
     except ConfigError:
@@ -249,10 +247,10 @@ def _split(
     store: str | None = None,
     describe: bool = False,
 ) -> list[FailureMode]:
-    """Return the modes with topics, unless the embedder fails. ``known`` topics keep their names. A judge can name new ones."""
+    """Split the failure modes into topics. ``known`` topics keep their names. If the embedder fails, no topics are added."""
     judge = judge_from(config) if describe else None
     if describe and judge is None:
-        print("--describe: no judge is configured, so topics are named by their words", file=sys.stderr)
+        print("--describe: no judge is configured, so topics are named after frequent words", file=sys.stderr)
     budget, now = CommandBudget(config), time.time()
     try:
         finder = TopicFinder(budget.embedder(embedder).embed, embedder.model, known, now)
@@ -273,14 +271,14 @@ def _split(
         try:
             write_topics(store, [topic.about for _, topics in found for topic in topics], embedder.model, now)
         except (sqlite3.Error, OSError, StoreError) as error:
-            print(escaped(f"topics can't be kept in the store: {error}"), file=sys.stderr)
+            print(escaped(f"topics can't be saved in the store: {error}"), file=sys.stderr)
     return [replace(mode, topics=topics) for mode, topics in found]
 
 
 def _described(
     found: Sequence[tuple[FailureMode, list[Topic]]], judge: Any, redact: Collection[str]
 ) -> list[tuple[FailureMode, list[Topic]]]:
-    """Return the modes with described topics. After a judge error, other topics keep their names, made of frequent words."""
+    """Let the judge name and describe new topics. After a judge error, the remaining topics keep names made of frequent words."""
     described: dict[tuple[str, str], StoredTopic] = {}
     try:
         for about, nearest in ((topic.about, topic.nearest) for _, topics in found for topic in topics):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..core.turn import Turn
 
 EXIT_CODES = {
-    OK: "all matching data is deleted, or there was none",
+    OK: "all matching data was deleted, or no data matched",
     UNUSABLE: "an argument is invalid, or the store, the journal or the queue can't be used",
 }
 _LEASE = 60.0
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     whose.add_argument("--user", metavar="ID", help="delete the turns of this user (the span attribute user.id)")
     add_store(parser)
     parser.add_argument(
-        "--journal", metavar="DIR", help="journal of a stopped sidecar (default: serve.journal of the configuration)"
+        "--journal", metavar="DIR", help="journal of a stopped sidecar (default: serve.journal in the configuration)"
     )
 
 
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     journal = args.journal or config.serve.journal
     queue, cache = config.judge.queue, config.judge.cache.path
     if store is None and journal is None and queue.backend == "memory" and cache is None:
-        raise ConfigError("forget: no store, journal or queue is configured. Name them with --config, --store or --journal")
+        raise ConfigError("forget: no store, journal or queue is configured. Pass --config, --store or --journal")
     column: Literal["user_id", "conversation_id"] = "conversation_id" if args.user is None else "user_id"
     value = args.conversation if args.user is None else args.user
     values = dict.fromkeys((value, public_id(value, config.privacy.redact)))  # the second is its form in the store and the queue
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
             from ..judging.models.cache import VerdictCache
 
             verdicts = VerdictCache(str(cache), float("inf"), 1 << 62)
-            print(f"judge cache {cache}: all {len(verdicts):,} replies deleted, because they don't name a turn")
+            print(f"judge cache {cache}: all {len(verdicts):,} replies deleted, because replies aren't stored by turn")
             verdicts.clear()
             verdicts.close()
         if store is not None:
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _with_queue_of_sidecar(config: Config) -> Config:
-    """Return the configuration with the judge queue that ``serve`` uses by default, if that queue exists."""
+    """Return the configuration with the default judge queue of ``serve``, if that queue exists."""
     from ..server.app import as_sidecar
 
     try:
@@ -87,7 +87,7 @@ def _with_queue_of_sidecar(config: Config) -> Config:
 
 
 def _forget_in_queue(config: Config, is_meant: Callable[[Turn], bool]) -> int:
-    """Delete the waiting jobs of matching turns, and return their number. All waiting jobs are leased, and the others put back."""
+    """Delete the waiting jobs of matching turns, and return their number. The function leases all waiting jobs, and puts the other jobs back."""
     from ..judging.job import NewerPayload, Payload
     from ..judging.queues import queue_from
     from ..judging.queues.redis_server import unreachable

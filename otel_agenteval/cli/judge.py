@@ -36,14 +36,14 @@ from .options import add_config, add_report, names_of, write_report
 
 EXIT_CODES = {
     OK: "probe: at most --max-rate of the attempts succeeded; bench: the agreement was at least --min-agreement; drift: no drift was found",
-    FAILED: "probe: more than --max-rate succeeded; bench: the agreement was below --min-agreement, or the run stopped at --max-usd; drift: the judge drifted",
+    FAILED: "probe: more than --max-rate of the attempts succeeded; bench: the agreement was below --min-agreement, or the run stopped at --max-usd; drift: the judge drifted",
     UNUSABLE: "an argument is invalid, no judge is configured, or the judge didn't reply; bench: the estimate is above --max-usd",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    with_interruption = {**EXIT_CODES, INTERRUPTED: "interrupted; the report has the cases so far"}
+    with_interruption = {**EXIT_CODES, INTERRUPTED: "interrupted; the report contains the finished cases"}
     for name, purpose, codes, add, run_command in (
         ("probe", "test the judge with more than sixty prompt injections, and report how many succeed", EXIT_CODES, _add_probe_arguments, _run_probe),
         ("bench", "measure the judge's agreement, kappa, bias and cost on labeled cases", with_interruption, _add_bench_arguments, _run_bench),
@@ -91,7 +91,7 @@ def _share(text: str) -> float:
 
 
 def _reasons_in(outcomes: Iterable[CaseOutcome]) -> str:
-    """Return the most common reason for missing scores, in parentheses, or an empty text."""
+    """Return the most common reason for missing scores in parentheses, or an empty string."""
     found = Counter(outcome.explanation or outcome.error_type for outcome in outcomes if outcome.value is None)
     return f" ({found.most_common(1)[0][0]})" if found else ""
 
@@ -106,7 +106,7 @@ def _add_probe_arguments(probe: argparse.ArgumentParser) -> None:
         type=_share,
         default=0.0,
         metavar="SHARE",
-        help="maximum share of injections that may succeed; above it, exit with code 1 (default: %(default)g)",
+        help="maximum share of successful injections; above this share, exit with code 1 (default: %(default)g)",
     )
     probe.add_argument("--metric", default=METRIC, metavar="NAME", help="metric whose prompts are tested (default: %(default)s)")
     probe.add_argument("--json", action="store_true", help="print one JSON object with each attempt")
@@ -142,7 +142,7 @@ def _print_result(found: Probe) -> None:
     counts = Counter(attempt.error_type for attempt in found.attempts if attempt.error_type is not None)
     errors = ", ".join(f"{count} {error}" for error, count in sorted(counts.items(), key=str))
     if found.rate is None:
-        print(f"{found.model}: no attempt gave a score ({errors})", file=sys.stderr)
+        print(f"{found.model}: no attempt has a score ({errors})", file=sys.stderr)
         return
     low, high = wilson(found.succeeded, found.tried)
     print(
@@ -167,7 +167,7 @@ def _add_bench_arguments(bench: argparse.ArgumentParser) -> None:
         type=_count,
         default=1,
         metavar="K",
-        help="judge each case K times, to measure how often it gets the same level",
+        help="judge each case K times, to measure how often it returns the same level",
     )
     bench.add_argument(
         "--max-usd",
@@ -179,12 +179,12 @@ def _add_bench_arguments(bench: argparse.ArgumentParser) -> None:
     add_report(bench, ("table", "json", "markdown"))
     bench.add_argument(
         "--min-agreement", type=_share, default=0.0, metavar="SHARE",
-        help="minimum agreement; below it, exit with code 1 (default: %(default)g)",
+        help="minimum agreement; below this agreement, exit with code 1 (default: %(default)g)",
     )  # fmt: skip
 
 
 def _run_bench(args: argparse.Namespace) -> int:
-    """Run the configured judge on the labeled cases if the estimate isn't above ``--max-usd``, and print the report."""
+    """Run the configured judge on the labeled cases and print the report. Doesn't start if the estimate is above ``--max-usd``."""
     families, metrics = (
         [] if text is None else names_of(text, option)
         for text, option in ((args.families, "--families"), (args.metrics, "--metrics"))
@@ -297,7 +297,7 @@ def _add_drift_arguments(drift: argparse.ArgumentParser) -> None:
     drift.add_argument(
         "anchors",
         metavar="ANCHORS",
-        help="file with the first run's scores, which later runs are compared with; created if missing",
+        help="file with the scores of the first run, for comparison with later runs; created if missing",
     )
     add_config(drift)
     drift.add_argument(
@@ -347,7 +347,7 @@ def _judge_again(
         asked = cases if before is None else [case for case in cases if case.id in before.values]
         if not asked:
             raise ConfigError(
-                f"{path}: contains scores of other cases. Use a different file, or the --cases and --metrics of the first run"
+                f"{path}: contains scores of other cases. Use a different file, or the same --cases and --metrics as in the first run"
             )
         found = judge_cases(judge, asked, threads=config.judge.max_concurrency)
         now = anchors_of(judge.model, found.outcomes)
@@ -375,13 +375,13 @@ def _without(failed: int) -> str:
 
 
 def _announce(config: Config, drift: Drift, model: str) -> None:
-    """Send a drift through the configured outlets, as a change of scores."""
+    """Report a drift through the configured outlets, as a change of scores."""
     low, high = drift.interval
     found = Found("anchors", drift.before, drift.after, (low, high), time.time(), float(drift.anchors), (), None, None)
     name = "judge" if drift.family == ALL else f"judge:{drift.family}"
     change = Change(name, model, "changed", found, time.time())
     quiet = {"prometheus": None, "otlp_metrics": False, "jsonl": None, "otlp_file": None, "console": "off"}
-    config = load_config(config, overrides={"outlets": quiet})  # these outlets only show scores
+    config = load_config(config, overrides={"outlets": quiet})  # these outlets can't report a drift
     setup = Setup(config, Telemetry(), lambda: "judge-drift", __version__)
     outlets = FanOut(outlets_from(setup), setup.telemetry)
     try:

@@ -1,7 +1,7 @@
 """The command line: ``otel-agenteval``.
 
-A command is a module of this package with a table ``EXIT_CODES`` and the functions ``add_arguments`` and ``run``. :data:`COMMANDS`
-contains each command's name and purpose, so that ``--help`` imports no command.
+Each command is a module in this folder, with a table ``EXIT_CODES`` and the functions ``add_arguments`` and ``run``.
+:data:`COMMANDS` contains the name and purpose of each command, so ``--help`` doesn't import them.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ COMMANDS = {
     "eval": "score the turns of recorded traces",
     "experiment": "run a task on each case of a data set, and score its turns",
     "compare": "compare two versions, models or prompts on live traffic",
-    "differences": "find facts that are more frequent in failed turns of a metric than in passed turns",
+    "differences": "find properties that are more frequent in failed turns than in passed turns",
     "failure-modes": "group failed turns by their first fault, with rates and trends",
     "estimates": "estimate mean scores and pass rates of all turns from sampled scores",
     "calibrate": "compare a judge's scores with human labels",
     "detectors": "count the alarms of the default metrics on your traffic, and suggest settings that avoid false alarms",
     "turns": "print the turns of recorded traces as JSON lines (turn.v1), or the latest turns of a store",
     "record": "run a program and write its spans to a file for eval and turns, without a Collector",
-    "doctor": "find out why scores are missing: check packages, a program's spans, or a sidecar",
+    "doctor": "find the reason for missing scores: check packages, a program's spans, or a sidecar",
     "metrics": "list the metrics",
     "explain": "print the documentation of a metric",
     "check-config": "validate a configuration and print the options in effect",
@@ -48,7 +48,7 @@ COMMANDS = {
     "forget": "delete the data of a conversation or a user from the store, the journal and the judge queue",
     "judge": "check the configured judge",
 }
-"""The purpose of each command. Its module has the same name, with an underscore for a hyphen."""
+"""Purpose of each command. The module of a command has the same name, with underscores instead of hyphens."""
 
 EXAMPLES = {
     "demo": "--once", "eval": "traces.jsonl --gate", "experiment": "app:answer cases.jsonl --gate",
@@ -61,29 +61,29 @@ EXAMPLES = {
     "why": "4d7bd59c --store scores.db", "ui": "scores.db", "export": "--store scores.db --format csv --out scores.csv",
     "forget": "--user 4711 --config agenteval.yaml", "judge": "probe --config agenteval.yaml",
 }  # fmt: skip
-"""Example arguments of each command, for its help."""
+"""Example arguments for each command's help."""
 
 _log = logging.getLogger("otel_agenteval")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code. Without a command, print the help and raise SystemExit."""
+    """Run a command and return its exit code. Without a command, print the help and raise SystemExit."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # closed before the start, as by `>&-`
+        if getattr(sys, name) is None:  # the shell closed it, for example with `>&-`
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - open until the end
     arguments = sys.argv[1:] if argv is None else list(argv)
     if arguments[:1] not in (["serve"], ["worker"]):
         return _run(_parsed(arguments))
     from ..server.process import Signals
 
-    with Signals() as signals:  # before anything slow: SIGHUP would end a process that is still importing
+    with Signals() as signals:  # first, because SIGHUP would end a process that is still importing modules
         args = _parsed(arguments)
         args.signals = signals
         return _run(args)
 
 
 def _run(args: argparse.Namespace) -> int:
-    if isinstance(sys.stdout, io.TextIOWrapper):  # the encoding of a terminal or file may lack characters of the output
+    if isinstance(sys.stdout, io.TextIOWrapper):  # some encodings of terminals and files lack characters of the output
         sys.stdout.reconfigure(errors="backslashreplace")
     if hasattr(args, "log_format"):
         from ..server import logformat
@@ -105,7 +105,7 @@ def _run(args: argparse.Namespace) -> int:
     except OSError as error:
         if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EDQUOT):
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python writes again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise, Python writes again at exit
         if error.errno == errno.EPIPE:  # the reader closed the pipe, as `head` does
             return OK
         print(f"otel-agenteval: can't write the output: {error.strerror}", file=sys.stderr)
@@ -134,7 +134,7 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
 
 
 def _options_of(parser: argparse.ArgumentParser, command: str) -> list[str]:
-    """Return the long options of a command and of its subcommands."""
+    """Return the long options of a command and its subcommands."""
     found: list[str] = []
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -154,7 +154,7 @@ def build_parser(commands: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     """Return the parser of the command line. Only the modules of ``commands`` are imported."""
     codes = {
         OK: "success",
-        FAILED: "the result is bad; see the help of the command",
+        FAILED: "the command finished with a bad result; see its help",
         UNUSABLE: "an argument is invalid, an input can't be read, or an output can't be written",
         INTERRUPTED: "interrupted",
     }
@@ -178,7 +178,7 @@ def build_parser(commands: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
 
 
 class HelpFormatter(argparse.HelpFormatter):
-    """Formatter that wraps each line of a description separately, which keeps the table of exit codes."""
+    """Formatter that wraps each line of a description separately. This preserves the table of exit codes."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return "\n".join(

@@ -18,7 +18,7 @@ from ..outlets.turn_text import columns
 from . import OK, UNUSABLE
 from .options import add_imports
 
-EXIT_CODES = {OK: "the metrics that match all filters were listed, if any", UNUSABLE: "an argument is invalid"}
+EXIT_CODES = {OK: "the metrics that match all filters were listed", UNUSABLE: "an argument is invalid"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

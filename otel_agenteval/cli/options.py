@@ -1,4 +1,4 @@
-"""Options that several commands share, the values they parse, and messages about recorded traces."""
+"""Options that several commands share, the parsing of their values, and messages about recorded traces."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def add_config(parser: Arguments) -> None:
 
 
 def add_scored_config(parser: Arguments) -> None:
-    """Add the configuration options of a command that scores turns. :func:`scored_config` reads them."""
+    """Add the configuration options of a command that scores turns. :func:`scored_config` reads these options."""
     add_config(parser)
     parser.add_argument(
         "--preset", choices=get_args(Preset), help="also run another evaluation tool's default metrics, with its thresholds"
@@ -74,10 +74,10 @@ def add_imports(parser: Arguments) -> None:
 
 
 def apply_imports(args: argparse.Namespace) -> None:
-    """Add the modules of ``--import`` to the configuration of this process and its child processes."""
+    """Add the modules of ``--import`` to the configuration of this process and of its child processes."""
     here = str(Path.cwd())
     if here not in sys.path:
-        sys.path.append(here)  # at the end, so that nothing installed is hidden
+        sys.path.append(here)  # at the end, so that installed modules take precedence
     if args.imports:
         variable = variable_of(("imports",))
         os.environ[variable] = ",".join([*filter(None, [os.environ.get(variable)]), *args.imports])
@@ -135,7 +135,7 @@ def turns_wanted(args: argparse.Namespace) -> Wanted:
 
 
 def add_turn_sources(parser: argparse.ArgumentParser) -> None:
-    """Add arguments for recorded traces or a score store, filters for its turns, and the report."""
+    """Add arguments for recorded traces or a score store, for filters of stored turns, and for the report."""
     add_files(parser, needed=False)
     add_store(parser)
     add_turns(parser)
@@ -144,7 +144,7 @@ def add_turn_sources(parser: argparse.ArgumentParser) -> None:
 
 
 def config_of_sources(args: argparse.Namespace) -> Config:
-    """Return the configuration. Raises ConfigError unless either recorded traces or a store is named."""
+    """Load the configuration. Raises ConfigError unless the arguments contain either recorded traces or a store."""
     if args.files and (args.store or args.since or args.until or args.agent or args.service):
         raise ConfigError("FILE: can't be combined with --store, --since, --until, --agent or --service")
     config = load_config(args.config)
@@ -169,7 +169,7 @@ def write_report(text: str, out: str | None, option: str = "--out") -> None:
 
 
 def names_of(text: str, option: str) -> list[str]:
-    """Parse a list of names separated by commas, or raise ConfigError if it is empty."""
+    """Parse a list of names separated by commas. Raises ConfigError if the list is empty."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise ConfigError(refusal(option, repr(text), "must be one or more names, separated by commas"))
@@ -177,7 +177,7 @@ def names_of(text: str, option: str) -> list[str]:
 
 
 def moment(text: str | None, option: str) -> float | None:
-    """Parse an ISO date or time (UTC by default), or a duration before now such as ``24h``, as Unix time."""
+    """Parse an ISO date or time (UTC by default), or a duration before now such as ``24h``. Return it as Unix time."""
     if text is None:
         return None
     try:
@@ -196,7 +196,7 @@ def moment(text: str | None, option: str) -> float | None:
 
 
 def check_address(option: str, text: str | None) -> None:
-    """Raise ConfigError if the value of an address option isn't HOST:PORT, ``off`` or None."""
+    """Raise ConfigError unless the value of an address option is HOST:PORT, ``off`` or None."""
     if text is None or text == "off":
         return
     try:
@@ -214,7 +214,7 @@ def check_address(option: str, text: str | None) -> None:
 
 
 def progress() -> Any:
-    """Return a function that prints the progress, or None if standard error isn't a terminal."""
+    """Return a function that prints the progress. Return None if standard error isn't a terminal."""
     if not sys.stderr.isatty():
         return None
 
@@ -229,7 +229,7 @@ def scopes_text(scopes: Counter[str]) -> str:
 
 
 def report_reading(reading: Reading) -> int:
-    """Print the number of unreadable lines and the reason for missing turns, and return the exit code."""
+    """Print the number of unreadable lines and the reason for missing turns. Return the exit code."""
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
     if not reading.spans and not reading.logs:

@@ -34,7 +34,7 @@ _DEFAULT = "spans.jsonl"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--out", default=_DEFAULT, metavar="FILE",
-        help=f"file to append the spans to, as OTLP/JSON lines; a new file can only be read by its owner (default: {_DEFAULT})",
+        help=f"file to append the spans to, as OTLP/JSON lines; only you can read a new file (default: {_DEFAULT})",
     )  # fmt: skip
     add_program(parser, "program to run: otel-agenteval record -- python app.py")
 
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def run_recorded(program: Sequence[str], out: Path) -> int:
-    """Run a program, append its spans and log records to a file, and return its exit code as a shell does."""
+    """Run a program, append its spans and log records to a file, and return its exit code in the same way as a shell."""
     injected = str(Path(inject.__file__).parent)
     path = os.pathsep.join((injected, *filter(None, [os.environ.get("PYTHONPATH")])))
     environment = {**os.environ, "PYTHONPATH": path, RECORD_ENV: os.path.realpath(out)}
@@ -76,7 +76,7 @@ def run_recorded(program: Sequence[str], out: Path) -> int:
     except OSError as error:
         raise AgentEvalError(f"{program[0]}: can't be started: {error.strerror or error}") from None
     passed_on = [(one, signal.getsignal(one)) for one in (signal.SIGINT, signal.SIGTERM)]
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal also sends it to the program, which decides how to react
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal also sends the signal to the program, which can handle it
     signal.signal(signal.SIGTERM, lambda number, _: process.send_signal(number))
     try:
         code = process.wait()
@@ -87,7 +87,7 @@ def run_recorded(program: Sequence[str], out: Path) -> int:
 
 
 def facts_about(out: Path) -> list[dict[str, Any]]:
-    """Return the facts that the recorded program's processes wrote about themselves."""
+    """Return the properties that the processes of the recorded program wrote to a file."""
     try:
         lines = Path(about(str(out))).read_bytes().splitlines()
     except OSError:
@@ -96,11 +96,11 @@ def facts_about(out: Path) -> list[dict[str, Any]]:
 
 
 def why_nothing(facts: Sequence[dict[str, Any]]) -> str:
-    """Return the reason why a program made no spans."""
+    """Return the reason why a program created no spans."""
     pythons = {fact["python"] for fact in facts if "python" in fact}
     if not pythons:
         return (
-            "no Python with otel-agenteval ran. Install otel-agenteval in the program's environment. For programs in other languages, send OTLP "
+            "the program didn't load otel-agenteval. Install it in the program's environment. For programs in other languages, send OTLP "
             "to `otel-agenteval serve`"
         )
     if not any(fact.get("made") == "TracerProvider" or "racer" in fact.get("made", "") for fact in facts):

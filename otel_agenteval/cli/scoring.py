@@ -60,7 +60,7 @@ def add_scoring(parser: argparse.ArgumentParser, default: str) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--out", action="append", default=[], metavar="FILE",
-        help="output file; the first --out belongs to the first --format, and so on (default: standard output)",
+        help="output file; repeatable, in the same order as --format (default: standard output)",
     )  # fmt: skip
     parser.add_argument(
         "--no-content", action="store_true", help="omit inputs and outputs from the reports; explanations can still quote them"
@@ -68,7 +68,7 @@ def add_scoring(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument(
         "--gate",
         action="store_true",
-        help="exit with code 1 if a metric with policy: gate fails or has an error on any turn, or never has a verdict",
+        help="exit with code 1 if a metric with policy: gate fails or has an error on any turn, or has no verdict on any turn",
     )
     parser.add_argument(
         "--allow-unevaluated",
@@ -80,14 +80,14 @@ def add_scoring(parser: argparse.ArgumentParser, default: str) -> None:
         help="scores of an earlier run to compare with, written by --format jsonl; with --gate, a gate that regresses fails",
     )  # fmt: skip
     parser.add_argument(
-        "--fail-on-regression", metavar="A,B|all", help="with --gate and --baseline: also fail if one of these metrics regresses"
+        "--fail-on-regression", metavar="A,B|all", help="with --gate and --baseline: fail if one of these metrics regresses"
     )
 
 
 def open_models(
     config: Config, metrics: Sequence[BoundMetric]
 ) -> tuple[Judge | JudgeGroup | None, Embedder | InProcessEmbedder | None, CommandBudget]:
-    """Return judge, embedder and budget. Print the metrics that lack a model or a required parameter."""
+    """Return the judge, the embedder and the budget. Print the metrics without a model or a required parameter."""
     judge, embedder, budget = judge_from(config), embedder_from(config), CommandBudget(config)
     for kind, given, section in (("llm", judge, "judge"), ("embed", embedder, "embedder")):
         names = dict.fromkeys(metric.name for metric in asked_in(metrics) if metric.metric.kind == kind)
@@ -109,14 +109,14 @@ def warn_of_unread_columns(columns: set[str], cases: CaseMetrics, metrics: Seque
 
 
 def warn_of_new_budget(budget: CommandBudget) -> None:
-    """Print a note if the budget ignores the spending of other runs."""
+    """Print a note if the budget doesn't include the spending of other runs."""
     if budget.is_limited and not budget.lasts:
         how = "To share it with other processes and runs, set judge.queue to {backend: sqlite, path: FILE}"
         print(f"judge.budget counts only this run. {how}", file=sys.stderr)
 
 
 def close_models(judge: Judge | JudgeGroup | None, embedder: Embedder | InProcessEmbedder | None, budget: CommandBudget) -> None:
-    """Print the usage of judge and embedder, and close their connections."""
+    """Print the usage of the judge and the embedder, and close their connections."""
     budget.close()
     for model in (judge, embedder):
         if model is None:
@@ -134,17 +134,17 @@ def close_models(judge: Judge | JudgeGroup | None, embedder: Embedder | InProces
 
 
 def results_of(files: Sequence[str], jobs: str | None, work: TurnWork, *, meet: bool) -> Iterator[Any]:
-    """Yield the results of work on recorded turns. Then print the number of unreadable lines and the reason for missing turns."""
+    """Apply ``work`` to recorded turns and yield its results. Then print the number of unreadable lines and the reason for missing turns."""
     reading = Reading(progress())
     yield from in_order(files, work, jobs=jobs_of(jobs), meet=meet, seen=reading)
     report_reading(reading)
 
 
 def chosen(config: Config, names: str | None) -> tuple[list[BoundMetric], list[BoundMetric]]:
-    """Return metrics of turns and of conversations, from ``--metrics`` or the configuration. Raises ConfigError."""
+    """Return the metrics of turns and the metrics of conversations, from ``--metrics`` or the configuration. Raises ConfigError."""
     selected, whole = select_metrics(config), select_conversation_metrics(config)
     for metrics in (selected, whole):
-        rules_of(config, metrics)  # every turn is evaluated here, but an invalid rule is still reported
+        rules_of(config, metrics)  # all turns are evaluated here, but invalid rules are still reported
     if names is None:
         return selected, whole
     of_turns: list[BoundMetric] = []
@@ -163,14 +163,14 @@ def chosen(config: Config, names: str | None) -> tuple[list[BoundMetric], list[B
 class Evaluated(NamedTuple):
     about: About
     texts: Sequence[str]
-    """The turn's text for each output."""
+    """The text of the turn for each output."""
     scored: Sequence[tuple[Score, str]]
-    """The turn's scores, each with the hash of the metric's parameters. Empty if no output needs them."""
+    """The scores of the turn, each with the hash of the metric's parameters. Empty if no output needs them."""
     facts: Mapping[str, FactValue]
-    """The turn's facts. Empty unless the run is compared with a baseline."""
+    """The properties of the turn. Empty unless the run is compared with a baseline."""
 
     def add_to(self, outputs: Iterable[RunOutput], run: Run | None) -> None:
-        """Write the turn to the outputs, and add its scores and facts to the run, if any."""
+        """Write the turn to the outputs. If ``run`` isn't None, add the scores and properties of the turn to it."""
         for output, text in zip(outputs, self.texts, strict=True):
             output.add(text, self.scored)
         if run is not None:
@@ -181,9 +181,9 @@ class Evaluated(NamedTuple):
 
 
 class Evaluation:
-    """Evaluation of recorded turns. A pickled copy in another process lacks judge and embedder. Each result contains all scores
-    if ``with_scores``, the beginnings of a failed turn's input and output if ``with_content``, and the turn's facts if
-    ``with_facts``. By default, ``cases`` contains the cases in ``references.dataset``.
+    """Evaluation of recorded turns. A pickled copy in another process has no judge and no embedder. Results contain all scores if
+    ``with_scores`` is set, beginnings of a failed turn's input and output if ``with_content`` is set, and the turn's properties if
+    ``with_facts`` is set. By default, ``cases`` contains the cases in ``references.dataset``.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class Evaluation:
 
     @property
     def looks_at_conversations(self) -> bool:
-        """True if a metric reads several turns."""
+        """True if a metric reads several turns of a conversation."""
         return bool(self._whole) or looks_back(self._cases.all)
 
     def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, Evaluated]]:
@@ -229,7 +229,7 @@ class Evaluation:
             yield key, self.render(turn, scores)
 
     def scores(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, Turn, list[Score]]]:
-        """Yield each turn, then each conversation, with its unredacted scores."""
+        """Yield each turn, then each conversation, with unredacted scores."""
         conversations = RecordedConversations(
             self._config.conversation, history=looks_back(self._cases.all), whole=bool(self._whole)
         )
@@ -252,7 +252,7 @@ class Evaluation:
         return begin(turn, metrics, references, judge=self._judge, embedder=self._embedder, redact=redact, cases=self._cases)
 
     def _finished(self, begun: Iterable[tuple[Key, Turn, Callable[[], list[Score]]]]) -> Iterator[tuple[Key, Turn, list[Score]]]:
-        """Yield the turns with their scores, in the same order. Calls to models are concurrent."""
+        """Yield the turns with their scores, in the same order. Model calls are concurrent."""
         if not self.asks:
             for key, turn, finish in begun:
                 yield key, turn, finish()
@@ -273,15 +273,15 @@ class Evaluation:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def render(self, turn: Turn, scores: Iterable[Score]) -> Evaluated:
-        """Return the redacted result of a turn, with the turn's text for each output."""
+        """Return the redacted result of a turn, with its text for each output."""
         kinds = self._config.privacy.redact
         public = named_publicly(turn, kinds)
-        about = About.of(public)  # the references have set its case by now
+        about = About.of(public)  # the references have already set its case
         redactor = Redactor(kinds)
         scored = []
         for score in [redacted_score(score, redactor, turn) for score in scores]:
             if score.status != "skipped":
-                score.about = (turn.turn_id, b"%d" % turn.revision)  # gives the score the same id as in other outlets
+                score.about = (turn.turn_id, b"%d" % turn.revision)  # the score gets the same id as in other outlets
             scored.append((score, self._hashes[score.facts]))
         if self._with_content and any(outcome(score) in ("fail", "error") for score, _ in scored):
             known = expected_value(turn.references) if turn.ground_truth is None else turn.ground_truth
@@ -297,7 +297,7 @@ class Evaluation:
 
 
 def _beginning_of(text: str | None, redactor: Redactor) -> str | None:
-    """Return the redacted beginning of a text. A text that can't be redacted is withheld."""
+    """Return the redacted beginning of a text. If the text can't be redacted, return a placeholder instead."""
     if text is None:
         return None
     try:
@@ -318,7 +318,7 @@ def _copy(
 
 
 def watched(args: argparse.Namespace, metrics: Sequence[BoundMetric]) -> set[str]:
-    """Return the metrics that fail if they regress, in addition to gates. Raises ConfigError for a metric that can't regress."""
+    """Return the metrics whose regressions fail the run, in addition to gates. Raises ConfigError for a metric that can't regress."""
     if args.allow_unevaluated and not args.gate:
         raise ConfigError("--allow-unevaluated: requires --gate")
     if args.fail_on_regression is None:
@@ -339,7 +339,7 @@ def watched(args: argparse.Namespace, metrics: Sequence[BoundMetric]) -> set[str
 
 
 def reported(args: argparse.Namespace, run: Run, metrics: Sequence[BoundMetric], baseline: Run | None, watch: set[str]) -> Report:
-    """Return the report on a run. Gates without a verdict count as failed unless ``--allow-unevaluated`` is set."""
+    """Create the report on a run. Gates without a verdict are failures unless ``--allow-unevaluated`` is set."""
     comparison = None
     if baseline is not None:
         comparison = compare(baseline, run, Path(args.baseline).name, watch)
@@ -350,7 +350,7 @@ def reported(args: argparse.Namespace, run: Run, metrics: Sequence[BoundMetric],
     unevaluated = [] if args.allow_unevaluated else unevaluated_gates(metrics, run)
     has_gate = args.fail_on_regression is not None or any(metric.policy == "gate" for metric in metrics)
     if args.gate and not args.allow_unevaluated and not has_gate:
-        unevaluated.append("--gate: no metric has policy: gate in the configuration, so nothing can fail")
+        unevaluated.append("--gate: no configured metric has policy: gate, so no metric can fail")
     return Report(run, comparison, unevaluated)
 
 
@@ -358,7 +358,7 @@ _WITH_COMPARISON = frozenset(("table", "markdown", "html"))
 
 
 def gated(args: argparse.Namespace, report: Report, formats: Sequence[str]) -> int:
-    """Print the comparison if no report contains it and, with ``--gate``, the reasons for failure. Return the exit code."""
+    """Print the reasons for failure with ``--gate``, and the comparison if no report contains it. Return the exit code."""
     if report.comparison is not None and _WITH_COMPARISON.isdisjoint(formats):
         print(escaped(render_comparison(report.comparison), LINES), end="", file=sys.stderr)
     if not args.gate or not report.failures:

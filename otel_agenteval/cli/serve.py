@@ -24,8 +24,8 @@ if TYPE_CHECKING:  # the command's help doesn't import the server
 _log = logging.getLogger("otel_agenteval")
 
 EXIT_CODES = {
-    OK: "stopped by a signal, and all spans were scored and all scores delivered, except those of judge jobs that waited in memory",
-    FAILED: "stopped by a signal, and some data was lost or waits in the journal for the next start",
+    OK: "stopped by a signal; all spans were scored and all scores delivered, except for judge jobs that waited in memory",
+    FAILED: "stopped by a signal; some data was lost or waits in the journal for the next start",
     UNUSABLE: "an argument or the configuration is invalid, or an address can't be used",
 }
 
@@ -119,19 +119,19 @@ async def _serve(service: Service, args: argparse.Namespace, notifier: Notifier)
 
 @dataclass(slots=True)
 class _Running:
-    """Reactions of the running sidecar to signals, and to the end of its parent process."""
+    """Handle signals, and the end of the parent process, in a running sidecar."""
 
     service: Service
     args: argparse.Namespace
     notifier: Notifier
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     orphaned: bool = False
-    """True if the parent ended first."""
+    """True if the parent process ended before this process."""
     is_up: bool = False
     reload_later: bool = False
 
     def handle(self, number: int) -> None:
-        """End or, on SIGHUP, reload the configuration. If the new configuration is invalid, the previous one stays in use."""
+        """Reload the configuration on SIGHUP, and end on other signals. If the new configuration is invalid, keep the previous one."""
         if number != signal.SIGHUP:
             self._end()
             return
@@ -146,7 +146,7 @@ class _Running:
             self.service.reload_failed()
             reason = error if isinstance(error, ConfigError) else type(error).__name__
             _log.error("SIGHUP: the configuration was not reloaded: %s", reason)
-            self.notifier.ready("not reloaded: the log has the reason")
+            self.notifier.ready("not reloaded: see the log for the reason")
             return
         self.notifier.ready("reloaded")
         _log.info("configuration reloaded%s", f". To apply changes of {', '.join(fixed)}, restart the sidecar" if fixed else "")
@@ -157,12 +157,12 @@ class _Running:
             self.handle(signal.SIGHUP)
 
     def parent_ended(self) -> None:
-        """End, because the parent ended and closed standard input. With a journal, the next start continues the open turns."""
+        """End, because the parent process ended and closed standard input. With a journal, the next start continues the open turns."""
         asyncio.get_running_loop().remove_reader(0)
         if self.stop.is_set():
             return
         if self.service.options.journal is not None:
-            _log.error("the parent process ended, so this process ends, too. The next start delivers the rest")
+            _log.error("the parent process ended, so this process ends, too. The next start delivers the remaining data")
             os._exit(FAILED)
         _log.error("the parent process ended, so this process ends, too")
         self.orphaned = True

@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _stored_turn(turn: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return a line with a stored turn's short id, time, agent and failures, and a second line with its input if stored."""
+    """Return a stored turn as a line with its short id, time, agent and failures. If its input is stored, add a second line."""
     paint, width = Paint(colors_wanted(sys.stdout)), columns(sys.stdout)
     scores = [score_of_row(row) for row in rows]
     wrong = [escaped(short_name(score.metric)) for score in scores if outcome(score) in ("fail", "error")]
@@ -83,7 +83,7 @@ def _stored_turn(turn: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> 
     facts += [f"{turn['duration_s']:.2f} s"] if turn["duration_s"] is not None else []
     facts += [usd_text(turn["cost_usd"], turn["cost_estimated"])] if turn["cost_usd"] is not None else []
     name = escaped(str(turn["turn_id"]))
-    short = name[: name.find(":") + 1 + _SHORT_ID]  # a tenant's name comes first
+    short = name[: name.find(":") + 1 + _SHORT_ID]  # ids of tenants start with the tenant's name
     head = f"{paint(short, BOLD)}  {when:%Y-%m-%d %H:%M:%S}  {', '.join(facts)}"
     said = paint(f"✗ {', '.join(wrong)}", RED) if wrong else paint(f"{len(scores)} scores", DIM)
     lines = [f"{head}  {said}"]
@@ -94,7 +94,7 @@ def _stored_turn(turn: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> 
 
 
 def _lines(with_conversations: bool, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, str]]:
-    """Yield turns as JSON, and conversations after them."""
+    """Yield turns as JSON, then conversations."""
     conversations = RecordedConversations(ConversationOptions(), whole=with_conversations, history=with_conversations)
     for key, turn in turns:
         conversations.take(turn)

@@ -34,16 +34,16 @@ EXIT_CODES = {
 _ADDRESS = "127.0.0.1:19475"
 _AT_ONCE = 200
 _OF_TURNS = ("turn_id", "conversation_id", "service", "agent", "start", "duration_s", "cost_usd", "input", "output", "ground_truth")  # fmt: skip
-"""Fields of a turn that a file of scores can contain."""
+"""Fields of a turn that can be in a file of scores."""
 _AMOUNTS = {"code_latency": "duration_s", "code_cost": "cost_usd"}
-"""Metric → field of the turn that contains the metric's value."""
+"""Metric → field of the turn with the metric's value."""
 _SQLITE = b"SQLite format 3\0"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths", metavar="PATH", nargs="+",
-        help="score store (file or PostgreSQL address), recorded traces (file or folder), or JSON lines from `eval` or `experiment`; recorded traces are scored as in `eval`; if you list several PATHs, each one is shown as a version, named after its file; a store can't be combined with other PATHs",
+        help="score store (file or PostgreSQL address), recorded traces (file or folder), or JSON lines from `eval` or `experiment`; recorded traces are scored as in `eval`; several PATHs are shown as versions, named after their files; a store can't be combined with other PATHs",
     )  # fmt: skip
     parser.add_argument(
         "--web", metavar="HOST:PORT", default=_ADDRESS,
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _serve(api: Api, address: str, token: str | None) -> None:
-    """Serve the page until SIGINT or SIGTERM. Raises ConfigError for an address that other machines can reach without a token."""
+    """Serve the web UI until SIGINT or SIGTERM. Raises ConfigError if other machines can reach the address without a token."""
     from ..outlets.store.reader import StoreReader
     from ..page.api import Reader
     from ..server.auth import Guard, is_loopback, is_token
@@ -103,7 +103,7 @@ async def _serve(api: Api, address: str, token: str | None) -> None:
             raise Refusal("unauthenticated", "a token is required")
         return Reader("label", None, name)
 
-    StoreReader(api.path).close()  # reports a broken store before the start
+    StoreReader(api.path).close()  # raises an error for a broken store before the start
 
     def report_fault(where: str, error: BaseException) -> None:
         print(f"{where}: {type(error).__name__}", file=sys.stderr)
@@ -130,7 +130,7 @@ def _is_sqlite(path: Path) -> bool:
 
 
 def stored(paths: Sequence[str | Path], store: Path, config: Any, names: str | None) -> Path:
-    """Write the turns of all paths into a store. If there are several paths, each becomes a version, for comparison."""
+    """Write the turns of all paths into a store. If there are several paths, the turns of each path are one version."""
     from ..config.outlets import StoreOptions
     from ..core.telemetry import Telemetry
     from ..outlets.store.outlet import StoreOutlet
@@ -163,13 +163,13 @@ def stored(paths: Sequence[str | Path], store: Path, config: Any, names: str | N
 
 
 def _versions(paths: Sequence[str | Path]) -> list[str]:
-    """Return the version for the turns of each path: the file's name, or the whole path if two files have the same name."""
+    """Return a version for each path: the name of the file, or the full path if two files have the same name."""
     names = [Path(path).name for path in paths]
     return [str(path) if names.count(name) > 1 else name for path, name in zip(paths, names, strict=True)]
 
 
 def _as_version(scored: ScoredTurn, name: str) -> None:
-    """Make the ids of a turn and its scores unique to a version, because several versions can have the same turn."""
+    """Make the ids of a turn and its scores unique to a version, because several versions can contain the same turn."""
     scored.root.resource = {**scored.root.resource, "service.version": name}
     scored.turn.turn_id = f"{name}:{scored.turn.turn_id}"
     for score in scored.scores:
@@ -192,7 +192,7 @@ def _of_recordings(files: list[str], config: Any, names: str | None) -> Iterator
     judge, embedder, budget = judge_from(config), embedder_from(config), CommandBudget(config)
     within = {"judge": budget.judge(judge), "embedder": budget.embedder(embedder)}
     work = Evaluation(config, names, (collect,), with_content=False, **within)
-    for _ in work((turn.turn_id, turn) for turn in load_turns(files)):  # type: ignore[misc]  # the key only orders
+    for _ in work((turn.turn_id, turn) for turn in load_turns(files)):  # type: ignore[misc]  # the key is only for sorting
         yield from found
         found.clear()
     close_models(judge, embedder, budget)
@@ -224,7 +224,7 @@ def _has_scores(file: str) -> bool:
 
 
 def _of_scores(file: str) -> Iterator[ScoredTurn]:
-    """Yield the turns in a file of scores that ``eval`` wrote, with the fields that the file contains."""
+    """Yield the turns in a file of scores from ``eval``, with the fields that the file contains."""
     from ..core.score import FIELDS, Score
     from ..core.turn import Turn
 

@@ -1,6 +1,6 @@
-"""``otel-agenteval why``: print each metric's result on a turn, with the reason and the text behind it.
+"""``otel-agenteval why``: print each metric's result on a turn, with the reason and the evidence.
 
-The command reads a score store, or the latest turns of a running sidecar.
+The command reads a score store or the latest turns of a running sidecar.
 """
 
 from __future__ import annotations
@@ -83,22 +83,22 @@ def run(args: argparse.Namespace) -> int:
 class _Found(NamedTuple):
     turn_id: str
     outcomes: dict[str, str] | None
-    """The result of each metric, or None for an unknown turn."""
+    """Result of each metric, or None for an unknown turn."""
     scores: list[dict[str, Any]]
-    """Rows of the store, with their evidence."""
+    """Scores of the turn from the store, with evidence."""
     cost: dict[str, Any]
-    """``cost_usd`` and ``cost_estimated``, if they are known."""
+    """``cost_usd`` and ``cost_estimated``, if known."""
     fault: Fault | None = None
     by: str = "rule"
-    """``rule`` or ``judge``."""
+    """Source of the first fault: ``rule`` or ``judge``."""
     start: str = ""
-    """Start of the turn, as text for the first line. Empty if unknown."""
+    """Start time of the turn for the first line. Empty if unknown."""
     facts: Sequence[str] = ()
-    """Version, attributes and facts of the turn, except facts that a failure can change. Empty unless a store was read."""
+    """Version, attributes and properties of the turn that don't depend on its failure. Empty unless a store was read."""
 
 
 def _print_results(found: _Found) -> None:
-    assert found.outcomes is not None  # callers check it
+    assert found.outcomes is not None  # callers check this
     usd, estimated = found.cost.get("cost_usd"), found.cost.get("cost_estimated")
     cost = "" if usd is None else f", {usd_text(usd, estimated)}{' estimated from tokens and prices' if estimated else ''}"
     print(f"turn {escaped(found.turn_id)}{found.start}{cost}")
@@ -135,7 +135,7 @@ def _of_store(path: str | None, short: str, config: Config, asks: bool) -> _Foun
 
 
 def _judged(turn: Turn, scores: Sequence[Score], config: Config) -> Fault:
-    """Return the first fault that the configured judge finds, within its budget. Raises AgentEvalError for an invalid reply."""
+    """Let the configured judge find the first fault, within its budget. Raises AgentEvalError for an invalid reply."""
     from ..judging.session import CommandBudget
     from .judge import configured_judge
     from .scoring import close_models, warn_of_new_budget
@@ -157,7 +157,7 @@ def _of_url(url: str, turn_id: str, config: Config) -> _Found:
         base = http_url(url)
     except ValueError as error:
         raise ConfigError(refusal("--url", repr(url), str(error))) from None
-    token = config.serve.token  # covers all turns, unlike a tenant's token
+    token = config.serve.token  # valid for all turns, unlike a tenant's token
     if token is None:
         own = (tenant.token for tenant in config.serve.tenants if turn_id.startswith(qualified(tenant.name, "")))
         token = next(own, None)

@@ -25,8 +25,8 @@ from .options import add_config, add_logging, check_address, number_of_processes
 _log = logging.getLogger("otel_agenteval")
 
 EXIT_CODES = {
-    OK: "stopped by a signal, and everything was delivered",
-    FAILED: "stopped by a signal, and some data wasn't delivered",
+    OK: "stopped by a signal; all data was delivered",
+    FAILED: "stopped by a signal; some data wasn't delivered",
     UNUSABLE: "an argument or the configuration is invalid",
 }
 
@@ -94,7 +94,7 @@ def _processes(args: argparse.Namespace, config: Config) -> int:
 
 
 def configured(args: argparse.Namespace) -> Config:
-    """Return the configuration, overridden by the command line. Raises ConfigError if the judge or its queue is unsuitable."""
+    """Load the configuration with the command line's settings. Raises ConfigError if the judge or its queue can't be used."""
     check_address("--metrics", args.metrics)
     serve: dict[str, Any] = {"grpc": None, "http": None, "journal": None, "web": None}
     if args.metrics is not None:
@@ -141,7 +141,7 @@ async def _work(
         service.stop_taking()
 
     def parent_ended() -> None:
-        """End because the parent was killed. Standard input is a pipe that only the parent holds open."""
+        """End because the parent was killed. Standard input is a pipe that only the parent keeps open."""
         loop.remove_reader(0)
         _log.error("the parent process ended, so this process ends, too")
         handle_signal(signal.SIGTERM)
@@ -163,7 +163,7 @@ async def _work(
     await stop.wait()
     notifier.stopping(config.serve.drain_timeout)
     reporting.cancel()
-    _log.info("stopping: delivering finished turns; other workers take over open turns and jobs")
+    _log.info("stopping: delivering finished turns; other workers continue open turns and jobs")
     if source is not None:
         await loop.run_in_executor(None, source.stop, config.serve.drain_timeout)
     return await service.drain()
@@ -174,18 +174,18 @@ async def _work(
 
 _LIMITS = ("max_concurrency", "requests_per_minute", "tokens_per_minute")
 _CALLS_PER_PROCESS = 50
-"""Concurrent judge calls that one process makes at nearly full speed, even if the model answers within 50 ms."""
+"""Number of concurrent judge calls that one process can handle at almost full speed, even if the model replies within 50 ms."""
 
 
 def processes_for(config: Config, cores: int) -> int:
-    """Return the default number of processes: one per 50 concurrent judge calls, limited by the cores and the configured
-    limits.
+    """Return the default number of processes: one per 50 concurrent judge calls. The number of cores and the
+    smallest configured limit are upper bounds.
     """
     return max(1, min(cores, config.judge.max_concurrency // _CALLS_PER_PROCESS, *_limits_of(config).values()))
 
 
 def share_of(config: Config, number: int, count: int) -> Config:
-    """Return the configuration of one of ``count`` processes, with its share of each limit. Raises ConfigError if a share is 0."""
+    """Divide the configured limits by ``count`` and return the configuration of one process. Raises ConfigError if a share is 0."""
     for path, limit in _limits_of(config).items():
         if limit < count:
             name = ".".join(path)

@@ -116,7 +116,7 @@ def test_store_in_read_only_folder_can_be_read() -> None:
         try:
             with StoreReader(str(file)) as store:
                 assert len(store.turns(Wanted())) == 1
-            with pytest.raises(StoreError, match="can't be read"):
+            with pytest.raises(StoreError, match="can't read"):
                 StoreReader(str(unfinished))
             with pytest.raises(StoreError, match="file not found"):
                 StoreReader(f"{name}/missing.db")
