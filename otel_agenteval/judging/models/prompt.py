@@ -161,7 +161,7 @@ def in_pieces(texts: Mapping[str, str], room: int) -> list[dict[str, str]]:
     sizes = {name: tokens_of(text) for name, text in texts.items()}
     share = _share_of(sizes.values(), room)
     if max(sizes.values()) > share * _MOST_PIECES:
-        raise JudgeError(f"the turn is too long for {_MOST_PIECES} judge calls; raise judge.max_input_tokens", "input_too_long")
+        raise JudgeError(f"the turn is too long for {_MOST_PIECES} judge calls. Raise judge.max_input_tokens", "input_too_long")
     bits = {name: _bits_of(text, share) for name, text in texts.items()}
     count = max(map(len, bits.values()))
     return [{name: parts[min(number, len(parts) - 1)] for name, parts in bits.items()} for number in range(count)]
