@@ -288,9 +288,7 @@ class RedisSpendBook:
             self._pay()
 
     def _pay(self) -> None:
-        while self._unsent:
-            with self._lock:
-                some = [self._unsent.popleft() for _ in range(min(len(self._unsent), _AT_ONCE))]
+        while some := self._next_unsent():
             args = [text for counter, amount, at in some for text in (counter.slot(at), counter.window, repr(amount))]
             keys = [self._key(counter) for counter, _, _ in some]
             try:
@@ -299,6 +297,10 @@ class RedisSpendBook:
                 with self._lock:
                     self._unsent.extendleft(reversed(some))
                 raise
+
+    def _next_unsent(self) -> list[tuple[Spending, float, float]]:
+        with self._lock:
+            return [self._unsent.popleft() for _ in range(min(len(self._unsent), _AT_ONCE))]
 
     def used(self, counter: Spending, at: float) -> float:
         return float(self._server.call(_spent, [self._key(counter)], (counter.slot(at) - SLOTS,)))
