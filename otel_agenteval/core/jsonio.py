@@ -182,9 +182,7 @@ def _finite(value: Any, depth: int) -> Any:
         return "…"
     if isinstance(value, dict):
         return {str(k): _finite(v, depth + 1) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(v, depth + 1) for v in value]
-    return value
+    return [_finite(v, depth + 1) for v in value] if isinstance(value, (list, tuple)) else value
 
 
 def frozen(value: Any) -> Hashable:

@@ -539,9 +539,7 @@ def _plain(value: Any) -> Any:
         if value.tool_calls or value.tool_results or value.reasoning or value.attachments:
             out.setdefault("content", "")  # the message has other parts, so its text is known to be empty, not uncaptured
         return out
-    if hasattr(value, "__dataclass_fields__"):
-        return _plain_fields(value)
-    return value
+    return _plain_fields(value) if hasattr(value, "__dataclass_fields__") else value
 
 
 def _plain_fields(value: Any) -> dict[str, Any]:
@@ -573,9 +571,7 @@ def _error(value: Any, path: str) -> ErrorInfo | None:
         return None
     if value is True:
         return ErrorInfo()
-    if isinstance(value, str):
-        return ErrorInfo(message=value)
-    return ErrorInfo(**_ERROR(value, path))
+    return ErrorInfo(message=value) if isinstance(value, str) else ErrorInfo(**_ERROR(value, path))
 
 
 def _moment(value: Any, path: str) -> datetime.datetime:

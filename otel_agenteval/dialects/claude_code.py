@@ -30,9 +30,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     role = _ROLES.get(name)
     if role == TOOL and "subagent_type" in attributes:
         return AGENT
-    if role == LLM and attributes.get("llm_request.context") == "standalone":
-        return SETUP
-    return role
+    return SETUP if role == LLM and attributes.get("llm_request.context") == "standalone" else role
 
 
 def read(record: SpanRecord, step: Step) -> None:

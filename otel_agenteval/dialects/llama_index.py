@@ -54,9 +54,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
         return _role_of_kind(kind, component, method, attributes)
     if scope.startswith("opentelemetry."):
         return _role_of_entity(component, method, attributes)
-    if not scope.startswith("llamaindex."):
-        return None
-    return _role_of_method(component, method, attributes)
+    return _role_of_method(component, method, attributes) if scope.startswith("llamaindex.") else None
 
 
 def _role_of_kind(kind: Any, component: str, method: str, attributes: Mapping[str, Any]) -> str | None:

@@ -99,9 +99,7 @@ def _answer(get: Any) -> Any:
     if thoughts is not None:
         parts = [{"type": "reasoning", "text": thoughts}]
         text = parts if text is None else [*parts, {"type": "text", "text": text}]
-    if text is None and calls is None:
-        return None
-    return {"role": "assistant", "content": text, "tool_calls": calls}
+    return None if text is None and calls is None else {"role": "assistant", "content": text, "tool_calls": calls}
 
 
 def _read_call(get: Any, step: Step) -> None:

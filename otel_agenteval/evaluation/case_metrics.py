@@ -184,9 +184,7 @@ def _placeholders_in(params: Any) -> set[str]:
 
 def _filled(bound: BoundMetric, case: Case) -> BoundMetric:
     columns = _columns(case)
-    if _placeholders_in(bound.params).isdisjoint(columns):
-        return bound
-    return bound.but(filled_in(bound.params, columns))
+    return bound if _placeholders_in(bound.params).isdisjoint(columns) else bound.but(filled_in(bound.params, columns))
 
 
 def _check_values(entry: MetricEntry, bound: BoundMetric, case: Case) -> None:

@@ -372,9 +372,7 @@ class Service:
             return trouble
         if self.receiver.overloaded():
             return "overloaded: evaluation is behind"
-        if self.receiver.arriving.is_full:
-            return "overloaded: open turns are close to their limit"
-        return ""
+        return "overloaded: open turns are close to their limit" if self.receiver.arriving.is_full else ""
 
     def ledger(self) -> dict[str, Any]:
         """Return counts for all data received since startup, by outcome.

@@ -86,9 +86,7 @@ class Web:
             if head.method not in ("GET", "HEAD"):
                 raise Problem(405, "GET only", "GET")
             found = self._older(head) if head.path.startswith("/api/") else None
-            if found is not None:
-                return found
-            return _static(head)
+            return found if found is not None else _static(head)
         except Refusal as refusal:
             return _problem(refusal.answer.http_status, refusal.answer.message)
         except Problem as problem:

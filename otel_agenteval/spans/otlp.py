@@ -263,9 +263,7 @@ def _proto_value(value: Any, depth: int) -> Any:
         return {pair.key: _proto_value(pair.value, depth + 1) for pair in inner.values} if depth < _MAX_NESTING else None
     if kind == "double_value":
         return _finite(inner)
-    if kind == "bytes_value":
-        return base64.b64encode(inner).decode()
-    return inner
+    return base64.b64encode(inner).decode() if kind == "bytes_value" else inner
 
 
 # --- OTLP/JSON requests, with the results of :mod:`.split`. They are parsed completely, because JSON can't be parsed in parts

@@ -60,9 +60,7 @@ class Duplicates:
 
     def add(self, group: SpanGroup, now: float) -> list[SpanGroup]:
         """Add a turn, and return the turns that can be evaluated now."""
-        if self._stitcher.patience <= 0:
-            return self._stitch(group, now)
-        return self._with_delegates(self._add(group, now))
+        return self._stitch(group, now) if self._stitcher.patience <= 0 else self._with_delegates(self._add(group, now))
 
     def _add(self, group: SpanGroup, now: float) -> list[SpanGroup]:
         if has_no_steps(group):

@@ -243,9 +243,7 @@ def _topmost_ancestor(node: _Node, undecided: set[int], topmost: dict[int, _Node
 
 def _groups_under(top: _Node, root_seen: bool = True) -> list[SpanGroup]:
     roots = _topmost_roots(top)
-    if not roots and top.marks & _LLM:
-        roots = [top]
-    if len(roots) > 1 and top.role is None and _is_graph(top, roots):
+    if (not roots and top.marks & _LLM) or (len(roots) > 1 and top.role is None and _is_graph(top, roots)):
         roots = [top]
     loops = (_split_items(roots[0]) or [roots]) if len(roots) == 1 else _loops_of(roots)
     groups = [_group_of(loop, top, root_seen) for loop in loops]

@@ -104,9 +104,7 @@ def _role_of_kind(facts: Facts, has_evidence: bool) -> str | None:
         return TOOL
     if facts.kind == CHAIN and facts.name in facts.agents:
         return AGENT  # an agent's graph: LangChain writes the agent's name to spans and answers
-    if facts.kind == CHAIN and facts.name_role == GUARDRAIL:
-        return GUARDRAIL
-    return facts.kind
+    return GUARDRAIL if facts.kind == CHAIN and facts.name_role == GUARDRAIL else facts.kind
 
 
 def _role_without_usage(facts: Facts, has_output_messages: bool) -> str | None:
@@ -145,10 +143,8 @@ def _ends_with_answer(content: Content) -> bool:
 
 def has_answer(facts: Facts) -> bool:
     """Return True if a span has an output text, or non-input messages that end with a model's message."""
-    for content in facts.messages:
-        if content.direction != IN and _ends_with_answer(content):
-            return True
-    return any(content.direction == OUT for content in facts.texts)
+    answered = any(content.direction != IN and _ends_with_answer(content) for content in facts.messages)
+    return answered or any(content.direction == OUT for content in facts.texts)
 
 
 def read(record: SpanRecord, step: Step, facts: Facts) -> bool:
@@ -294,19 +290,15 @@ def _messages_in(raw: Any) -> Any:
     if raw[:3] == '[{"' and raw[-1] != "]":  # truncated: the decoder sets the flag
         return raw
     value = opened(raw) if raw[:1] == "[" or raw.endswith(")") else raw
-    if isinstance(value, list) and are_messages(value):
-        return plain(value)
-    return transcript(raw) or raw
+    return plain(value) if isinstance(value, list) and are_messages(value) else transcript(raw) or raw
 
 
 def _have_only_roles(messages: Any) -> bool:
     """Return True for messages such as ``[{"role": "user"}]``, whose content is in other attributes."""
     if not isinstance(messages, list) or not messages:
         return False
-    for message in messages:
-        if not isinstance(message, dict) or any(message.get(key) for key in ("content", "parts", "tool_calls", "message")):
-            return False
-    return True
+    filled = ("content", "parts", "tool_calls", "message")
+    return all(isinstance(message, dict) and not any(map(message.get, filled)) for message in messages)
 
 
 def _richest_later(contents: list[Content], events: list[Content]) -> Any:

@@ -167,9 +167,7 @@ def stem(token: str) -> str:
         return _single_end(token[:-2])
     if length > 4 and token.endswith("es"):
         return token[:-2]
-    if length > 3 and token.endswith("s"):
-        return token[:-1]
-    return token
+    return token[:-1] if length > 3 and token.endswith("s") else token
 
 
 def _single_end(token: str) -> str:

@@ -108,9 +108,7 @@ class TurnReader(MessageReader):
         step = self.calls.answering_call
         if step is None:
             return None
-        if self.error() is None and ends_by_itself(step.finish_reason):
-            return "completed"
-        return "unknown"
+        return "completed" if self.error() is None and ends_by_itself(step.finish_reason) else "unknown"
 
     def _retrieval_steps(self) -> list[Step]:
         steps = self.calls.of_role.get(RETRIEVAL) or self.calls.of_role.get(RERANK) or []
