@@ -414,9 +414,7 @@ def _is_message(value: Mapping[str, Any]) -> bool:
     if "role" in value or isinstance(value.get("parts"), list):
         return True
     kind = _kind(value)
-    if kind in ("function_call", "function_call_output", "message", "reasoning"):
-        return True
-    if "lc" in value and "kwargs" in value:
+    if kind == "message" or kind in _ITEM_ROLES or ("lc" in value and "kwargs" in value):
         return True
     if "data" in value or "content" in value:
         return kind in ROLES or kind in ("system", "tool", "user", "assistant")
@@ -527,7 +525,12 @@ _TAG = re.compile(r"<([A-Za-z][\w.:-]{0,60})(?: [^<>]{0,200})?>")
 
 _LEADING_NOTES = re.compile(r"(?:<([a-z]+[_-][\w-]{1,58})>[^<>\n]{0,200}</\1>\n\n)+(?=\S)")
 """Matches one-line notes that a framework adds before the user's message: ``<current_datetime>…</current_datetime>``."""
-_ITEM_ROLES = {"function_call": "assistant", "reasoning": "assistant", "function_call_output": "tool"}
+_REQUEST_ITEMS = ("function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "computer_call")
+_RESULT_ITEMS = tuple(f"{kind}_output" for kind in _REQUEST_ITEMS)
+_PROVIDER_ITEMS = ("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call")
+_ITEM_ROLES = {
+    "reasoning": "assistant", **dict.fromkeys((*_REQUEST_ITEMS, *_PROVIDER_ITEMS), "assistant"), **dict.fromkeys(_RESULT_ITEMS, "tool"),
+}  # fmt: skip
 
 
 def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -671,25 +674,30 @@ def _tool_request(part: Mapping[str, Any], message: Message) -> None:
         part = {**part, "name": function}
     call_id = part.get("id") or part.get("call_id") or part.get("toolUseId") or part.get("tool_call_id") or part.get("toolCallId")
     call_id = call_id or part.get("ref")
-    if part.get("type") == "function_call":
+    if part.get("type") in _ITEM_ROLES:
         call_id = part.get("call_id") or call_id
-    for key in ("arguments", "args", "input", "tool_kwargs"):
+    for key in ("arguments", "args", "input", "tool_kwargs", "action", "operation"):
         if (arguments := part.get(key)) is not None:
             break
     name = part.get("name") or part.get("toolName") or part.get("tool_name")
+    if name is None and part.get("type") in _REQUEST_ITEMS[2:]:  # OpenAI's own tools
+        name = part["type"].removesuffix("_call")
     message.tool_calls = _with_appended(message.tool_calls, ToolRequest(_text_or_none(call_id), _text_or_none(name), arguments))
 
 
 def _tool_response(part: Mapping[str, Any], message: Message) -> None:
-    for key in ("response", "result", "output", "content", "server_tool_call_response"):
-        if (result := part.get(key)) is not None:
-            break
-    result = unwrap_result(result)
-    if says_failed(part) and not isinstance(result, Mapping):
-        result = {"error": result}
+    result = _result_in(part)
     call_id = part.get("call_id") or part.get("id") or part.get("tool_use_id") or part.get("toolUseId") or part.get("ref")
     _add_result(message, call_id, part.get("name"), result)
     _add_media_of_result(result, message)
+
+
+def _result_in(part: Mapping[str, Any]) -> Any:
+    for key in ("response", "result", "output", "content", "server_tool_call_response", "outputs", "results"):
+        if (result := part.get(key)) is not None:
+            break
+    result = {"error": part["error"]} if result is None and part.get("error") else unwrap_result(result)
+    return {"error": result} if says_failed(part) and not isinstance(result, Mapping) else result
 
 
 def _add_result(message: Message, call_id: Any, name: Any, result: Any) -> None:
@@ -741,11 +749,32 @@ def _tool_response_with_origin(part: Mapping[str, Any], message: Message) -> Non
     _add_result(message, request.get("id"), request.get("tool_name"), {"error": result} if part.get("error") is True else result)
 
 
-def _server_tool_call(part: Mapping[str, Any], message: Message) -> None:
+def _provider_run(part: Mapping[str, Any], message: Message) -> None:
+    """Add a call of a tool that the provider ran, such as a web search."""
     inner = part.get("server_tool_call")
-    call = dict(inner) if isinstance(inner, Mapping) else {"name": part.get("name")}
-    extra = message.extra or {}
-    message.extra = {**extra, "server_tool_calls": _with_appended(extra.get("server_tool_calls", ()), call)}
+    item = inner if isinstance(inner, Mapping) else part
+    arguments = next((item[key] for key in ("arguments", "input", "action") if item.get(key) is not None), None)
+    call_id, name = (
+        part.get("id") or item.get("id"),
+        part.get("name") or item.get("name") or (_kind(item) or "").removesuffix("_call"),
+    )
+    run = {
+        "id": _text_or_none(call_id), "name": _text_or_none(name),
+        "arguments": {key: value for key, value in item.items() if key not in _NO_ARGUMENTS} if arguments is None else arguments,
+        "result": _result_in({key: item.get(key) for key in ("output", "outputs", "results", "error", "status")}),
+    }  # fmt: skip
+    message.extra = {PROVIDER_RUNS: _with_appended((message.extra or {}).get(PROVIDER_RUNS, ()), run)}
+
+
+def _provider_result(part: Mapping[str, Any], message: Message) -> None:
+    call_id, result = part.get("tool_use_id") or part.get("id"), _result_in(part)
+    for run in (message.extra or {}).get(PROVIDER_RUNS, ()):
+        if run["id"] == call_id:
+            run["result"] = {"error": result["error_code"]} if isinstance(result, Mapping) and "error_code" in result else result
+
+
+PROVIDER_RUNS = "server_tool_calls"
+_NO_ARGUMENTS = frozenset(("type", "id", "name", "status", "caller", "container_id", "outputs", "results", "result"))
 
 
 def _reasoning(part: Mapping[str, Any], message: Message) -> None:
@@ -822,10 +851,11 @@ def _is_address(value: Any) -> bool:
 
 
 _PART_READERS = {
-    "tool_call": _tool_request, "tool_use": _tool_request, "function_call": _tool_request, "toolUse": _tool_request,
-    "function": _tool_request, "tool_call_response": _tool_response, "tool_result": _tool_response,
-    "function_call_output": _tool_response, "toolResult": _tool_response, "server_tool_call": _server_tool_call,
-    "tool-call": _tool_request, "tool-result": _typed_tool_response,
+    **dict.fromkeys(("tool_call", "tool_use", "toolUse", "tool-call", "function", *_REQUEST_ITEMS), _tool_request), "tool-result": _typed_tool_response,
+    **dict.fromkeys(("tool_call_response", "tool_result", "toolResult", *_RESULT_ITEMS), _tool_response),
+    **dict.fromkeys(("server_tool_call", "server_tool_use", "mcp_tool_use", *_PROVIDER_ITEMS), _provider_run),
+    **dict.fromkeys(("server_tool_call_response", "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result",
+                     "bash_code_execution_tool_result", "text_editor_code_execution_tool_result", "mcp_tool_result"), _provider_result),
 }  # fmt: skip
 _GOOGLE_READERS: dict[str, Callable[[Mapping[str, Any], Message], None]] = {
     "function_call": _tool_request, "functionCall": _tool_request,

@@ -166,7 +166,7 @@ def add_results_by_id(messages: Iterable[Message], requested: Iterable[str], res
     """Add a prompt's tool results to ``results`` by call id. Some APIs use two ids per call. A result with an unknown id is
     assigned to a request without a result.
     """
-    waiting: OrderedDict[str, None] = OrderedDict.fromkeys(requested)
+    waiting: OrderedDict[str, None] = OrderedDict.fromkeys(one for one in requested if one not in results)
     answered = True
     for message in messages:
         if message.tool_calls:

@@ -60,9 +60,7 @@ class ToolCalls:
             calls = self._calls_in_messages()
         if not calls and not self._none_was_called():
             return self._calls_of_runs() or None
-        if not self.spans and self._stopped_for_tools():
-            return max(self._calls_of_runs(), calls, key=len)
-        return calls
+        return max(self._calls_of_runs(), calls, key=len) if not self.spans and self._stopped_for_tools() else calls
 
     @computed_once
     def spans(self) -> list[ToolSpan]:
@@ -271,6 +269,7 @@ class ToolCalls:
             # If the server keeps the history, a prompt has results without their requests.
             requested = [] if before is None else [request.call_id for request in turn.requests_of(before) if request.call_id]
             add_results_by_id(turn.inputs(step), requested, results)
+            results.update(turn.provider_results(step))
             before = step
         for step in turn.steps:
             if step.role not in _WITH_RESULTS:
@@ -347,7 +346,7 @@ class ToolCalls:
         root, last = self._turn.root, self._turn.answering_call
         if last is None or last.role != LLM or last is root or (root.output_messages is None and root.output_value is None):
             return False
-        return bool(self._turn.requests_of(last))
+        return any(message.tool_calls for message in self._turn.outputs(last))
 
     def _is_no_tool(self, name: str | None) -> bool:
         return is_no_tool(name) or name in self._named_after_answers
