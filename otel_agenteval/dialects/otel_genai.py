@@ -31,6 +31,8 @@ OPERATIONS = {
     **dict.fromkeys(("upsert_memory", "search_memory", "delete_memory"), MEMORY),
 }  # fmt: skip
 
+_SPEECH = frozenset(("tts", "stt", "asr"))
+_OF_SPEECH = _SPEECH | {"node", "request", "service", "stream", "inference", "run"}
 _STRUCTURES = "IMPORTANT: This StructuredOutputTool"
 """Start of the description of a Strands tool that only structures the answer."""
 MARKS = frozenset(("gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.request.model", "gen_ai.response.model"))
@@ -77,9 +79,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     if role is not None:
         if role == AGENT and "gen_ai.agent.name" not in attributes and scope.endswith(".openai_agents"):
             return WORKFLOW  # a whole run, with the workflow's name
-        if role == TOOL and attributes.get("gen_ai.tool.name") == _MERGED:
-            return INNER
-        return role
+        return INNER if role == TOOL and attributes.get("gen_ai.tool.name") == _MERGED else role
     has_model = "gen_ai.request.model" in attributes or "gen_ai.response.model" in attributes
     role = _role_of_operation(operation) if operation.__class__ is str else None
     if role is not None and (role != LLM or has_model):
@@ -91,8 +91,11 @@ def _role_without_operation(attributes: Mapping[str, Any], name: str) -> str | N
     if "gen_ai.tool.name" in attributes:
         return TOOL
     if "gen_ai.request.model" in attributes or "gen_ai.response.model" in attributes:
-        if "traceloop.span.kind" in attributes:  # OpenLLMetry writes an agent's model on the agent's span
+        # OpenLLMetry writes an agent's model on the agent's span, and LiteLLM a request's model on the proxy's server span.
+        if "traceloop.span.kind" in attributes or ("http.route" in attributes and "gen_ai.usage.output_tokens" not in attributes):
             return None
+        if _OF_SPEECH.issuperset(words := words_of(name)) and not _SPEECH.isdisjoint(words):
+            return INNER  # LiveKit writes the model of a speech service on the service's span
         if name.endswith(("embedding", "embeddings")):
             return EMBEDDING
         return LLM if attributes.get("llm.request.type") not in ("embedding", "rerank") else None

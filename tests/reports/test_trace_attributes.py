@@ -222,3 +222,49 @@ def test_span_without_kind_and_messages_is_no_model_call(attributes: dict[str, A
 def test_chain_with_a_models_attributes_is_no_model_call() -> None:
     chain = openinference(1, 0, "CHAIN", "LangGraph", more={**ANSWER, "input.value": ASKED, "output.value": SAID, **COUNTS})
     assert len(turn_of(chain, oi_model(2, 1)).llm_calls or ()) == 1
+
+
+# --- models, roles and placeholders that don't mean what they seem to
+
+
+@pytest.mark.parametrize(("name", "model", "calls"), [
+    ("tts_node", "cartesia/sonic-3", 1),
+    ("stt_node", "deepgram/nova-3", 1),
+    ("tts_request", "cartesia/sonic-3", 1),
+    ("tts", "gpt-4o-mini-tts", 1),
+    ("tts_script_writer", "gpt-4o", 2),
+    ("chat gpt-4o", "gpt-4o", 2),
+    ("stream_request", "gpt-4o", 2),
+])  # fmt: skip
+def test_model_of_a_speech_service_is_no_model_call(name: str, model: str, calls: int) -> None:
+    """livekit/agents 7143 and latitude 3526: LiveKit writes the service's model on the spans of its nodes."""
+    call = chat(2, 1, user=ASKED, says=SAID)
+    other = span(3, 1, name, {"gen_ai.request.model": model, "gen_ai.provider.name": "x"}, scope="livekit-agents", at=20)
+    assert len(turn_of(agent(1), call, other).llm_calls or ()) == calls
+
+
+def of_proxy(attributes: dict[str, Any], content: dict[str, Any]) -> Turn:
+    """Return the turn of a proxy's server span with these attributes, and the request's own span if ``content`` isn't on both."""
+    server = span(1, 0, "POST /v1/chat", {"http.route": "/v1/chat", "gen_ai.request.model": "gpt-4o", **attributes}, ms=90)
+    server.server = True
+    named = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o", "gen_ai.response.model": "gpt-4o-2024-08-06"}
+    return turn_of(server, span(2, 1, "chat gpt-4o", {**named, **content}, at=5)) if content else turn_of(server)
+
+
+@pytest.mark.parametrize("content", [
+    {"gen_ai.usage.output_tokens": 5}, {"gen_ai.output.messages": json.dumps([{"role": "assistant", "content": SAID}])},
+])  # fmt: skip
+def test_requested_model_on_a_server_span_is_no_call(content: dict[str, Any]) -> None:
+    """litellm 35193: the proxy writes the requested model on all its spans."""
+    assert [call.model for call in of_proxy({}, content).llm_calls or ()] == ["gpt-4o-2024-08-06"]
+
+
+@pytest.mark.parametrize("counts", [{"gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 5}, {}])
+def test_server_span_of_a_gateway_is_the_call(counts: dict[str, int]) -> None:
+    """The opposite of litellm 35193: the gateway writes the whole call on its only span."""
+    messages = {
+        "gen_ai.input.messages": json.dumps([{"role": "user", "content": ASKED}]),
+        "gen_ai.output.messages": json.dumps([{"role": "assistant", "content": SAID}]),
+    }
+    turn = of_proxy({**messages, **counts}, {})
+    assert (turn.input, turn.output, [call.model for call in turn.llm_calls or ()]) == (ASKED, SAID, ["gpt-4o"])
