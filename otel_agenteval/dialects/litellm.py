@@ -37,6 +37,9 @@ _RAW_NAME = "raw_gen_ai_request"
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     """Return the role of a call, or of an application's span with the attributes of a call. Return None for other spans."""
     own = SCOPES.match(scope) is not None
+    operation = attributes.get("gen_ai.operation.name") if own else None
+    if operation.__class__ is str and (role := _CALL_TYPES.get(operation) or _CALL_TYPES.get(operation.removeprefix("a"))):
+        return role  # the name of LiteLLM's function: ``acompletion``
     if not own and "hidden_params" in attributes:
         if _FOREIGN.match(scope) or "gen_ai.request.model" not in attributes:
             return None
@@ -115,7 +118,7 @@ def _answer(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _read_raw(record: SpanRecord, step: Step) -> None:
     raw = {found[1]: value for key, value in record.attributes.items() if (found := _RAW.match(key))}
-    step.verbatim = True
+    step.verbatim = bool(raw)
     step.model = as_text(raw.get("model"))
     step.response_id = as_text(raw.get("id"))
     usage = literal(raw.get("usage") or raw.get("usageMetadata"))

@@ -268,3 +268,19 @@ def test_server_span_of_a_gateway_is_the_call(counts: dict[str, int]) -> None:
     }
     turn = of_proxy({**messages, **counts}, {})
     assert (turn.input, turn.output, [call.model for call in turn.llm_calls or ()]) == (ASKED, SAID, ["gpt-4o"])
+
+
+@pytest.mark.parametrize(("operation", "calls"), [
+    ("acompletion", 1), ("aresponses", 1), ("atext_completion", 1), ("anthropic_messages", 1), ("chat", 1),
+    ("aembedding", 0), ("arerank", 0), ("alist_files", 0),
+])  # fmt: skip
+@pytest.mark.parametrize("model", [{"gen_ai.request.model": ""}, {"gen_ai.request.model": "gpt-4o"}, {}])
+def test_operation_is_the_name_of_litellms_function(operation: str, calls: int, model: dict[str, str]) -> None:
+    """litellm 31583: a streamed call lacks the model and the tokens."""
+    attributes = {
+        "gen_ai.operation.name": operation, **model,
+        "gen_ai.input.messages": json.dumps([{"role": "user", "content": ASKED}]),
+        "gen_ai.output.messages": json.dumps([{"role": "assistant", "content": SAID}]),
+    }  # fmt: skip
+    turn = turn_of(agent(1), span(2, 1, "litellm_request", attributes, scope="litellm"))
+    assert (len(turn.llm_calls or ()), turn.output) == (calls, SAID if calls else None)
