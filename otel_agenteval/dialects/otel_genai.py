@@ -82,6 +82,8 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
         return INNER if role == TOOL and attributes.get("gen_ai.tool.name") == _MERGED else role
     has_model = "gen_ai.request.model" in attributes or "gen_ai.response.model" in attributes
     role = _role_of_operation(operation) if operation.__class__ is str else None
+    if "tool.function_name" in attributes:
+        return TOOL  # Pipecat's span of a call or a result, with the operation ``llm_tool_call``
     if role is not None and (role != LLM or has_model):
         return role
     return LLM if has_model and "gen_ai.usage.output_tokens" in attributes else CHAIN

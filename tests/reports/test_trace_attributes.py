@@ -284,3 +284,33 @@ def test_operation_is_the_name_of_litellms_function(operation: str, calls: int, 
     }  # fmt: skip
     turn = turn_of(agent(1), span(2, 1, "litellm_request", attributes, scope="litellm"))
     assert (len(turn.llm_calls or ()), turn.output) == (calls, SAID if calls else None)
+
+
+REALTIME = {"tool.function_name": "get_weather", "tool.call_id": "c1"}
+
+
+def test_realtime_spans_of_a_call_and_its_result_are_one_call() -> None:
+    """pipecat 3681: the names of the operations contain ``llm``."""
+    spans = [
+        ("llm_tool_call", {**REALTIME, "tool.arguments": json.dumps({"city": "Paris"})}),
+        ("llm_tool_result", {**REALTIME, "tool.result": "21", "tool.result_status": "success"}),
+        ("llm_response", {"output": SAID, "gen_ai.usage.input_tokens": 60, "gen_ai.usage.output_tokens": 12}),
+    ]
+    names = {"gen_ai.request.model": "gpt-realtime", "gen_ai.provider.name": "openai"}
+    records = [
+        span(2 + place, 1, name, {"gen_ai.operation.name": name, **names, **more}, scope="pipecat", at=20 * place)
+        for place, (name, more) in enumerate(spans)
+    ]
+    turn = turn_of(span(1, 0, "turn", {"turn.number": 1}, scope="pipecat", ms=90), *records)
+    assert [(call.name, call.arguments, call.result) for call in turn.tool_calls or ()] == [
+        ("get_weather", {"city": "Paris"}, "21")
+    ]
+    assert (turn.output, [(call.input_tokens, call.output_tokens) for call in turn.llm_calls or ()]) == (SAID, [(60, 12)])
+
+
+@pytest.mark.parametrize("operation", ["tool_calling_completion", "function_calling_chat", "chat_with_tools"])
+def test_operation_of_a_model_that_calls_tools_is_a_model_call(operation: str) -> None:
+    """The opposite of pipecat 3681."""
+    call = chat(2, 1, user=ASKED, says=SAID, attributes={"gen_ai.operation.name": operation})
+    turn = turn_of(agent(1), call)
+    assert (turn.output, len(turn.llm_calls or ()), turn.tool_calls) == (SAID, 1, [])
