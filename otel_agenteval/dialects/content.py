@@ -36,7 +36,7 @@ ROLES = {
 }  # fmt: skip
 
 REDACTED = ("__REDACTED__", "[REDACTED]", "<REDACTED>", "[redacted]", "REDACTED", "<fully masked due to failed mask function>",
-            "<elided>", "HIDDEN:non-empty", "HIDDEN:empty")  # fmt: skip
+            "<redacted>", "[Filtered]", "<elided>", "HIDDEN:non-empty", "HIDDEN:empty")  # fmt: skip
 """Placeholders that instrumentations write instead of content that they don't capture."""
 
 _TEXT_TYPES = frozenset(("text", "output_text", "input_text", "refusal", "summary_text"))

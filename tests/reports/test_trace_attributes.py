@@ -314,3 +314,18 @@ def test_operation_of_a_model_that_calls_tools_is_a_model_call(operation: str) -
     call = chat(2, 1, user=ASKED, says=SAID, attributes={"gen_ai.operation.name": operation})
     turn = turn_of(agent(1), call)
     assert (turn.output, len(turn.llm_calls or ()), turn.tool_calls) == (SAID, 1, [])
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("<redacted>", None), ("<REDACTED>", None), ("[Filtered]", None),
+    ("The name is <redacted>.", "The name is <redacted>."), ("[Filtered] by date", "[Filtered] by date"),
+])  # fmt: skip
+def test_placeholder_of_redacted_content_is_unknown(text: str, expected: str | None) -> None:
+    """genkit 4848: Genkit's exporter for Google Cloud redacts the input and output of each span."""
+    flow = {"genkit:type": "action", "genkit:metadata:subtype": "flow", "genkit:input": text, "genkit:output": text}
+    model = {"genkit:type": "action", "genkit:metadata:subtype": "model", "genkit:input": text, "genkit:output": text}
+    root = span(1, 0, "flow", {"genkit:name": "flow", **flow}, scope="genkit-tracer", ms=50)
+    turn = turn_of(root, span(2, 1, "gemini", {"genkit:name": "googleai/gemini-2.5-flash", **model}, scope="genkit-tracer"))
+    assert (turn.input, turn.output) == (expected, expected)
+    plain = turn_of(chat(1, user=text, says=text))
+    assert (plain.input, plain.output) == (expected, expected)
