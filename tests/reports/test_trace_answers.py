@@ -257,3 +257,37 @@ def test_cost_on_an_agents_span_is_not_added_to_its_calls() -> None:
     assert cost_of_runs((1, 0, 2.42), calls=[openinference_call(1, 0.5)]) == 0.5
     assert cost_of_runs((1, 9, 2.0), (2, 9, None), root=True) is None
     assert cost_of_runs((1, 0, None)) is None
+
+
+FACTS = "The customer asks which rakes we sell. The search returned two of them, one of wood and one of steel."
+
+
+@pytest.mark.parametrize(("request_", "continued", "said"), [
+    ("Summarize the conversation so far.", f"This session is continued. Summary:\n{FACTS}", "There are two."),
+    ("Write a summary of the messages above.", f"<summary>{FACTS}</summary>\nContinue.", "We sell two rakes."),
+    (f"Compress this.\n\nuser: {ASKED}", f"Conversation summary:\n{FACTS}", "Two, of wood and of steel."),
+])  # fmt: skip
+def test_answer_after_a_compacted_conversation_is_the_output(request_: str, continued: str, said: str) -> None:
+    """xagent 519: the answer is much shorter than the summary that replaces the conversation."""
+    asks = [{"id": "c1", "name": "search", "arguments": {"item": "rake"}}]
+    turn = turn_of(
+        agent(1, ms=200),
+        chat(2, 1, user=ASKED, calls=asks, at=5),
+        chat(3, 1, messages=[text("user", request_)], says=FACTS, at=30),
+        chat(4, 1, messages=[text("user", continued)], says=said, at=60),
+    )
+    assert (turn.input, turn.output) == (ASKED, said)
+
+
+@pytest.mark.parametrize(("first", "grader", "grade"), [
+    ("Summarize what we sell.", f"Is this summary faithful? {FACTS}", "Yes, all of it."),
+    ("Classify: which rakes?", f"Rate this summary: {FACTS}", "4/5"),
+    ("Classify: which rakes?", f"Rate this answer: {FACTS}", "The answer is faithful."),
+])  # fmt: skip
+def test_grade_of_a_summary_is_not_the_output(first: str, grader: str, grade: str) -> None:
+    """The opposite of xagent 519: the summary is the answer, and a later call only grades it."""
+    steps = [("Summarize what we sell.", FACTS), (grader, grade)]
+    if first != steps[0][0]:
+        steps.insert(0, (first, "sales"))
+    calls = [chat(2 + place, 1, user=asked, says=said, at=30 * place) for place, (asked, said) in enumerate(steps)]
+    assert turn_of(agent(1, ms=200), *calls).output == FACTS

@@ -231,13 +231,13 @@ class TurnCalls(TurnSteps):
         made, words = [one.content or "" for one in self.outputs(step)], set(words_of(answer))
         if 2 * len(words.intersection(word for text in made for word in words_of(text))) >= len(words):
             return False  # a new version of the answer
-        question = question_in(last_user_text(self.inputs(answering)) or "").strip()
-        question = question.rpartition("\n\n")[2]
+        request = last_user_text(self.inputs(answering)) or ""
+        question = question_in(request).strip().rpartition("\n\n")[2]
         if any(question in text.replace(answer, "") for text in asked):
             return True
-        return answer in asked[-1] and all(
-            len(text) < _QUOTED or text[0] in "[{`" or 2 * len(text) < len(answer) for text in made
-        )
+        compacted = request not in begun and any(word in asked[-1].lower() for word in ("summary", "summarize", "summarise"))
+        longest = 0 if compacted else len(answer)
+        return answer in asked[-1] and all(len(text) < _QUOTED or text[0] in "[{`" or 2 * len(text) < longest for text in made)
 
     def last_call_error(self) -> ErrorInfo | None:
         return max(self.main_llm, key=END).error if self.llm else self.root.error
