@@ -175,7 +175,7 @@ def expected_value(references: Mapping[str, Any]) -> Any:
 
 
 def _columns(case: Case) -> dict[str, Any]:
-    return {"input": case.input, **case.references}
+    return {"input": case.input, **case.columns, **case.references}
 
 
 def _placeholders_in(params: Any) -> set[str]:

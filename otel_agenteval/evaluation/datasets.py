@@ -8,6 +8,7 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, TextIO
 
 from ..config.types import KeyPath
@@ -22,20 +23,19 @@ PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 """Matches a column name in an input or a parameter, as in promptfoo and Trusys: ``{{customer}}``."""
 ASKED = ("prompt", "question", "query", "user_input", "inputs")
 """Other names of ``input``, as in Trusys, AgentUnit, ragas and pydantic-evals."""
-_OTHER_NAMES = {"contexts": "context", "documents": "context", "tools": "expected_tools"}
+_CONTEXTS = dict.fromkeys(("contexts", "documents", "retrieved_contexts", "retrieval_context"), "context")
+_OTHER_NAMES = {**_CONTEXTS, "tools": "expected_tools"}
 _LISTS_OF_CASES = ("cases", "data", "dataset", "examples", "items", "rows", "samples", "testCases", "test_cases")
 
 
 class Case(NamedTuple):
     case_id: str | None
-    input: Any
-    """The input, or None if only the id is known."""
-    references: dict[str, Any]
-    """Values that metrics compare with the turn, by name."""
+    input: Any  # None if only the id is known
+    references: dict[str, Any]  # values that metrics compare with the turn, by name
     metrics: Any = None
     """Metrics and parameters of this case, from a column in :data:`METRICS`. See :class:`~.case_metrics.CaseMetrics`."""
-    place: str = ""
-    """Prefix for error messages about the case: its file and line."""
+    place: str = ""  # prefix for error messages about the case: its file and line
+    columns: Mapping[str, Any] = MappingProxyType({})  # by their names in the data set, for placeholders
 
 
 def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str = "dataset") -> Iterator[Case]:
@@ -53,17 +53,17 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
     for place, row in rows_in(source, where, answers="output"):
         case = next((jsonio.rendered(row.pop(column)) for column in _CASE_COLUMNS if row.get(column) not in (None, "")), None)
         asked = _input_of(row)
-        inner, columns = row.pop("references", None), {name: row.pop(name, None) for name in METRICS}
+        inner, entries = row.pop("references", None), {name: row.pop(name, None) for name in METRICS}
         found = {key: value for key, value in row.items() if key not in _CASE_COLUMNS and value is not None}
         found |= inner if isinstance(inner, dict) else {} if inner is None else {"references": inner}
-        metrics = metrics_in(columns, found, f"{where}: {place}")
-        rename(found)
-        asked = filled_in(asked, found)
+        metrics = metrics_in(entries, found, f"{where}: {place}")
+        columns = renamed(found)
+        asked = filled_in(asked, {**found, **columns})
         if case is None and (asked is None or asked == "") and "turns" not in found and "user" not in found:
             raise ConfigError(f"{where}: {place}: a case must have a case_id, an input (text), or both{_misspelled(found)}")
         if case is not None and places.setdefault(case, place) != place:
             raise ConfigError(f"{where}: {place}: case_id must be unique, got {case!r} as in {places[case]}")
-        yield Case(case, asked, found, metrics, f"{where}: {place}")
+        yield Case(case, asked, found, metrics, f"{where}: {place}", columns)
 
 
 def _input_of(row: dict[str, Any]) -> Any:
@@ -105,14 +105,15 @@ def _is_metric(entry: Any) -> bool:
     return {"type", "value"} <= set(names) or (len(names) == 1 and next(iter(names)).startswith(("code_", "embed_", "llm_")))
 
 
-def rename(found: dict[str, Any]) -> None:
-    """Rename other tools' references in ``found`` to this package's names.
+def renamed(found: dict[str, Any]) -> dict[str, Any]:
+    """Rename other tools' references in ``found`` to this package's names. Return the columns with their old names.
 
     A text or number in ``expected``, ``answer`` or ``response`` becomes the expected output, unless the case already has one.
     """
-    for name in [name for name in _OTHER_NAMES if name in found]:
-        if name != "tools" or "{" not in str(found[name]):  # not definitions of tools
-            found.setdefault(_OTHER_NAMES[name], found.pop(name))
+    before = dict(found)
+    for name, ours in _OTHER_NAMES.items():
+        if name in found and ours not in found and (name != "tools" or "{" not in str(found[name])):  # not definitions of tools
+            found[ours] = found.pop(name)
     if "function" in found and "arguments" in found:
         found.setdefault("ground_truth", {"name": found.pop("function"), "arguments": found.pop("arguments")})
     others = () if found.keys() & {"ground_truth", "reference", "value", "expected_output"} else ("answer", "response")
@@ -120,6 +121,7 @@ def rename(found: dict[str, Any]) -> None:
         if isinstance(found.get(name), (str, int, float)):
             found.setdefault("expected_output", found[name] if name == "expected" else found.pop(name))
             found.setdefault("ground_truth", found["expected_output"])
+    return before
 
 
 def filled_in(value: Any, columns: Mapping[str, Any]) -> Any:
@@ -207,8 +209,7 @@ def _cases_of(document: Any, places: Mapping[KeyPath, str], at: str) -> Iterator
     key: KeyPath = ()
     shared, cases = [], document
     while isinstance(cases, dict) and cases.keys().isdisjoint(("input", "turns", "user", *ASKED)):
-        name = next((name for name in _LISTS_OF_CASES if name in cases), None)
-        if name is None:
+        if (name := next((name for name in _LISTS_OF_CASES if name in cases), None)) is None:
             break
         shared, cases, key = cases.get("evaluators", []), cases[name], (*key, name)
     cases = [cases] if isinstance(cases, dict) and cases else cases or []
@@ -228,7 +229,7 @@ _DELIMITERS = (",", ";", "\t", "|")
 
 
 def _csv_rows(file: TextIO, where: str, delimiter: str, answers: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield each row with the number of its first line.
+    """Yield each row with the number of its first line. Spaces after delimiters are ignored if each in the header has one.
 
     A first line such as ``sep=;`` sets the delimiter. The default is the most frequent delimiter in the header. Raises a
     ConfigError if a column occurs twice or a row has more cells than the header, and a csv.Error if the file isn't CSV.
@@ -240,7 +241,7 @@ def _csv_rows(file: TextIO, where: str, delimiter: str, answers: str) -> Iterato
     else:
         file.seek(0)
         delimiter = max((delimiter, *_DELIMITERS), key=head.count)
-    reader = csv.reader(file, delimiter=delimiter)
+    reader = csv.reader(file, delimiter=delimiter, skipinitialspace=0 < head.count(delimiter) == head.count(f"{delimiter} "))
     columns = [name.strip() for name in next(reader, [])]
     if twice := [name for name in columns if name and columns.count(name) > 1]:
         raise ConfigError(f"{where}:{before + 1}: column {twice[0]!r} must be unique, got {columns.count(twice[0])} of them")
@@ -268,13 +269,14 @@ def _cell(column: str, text: str) -> Any:
 _HEAD = 64
 _OTHER_FORMATS = (
     ((b"PK\x03\x04", b"\xd0\xcf\x11\xe0"), "a spreadsheet or ZIP file; save the sheet as CSV"),  # .xlsx, .ods, .xls
+    ((b"\x1f\x8b", b"\x28\xb5\x2f\xfd"), "a compressed file; decompress it"),
     ((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), "UTF-16 text; convert the file to UTF-8"),
 )
 
 
 def _parsed(text: str, at: str, wanted: str) -> Any:
     try:
-        return jsonio.loads(text)
+        return jsonio.loads_lenient(text) if "NaN" in text else jsonio.loads(text)  # Python's json writes NaN
     except ValueError as problem:
         raise ConfigError(f"{at}: must be {wanted}; {problem}") from None
 

@@ -354,8 +354,7 @@ _OF_OTHER_FORMS = frozenset(("code_json_equals", "code_audio_transcription_quali
 """Metrics that ``expect()`` doesn't turn on: they compare JSON or transcripts, or (BLEU) fail correct answers of under four words."""
 _READ_ANYWAY = frozenset(("context", "history", "session", "metadata", "attachments"))
 """References that don't turn on any metric, because too many metrics read them."""
-_MOST_KEPT = 256
-"""Maximum number of cached combinations of references."""
+_MOST_KEPT = 256  # maximum number of cached combinations of references
 
 
 class ExpectedMetrics:

@@ -257,8 +257,7 @@ Kinds, by step:
 _REPLY = (
     '{"reason": "<one sentence: what is wrong at this step>", "path": "<path of one step>", "kind": "<one kind of this step>"}'
 )
-_TEXT_CHARS = 4_000
-"""Maximum number of characters of the request, and of the answer."""
+_TEXT_CHARS = 4_000  # maximum number of characters of the request, and of the answer
 _DOCUMENT_CHARS = 500
 """Maximum number of characters of a search's query, and of all its documents together."""
 _REASON_CHARS = 500

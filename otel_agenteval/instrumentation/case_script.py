@@ -15,7 +15,7 @@ from ..core.forms import as_given, keyed
 from ..core.futures import result_of
 from ..core.jsonio import rendered, text_of
 from ..core.turn import Turn
-from ..evaluation.datasets import ASKED, METRICS, Case, metrics_in, rename
+from ..evaluation.datasets import ASKED, METRICS, Case, filled_in, metrics_in, renamed
 
 COLUMNS = ("turns", "user", "max_turns")
 """Columns of a case that describe a conversation instead of a single input."""
@@ -79,6 +79,7 @@ class CaseScript(NamedTuple):
             return cls(case, _inputs(turns, case, where), None, 0, True)
         if not isinstance(user, str) or not user.strip():
             raise ConfigError(f"{where}: user: must be text that describes the user and the goal, got {user!r}")
+        user = filled_in(user, {**references, **case.columns})
         return cls(case, (), user, _max_turns(references.pop("max_turns", _MOST_TURNS), where), True)
 
     @property
@@ -136,11 +137,13 @@ def _inputs(turns: Any, case: Case, where: str) -> list[Case]:
         references = {key: value for key, value in columns.items() if key not in others and value is not None}
         references |= inner if isinstance(inner, dict) else {}
         own = metrics_in({name: columns.get(name) for name in METRICS}, references, at)
-        rename(references)
+        own_columns = {**case.columns, **renamed(references)}
+        references = {**case.references, **references}
         found.append(
             case._replace(
-                input=asked,
-                references={**case.references, **references},
+                input=filled_in(asked, {**references, **own_columns}),
+                references=references,
+                columns=own_columns,
                 metrics=case.metrics if own is None and "metrics" not in columns else own,
                 place=f"{case.place}: turns[{number}]",
             )
@@ -174,8 +177,8 @@ def _max_turns(given: Any, where: str) -> int:
 
 
 def columns_of(case: Case) -> set[str]:
-    """Return the reference names of a case and its turns."""
+    """Return the names of references that the data set gives a case and its turns."""
     turns = case.references.get("turns") if case.input is None else None
     inner = (turn for turn in turns if isinstance(turn, Mapping)) if isinstance(turns, (list, tuple)) else ()
-    found = set(case.references).union(*inner).difference(_NO_REFERENCES, _INPUT_NAMES, ("role", "content"))
+    found = (case.references.keys() & case.columns).union(*inner).difference(_NO_REFERENCES, _INPUT_NAMES, ("role", "content"))
     return found if case.input is not None else found - {*COLUMNS}
