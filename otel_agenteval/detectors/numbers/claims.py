@@ -63,6 +63,7 @@ _PLAIN_BEFORE = frozenset(" \n\t($€£*|")
 _LIST_MARKER = re.compile(r"[0-9]{1,3}[.)](?![0-9])")
 _FOOTNOTE = re.compile(r"[0-9]{1,3}\]")
 _NAME_BEFORE = re.compile(r"[A-Za-z_](?<!Rp)[-_./\\]?$")
+_POWER = re.compile(r"[eE]([-+][0-9]{1,2})(?![0-9A-Za-z])|\s?[×·⋅x*]\s?10(?:\^|\*\*)([-+]?[0-9]{1,2})(?![0-9])")  # 6.02 × 10^23
 _VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){2,3}")
 _GLUED = re.compile(r"(?![hHx×])[A-Za-z]{1,4}[0-9]")
 """Match letters and digits that turn the digits before them into an identifier, such as ``B2`` in ``7B2``."""
@@ -140,6 +141,9 @@ def _whole_claim(text: str, at: int, token: str) -> Claim:
 
 def _number_claim(text: str, at: int, token: str, readings: tuple[Reading, ...]) -> Claim:
     end = at + len(token)
+    if (power := _POWER.match(text, end)) is not None:
+        factor = float(f"1e{power[1] or power[2]}")
+        return Claim(token, at, power.end(), (*readings, *((value * factor, half * factor) for value, half in readings)))
     scale, word = scale_after(text, end)
     if scale == 0.01 and readings[0][0] == 100.0:
         return Claim(token, at, end, ((0.0, 0.5),))  # the whole

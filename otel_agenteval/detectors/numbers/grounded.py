@@ -38,6 +38,7 @@ _MAX_EXTRA = 4
 """Maximum number of values in an answer that are combined with given numbers. With more, almost anything would match."""
 _CHANCE_OF_TOTAL, _CHANCE_OF_SHARE, _CHANCE_IN_LINE = 0.3, 0.4, 0.2
 """Used in place of :data:`derive.CHANCE` for results that answers often state: totals, shares, and results within a line."""
+_MONEY = re.compile(r"(?:[$€£¥₹₽₺]|\b[A-Z]{3})\s?#|#\s?(?:[$€£¥₹₽₺]|[A-Z]{3}\b)")  # what is beside an amount, here #
 _WINDOW = 30
 """Number of characters around a number that are searched for the rest of an identifier."""
 _MIN_IDENTIFIER_DIGITS = 6
@@ -46,9 +47,8 @@ _MIN_ROUNDED, _MAX_ROUNDING_SHARE = 1000, 0.05
 
 def word_claims(text: str, look: Look | None = None) -> list[Claim]:
     """Return the numbers above ten that an answer writes in words."""
-    if not may_have_words(text, look):
-        return []
-    return [Claim(text[start:end], start, end, ((value, 0.5),)) for start, end, value in claims_in_words(text)]
+    found = claims_in_words(text) if may_have_words(text, look) else ()
+    return [Claim(text[start:end], start, end, ((value, 0.5),)) for start, end, value in found]
 
 
 @dataclass(eq=False)
@@ -103,15 +103,18 @@ class AnswerNumbers:
         if any(self.given.has(value, half) for value, half in readings):
             return True
         unit = unit_after(self.text, claim.end)
-        if unit is not None and any(self.given.has_quantity(value, half, unit) for value, half in readings):
-            return True
-        return self._is_identifier(claim)
+        is_quantity = unit is not None and any(self.given.has_quantity(value, half, unit) for value, half in readings)
+        return is_quantity or self._is_identifier(claim)
 
     def _readings(self, claim: Claim) -> list[Reading]:
         """Return the possible values of a claim, each with half its rounding interval."""
         readings = [*claim.readings, *claim.scaled] if claim.scale <= 1.0 else claim.scaled
+        value, half = claim.readings[0]
+        if half == 0.005 and _MONEY.search(
+            f"{self.text[max(0, claim.at - 4) : claim.at]}#{self.text[claim.end : claim.end + 4]}"
+        ):
+            readings.append((float(round(value * 100)), 0.0))  # APIs for payments return cents
         if claim.scale == 0.01:  # 20 % less is 0.8 times, or 80 %
-            value, half = claim.readings[0]
             readings += [(1 - value / 100, half / 100), (100 - value, half)]
         return [(value, max(half, self._rounding(value, half))) for value, half in readings]
 

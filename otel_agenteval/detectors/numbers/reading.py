@@ -259,9 +259,7 @@ def unit_after(text: str, at: int) -> Unit | None:
     if (found := _UNIT.match(text, at)) is None:
         return None
     word = found.group(1).replace(" ", "").replace(".", "")
-    if word in _KUBERNETES:
-        return "bytes", _KUBERNETES[word]
-    return unit_of(word)
+    return ("bytes", _KUBERNETES[word]) if word in _KUBERNETES else unit_of(word)
 
 
 def unit_of(word: str) -> Unit | None:

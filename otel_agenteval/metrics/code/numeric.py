@@ -2,8 +2,9 @@
 
 If the whole output is a number, this number is compared. The number can have a sign (``-``, ``+`` or ``−``), a decimal point, an
 exponent, a leading currency symbol, or a trailing ``%`` (``15%`` is 15). A comma, an apostrophe or a non-breaking space can
-separate groups of three digits (``1,234`` is 1234). Other notations count if they are unambiguous: ``4,2`` and ``0,125``
-have a decimal comma, ``1.234,56`` is 1234.56, and ``12,34,567`` is 1234567. ``(4,2)`` is a pair of numbers.
+separate groups of three digits (``1,234`` is 1234), and so can ``{,}`` in LaTeX. ``3 × 10^8`` is 300000000. Other notations
+count if they are unambiguous: ``4,2`` and ``0,125`` have a decimal comma, ``1.234,56`` is 1234.56, and ``12,34,567`` is 1234567.
+``(4,2)`` is a pair of numbers.
 
 If the output contains other text, ``extract`` selects the number. A hyphen after a letter or digit isn't a sign: ``COVID-19``
 contains 19, and ``3-5`` contains 3 and 5. ``NaN`` and ``Infinity`` aren't numbers.
@@ -40,17 +41,22 @@ _TOKEN = re.compile(
 )
 """Sign and digits of a number in a text. A sign can follow a letter only in scripts without spaces."""
 _MINUS = str.maketrans("\u2212\ufe63\uff0d", "---")
+_RAISED = str.maketrans("\u207b⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+_THOUSANDS = re.compile(r"(?<=[0-9])(?:\{,\}|\\[,;: ])(?=[0-9]{3}(?![0-9]))")  # 9{,}500 in LaTeX
+_POWER = re.compile(
+    r"(?<=[0-9])\s?(?:[×·⋅*x]|\\times|\\cdot)\s?10(?:(?:\^|\*\*)\{?([-+\u2212]?[0-9]{1,3})(?![0-9])\}?|([\u207b⁰¹²³⁴-⁹][⁰¹²³⁴-⁹]{0,2}))"
+)  # 3 × 10^8, 3·10⁻⁸
 _SEPARATED = re.compile(
     r"(?<![0-9.,])([\[({]?)([0-9]+(?:[,'\u2019\xa0\u2009\u202f][0-9]+|\.[0-9]{3}(?![0-9]))+(?:\.[0-9]+)?)(?![.,]?[0-9])([\])}]?)"
 )
 """Digits with separators other than one decimal point, and the brackets around them."""
-_EXACT = decimal.Context(prec=700)
-"""Context with enough digits to add any two floats without rounding."""
+_EXACT = decimal.Context(prec=700)  # context with enough digits to add any two floats without rounding
 _EXACT_INTEGERS = Decimal(10) ** 15
 
 
 def _plain(text: str) -> str:
-    """Write each minus sign as ``-``, and remove the separators of unambiguous numbers: ``1,234`` → ``1234``."""
+    """Write minus signs as ``-`` and ``× 10^8`` as ``e8``, and remove the separators of unambiguous numbers: ``1,234`` → ``1234``."""
+    text = _THOUSANDS.sub(",", _POWER.sub(lambda found: f"e{found[1] or found[2].translate(_RAISED)}", text))
     return _SEPARATED.sub(_without_separators, text.translate(_MINUS))
 
 
@@ -88,10 +94,7 @@ def _configured(value: str | float) -> Decimal | None:
 
 
 def _is_number(value: str | float) -> bool:
-    if isinstance(value, bool):
-        return False
-    number = _configured(value)
-    return number is not None and math.isfinite(float(number))
+    return not isinstance(value, bool) and (number := _configured(value)) is not None and math.isfinite(float(number))
 
 
 Number = Annotated[str | bool | int | float, Predicate(_is_number), "number or string"]
