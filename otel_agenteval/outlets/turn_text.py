@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, TextIO
 
+from ..core.display import NEEDED
 from ..core.finding import describe, findings_in
 from ..core.score import Score
 from ..core.turn import ToolCall, Turn, usd_text
@@ -291,7 +292,9 @@ def _value(score: Score) -> str:
 
 
 def _printable(text: str) -> str:
-    return _SPACES.sub(" ", "".join(ch if ch.isprintable() else " " if ch.isspace() else "�" for ch in text))
+    kept = {found.start() for found in re.finditer(NEEDED, text)}
+    shown = (ch if ch.isprintable() or at in kept else " " if ch.isspace() else "�" for at, ch in enumerate(text))
+    return _SPACES.sub(" ", "".join(shown))
 
 
 def _plain(text: str, most: int = 2_000) -> str:
