@@ -21,7 +21,7 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeVar, cast
 
@@ -345,15 +345,22 @@ def metric_of(fn: Callable[..., Any]) -> Metric:
     """
     _refuse_class(fn)
     name = getattr(fn, "__name__", "")
-    known = _METRICS.get(name)
-    if known is not None and known.fn is fn:
+    if (known := _METRICS.get(name)) is not None and known.fn is fn:
         return known
     if not name.isidentifier():
         raise ConfigError(f"metrics: a function must have a name, got {fn!r}. Define it with def")
 
     def found(turn: Turn) -> Any:
-        (value,) = written((fn(turn),), finite=False)  # numpy has truth values of its own
-        return Result(float(value), passed=value) if isinstance(value, bool) else value
+        given = fn(turn)
+        if inspect.iscoroutine(given):
+            from ..core.futures import result_of  # imports asyncio
+
+            given = result_of(given)
+        result = given if isinstance(given, Result) else Result(given)
+        (value,) = written((result.value,), finite=False)  # numpy has truth values of its own
+        if isinstance(value, bool) and result.passed is None:
+            return replace(result, value=float(value), passed=value)
+        return given
 
     found.__name__ = name if name.startswith("code_") else f"code_{name}"
     found.__doc__ = inspect.getdoc(fn) or f"Return the result of the function {name} for a turn."
