@@ -52,9 +52,7 @@ def _stated(turn: Turn, names: tuple[str, ...]) -> float | None:
 
 def _energy(turn: Turn, estimate: bool) -> tuple[float | None, bool]:
     known = _stated(turn, _ENERGY)
-    if known is not None or not estimate:
-        return known, False
-    return _estimated_kwh(turn), True
+    return (known, False) if known is not None or not estimate else (_estimated_kwh(turn), True)
 
 
 # --- estimates, because neither spans nor providers report the energy of model calls

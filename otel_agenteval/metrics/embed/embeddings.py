@@ -64,15 +64,17 @@ def _blank(text: str | None) -> bool:
 def embed_answer_similarity(turn: Turn, embedder: Embeds) -> Result:
     """Similarity of the answer and the ground truth: the cosine of their embeddings.
 
-    If the answer is blank, the score is skipped as ``empty_output``.
+    With several ground truths, the highest value counts. If the answer is blank, the score is skipped as ``empty_output``.
 
     Detail: ``cosine_similarity`` (-1..1) and ``interpretation`` (Excellent from 0.9, Good from 0.75, Satisfactory from 0.6, Needs
     Improvement from 0.4, Poor from 0.2, otherwise Very Poor).
     """
     if _blank(output := turn.output or ""):
         return skip("empty_output")
-    truth, answer = embedder.embed([jsonio.text_of(turn.ground_truth), output])
-    similarity = cosine(truth, answer)
+    truth = turn.ground_truth
+    are_texts = isinstance(truth, list) and all(isinstance(text, str) and text.strip() for text in truth)
+    answer, *wanted = embedder.embed([output, *map(jsonio.text_of, truth if truth and are_texts else [truth])])
+    similarity = max(cosine(one, answer) for one in wanted)
     grade = next((word for bound, word in _GRADES if similarity >= bound - EPSILON), "Very Poor")
     return Result(share(similarity), detail={"cosine_similarity": similarity, "interpretation": grade})
 
