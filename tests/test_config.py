@@ -257,6 +257,7 @@ OF_KINDS = {
     "`true` or `false`": ("yes", True, 2, SWITCH),
     "path": ("file.pem", "file.pem", [], "the path of a file"),
     "HTTP or HTTPS URL": ("https://h:8443/v1/", "https://h:8443/v1", "h:8443", ADDRESS),
+    "HTTP or HTTPS URL, also with a query": (" https://h/v1/?a=b", "https://h/v1/?a=b", "h:8443", ADDRESS),
     "string": (" text\n", "text", 5, "a non-empty string"),
     "HOST:PORT": ("localhost:0", "localhost:0", "127.0.0.1", LISTEN),
     "US dollars": ("0.5", 0.5, "much", "an amount of US dollars"),

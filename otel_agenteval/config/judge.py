@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -22,6 +21,7 @@ from .types import (
     Text,
     Url,
     finite_number,
+    matching,
     texts,
     valid,
 )
@@ -166,11 +166,9 @@ class PanelOptions(Section):
     """Score of the panel: the median of all scores, or the median of only those scores that have the majority's verdict."""
 
 
-_QUEUE_SCHEMES = re.compile(r"(?:(?:redis|valkey)s?(?:\+(?:sentinel|cluster))?|unix)://.+", re.DOTALL)
-
-_queue_url = valid(
+_queue_url = matching(
     "must be a URL with redis, rediss, unix, redis+sentinel or redis+cluster. Example: redis://host:6379/0",
-    lambda value: value if isinstance(value, str) and _QUEUE_SCHEMES.fullmatch(value) else None,
+    r"(?:(?:redis|valkey)s?(?:\+(?:sentinel|cluster))?|unix)://.+",
 )
 
 

@@ -136,7 +136,8 @@ def _merge(
 def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, str]]:
     """Yield the path, value and variable of each option in the environment, sections first. Raises ConfigError for unknown variables."""
     named = (name for name, text in env.items() if name.startswith(ENV_PREFIX) and text.strip())
-    options = (name for name in named if name not in _NO_OPTIONS and not name.startswith(_OF_TESTS))
+    others = (*_NO_OPTIONS, *_of_services(env))
+    options = (name for name in named if name not in others and not name.startswith(_OF_TESTS))
     given = sorted(options, key=lambda name: (name.count("__"), name))
     known = variables() if given else {}
     faults = Faults()
@@ -155,6 +156,14 @@ def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, st
 
             value = yaml.load(value, name, env, lines=False)[0]
         yield known[name], value, name
+
+
+def _of_services(env: Mapping[str, str]) -> Iterator[str]:
+    """Yield the variables that Kubernetes sets in each pod for a service whose name starts like ours: ``otel-agenteval``."""
+    for host in [name for name in env if name.startswith(ENV_PREFIX) and name.endswith("_SERVICE_HOST")]:
+        service = host.removesuffix("_SERVICE_HOST")
+        if env.get(f"{service}_PORT", "").startswith(("tcp://", "udp://", "sctp://")):
+            yield from (name for name in env if name.startswith((f"{service}_SERVICE_", f"{service}_PORT")))
 
 
 def variables() -> dict[str, tuple[str, ...]]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
 from .section import NO_ENTRIES, Section, file_form, options_of
-from .types import After, Before, DurationOrZero, Kind, Share, Switch, Text, texts, valid, whole_number
+from .types import After, Before, DurationOrZero, Kind, Share, Switch, Text, matching, texts, valid, whole_number
 
 _PATTERNS = "must be a string or a list of strings. A star matches any characters"
 Patterns = Annotated[tuple[str, ...], Before(texts(_PATTERNS, least=1)), Kind("string or list of strings")]
@@ -107,10 +106,7 @@ class InlineOptions(Section):
     data](../concepts/reference-data.md#metrics-that-expect-enables). `expect` never enables judged metrics."""
 
 
-_word = valid(
-    "must be a word of letters, digits and underscores",
-    lambda value: value if isinstance(value, str) and re.fullmatch(r"[A-Za-z_]\w{0,59}", value, re.ASCII) else None,
-)
+_word = matching("must be a word of letters, digits and underscores", r"[A-Za-z_]\w{0,59}")
 FAULTY = "\0"
 """Placeholder for an invalid entry while the other entries are checked."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -24,6 +25,7 @@ from .types import (
     Switch,
     Text,
     Url,
+    WholeUrl,
     names,
     texts,
 )
@@ -94,7 +96,7 @@ Subjects = Annotated[tuple[str, ...], _distinct, Kind(f"list of {', '.join(_SUBJ
 class WebhookOptions(Section):
     """Messages to a URL: ``{url: "${env:SLACK_WEBHOOK_URL}", format: slack}``."""
 
-    url: Url
+    url: WholeUrl
     """URL that receives the messages. Most services treat it as a secret, so write ``${env:NAME}``. For PagerDuty, use ``https://events.pagerduty.com/v2/enqueue``."""
     format: Literal["generic", "slack", "teams", "pagerduty"] = "generic"
     """Format of the messages. ``generic`` is one JSON object with all notices."""
@@ -180,6 +182,10 @@ class StoreOptions(Section):
     @classmethod
     def _read(cls, value: Any) -> Any:
         return {"path": value} if isinstance(value, (str, os.PathLike)) else value
+
+    def _check(self) -> None:
+        if re.match(r"(?!postgres(ql)?:)[A-Za-z][A-Za-z0-9+.-]+://", self.path):
+            raise ValueError("path: must be the path of a file, or start with postgresql://")
 
 
 class PrivacyOptions(Section):

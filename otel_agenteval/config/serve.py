@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 from .outlets import OutletOptions
 from .section import NO_ENTRIES, Section
-from .types import Address, After, Before, Count, Duration, FilePath, Kind, Secret, Share, Size, Switch, texts, valid
+from .types import Address, After, Before, Count, Duration, FilePath, Kind, Secret, Share, Size, Switch, matching, texts
 
-_TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-_tenant_name = valid(
+_tenant_name = matching(
     "must be a name of at most 64 letters, digits, '.', '_' and '-', starting with a letter or digit",
-    lambda value: value if isinstance(value, str) and _TENANT.fullmatch(value) else None,
+    r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}",
 )
 
 

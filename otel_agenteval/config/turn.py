@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from .metrics import MetricEntry
 from .section import Section
-from .types import Before, Count, Duration, DurationOrAuto, DurationOrZero, FilePath, Kind, Share, Size, file_path, names, valid
+from .types import Before, Count, Duration, DurationOrAuto, DurationOrZero, FilePath, Kind, Share, Size, Toggle, file_path, names
 
 
 class TurnOptions(Section):
@@ -66,17 +66,12 @@ class FeedbackOptions(Section):
     ids. Other feedback is dropped."""
 
 
-_DETECT = {"auto": "auto", "true": True, "false": False}
-_detect = valid(
-    "must be auto, true or false",
-    lambda value: value if isinstance(value, bool) else _DETECT.get(value) if isinstance(value, str) else None,
-)
 _state = Before(lambda value: value if value in ("auto", None) else file_path(value))
 StateFile = Annotated[str | None, _state, Kind("`auto` or path")]
 
 
 class ChangeOptions(Section):
-    detect: Annotated[Literal["auto"] | bool, Before(_detect), Kind("`auto`, `true` or `false`")] = "auto"
+    detect: Toggle = "auto"
     """Detect changes of scores. With ``auto``, only the sidecar detects them, because it receives the turns of all processes."""
     false_alarm_every: Count = 100_000
     """Average number of scores between two false alarms about the same metric and agent."""

@@ -10,7 +10,9 @@ import os
 import re
 import urllib.parse
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
@@ -103,17 +105,20 @@ def split_address(value: Any) -> tuple[str, int]:
     return found[1] or found[2], int(found[3])
 
 
-def http_url(value: Any) -> str:
-    """Return a server's URL without its trailing slash. Raises ValueError for an invalid URL and for one with credentials or a query."""
+def http_url(value: Any, *, is_whole: bool = False) -> str:
+    """Return a server's URL without its trailing slash. Raises ValueError for an invalid URL and for one with credentials or a query.
+
+    A URL that ``is_whole``, such as a webhook's, can have a query, and keeps its trailing slash.
+    """
     text = value.strip() if isinstance(value, str) else ""
-    try:
+    with suppress(ValueError):
         parts = urllib.parse.urlsplit(text)
-        good = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
-    except ValueError:
-        good = False
-    if not good or parts.query or parts.fragment or "@" in text or not text.isprintable() or " " in text:
-        raise ValueError("must be a URL that starts with http:// or https://, without credentials, query or fragment")
-    return text.rstrip("/")
+        is_plain = not ((parts.query and not is_whole) or parts.fragment or "@" in parts.netloc or " " in text)
+        is_server = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
+        if is_plain and is_server and text.isprintable():
+            return text if is_whole else text.rstrip("/")
+    without = "credentials or fragment" if is_whole else "credentials, query or fragment"
+    raise ValueError(f"must be a URL that starts with http:// or https://, without {without}")
 
 
 def file_path(value: Any) -> str:
@@ -143,6 +148,12 @@ def valid(rule: str, read: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return found
 
     return checked
+
+
+def matching(rule: str, pattern: str) -> Callable[[Any], Any]:
+    """Return a reader of text that matches an ASCII pattern. The reader raises ValueError with the rule."""
+    form = re.compile(pattern, re.ASCII | re.DOTALL)
+    return valid(rule, lambda value: value if isinstance(value, str) and form.fullmatch(value) else None)
 
 
 _YES, _NO = frozenset(("true", "yes", "on", "1")), frozenset(("false", "no", "off", "0"))
@@ -188,10 +199,10 @@ def names(what: str) -> Callable[[Any], tuple[str, ...]]:
 
 def _headers(value: Any) -> dict[str, str]:
     if isinstance(value, Mapping) and all(
-        isinstance(name, str) and _HEADER.fullmatch(name) and isinstance(text, str) and text.isprintable()
+        isinstance(name, str) and _HEADER.fullmatch(name) and isinstance(text, str) and text.strip().isprintable()
         for name, text in value.items()
     ):
-        return {name.lower(): text for name, text in value.items()}
+        return {name.lower(): text.strip() for name, text in value.items()}
     raise ValueError("must be a mapping of header names to strings. Example: {x-api-key: SECRET}")
 
 
@@ -233,6 +244,8 @@ Count = Annotated[
 _share = valid("must be a share from 0 to 1", lambda value: n if (n := finite_number(value)) is not None and n <= 1 else None)
 Share = Annotated[float, Before(_share), Kind("share from 0 to 1")]
 Switch = Annotated[bool, Before(valid("must be true or false", truth_of)), Kind("`true` or `false`")]
+_auto = valid("must be auto, true or false", lambda value: "auto" if value == "auto" else truth_of(value))
+Toggle = Annotated[Literal["auto"] | bool, Before(_auto), Kind("`auto`, `true` or `false`")]
 LogEvents = Annotated[
     Literal["auto", "all", "notable", "off"],
     Before(lambda value: _amount(value, "auto", "all", "notable", "off")),
@@ -248,6 +261,7 @@ Port = Annotated[
 ]
 Address = Annotated[str, Before(_address), Kind("HOST:PORT")]
 Url = Annotated[str, Before(http_url), Kind("HTTP or HTTPS URL", secret=True)]
+WholeUrl = Annotated[str, Before(partial(http_url, is_whole=True)), Kind("HTTP or HTTPS URL, also with a query", secret=True)]
 FILE = Kind("path", secret=True)  # the path of a score store can contain a database password
 FilePath = Annotated[str, Before(file_path), FILE]
 _text = valid(
