@@ -9,11 +9,12 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import sys
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..config.root import Config
 from ..config.types import truth_of
@@ -104,7 +105,7 @@ class Engine:
         self._instance_id = instance_id
         self._watchdog = watchdog
         self._closed = False
-        self._at_exit: Callable[[], None] | None = None
+        self._at_exit: Any = None
         self._exit_until: float | None = None
 
     @property
@@ -183,10 +184,6 @@ class Engine:
     def unsent_jobs(self) -> int:
         """Number of judge jobs that wait in memory because their queue is unavailable."""
         return self.judging.queue.unsent if self.judging is not None else 0
-
-    @property
-    def judges(self) -> bool:
-        return self.judging is not None
 
     def start_judging(self, at_once: int) -> None:
         """Process jobs from the queue, including jobs of other processes. Run up to ``at_once`` jobs at the same time."""
@@ -267,10 +264,11 @@ class Engine:
         return self.worker.flush(max(0.0, until - time.monotonic())) and done
 
     def register_exit(self) -> None:
-        """Register the exit handler at the first span, so that it runs before the handlers of existing providers."""
+        """Register the exit handler at a process's first span, so that it runs before the handlers of existing providers."""
         this = weakref.ref(self)
 
-        def at_exit() -> None:
+        def at_exit(**_: Any) -> None:
+            atexit.unregister(at_exit)
             engine = this()
             if engine is not None:
                 try:
@@ -278,8 +276,15 @@ class Engine:
                 except Exception as error:
                     _log.warning("otel-agenteval couldn't finish at exit: %s", type(error).__name__)
 
+        atexit.unregister(self._at_exit)  # the parent process's
         self._at_exit = at_exit
         atexit.register(at_exit)
+        # child processes of multiprocessing and Celery end without atexit
+        util, celery = sys.modules.get("multiprocessing.util"), sys.modules.get("celery.signals")
+        if util is not None and sys.modules["multiprocessing"].parent_process() is not None:
+            util.Finalize(None, at_exit, exitpriority=0)
+        if celery is not None:
+            celery.worker_process_shutdown.connect(at_exit, weak=False)
 
     def shutdown(self, timeout: float | None = None) -> bool:
         """Evaluate open turns, deliver their scores, and release ports and files. Safe to call twice.
@@ -291,8 +296,7 @@ class Engine:
         self._closed = True
         self.warm_up.cancel()
         self.outlets.begin_exit()
-        if self._at_exit is not None:
-            atexit.unregister(self._at_exit)
+        atexit.unregister(self._at_exit)
         self.intake.close_all("shutdown")
         limit = "exit_timeout" if timeout is None else "serve.drain_timeout"
         at_exit = self._exit_until is not None  # then providers may be gone, and some time is already used

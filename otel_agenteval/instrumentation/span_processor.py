@@ -16,7 +16,7 @@ import dataclasses
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -26,7 +26,7 @@ from opentelemetry.trace import Link, SpanKind, TraceState
 
 from ..config.loader import load_config
 from ..config.root import Config
-from ..core import semconv
+from ..core import forks, semconv
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.errors import ConfigError
 from ..core.feedback import LOGFIRE_FEEDBACK, LOGFIRE_SCOPE
@@ -40,10 +40,6 @@ from ..spans.record import LogPart
 from ..spans.sdk import end_of, has_known_fields, start_of
 from .expectations import current_references, expect
 from .span_exporter import AgentEvalSpanExporter, SafeExporter
-
-if TYPE_CHECKING:
-    from opentelemetry.context import Context
-
 
 _MAX_SCOPES = 1_000
 _NO_PART_OF_A_TURN = (semconv.SCOPE, LOGFIRE_SCOPE)
@@ -86,6 +82,10 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._ending_is_called = False
         self._span_class: Any = None
         """The SDK's span class, if its private fields can be read."""
+        forks.in_child(self._begin_in_child)
+
+    def _begin_in_child(self) -> None:
+        self._active = False
 
     def on_start(self, span: Any, parent_context: Context | None = None) -> None:
         try:

@@ -78,7 +78,7 @@ def delivery(engine: Engine, required: Iterable[str]) -> list[Check]:
         found.append(Check(f"outlet {outlet.name}", reason, outlet.name in set(required)))
     found += [Check(f"metric {name}", reason) for name, reason in engine.hung_metrics().items()]
     found += [Check(name, reason) for name, reason in engine.silent_models().items()]
-    if engine.judges:
+    if engine.judging is not None:
         held = engine.unsent_jobs
         found.append(Check("judge queue", f"can't be used; {held} jobs wait in memory" if held else ""))
     return found
