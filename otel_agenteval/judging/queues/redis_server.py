@@ -79,6 +79,8 @@ class Server:
             if unreachable(error):
                 self._failures += 1
                 self._quiet_until = time.monotonic() + backoff(self._failures, _FIRST_PAUSE, _LONGEST_PAUSE)
+                if (pool := getattr(self._client, "connection_pool", None)) is not None:
+                    pool.disconnect(inuse_connections=False)  # after a failover, the address can be another server's
             raise
         self._failures = 0
         return found
@@ -138,10 +140,8 @@ def connect(url: str) -> Any:
     account, _, hosts = parts.netloc.rpartition("@")
     user, _, password = account.partition(":")
     options |= {key: unquote(value) for key, value in (("username", user), ("password", password)) if value}
-    nodes = []
-    for node in hosts.split(","):
-        host, colon, port = node.rpartition(":")
-        nodes.append((host, int(port)) if colon else (node, 26379 if kind == "sentinel" else 6379))
+    found = [urlsplit(f"//{node.strip()}") for node in hosts.split(",")]
+    nodes = [(node.hostname, node.port or (26379 if kind == "sentinel" else 6379)) for node in found]
     if kind == "cluster":
         cluster = require("redis.cluster", feature="a queue in Redis", extra="redis")
         options.pop("db", None)
