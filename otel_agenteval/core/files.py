@@ -14,6 +14,14 @@ def private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
+def fixed(path: str | os.PathLike[str]) -> Path:
+    """Return a path that stays the same if the current folder changes. If the current folder was deleted, it stays relative."""
+    try:
+        return Path(path).absolute()
+    except OSError:
+        return Path(path)
+
+
 def is_at(path: str | os.PathLike[str], opened: int | os.stat_result) -> bool:
     """Return True if an open file still has this path. Log rotation and cleanup can rename or remove the file."""
     try:
@@ -46,7 +54,7 @@ _log = logging.getLogger("otel_agenteval")
 
 def fault_of_file(path: str | os.PathLike[str]) -> str | None:
     """Return the reason why a file can't be written, or None. The file may be missing, but its folder must exist."""
-    file = Path(path).absolute()
+    file = fixed(path)
     try:
         if file.is_dir():
             return f"{file} is a folder, not a file"
@@ -61,7 +69,7 @@ def fault_of_file(path: str | os.PathLike[str]) -> str | None:
 
 def fault_of_folder(path: str | os.PathLike[str]) -> str | None:
     """Return the reason why a folder can't be created or written to, or None."""
-    folder = Path(path).absolute()
+    folder = fixed(path)
     try:
         there = next(above for above in (folder, *folder.parents) if above.exists())
         if not there.is_dir():

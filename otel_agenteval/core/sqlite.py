@@ -17,7 +17,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from .files import another_version, fault_of_file, is_at
+from .files import another_version, fault_of_file, fixed, is_at
 from .forks import Step, at_fork
 
 _log = logging.getLogger("otel_agenteval")
@@ -80,7 +80,7 @@ class Schema:
 
     def fault_of(self, path: str) -> str | None:
         """Return the reason why a file can't be used, or None. The check changes nothing, so it can't find every reason."""
-        file = Path(path).absolute()
+        file = fixed(path)
         fault = fault_of_file(file)
         if fault is not None:
             return fault
@@ -109,7 +109,7 @@ class SqliteFile:
     """
 
     def __init__(self, path: str | os.PathLike[str], schema: Schema, busy: float = 5.0) -> None:
-        self.path = os.fspath(path)
+        self.path = path if path == MEMORY else str(fixed(path))
         self._schema = schema
         self._busy = busy
         self._make_locks()

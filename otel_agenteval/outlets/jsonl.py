@@ -15,7 +15,7 @@ from io import FileIO
 from typing import Any
 
 from ..core import jsonio
-from ..core.files import fault_of_file, is_at, private
+from ..core.files import fault_of_file, fixed, is_at, private
 from ..core.telemetry import Telemetry
 from ..evaluation.scored_turn import ScoredTurn
 from .base import Outlet, RecordAccount, Setup, loggable
@@ -40,7 +40,7 @@ class JsonLinesOutlet(Outlet):
     records: RecordAccount
 
     def __init__(self, path: str | os.PathLike[str], telemetry: Telemetry | None = None, max_waiting: int = _MAX_WAITING) -> None:
-        self._path = os.fspath(path)
+        self._path = str(fixed(path))
         self._max_waiting = max_waiting
         self.records = RecordAccount(self.name, telemetry)
         self._reset()
