@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 import time
@@ -41,8 +42,7 @@ class OtlpHandler:
     readiness: Readiness
 
     def begin(self, head: Head) -> HttpExchange | Response:
-        well = health(head, self.readiness)
-        if well is not None:
+        if (well := health(head, self.readiness)) is not None:
             return well
         is_feedback = head.path == _FEEDBACK
         signal: Signal | None = "logs" if is_feedback else _PATHS.get(head.path)
@@ -160,7 +160,7 @@ def as_log_records(body: bytes) -> tuple[bytes, int]:
     :meth:`Handle.feedback <otel_agenteval.Handle.feedback>`. If one object is invalid, the entire request is refused.
     """
     try:
-        found = jsonio.loads(body)
+        found = jsonio.loads(body.removeprefix(codecs.BOM_UTF8))
     except (ValueError, RecursionError):
         raise Refusal("bad_data", "the body isn't valid JSON") from None
     items = found if isinstance(found, list) else [found]

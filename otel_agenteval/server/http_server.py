@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import errno
 import logging
+import re
 import ssl
 import threading
 from collections import Counter
@@ -459,7 +460,7 @@ def _head_of(request: h11.Request, client: str) -> Head:
     headers: dict[str, str] = {}
     for name, value in request.headers:
         headers.setdefault(name.decode("latin-1").lower(), value.decode("latin-1"))
-    path, _, query = request.target.decode("latin-1").partition("?")
+    path, _, query = re.sub(r"^https?://[^/?]*", "", request.target.decode("latin-1")).partition("?")  # proxies send whole URLs
     length = headers.get("content-length")
     return Head(
         request.method.decode("latin-1"), path, query, headers, client,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import codecs
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from sys import intern
@@ -313,10 +314,8 @@ def _may_hold_messages(log: OtlpLog, vocabulary: Vocabulary) -> bool:
 
 
 def _items(body: bytes, signal: Signal) -> list[SpanRecord | OtlpLog | NotASpan]:
-    if not body.strip():
-        return []
     try:
-        message = jsonio.loads_lenient(body)
+        message = jsonio.loads_lenient(body.removeprefix(codecs.BOM_UTF8)) if body.strip() else {}
     except (ValueError, RecursionError):
         raise NotOtlp("the body isn't JSON") from None
     if message == {}:
