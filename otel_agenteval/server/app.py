@@ -446,10 +446,9 @@ def as_sidecar(config: Config) -> Config:
 
 def state_folder() -> Path:
     """Create and return ``otel-agenteval`` in ``$XDG_STATE_HOME`` or ``~/.local/state``. Raises ConfigError on failure."""
-    base = os.environ.get("XDG_STATE_HOME", "").strip()
-    folder = (Path(base) if base else Path.home() / ".local" / "state") / "otel-agenteval"
+    folder = Path(os.environ.get("XDG_STATE_HOME", "").strip() or "~/.local/state", "otel-agenteval")
     try:
-        make_private(folder)
-    except OSError as error:
-        raise ConfigError(f"{folder}: can't create folder: {error.strerror}. Set judge.queue.path to another folder") from None
+        make_private(folder := folder.expanduser())  # a RuntimeError if the user has no home
+    except (OSError, RuntimeError) as error:
+        raise ConfigError(f"{folder}: can't create folder: {getattr(error, 'strerror', error)}. Set judge.queue.path") from None
     return folder
