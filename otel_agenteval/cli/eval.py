@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     formats = args.format or ["jsonl"]
     baseline = None if args.baseline is None else Run.read(args.baseline, scale=config.scale)
     reading, results = Reading(progress()), Run(config.scale)
-    inputs = [*args.files, args.config or "-"]
+    inputs = [*args.files, args.config or "-", (args.gate and args.baseline) or "-"]
     with open_outputs(formats, args.out, inputs, content=not args.no_content, scale=config.scale) as outputs:
         keeps = baseline is not None or args.gate or any(output.needs_run for output in outputs)
         work = Evaluation(

@@ -83,9 +83,8 @@ def run(args: argparse.Namespace) -> int:
     watch = watched(args, evaluated)
     formats = args.format or ["table"]
     baseline = None if args.baseline is None else Run.read(args.baseline, scale=config.scale)
-    with open_outputs(
-        formats, args.out, [args.dataset, args.config or "-"], content=not args.no_content, scale=config.scale
-    ) as outputs:
+    inputs = [args.dataset, args.config or "-", (args.gate and args.baseline) or "-"]
+    with open_outputs(formats, args.out, inputs, content=not args.no_content, scale=config.scale) as outputs:
         interrupted = False
         try:
             with _interrupted_by_sigterm():

@@ -110,6 +110,16 @@ def test_wrong_use_is_refused_before_anything_is_overwritten(
     assert Path("traces.jsonl").read_bytes() == data
 
 
+def test_gated_run_does_not_replace_its_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.chdir(tmp_path)
+    unpack(RECORDINGS[0], tmp_path).rename("traces.jsonl")
+    assert main(["eval", "traces.jsonl", "--out", "scores.jsonl"]) == 0
+    before = Path("scores.jsonl").read_bytes()
+    assert main(["eval", "traces.jsonl", "--gate", "--baseline", "scores.jsonl", "--out", "./scores.jsonl"]) == 2
+    assert "scores.jsonl is an input of this command" in capsys.readouterr().err
+    assert Path("scores.jsonl").read_bytes() == before
+
+
 # --- gates
 
 
