@@ -1,24 +1,24 @@
 """Convert other tools' span files to OTLP/JSON.
 
-Supported are the output of console exporters, and exports of Jaeger, Zipkin, Tempo, Phoenix, Langfuse, PandaProbe, Logfire,
-CloudWatch and Application Insights. A document's keys identify its format. Ids, times and attributes are converted. Then the
-dialects interpret the attributes, like those of any other span. Formats with only texts don't preserve types, so known numeric
-attributes are converted back to numbers.
+Supported are console exporters, Jaeger, Zipkin, Tempo, Phoenix, Langfuse, PandaProbe, Logfire, CloudWatch and Application
+Insights. Ids, times and attributes are converted. Then the dialects interpret the attributes. Formats with only texts don't
+preserve types, so known numeric attributes are converted back to numbers. A document's keys identify its format:
 
-===============  ================================================================================================== format
-identified by ===============  ==================================================================================================
-console          ``context.trace_id``: ``ConsoleSpanExporter``, ``span.to_json()`` Jaeger           ``traceID`` with ``spans`` and
-``processes``; ``{"data": [...]}`` from the page or the API Zipkin           ``traceId``, ``id`` and ``tags`` or
-``localEndpoint``; a trace is a list of such spans Tempo            ``batches``, or ``trace`` around ``resourceSpans`` Phoenix
-``context.trace_id`` with ``span_kind``; a data frame's rows, whose columns are ``attributes.…`` Langfuse         ``traceId`` with
-``type`` and ``startTime``; traces with or without their ``observations`` PandaProbe       ``spans`` with ``started_at`` or
-``start_time``; spans with ``trace_id``, ``span_id`` and ``started_at`` Logfire          ``trace_id`` with ``start_timestamp``;
-the query API's ``rows`` and ``columns`` CloudWatch       ``startTimeUnixNano`` or ``observedTimeUnixNano``; log events and query
-results that contain such JSON text Azure            ``OperationId`` or ``operation_Id``: rows of Application Insights; the query
-API's ``tables`` Go               ``SpanContext``: ``stdouttrace`` Node.js          ``traceId`` with ``id``, ``timestamp`` and
-``attributes``: ``ConsoleSpanExporter`` written as JSON flat             trace id, span id and attributes in one object, as from
-ClickHouse's ``otel_traces``, MLflow or custom exporters ===============
-==================================================================================================
+===============  ==================================================================================================
+console          ``context.trace_id``: ``ConsoleSpanExporter``, ``span.to_json()``
+Jaeger           ``traceID`` with ``spans`` and ``processes``; ``{"data": [...]}`` from the page or the API
+Zipkin           ``traceId``, ``id`` and ``tags`` or ``localEndpoint``; a trace is a list of such spans
+Tempo            ``batches``, or ``trace`` around ``resourceSpans``
+Phoenix          ``context.trace_id`` with ``span_kind``; a data frame's rows, whose columns are ``attributes.…``
+Langfuse         ``traceId`` with ``type`` and ``startTime``; traces with or without their ``observations``
+PandaProbe       ``spans`` with ``started_at`` or ``start_time``; spans with ``trace_id``, ``span_id`` and ``started_at``
+Logfire          ``trace_id`` with ``start_timestamp``; the query API's ``rows`` and ``columns``
+CloudWatch       ``startTimeUnixNano`` or ``observedTimeUnixNano``; log events and query results that contain such JSON text
+Azure            ``OperationId`` or ``operation_Id``: rows of Application Insights; the query API's ``tables``
+Go               ``SpanContext``: ``stdouttrace``
+Node.js          ``traceId`` with ``id``, ``timestamp`` and ``attributes``: ``ConsoleSpanExporter`` written as JSON
+flat             trace id, span id and attributes in one object, as from ClickHouse's ``otel_traces``, MLflow or custom exporters
+===============  ==================================================================================================
 """
 
 from __future__ import annotations
