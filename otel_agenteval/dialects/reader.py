@@ -515,7 +515,7 @@ def cache_names(names: Iterable[str]) -> CacheNames:
 
 
 def correct_counts(attributes: Mapping[str, Any], names: CacheNames, step: Step) -> None:
-    """Read the cache token counts. Add them to the input tokens if they exceed them, or if the total counts them separately
+    """Read the cache tokens. Add them to the input tokens if they exceed these, or if the total counts them separately
     (``input 10, cached 90, output 5, total 105``). Add reasoning tokens to the output tokens if the total counts them separately.
     """
     if step.cached_tokens is None:

@@ -123,8 +123,8 @@ class AttributeGroup(NamedTuple):
 def groups_of(names: Iterable[str]) -> tuple[AttributeGroup, ...]:
     """Group attributes that form an object or a list. ``fw.model``, ``fw.chat.0.role`` and ``fw.chat.0.content`` give::
 
-    AttributeGroup("fw.model", True, "fw.model", ()) AttributeGroup("fw.chat", True, "chat", (("fw.chat.0.role", ("chat", "0",
-    "role")), ("fw.chat.0.content", ("chat", "0", "content"))))
+    AttributeGroup("fw.model", True, "fw.model", ())
+    AttributeGroup("fw.chat", True, "chat", ((name, path), …)), such as ("fw.chat.0.role", ("chat", "0", "role"))
     """
     paths = paths_of(names)
     tree = branches_of({name: (name, keys) for name, keys in paths}, paths)
