@@ -43,8 +43,8 @@ _MOST_BESIDE = 32
 
 
 class Assembler:
-    """Tracker of all open turns. Callers must hold :attr:`lock`. Only :meth:`start_below`, :meth:`ending` and :meth:`open_spans`
-    acquire the lock themselves.
+    """Tracker of all open turns. ``role`` returns the current role of an open or ended span. Callers must hold :attr:`lock`.
+    Only :meth:`start_below`, :meth:`ending` and :meth:`open_spans` acquire the lock themselves.
     """
 
     def __init__(self, limits: TurnLimits, role: Role, now: Callable[[], float]) -> None:

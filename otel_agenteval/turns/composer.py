@@ -339,7 +339,7 @@ def _record_of_open(span: Any) -> SpanRecord:
 
 
 def _attach_logs(records: Iterable[SpanRecord], logs: dict[int, list[LogPart]], all_seen: bool = True) -> list[LogPart]:
-    """Attach log records to their spans. Return the logged calls and prompts without a span."""
+    """Attach log records to their spans. Return other logged calls and prompts. Unless ``all_seen``, they must lack a span id."""
     others = {span_id for span_id in logs if all_seen or not span_id}
     in_process = False
     for record in records:

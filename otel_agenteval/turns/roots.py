@@ -356,7 +356,7 @@ def _last_text(raw: Any, role: str) -> str | None:
 
 def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None:
     """Add steps next to a run to its turn if they started during this run and no other run. The only run also gets later steps if
-    it contains no model call, because its span ends early if it returns a generator.
+    it has no model call and no output. Its span may have ended early because it returned a generator.
     """
     beside: dict[int, tuple[_Node, list[tuple[_Node, SpanGroup]]]] = {}
     for loop, group in zip(loops, groups, strict=True):

@@ -106,7 +106,7 @@ def _layer_around(turn: TurnCalls, tool: ToolSpan, by_span_id: dict[int, ToolSpa
 
 
 def _drop_empty_copies(tools: list[ToolSpan], layers: list[tuple[ToolSpan, ToolSpan]]) -> list[ToolSpan]:
-    """Drop spans without content or error if a span with content has the same tool name."""
+    """Drop spans without content and error if a span with content has their name, or if they are named after an operation."""
     names = {tool.name for tool in tools if tool.has_only_name}
     for outer, name in [(outer, inner.name) for outer, inner in layers if inner.name != outer.name]:
         if name in names:
