@@ -257,7 +257,7 @@ class FeedbackJoiner:
         return self._scored_with(turn, given.feedback)
 
     def due(self, *, everything: bool = False) -> list[TurnFeedback]:
-        """Stop waiting, and return feedback if its turn is known or if it waited long enough."""
+        """Remove and return waiting feedback whose turn is known, or that waited long enough."""
         if self._composer.notes:
             self._read_notes()
         if not self._waiting:
