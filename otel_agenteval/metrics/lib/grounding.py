@@ -126,7 +126,7 @@ def has_material(turn: Turn) -> bool:
     """Return True if numbers can be checked against more than the user's question.
 
     Tool calls, tool results and retrieved documents always count. Instructions, tool definitions and earlier messages count if
-    they contain numbers. The user's input counts if it asks to work on a text, for example to summarize it.
+    they contain numbers. The user's input counts if it contains numbers and a text to process, for example to summarize.
     """
     earlier = turn.messages[: max(_last_user_message(turn.messages), 0)]
     return (

@@ -8,8 +8,8 @@
     4. [billing] tool refund(order="A-17", amount=20.0) → error: Timeout: no reply in 10 s
     5. hand-off billing → support
 
-A step states the agent (if there are several), the action, its arguments, and its result or error. Times, prompts, ids and most
-attributes of spans are left out. Long fields and long lists are shortened in the middle, with a mark such as
+A step states the agent (if there are several), the action, its arguments, and its result or error. Times, prompts, ids outside
+arguments and results, and most span attributes are left out. Long fields and lists are shortened in the middle, with a mark such as
 ``[… 12 steps left out …]``.
 """
 
