@@ -31,7 +31,7 @@ _MOST_KEPT = 20_000
 _STUDENT = (1.2104, 1.4401, 1.3040, 0.8110, 0.7173)
 """Coefficients for the ratio of Student's to the normal 95 % quantile, by increasing power of 1 / degrees of freedom."""
 _FEW = 200
-"""Maximum number of turns for a permutation test. For more turns, the test takes seconds and changes nothing."""
+"""Maximum turns of both groups together for a permutation test. With more, the test takes seconds and changes nothing."""
 
 
 class Group:
