@@ -48,7 +48,7 @@ def looks(runs: int) -> str:
 
 
 def costs() -> str:
-    """Return the cost of one turn and of one score, with one series and with many."""
+    """Return a table of the cost of a turn, a score and a scrape, with one series and with many."""
     lines = [["series", "a turn that is seen", "a score", "a scrape"]]
     for series in (1, 100, SERIES):
         estimates = Estimates(3_600.0, SYSTEM_CLOCK)

@@ -482,7 +482,7 @@ def _handle(engine: Engine, closed: Iterable[Closed]) -> None:
 
 
 def one_by_one(n: int) -> Callable[[], None]:
-    """Send turns of one trace over OTLP, each after the turn before was closed."""
+    """Return a function that receives turns of one trace, each after the turn before was closed."""
     now = [0.0]
     engine = engine_from(_CONFIG, waited=lambda: now[0])
     found = remote_turns(n)
@@ -499,7 +499,7 @@ def one_by_one(n: int) -> Callable[[], None]:
 
 
 def one_long_trace(n: int) -> Callable[[], None]:
-    """Send spans of one endless trace over OTLP."""
+    """Return a function that receives spans of one trace without a local root."""
     now = [0.0]
     engine = engine_from(_CONFIG, waited=lambda: now[0])
     found = orphans(n)
@@ -513,7 +513,7 @@ def one_long_trace(n: int) -> Callable[[], None]:
 
 
 def open_turns(n: int) -> Callable[[], None]:
-    """Send turns over OTLP that are all open before the first one ends."""
+    """Return a function that receives turns that are all open before the first one ends."""
     engine = engine_from(_CONFIG, waited=lambda: 0.0)
     turns = [[_span(1, 0, "invoke_agent", 0, 9), _chat(2, 1, 1)] for _ in range(n // 2)]
 
@@ -528,7 +528,7 @@ def open_turns(n: int) -> Callable[[], None]:
 
 
 def _in_process(open_spans: Callable[[Tracer, int], None], limit: int = 100_000) -> Callable[[int], Callable[[], None]]:
-    """Create spans in this process. A turn has at most ``limit`` spans, because each further span costs more."""
+    """Return a shape that creates spans in this process. Above ``limit`` spans per turn, each span costs more."""
 
     def stream(n: int) -> Callable[[], None]:
         processor = AgentEvalSpanProcessor({"inline": {"metrics": []}, "outlets": _NO_OUTLETS, "turn": {"max_spans": limit}})
@@ -591,7 +591,7 @@ def _without_parents(tracer: Tracer, n: int) -> None:
 
 
 def calls_seen_twice(n: int) -> Callable[[], None]:
-    """Create a loop of model calls and an agent's calls. A second instrumentation records each call in a separate trace."""
+    """Return a function that composes a loop's and an agent's model calls. A second instrumentation records each in its own trace."""
 
     def loop_call(i: int, number: int, at: int) -> SpanGroup:
         ask, asked = ([{"type": "tool_call", "id": f"c{k}", "name": "t", "arguments": {}}] for k in (i, i - 1))
@@ -620,7 +620,7 @@ def calls_seen_twice(n: int) -> Callable[[], None]:
 
 
 def _waiting(made: Callable[[int, int], SpanRecord]) -> Callable[[int], Callable[[], None]]:
-    """Create model calls that are separate traces and wait for the next calls."""
+    """Return a shape of model calls that are separate traces and wait for the next calls."""
 
     def stream(n: int) -> Callable[[], None]:
         groups = []
@@ -641,7 +641,7 @@ def _waiting(made: Callable[[int, int], SpanRecord]) -> Callable[[int], Callable
 
 
 def _waits(i: int, n: int) -> SpanRecord:
-    """Request a tool with an id that all other requests also have."""
+    """Return a call that requests a tool with the same id as all other calls."""
     return _chat(i, 0, 3 * i, answer=[_call("call_0")])
 
 
@@ -719,7 +719,7 @@ _SENTENCE = "Which of the two trains from Rome to Paris is the faster one, and w
 
 
 def _text(kind: str, size: int, text: str) -> Callable[[], None]:
-    """Score a turn with a long text that hasn't been seen before."""
+    """Return a function that scores a turn with a long text, with empty caches."""
     long = (text * (size // len(text) + 1))[:size]
     more = {"output": long} if kind == "answer" else {"output": "Yes.", "tool_calls": [{"name": "search", "result": long}]}
     turn, metrics = Turn.from_dict({"input": "Which?", **more}), select_metrics(_CONFIG)
@@ -732,7 +732,7 @@ def _text(kind: str, size: int, text: str) -> Callable[[], None]:
 
 
 def number_of_metrics(n: int) -> Callable[[], None]:
-    """Evaluate ``n`` default metrics on one turn."""
+    """Return a function that evaluates ``n`` default metrics on one turn."""
     metrics = select_metrics(_CONFIG)
     many = [metrics[i % len(metrics)] for i in range(n)]
     turn = next(iter(turns_of(siblings(9))))
@@ -740,7 +740,7 @@ def number_of_metrics(n: int) -> Callable[[], None]:
 
 
 def prometheus_series(n: int) -> Callable[[], None]:
-    """Count label sets of a counter, and scrape them."""
+    """Return a function that counts ``n`` label sets of a counter, and scrapes them."""
     telemetry = Telemetry(max_values=n, max_series=n + 1)
     registry = CollectorRegistry()
     outlet = PrometheusOutlet(telemetry, registry=registry)
@@ -755,7 +755,7 @@ def prometheus_series(n: int) -> Callable[[], None]:
 
 
 def stored_turns(n: int) -> Callable[[], None]:
-    """Write turns with sixteen scores each to a store, sum them by hour, and list them."""
+    """Return a function that writes turns to a store (sixteen scores each), sums them by hour, and lists them."""
     from page import NOW, turns
 
     rows, folder = list(turns(n, seconds=60.0 * n)), tempfile.TemporaryDirectory()

@@ -222,7 +222,7 @@ def running(*command: str) -> Iterator[int]:
 def alternate(
     script: str, setups: Mapping[str, Mapping[str, Any]], against: Path | None, rounds: int, *, shared: Sequence[str] = (), beside: str = "",
 ) -> Runs:  # fmt: skip
-    """Run children of each setup, alternating between checkouts. ``shared`` setups don't import the package, and run only once.
+    """Run children of each setup, alternating between checkouts. ``shared`` setups don't import the package, and run only for this checkout.
 
     A child of the setup ``beside`` runs at the same time as each other child, on another core. A machine's speed changes from
     minute to minute by more than the measured differences, but is nearly the same for two simultaneous children.

@@ -45,7 +45,7 @@ SDK, COLLECTION, DEFAULT, NOTABLE, OFF, FLOOR, LEAST = SETUPS
 WORKER_SECONDS = 600e-6
 """Warm CPU time of our worker per turn with the default metrics. The thread of the simplest processor uses the same time."""
 MOST_THREAD, MOST_THREADS, MOST_GROWN = 0.25, 3.0, 5.0
-"""Limits for the default metrics at 100 turns per second: F on the agent's thread, multiple of F in all threads, and MB (see profiling.md)."""
+"""Limits of the default metrics at 100 turns/s: F on the agent's thread, × the SDK's CPU time in all threads, MB (profiling.md)."""
 
 
 # --- the child
@@ -164,7 +164,7 @@ def at_pace(work: Any, rate: float, seconds: float) -> tuple[int, float]:
 
 
 class Figures:
-    """Medians of the rounds of one setup. Garbage collections use means, because any thread can have to run them."""
+    """Medians of the rounds of one setup. Garbage collections use means, because they can run on any thread."""
 
     def __init__(self, outcomes: Sequence[Mapping[str, Any]]) -> None:
         def middle(key: str) -> float:

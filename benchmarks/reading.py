@@ -53,7 +53,7 @@ def _groups(records: list[SpanRecord]) -> list[SpanGroup]:
 
 
 def cost_per_span() -> dict[str, float]:
-    """Return the CPU microseconds per span for each of :data:`STAGES`, over the whole corpus. The best round counts."""
+    """Return the CPU microseconds per span for each of :data:`STAGES`, over the whole corpus. The best round of each stage counts."""
     lines = recordings(DATA / "corpus.tar.xz")
     best = [float("inf")] * len(STAGES)
     spans = 0

@@ -5,8 +5,8 @@
     python benchmarks/receiving.py --write | --check
 
 One thread reads, assembles and evaluates, so CPU times are per core. The time of outlet threads is included. Rounds alternate
-between rows, and the best round of each row counts. The first two rows keep nothing, and process each request four times. Texts
-are new in each row. The turns of the mix (``mix.py``) are received one by one.
+between rows, and the best round of each row counts. The first two rows keep nothing, and process each request four times. Before
+each row, caches are cleared. The turns of the mix (``mix.py``) are received one by one.
 ``serving.py`` measures a whole process with open listeners.
 """
 
