@@ -37,7 +37,7 @@ from forks import in_fork
 ROOM = "otel_agenteval.detectors"
 DATA = Path(importlib.util.find_spec("otel_agenteval").origin).parent / "detectors" / "data"  # type: ignore[union-attr, arg-type]
 NOTHING = "(?!)"
-"""Pattern and word that match nothing. Lists with other than ASCII characters get U+FFFF instead."""
+"""Pattern and word that match nothing. Lists with non-ASCII characters get U+FFFF instead."""
 LEFT_OUT = (f"{ROOM}.redaction", f"{ROOM}.tokens")
 MOST = 20
 """A constant with more texts than this is a list."""

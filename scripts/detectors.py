@@ -329,7 +329,7 @@ LEAST_LOSS = 0.001
 def without(pattern: str, names: Sequence[str], halves: Sequence[str], except_for: str = "") -> Iterator[Change]:
     """Yield the change of each detector without each list that matches ``pattern``, one list at a time.
 
-    Lists that match the regular expression ``except_for`` are left out.
+    Lists that match the regular expression ``except_for`` are skipped.
 
     Raises:
         ValueError: If no list matches.

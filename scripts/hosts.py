@@ -1,4 +1,4 @@
-"""Run one agent in each kind of host program, in separate environments, and record where each turn gets its scores.
+"""Run one agent in each kind of host program, in separate environments, and record in which kinds each turn gets its scores.
 
     python scripts/hosts.py                    all installed Python versions, with the newest and the oldest SDK
     python scripts/hosts.py --python 3.13      only this Python version

@@ -325,7 +325,7 @@ def cost_of(metric: Metric) -> Cost:
 def useful_in(question: Question, known: Mapping[str, Any], found: Sequence[str]) -> int:
     """Return the number of tokens of the material that come from the turn or from earlier replies.
 
-    Repetitions aren't included. For shortened texts, only the tokens before the cut are included.
+    Each text is counted at most as often as the turn has it. A shortened text is counted up to the cut.
     """
     rest = _plain(question.material)
     count = 0
