@@ -1,4 +1,4 @@
-"""Judges that give a certain score, for any metric."""
+"""Judges that give a requested score, for any metric."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ KINDS = (
 def run(
     kind: Kind, change: float, after: int, length: int, random: Any, options: DetectorOptions = OPTIONS
 ) -> tuple[int, Found] | None:
-    """Return the first report, and the number of scores from the change (after ``after`` scores) to the report."""
+    """Return the number of scores up to the first report, and the report. The change begins after ``after`` scores."""
     values = (
         kind.draw(random, 0.0, length)
         if not change
@@ -93,7 +93,7 @@ def power(
 ) -> list[int | None]:
     """Return the number of turns until a drop of the pass rate is reported, for each series. None if ``most`` turns don't suffice.
 
-    With ``released``, the drop occurs with a new version. It begins after ``before`` turns.
+    The drop begins after ``before`` turns and, with ``released``, with a new version.
     """
     found: list[int | None] = []
     while len(found) < series:

@@ -132,7 +132,7 @@ class Agent:
         return self._exporter.failed
 
     def play(self, turns: int = len(SCENES), scene: Scene | None = None) -> None:
-        """Play some turns, of one scene or of all scenes in order, repeated."""
+        """Play ``turns`` turns of ``scene``. Without a scene, play all scenes in order, repeatedly."""
         for _ in range(turns):
             self._agent.play(scene or next(self._scenes))
             self.turns += 1

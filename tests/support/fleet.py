@@ -108,7 +108,7 @@ class Fleet:
     """The services. :meth:`play` sends turns through them. The ``with`` block ends them.
 
     Args:
-        trouble: True if judge, queue, budget and outlets are overloaded too.
+        trouble: True if judge, queue, budget and outlets reach their limits too.
         seed: seed of the random numbers.
     """
 

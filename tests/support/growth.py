@@ -16,9 +16,9 @@ SIZES = (1_000, 4_000, 16_000)
 STEEPEST = 6.0
 """Maximum factor in time for four times the text. For two steps, the limit is 36. Linear growth is 16, quadratic growth 256."""
 FLOOR = 0.02
-"""Shorter times in seconds are ignored, because a clock tick would look like growth."""
+"""Times below this number of seconds are ignored, because a clock tick would look like growth."""
 LIMIT = 2.0
-"""CPU seconds after which a call is stopped, because exponential calls never end. Calls that may be long and linear get more."""
+"""CPU seconds after which a call is stopped, because exponential calls never end. A call that was slow for a shorter text gets more."""
 
 
 class Stopped(BaseException):

@@ -248,7 +248,7 @@ class Clients:
         self._port = 0
 
     def attach(self, port: int) -> None:
-        """Connect, unless the clients are already connected."""
+        """Connect the clients if a way to hang is set, and remember the port."""
         self._port = port
         for _ in range(self.MANY if self._how is not None else 0):
             one = socket.create_connection(("127.0.0.1", port), timeout=10)

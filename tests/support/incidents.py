@@ -289,7 +289,7 @@ class _Bank:
         return stale
 
     def _call(self, turn: _OpenTurn, tool: str, since: float) -> bool:
-        """Call a tool, and try again if it fails. Return True if a call succeeded."""
+        """Call a tool, and sometimes repeat a failed call, which fails again. Return True if the call succeeded."""
         dice, wide = self._dice, tool == "get_rates" and turn.user.model == "claude-haiku-4-5"
         days = dice.choice([365, 730, 1825]) if wide else dice.choice([7, 30, 90])
         breaks = self._incident is RATES and since > 0 and wide

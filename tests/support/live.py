@@ -34,7 +34,7 @@ class Live:
     """An application's telemetry with ``instrument()``.
 
     Args:
-        exporting: order of the exporting span processor.
+        exporting: ``before`` or ``after``: where the exporting span processor is registered.
         metrics: True to serve ``/metrics`` on a port (closing it takes half a second).
         span_exporter: exporter for spans, instead of OTLP over HTTP to :attr:`receiver`.
         config: configuration of otel-agenteval, in addition to defaults.

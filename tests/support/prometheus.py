@@ -87,7 +87,7 @@ class Prometheus(Process):
         return [rule for group in self._get("rules")["groups"] for rule in group["rules"]]
 
     def exemplars(self, expression: str) -> list[dict[str, Any]]:
-        """Return the exemplars of the last hour with labels, value and timestamp."""
+        """Return all exemplars of an expression, with labels, value and timestamp."""
         ends = {"start": "2020-01-01T00:00:00Z", "end": "2100-01-01T00:00:00Z"}
         return [each for series in self._get("query_exemplars", query=expression, **ends) for each in series["exemplars"]]
 

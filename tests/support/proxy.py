@@ -11,7 +11,7 @@ import time
 class Proxy:
     """Listens on a free port of 127.0.0.1, and forwards everything to another port.
 
-    When it is cut, connections break and new connections are refused. When it is silent, connections stay open, but nothing is forwarded.
+    When it is cut, connections break and new ones are closed immediately. When it is silent, connections stay open, but nothing is forwarded.
     When it is mute, requests are forwarded, but responses are lost. When it is slow, each piece of a response is delayed.
     """
 
@@ -32,7 +32,7 @@ class Proxy:
         self._thread.start()
 
     def cut(self) -> None:
-        """Break all connections, and refuse new ones."""
+        """Break all connections, and close new ones immediately."""
         self._refuses = True
         self._break()
 

@@ -314,7 +314,7 @@ def failed_handoff(trace: Trace, draw: Draw) -> str:
 
 
 def lost_instructions(trace: Trace, draw: Draw) -> str:
-    """Remove the instructions from a prompt and later prompts, as if the beginning of the history was cut."""
+    """Remove the instructions from a prompt after the first and from all later prompts, as if the history was cut."""
     turn = trace.turn
     if not turn.system or len(turn.llm_calls) < 2:
         raise _NotHere

@@ -101,7 +101,7 @@ class Coverage:
 
 
 def coverage(fleet: Fleet, runs: int, seed: int = 1) -> Coverage:
-    """Sample a fleet many times."""
+    """Sample a fleet many times, and return the coverage of the intervals."""
     dice = np.random.default_rng(seed)
     truth, held, widths, naive = fleet.truth(), np.zeros(2), np.zeros(2), []
     for _ in range(runs):

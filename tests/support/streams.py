@@ -13,7 +13,7 @@ from tests.support.clock import FakeClock
 
 
 def pieces(lines):
-    """Return every span and every log record as a separate request: (is_log, line)."""
+    """Yield (is_log, item, line) for each span and log record. The line is a separate request."""
     for line in lines:
         message = json.loads(line)
         for outer, inner, leaf in (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords")):

@@ -1,4 +1,4 @@
-"""A web application with an agent, for a server's workers. ``/ask`` makes a turn (``/ask?fail=1`` a failed turn), ``/metrics`` is the page.
+"""A web application with an agent, for a server's workers. ``/ask`` makes a turn (``/ask?fail=1`` a failed turn), ``/metrics`` is its metrics.
 
 Both return the process id. The application exists as WSGI (``wsgi``), ASGI (``asgi``, FastAPI) and Celery task (``celery``).
 """
