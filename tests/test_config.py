@@ -68,7 +68,7 @@ def nested(path: str, value: Any) -> dict[str, Any]:
 
 
 def leaf_paths() -> set[str]:
-    """Yield every option that isn't a section."""
+    """Return every option that isn't a section."""
     paths = [".".join(path) for path in option_paths(Config)]
     return {path for path in paths if not any(other.startswith(f"{path}.") for other in paths)}
 

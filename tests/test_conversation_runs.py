@@ -49,7 +49,7 @@ def provider() -> Iterator[TracerProvider]:
 
 
 def agent() -> Agent[None, str]:
-    """Ask for the order, and then refund it with a tool."""
+    """Return an agent that asks for the order, and then refunds it with a tool."""
 
     def script(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         last = messages[-1]

@@ -112,7 +112,7 @@ CHECKS: dict[str, Callable[[str, Path], None]] = {
     **dict.fromkeys(("python", "text", "js", "java", "xml", "properties"), not_checked),
 }
 RUN_ELSEWHERE = {*quickstarts.all_pages(), first_five_minutes.PAGE}
-"""Pages with packages of their own and a model, which ``scripts/quickstarts.py`` runs."""
+"""Pages with their own packages and a model. ``scripts/quickstarts.py`` and ``scripts/first_five_minutes.py`` run them."""
 PROGRAMS = [
     path
     for path in DOCUMENTS

@@ -47,7 +47,7 @@ def provider() -> Iterator[TracerProvider]:
 
 
 def agent() -> Agent[None, str]:
-    """Look up a capital with a tool, and answer."""
+    """Return an agent that looks up a capital with a tool, and then answers."""
 
     def script(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         asked = next(part.content for message in messages for part in message.parts if isinstance(part, UserPromptPart))

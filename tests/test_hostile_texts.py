@@ -218,7 +218,7 @@ def texts(seed: int, count: int) -> tuple[Hostile, ...]:
 
 
 def slow_on(call: Callable[[str], Any], those: tuple[Hostile, ...]) -> Iterator[str]:
-    """Return the texts on which a function's time grows too fast."""
+    """Yield the texts on which a function's time grows too fast."""
     call("warm up")
     for one in those:
         if seconds(call, one.text(SIZES[-1])) > FLOOR and (times := steep(call, one.text)) is not None:

@@ -288,7 +288,7 @@ def at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def exit_on(number: int, frame: Any) -> None:
-    """Install a handler like servers' SIGTERM handlers."""
+    """Exit, as a server's SIGTERM handler does."""
     raise SystemExit(7)
 
 

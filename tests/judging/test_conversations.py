@@ -26,7 +26,7 @@ def confidence(value: float) -> dict[str, Any]:
 
 
 def config(models: ScriptedModels, *metrics: Any) -> dict[str, Any]:
-    """Return session metrics and the signals that they need. Signals of weight 0 aren't needed."""
+    """Return a configuration with session metrics. Signals that ``metrics`` doesn't provide have weight 0."""
     others = {"signal_weights": {signal: 0 for name, signal in SIGNALS.items() if name not in metrics}}
     server = {"base_url": models.url, "model": "scripted", "max_concurrency": 1}
     return {

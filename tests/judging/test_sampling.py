@@ -467,7 +467,7 @@ def test_a_revised_turn_is_judged_if_it_was(models: ScriptedModels) -> None:
 
 
 def refused(given: Any) -> None:
-    """Load a configuration with an invalid sample, and return the error."""
+    """Load a configuration with an invalid sample. This must raise an error."""
     found = load_config(given, {})
     rules_of(found, select_metrics(found))
 

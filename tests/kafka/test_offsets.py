@@ -120,7 +120,7 @@ def test_however_often_it_dies_every_trace_is_scored_whole_and_never_in_part(see
 
 
 def test_who_looked_back_tells_the_next_to_do_so_until_all_rests_are_behind() -> None:
-    """A trace that ends at message 8 is done. While another trace is open at message 6, the next reader sees its rest again."""
+    """A trace that ends at message 8 is done. While another trace is open at message 6, the next reader gets the done trace's messages again."""
     partition = Partition(Place(6, 3), 10)
     for offset in (3, 4, 5):
         partition.skip(offset, [1])

@@ -65,7 +65,7 @@ def told_wav() -> bytes:
 
 
 def told_mp3() -> bytes:
-    """Return an MP3 with a picture before the audio, and older and newer tags after it."""
+    """Return an MP3 with a picture before the audio, and tags of two old formats after it."""
     frame = b"\0image/jpeg\0\3\0" + PICTURE
     picture = b"APIC" + struct.pack(">I", len(frame)) + b"\0\0" + frame
     size = len(picture)

@@ -194,7 +194,7 @@ def test_runs_from_longer_to_shorter_are_an_error() -> None:
 
 
 def _pairs(vocabulary: str, seed: int, count: int = 40) -> list[tuple[str, list[str]]]:
-    """Yield random texts of small vocabularies, so that n-grams of any length match."""
+    """Return random texts of small vocabularies, so that n-grams of any length match."""
     rng = random.Random(seed)
 
     def text() -> str:

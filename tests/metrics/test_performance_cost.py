@@ -263,7 +263,7 @@ NOON = datetime.datetime(2026, 6, 1, 12, tzinfo=datetime.timezone.utc)
 
 
 def _differences(every: int) -> list[Any]:
-    """Yield differences for all models, including models with price tiers, times of day, no output, or a price per call."""
+    """Return the differences for all models, including models with price tiers, times of day, no output, or a price per call."""
     return [
         (provider.id, model.id, tokens)
         for provider in genai_prices.data_snapshot.get_snapshot().providers

@@ -160,7 +160,7 @@ def fields() -> list[BenchCase]:
 
 
 def answering(server: Server, score: Callable[[BenchCase], Any]) -> None:
-    """Return a model that knows the value of each field."""
+    """Make the server answer with the known value of each field."""
     known = {(str(json.loads(case.turn["output"])), str(case.turn["ground_truth"])): case for case in fields()}
 
     def answer(request: Request) -> Response:

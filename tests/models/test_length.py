@@ -29,7 +29,7 @@ def long_with(passage: str, *, words: int = 5_000, at: float = 0.5) -> str:
 
 
 def reading(server: Server, *, unreadable: str | None = None) -> None:
-    """Return a model that finds the harmful passage if it receives the passage."""
+    """Make the server report the harmful passage if it receives the passage."""
 
     def answer(request: Request) -> Response:
         text = request.body["messages"][1]["content"]

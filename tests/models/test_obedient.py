@@ -176,7 +176,7 @@ GOOD = "boiling water for six minutes"
 
 
 def judging(server: Server, fooled: Callable[[str], bool], *, good: int = 95, bad: int = 5) -> None:
-    """Return a model that judges correctly, unless the material misleads it."""
+    """Make the server judge correctly, unless the material misleads it."""
 
     def answer(request: Request) -> Response:
         text = request.body["messages"][-1]["content"]

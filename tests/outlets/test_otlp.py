@@ -377,7 +377,7 @@ def test_a_receiver_that_hangs_does_not_hold_up_the_end(make: Make) -> None:
 
 
 def killed_with_scores(address: str, spool: Path) -> None:
-    """Return a process that was killed by SIGKILL before it sent twenty scores."""
+    """Run a process that ends by SIGKILL before it has sent its twenty scores."""
     script = f"""
 import os, signal
 from tests.outlets.test_otlp import one

@@ -51,7 +51,7 @@ class Server:
             return int(response.headers["X-Process"]), response.read().decode()
 
     def ask(self, least: int, workers: int = 2) -> int:
-        """Send requests until ``processes`` processes have responded. Return the number of turns. One of them fails."""
+        """Send at least ``least`` requests, until ``workers`` processes have responded. Return their number. One turn fails."""
         answered = {self.get("/ask?fail=1")[0]}
         turns = 1
         while len(answered) < workers or turns < least:

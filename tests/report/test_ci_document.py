@@ -20,7 +20,7 @@ BLOCKS = [(block.language, block.text) for block in blocks_of(DOCUMENT.read_text
 
 
 def scripts() -> Iterator[str]:
-    """Return every ``eval`` command of the page, from code blocks and pipeline steps."""
+    """Yield every ``eval`` command of the page, from code blocks and pipeline steps."""
     for language, text in BLOCKS:
         found = [text] if language == "bash" else steps_of(yaml.safe_load(text)) if language == "yaml" else ()
         yield from (script for script in found if "otel-agenteval eval" in script)

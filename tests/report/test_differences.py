@@ -28,7 +28,7 @@ QUESTIONS = {
 
 
 def traffic(count: int, seed: int = 1) -> list[ScoredTurn]:
-    """Yield turns in which a tool times out for one model, and one prompt leaks its instructions in German."""
+    """Return turns in which a tool times out for one model, and one prompt leaks its instructions in German."""
     draw = random.Random(seed)
     found = []
     for number in range(1, count + 1):

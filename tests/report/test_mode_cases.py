@@ -151,7 +151,7 @@ def test_gates_have_the_thresholds_under_which_the_turn_failed() -> None:
 
 @pytest.mark.slow
 def test_gates_tell_a_planted_fault_from_the_turn_without_it(tmp_path: Path) -> None:
-    """The gates are evaluated on faulty turns and on the same turns without the fault. A judge's verdict could pass by chance."""
+    """Gates without a judge fail on faulty turns, but not on the same turns without the fault. Judges could pass by chance."""
     before = {turn.turn_id: turn for turn in turns_of(60, tmp_path)}
     found: Counter[str] = Counter()
     missed: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Output of a sidecar's scores: through a Collector back to itself, into a store, and to ``why``."""
+"""Output of a sidecar's scores: back to the sidecar itself, into a store, and to ``why``."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def test_with_few_traces_proxies_are_left_out() -> None:
 
 
 def hour(estimates: Estimates, *, seen: bool) -> None:
-    """Return 200 turns, a fifth of them judged. The proxy is the score, and the judged turns are better than the others by chance."""
+    """Add 200 turns, of which 45 are judged. The proxy depends on the score, and the judged turns are better by chance."""
     for number in range(200):
         good, judged = number % 10 < 5, number % 10 in (0, 9) or number % 40 == 1
         if seen:

@@ -138,7 +138,7 @@ def test_long_resources_and_scopes_are_not_kept() -> None:
 
 
 def test_past_turns_do_not_hold_what_they_said() -> None:
-    """Past turns are remembered by their calls' content and ids, with a limit in bytes."""
+    """Past turns are remembered within a limit in bytes, however long their content is."""
     with Sidecar({"inline": {"metrics": []}}) as own:
 
         def play(numbers: range) -> int:

@@ -17,7 +17,7 @@ from tests.support.spans import agent, chat, span, tool, turn_of
 
 
 def quiet_turns(archive, folder):
-    """Return each turn of the recordings without content, with its truth."""
+    """Yield each turn of the recordings without content, with its truth."""
     files = files_in(archive)
     for name, text in files.items():
         if name.endswith("truth.json"):
