@@ -112,7 +112,7 @@ def is_turn(name: str) -> bool:
 
 @lru_cache(1024)
 def role_of_name(name: str) -> tuple[str | None, str | None]:
-    """Return role and rest of a span's name (or None): ``execute_tool get_weather`` → ``("tool", "get_weather")``."""
+    """Split a span's name into a role and the rest: ``execute_tool get_weather`` → ``(TOOL, "get_weather")``. Each can be None."""
     if not name or len(name) > 200 or _OF_HTTP.match(name):
         return None, None
     if (agent := agent_in(name)) is not None:

@@ -28,7 +28,7 @@ _TOKENS = frozenset(("input_tokens", "output_tokens"))
 
 
 def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]) -> None:
-    """Remove or correct inferred roles that don't fit the other spans of the trace."""
+    """Remove or correct inferred roles that don't fit the trace. Call ``infer`` for skipped spans if their scope has roles."""
     inferred = [record for record in records if record.dialects.facts is not None and record.dialects.inferred]
     if not inferred:
         _open_loops(records)

@@ -153,7 +153,7 @@ def tree_of(attributes: Mapping[str, Any], paths: Iterable[tuple[str, Path]]) ->
 
 
 def branches_of(attributes: Mapping[str, Any], paths: Iterable[tuple[str, Path]]) -> dict[str, Any]:
-    """Return attributes as nested objects. If an object's name also has a value, it is under the key ``""``."""
+    """Return attributes as nested objects. If an object's name also has a value, that value is under the key ``""``."""
     root: dict[str, Any] = {}
     for key, path in paths:
         at = root
