@@ -32,7 +32,7 @@ _MOST_COMPARED = 64
 
 
 def find_calls(turn: TurnSteps) -> tuple[list[Step], list[Step]]:
-    """Return one span per model call by start time, and loop spans whose calls lack token counts."""
+    """Return one span per model call by start time, and loop spans whose calls may lack token counts."""
     loops = [step for step in turn.of_role.get(AGENT, ()) if step.loop]
     if LLM not in turn.of_role:
         return [turn.root] if turn.root.calls_model else [], loops
