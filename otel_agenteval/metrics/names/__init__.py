@@ -102,7 +102,7 @@ def find(name: str) -> ToolMetric | None:
     The parameters of the result include the tool's common parameters.
 
     Raises:
-        ConfigError: If the name is ambiguous, or has no equivalent here. The error then suggests an alternative.
+        ConfigError: If the name is ambiguous, unknown after a tool's prefix, or has no equivalent here.
     """
     prefix, colon, rest = name.partition(":")
     prefix = prefix.replace("-", "_")
