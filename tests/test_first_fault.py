@@ -84,6 +84,17 @@ def test_step_that_began_first_is_named() -> None:
     assert (fault.kind, fault.path) == ("tool_error", "tool_calls[1]")
 
 
+@pytest.mark.parametrize(
+    ("options", "faulty"),
+    [({"expected_tools": ["search"]}, True), ({"expected_tools": []}, True), ({"expected_tools": ["Book"]}, False)],
+)
+def test_tools_unexpected_by_a_metric_option_are_wrong(options: dict[str, list[str]], faulty: bool) -> None:
+    turn = Turn(turn_id="t", tool_calls=[ToolCall("book", {"hotel": "x"}, "ok")])
+    score = oa.get_metric("code_tool_selection", threshold=1.0, **options).evaluate(turn)
+    fault = first_fault(turn, [score, *failed()])
+    assert (fault is not None and (fault.kind, fault.path) == ("wrong_tool", "tool_calls[0]")) == faulty
+
+
 def test_why_prints_the_first_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fault = Fault("tool_error", "tool_calls[0]", "search failed and wasn't repaired", "search", "timeout")
     bad, good = failed_row(1, fault, facts={"language": "de", "tool": ["search"]}), failed_row(2, fault, None)

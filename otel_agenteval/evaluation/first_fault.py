@@ -149,6 +149,9 @@ def _of_tools(turn: Turn, failed: Mapping[str, Score]) -> Iterator[Fault]:
             errors += 1
             yield Fault("tool_error", f"tool_calls[{at}]", f"{call.name} failed and wasn't repaired")
     yield from _loops(calls, failed.get("code_repeated_tool_calls"))
+    if (score := failed.get("code_tool_selection")) is not None:
+        unwanted = [*(score.detail.get("extra") or ()), *(score.detail.get("violations") or ())]
+        yield from _first_call(calls, unwanted, "wrong_tool", "{} wasn't expected")
     try:
         expected = expected_entries(turn, None, "expected_tools")
     except MetricError:

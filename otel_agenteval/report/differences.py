@@ -161,7 +161,7 @@ def as_report(found: Sequence[ShownDifferences]) -> TabularReport:
     for one in found:
         heads = ("fact", *(f"share of {side}" for side in one.sides), "difference, interval", "p", "turns with it", "")
         tested = f"no difference shown; {one.found.tested:,} facts and pairs of facts were compared"
-        empty = tested if one.found.tested else "too few turns to compare them"
+        empty = tested if one.found.tested or one.found.same else "too few turns to compare them"
         title = one.title.format(one.found.bad, one.found.rest, number_of(one.found.bad + one.found.rest, "turn"))
         if one.found.same:
             title += f" (same turns: {', '.join(map(str, one.found.same))})"
