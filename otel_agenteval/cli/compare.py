@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     if len(args.groups) not in (0, 2):
         raise ConfigError(refusal("GROUP", repr(" ".join(args.groups)), "must be two groups, the older one first, or none"))
     if args.effect is not None and not args.effect > 0:
-        raise ConfigError(refusal("--effect", f"{args.effect:g}", "must be above 0. Example: 0.05"))
+        raise ConfigError(refusal("--effect", f"{args.effect:g}", "must be a number above 0. Example: 0.05"))
     with StoreReader(store_path(args.store, load_config(args.config))) as reader:
         found = compare_groups(reader, args.by, turns_wanted(args), args.groups, args.effect)
     write_report(render(releases_report(found), args.format), args.out)

@@ -46,7 +46,7 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
 def number_of_processes(text: str) -> int:
     if text.isdecimal() and 1 <= int(text) <= 256:
         return int(text)
-    raise argparse.ArgumentTypeError(f"must be a number from 1 to 256, got {text!r}")
+    raise argparse.ArgumentTypeError(f"must be an integer from 1 to 256, got {text!r}")
 
 
 def add_config(parser: Arguments) -> None:

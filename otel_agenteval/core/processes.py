@@ -29,11 +29,11 @@ def cores() -> int:
 
 
 def jobs_of(text: str | None) -> int:
-    """Parse the ``--jobs`` option. The default is the number of cores. Raise a ConfigError unless the text is a positive number."""
+    """Parse the ``--jobs`` option. The default is the number of cores. Raise a ConfigError unless the text is a positive integer."""
     if text is None:
         return cores()
     if not text.isdecimal() or int(text) < 1:
-        raise ConfigError(f"--jobs: must be a positive number, got {text!r}")
+        raise ConfigError(f"--jobs: must be a positive integer, got {text!r}")
     return int(text)
 
 

@@ -202,7 +202,7 @@ def _entries(case: Case) -> Iterator[tuple[str, Any]]:
     given = [name.strip() for name in case.metrics.split(",")] if isinstance(case.metrics, str) else case.metrics
     given = [given] if isinstance(given, Mapping) else given
     if given is not None and not isinstance(given, (list, tuple)):
-        raise ConfigError(f"{case.place}: metrics: must be a list of names and {{name: {{parameters}}}}, got {given!r}")
+        raise ConfigError(f"{case.place}: metrics: must be a list with entries NAME or {{NAME: {{parameters}}}}, got {given!r}")
     for place, entry in enumerate(given or ()):
         yield f"{case.place}: metrics[{place}]: ", entry
 

@@ -278,7 +278,7 @@ def register_metric(name: str, metric_class: Any) -> None:
     except TypeError as error:
         raise ConfigError(f"register_metric: {name}: {error}. Register an instance") from None
     if not callable(getattr(one, "evaluate", None)):
-        raise ConfigError(f"register_metric: {name}: must have evaluate(case, trace, outcome), got {metric_class!r}")
+        raise ConfigError(f"register_metric: {name}: must have a method evaluate(case, trace, outcome), got {metric_class!r}")
 
     def found(turn: Turn) -> Any:
         return _as_result(one.evaluate(*_agentunit_objects(turn)))

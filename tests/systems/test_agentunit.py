@@ -248,7 +248,7 @@ class Needs:
     ("name", "given", "problem"),
     [
         ("faithfulness", LatencyMetric, "faithfulness is already registered"),
-        ("empty", object, r"must have evaluate\(case, trace, outcome\)"),
+        ("empty", object, r"must have a method evaluate\(case, trace, outcome\)"),
         ("needs", Needs, "Register an instance"),
     ],
 )

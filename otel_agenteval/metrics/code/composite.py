@@ -229,7 +229,7 @@ def code_not(subject: Subject, *, metric: InnerMetric | None = None, threshold: 
     if inner.type == "boolean":
         return Result(float(not value), passed=not value, detail=detail)
     if not -EPSILON <= value <= 1 + EPSILON:
-        raise MetricError("invalid_value", f"{inner.metric}: must be from 0 to 1, got {value:g}")
+        raise MetricError("invalid_value", f"{inner.metric}: the value must be from 0 to 1, got {value:g}")
     value, verdict = min(max(1.0 - value, 0.0), 1.0), inner.verdict
     passed = None if verdict is None else not verdict
     return Result(value, passed=passed if threshold is None else _meets(value, threshold, "up"), detail=detail)
@@ -259,7 +259,7 @@ def _oracle(given: Any) -> Oracle:
         return given
     if isinstance(given, str):
         if not _IMPORT_PATH.fullmatch(given):  # source text is refused
-            raise ValueError("must be an import path module:function")
+            raise ValueError("must be an import path such as `package.module:function`")
         try:
             found = pkgutil.resolve_name(given)
         except Exception as error:
@@ -268,7 +268,7 @@ def _oracle(given: Any) -> Oracle:
             raise ValueError("must be a function")  # noqa: TRY004 - pydantic reads it
         return Oracle(found, given)
     if not callable(given):
-        raise ValueError("must be a function that accepts a turn, or its import path module:function")  # noqa: TRY004 - pydantic reads it
+        raise ValueError("must be a function that accepts a turn, or an import path such as `package.module:function`")  # noqa: TRY004 - pydantic reads it
     name = getattr(given, "__qualname__", type(given).__qualname__)
     return Oracle(given, f"{getattr(given, '__module__', '')}:{name}")
 
