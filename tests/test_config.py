@@ -725,7 +725,7 @@ LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("a: &a {k: 1}\n" + "".join(f"b{n}: &b{n} {{<<: [{', '.join(['*a' if n == 0 else f'*b{n - 1}'] * 10)}]}}\n" for n in range(9)), "at most 200,000 values"),
         ("a: " + "[" * 700 + "]" * 700, "nested too deep"),
         ("a: x" + "y" * 500_000, "at most 500,000 characters"),
-        ("a: &a [*a]", "an alias refers to a value that contains it"),
+        ("a: &a [*a]", "an alias refers to an enclosing value"),
     ],
     ids=["lists", "maps", "merges", "deep", "large", "itself"],
 )  # fmt: skip

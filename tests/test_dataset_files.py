@@ -81,7 +81,7 @@ def test_yaml_keeps_texts_as_written(tmp_path: Path) -> None:
         ("c.yaml", "", "at least one case"),
         ("c.yaml", "- input: [1\n", "c.yaml:2: not YAML: "),
         ("c.yaml", "- input: a\n  input: b\n", "c.yaml:2: .*duplicate key"),
-        ("c.yaml", "- id: x\n  input: a\n- id: x\n  input: b\n", "c.yaml:3: case_id must be unique, got 'x' as in .*c.yaml:1"),
+        ("c.yaml", "- id: x\n  input: a\n- id: x\n  input: b\n", "c.yaml:3: duplicate case_id 'x', already used in .*c.yaml:1"),
         ("c.yaml", "evaluators: EqualsGroundTruth\ncases:\n  - input: a\n", "evaluators must be a list"),
         (
             "c.yaml",

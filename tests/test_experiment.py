@@ -252,7 +252,7 @@ def test_yaml_of_a_data_set_is_text_and_no_configuration(tmp_path: Path) -> None
         ("a.yaml", "a: [1\nb: 2", r"a\.yaml:2: not YAML: "),
         ("a.yaml", "just text", r"a\.yaml: must be a list of cases"),
         ("a.yaml", "x: !!python/object:os.system {}", r"a\.yaml:1: not YAML: "),
-        ("a.yaml", "input: &a {b: *a}", r"a\.yaml:1: input\.b: an alias refers to a value that contains it"),
+        ("a.yaml", "input: &a {b: *a}", r"a\.yaml:1: input\.b: an alias refers to an enclosing value"),
         ("a.yaml", "input: a\ninput: b", r"a\.yaml:2: .*input"),
         ("a.json", b'[{"input": "\xff"}]', r"a\.json: can't be read: "),
         ("a.yaml", "", "at least one case"),
@@ -261,7 +261,7 @@ def test_yaml_of_a_data_set_is_text_and_no_configuration(tmp_path: Path) -> None
         (
             "a.yaml",
             "- {id: 1, input: a}\n- {id: 1, input: b}",
-            r"a\.yaml:2: case_id must be unique, got '1' as in .*a\.yaml:1",
+            r"a\.yaml:2: duplicate case_id '1', already used in .*a\.yaml:1",
         ),
     ],
 )
@@ -351,7 +351,7 @@ def test_its_frame_has_a_row_for_each_score_and_it_shows_itself() -> None:
         ([], {}, "at least one case"),
         ([{"case_id": "1", "ground_truth": "a"}], {}, "case 1: .*input"),
         ([{"ground_truth": "a"}], {}, "case 1: .*case_id"),
-        ([{"case_id": "1", "input": "a"}, {"case_id": "1", "input": "b"}], {}, "case_id must be unique, got '1'"),
+        ([{"case_id": "1", "input": "a"}, {"case_id": "1", "input": "b"}], {}, "duplicate case_id '1'"),
         (["What?"], {}, "case 1: must be a mapping, got str"),
         ("no-such-file.jsonl", {}, "no-such-file.jsonl: file not found"),
         (CASES, {"metrics": ["code_no_such"]}, "code_no_such"),

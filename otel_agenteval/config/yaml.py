@@ -122,7 +122,7 @@ def expanded(text: str, where: str, env: Mapping[str, str]) -> str:
 
 
 class _Reader:
-    """Checks parsed nodes and replaces variables before PyYAML converts the nodes to Python values."""
+    """Reader that checks parsed nodes and replaces variables before PyYAML converts the nodes to Python values."""
 
     def __init__(self, loader: Any, origin: str, env: Mapping[str, str] | None, lines: bool) -> None:
         self._loader = loader
@@ -141,7 +141,7 @@ class _Reader:
     def walk(self, node: yaml.Node, path: KeyPath) -> None:
         self.places.setdefault(path, self.place(node.start_mark))
         if id(node) in self._around:
-            raise ConfigError(f"{self.place(node.start_mark)}: {dotted(path)}: an alias refers to a value that contains it")
+            raise ConfigError(f"{self.place(node.start_mark)}: {dotted(path)}: an alias refers to an enclosing value")
         known = self._weights.get(id(node))
         if known is not None:  # an alias, whose variables are already replaced
             self._count(known, node)

@@ -62,7 +62,7 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
         if case is None and (asked is None or asked == "") and "turns" not in found and "user" not in found:
             raise ConfigError(f"{where}: {place}: a case must have a case_id, an input (text), or both{_misspelled(found)}")
         if case is not None and places.setdefault(case, place) != place:
-            raise ConfigError(f"{where}: {place}: case_id must be unique, got {case!r} as in {places[case]}")
+            raise ConfigError(f"{where}: {place}: duplicate case_id {case!r}, already used in {places[case]}")
         yield Case(case, asked, found, metrics, f"{where}: {place}", columns)
 
 
@@ -78,7 +78,7 @@ METRICS = ("metrics", "assert", "evaluators")
 
 
 def metrics_in(columns: Mapping[str, Any], others: dict[str, Any], at: str) -> Any:
-    """Return the metrics in a column of :data:`METRICS`, or in an object in the column ``value``, or None.
+    """Return a case's metrics, or None. They are in a column of :data:`METRICS`, or in an object in the column ``value``.
 
     Such an object is removed from ``others``, and its other entries become columns. Raises a ConfigError if several columns have
     metrics, or if the name of a column with metrics is misspelled.
@@ -178,7 +178,7 @@ def _rows_of_file(path: str, where: str, answers: str) -> Iterator[tuple[int | s
         with Path(path).open("rb") as file:
             head = file.read(_HEAD)
         if (other := next((kind for marks, kind in _OTHER_FORMATS if head.startswith(marks)), None)) is not None:
-            raise ConfigError(f"{at}: must be JSON, YAML, CSV or Parquet, got {other}")
+            raise ConfigError(f"{at}: must be a JSON, YAML, CSV or Parquet file, got {other}")
         if extension == ".parquet":
             table = require("pyarrow.parquet", feature="reading a Parquet data set", extra="parquet").read_table(path)
             yield from enumerate(table.to_pylist(), 1)
@@ -244,7 +244,7 @@ def _csv_rows(file: TextIO, where: str, delimiter: str, answers: str) -> Iterato
     reader = csv.reader(file, delimiter=delimiter, skipinitialspace=0 < head.count(delimiter) == head.count(f"{delimiter} "))
     columns = [name.strip() for name in next(reader, [])]
     if twice := [name for name in columns if name and columns.count(name) > 1]:
-        raise ConfigError(f"{where}:{before + 1}: column {twice[0]!r} must be unique, got {columns.count(twice[0])} of them")
+        raise ConfigError(f"{where}:{before + 1}: duplicate column {twice[0]!r}, used {columns.count(twice[0])} times")
     while True:
         line = before + reader.line_num + 1
         if (row := next(reader, None)) is None:

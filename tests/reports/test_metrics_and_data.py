@@ -408,7 +408,7 @@ def test_case_id_must_be_unique(tmp_path: Path) -> None:
     """inspect_ai 972, sgl-eval 39: two cases with one id overwrote each other, or the error named no place."""
     Path(tmp_path, "c.jsonl").write_text('{"case_id": "a", "input": "1"}\n\n{"case_id": 7, "input": "2"}\n{"case_id": "7"}\n')
     path = str(tmp_path / "c.jsonl")
-    with pytest.raises(ConfigError, match=r"c\.jsonl:4: case_id must be unique, got '7' as in .*c\.jsonl:3"):
+    with pytest.raises(ConfigError, match=r"c\.jsonl:4: duplicate case_id '7', already used in .*c\.jsonl:3"):
         oa.evaluate(str, path, EQUALS)
     with pytest.raises(ConfigError, match=r"c\.jsonl:4: .*c\.jsonl:3"):
         oa.score_turns([], EQUALS, config={"references": {"dataset": path}})
