@@ -49,7 +49,7 @@ def _fetch_or_redirect(client: httpx.Client, address: str, rules: Rules, deadlin
     entries = addresses_of(url.host.strip("[]"), url.port or (443 if url.scheme == "https" else 80), deadline)
     places = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
     if not rules.private_addresses and not all(map(is_public, places)):  # a name with both kinds may be an attack
-        raise MetricError("media_not_allowed", "the host has a private address. Set media.private_addresses to allow it")
+        raise MetricError("media_not_allowed", "the host has a private address. Set media.private_addresses to allow such hosts")
     for last, place in zip((*[False] * (len(places) - 1), True), places, strict=True):
         try:
             return _fetch_from(client, url, place, rules)

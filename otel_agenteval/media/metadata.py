@@ -339,7 +339,7 @@ def _table(data: bytes) -> bytes:
     (count,) = struct.unpack_from(">I", data, 8)
     points = struct.unpack_from(f">{min(count, _LARGEST_PROFILE)}H", data, 12)
     if list(points) != sorted(points):
-        raise ValueError("the curve decreases")
+        raise ValueError("color profile: tone curve values must not decrease")
     return b"curv" + bytes(4) + struct.pack(f">I{count}H", count, *points)
 
 

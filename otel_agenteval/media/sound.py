@@ -107,7 +107,7 @@ def examined(data: bytes, mime: str, speech: bool, limits: Limits) -> dict[str, 
         stream = _audio_of(container)
         count = stream.codec_context.channels
         if count > _MOST_CHANNELS:
-            raise Broken(f"it must have at most {_MOST_CHANNELS} channels, got {count}", too_large=True)
+            raise Broken(f"the audio must have at most {_MOST_CHANNELS} channels, got {count}", too_large=True)
         rate, codec = stream.codec_context.sample_rate, stream.codec_context.name
         channels = [_Channel(webrtcvad.Vad(_STRICTNESS) if speech else None) for _ in range(count)]
         resampler = av.AudioResampler(format="s16p", layout=stream.codec_context.layout, rate=_RATE)
@@ -123,10 +123,10 @@ def examined(data: bytes, mime: str, speech: bool, limits: Limits) -> dict[str, 
             _add(channels, resampler.resample(None))
         stated = float(container.duration / 1_000_000) if container.duration else 0.0
     if not waveform.samples:
-        raise Broken("its audio can't be decoded")
+        raise Broken("the audio can't be decoded")
     measured = waveform.samples / count / rate
     if not partial and stated and measured < 0.8 * stated - 0.5:
-        raise Broken(f"it ends after {measured:.1f} s, but its header states {stated:.1f} s")
+        raise Broken(f"the file ends after {measured:.1f} s, but its header states {stated:.1f} s")
     if waveform.channel_difference < 0.01:  # all channels are equal
         channels = channels[:1]
     least = min(len(channel.levels) for channel in channels)  # the resampler may not return the last samples of each channel
@@ -140,7 +140,7 @@ def examined(data: bytes, mime: str, speech: bool, limits: Limits) -> dict[str, 
 
 def _audio_of(container: Any) -> Any:
     if not container.streams.audio:
-        raise Broken("its audio track is missing")
+        raise Broken("the audio track is missing")
     return container.streams.audio[0]
 
 
@@ -163,7 +163,7 @@ def samples(data: bytes, mime: str, limits: Limits) -> dict[str, Any]:
         else:
             found += [piece.to_ndarray().tobytes() for piece in resampler.resample(None)]
     if not found:
-        raise Broken("its audio can't be decoded")
+        raise Broken("the audio can't be decoded")
     return {"samples": base64.b64encode(b"".join(found)).decode()}
 
 
@@ -230,7 +230,7 @@ def copied(data: bytes, mime: str, limits: Limits) -> dict[str, Any]:
         mime = heard if heard in FORMATS else mime
         streams = source.streams.audio
         if not streams:
-            raise Broken("its audio track is missing")
+            raise Broken("the audio track is missing")
         if any(stream.codec_context.name == "vorbis" for stream in streams):  # other containers would keep its comments
             mime = "audio/ogg"
         with av.open(out, "w", format=_WRITERS.get(mime, FORMATS[mime]), options=_OPTIONS) as target:
@@ -238,11 +238,11 @@ def copied(data: bytes, mime: str, limits: Limits) -> dict[str, Any]:
             count = 0
             for packet in source.demux(*streams):
                 if time.monotonic() > limits.until:
-                    raise Broken("it is too long to copy in time", too_large=True)
+                    raise Broken("the audio is too long to copy within the time limit", too_large=True)
                 if packet.dts is not None:
                     packet.stream = copies[packet.stream.index]
                     target.mux(packet)
                     count += 1
     if not count:
-        raise Broken("its audio track is missing")
+        raise Broken("the audio track is missing")
     return {"mime": mime, "data": base64.b64encode(out.getvalue()).decode()}

@@ -92,7 +92,7 @@ def _measured(data: bytes, mime: str, limits: Limits) -> tuple[dict[str, Any], _
     track, before, partial = _Track(), None, False
     with opened(data, mime) as container:
         if not container.streams.video:
-            raise Broken("its video track is missing")
+            raise Broken("the video track is missing")
         stream = container.streams.video[0]
         width, height = stream.codec_context.width, stream.codec_context.height
         _require_size(width, height, limits)
@@ -111,10 +111,10 @@ def _measured(data: bytes, mime: str, limits: Limits) -> tuple[dict[str, Any], _
         said = float(container.duration / 1_000_000) if container.duration else 0.0
         codec = stream.codec_context.name
     if not track.times:
-        raise Broken("its video can't be decoded")
+        raise Broken("the video can't be decoded")
     seen = track.times[-1] - track.times[0] + 1 / rate
     if not partial and said and seen < 0.8 * said - 0.5:
-        raise Broken(f"it ends after {seen:.1f} s, but its header states {said:.1f} s")
+        raise Broken(f"the file ends after {seen:.1f} s, but its header states {said:.1f} s")
     cuts = _cuts(track)
     facts: dict[str, Any] = {
         "width": width, "height": height, "codec": codec, "fps": round(rate, 2), "duration_s": round(said or seen, 3),
@@ -132,7 +132,7 @@ def _measured(data: bytes, mime: str, limits: Limits) -> tuple[dict[str, Any], _
 
 def _require_size(width: int, height: int, limits: Limits) -> None:
     if width * height > limits.max_pixels:
-        raise Broken(f"its frames must have at most {limits.max_pixels:,} pixels, got {width} x {height}", too_large=True)
+        raise Broken(f"the frames must have at most {limits.max_pixels:,} pixels, got {width} x {height}", too_large=True)
 
 
 def _median_around(values: Sequence[float], at: int) -> float:
