@@ -88,9 +88,9 @@ _OF_A_SERVER = ("base_url", "api_key", "headers", "endpoint", "requests_per_minu
 def embedder_from(config: Config) -> Embedder | InProcessEmbedder | None:
     options = config.embedder
     if options.path is not None and (options.base_url is not None or options.model != CLIP):
-        raise ConfigError(
-            f"{config.where(('embedder', 'path'))}: works only with model {CLIP} and without base_url, got model {options.model!r}"
-        )
+        problem = "can't be combined with base_url. Remove one of them"
+        problem = problem if options.model == CLIP else f"requires model {CLIP}, got {options.model!r}"
+        raise ConfigError(f"{config.where(('embedder', 'path'))}: {problem}")
     with _located(config, "embedder"):
         if options.base_url is None and options.model == CLIP:
             if options.path is None:
