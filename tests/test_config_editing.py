@@ -94,7 +94,7 @@ def test_several_entries_of_one_metric_are_extended() -> None:
     ],
 )
 def test_a_place_that_cannot_be_edited_is_refused_with_the_setting(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"^f\.yaml: code_u can't be edited here. Add it by hand: code_u: \{allowed"):
+    with pytest.raises(ConfigError, match=r"^f\.yaml: code_u can't be edited here. Add this setting by hand: code_u: \{allowed"):
         edited(text, FIRST)
 
 

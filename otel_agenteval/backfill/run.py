@@ -66,7 +66,7 @@ class Output:
                 )
             if self.folder.exists() and any(self.folder.iterdir()):
                 raise AgentEvalError(
-                    f"{folder}: must be empty or the output of an earlier backfill. It contains files, but no manifest.json"
+                    f"{folder}: contains files, but no manifest.json. Choose an empty folder, or the output of an earlier backfill"
                 )
             self.buckets = buckets
             make_private(self.folder)  # results can quote users and agents

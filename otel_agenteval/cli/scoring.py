@@ -331,7 +331,7 @@ def watched(args: argparse.Namespace, metrics: Sequence[BoundMetric]) -> set[str
         directions = {metric.name: metric._facts.direction for metric in metrics}
         if name not in directions:
             raise ConfigError(
-                f"--fail-on-regression: {name} isn't evaluated in this run. Add it to --metrics or the configuration"
+                f"--fail-on-regression: metric {name} isn't evaluated in this run. Add the metric to --metrics or the configuration"
             )
         if directions[name] == "neutral":
             raise ConfigError(f"--fail-on-regression: {name} is neutral and can't get worse. Choose a metric with a direction")

@@ -75,7 +75,7 @@ def with_additions(text: str, origin: str, additions: Sequence[Addition]) -> str
         except (ConfigError, LookupError, TypeError, pyyaml.YAMLError):
             is_right = False
         if not is_right:
-            raise ConfigError(f"{origin}: {addition.metric} can't be edited here. Add it by hand: {addition}")
+            raise ConfigError(f"{origin}: {addition.metric} can't be edited here. Add this setting by hand: {addition}")
         text = new_text
     return text
 
@@ -99,7 +99,7 @@ def _expected_data(old_data: Any, addition: Addition) -> Any:
 
 
 class _Edit:
-    """Insert one addition into a text. All positions refer to the old text, so insertions are applied from the end to the beginning."""
+    """Editor that inserts one addition into a text. All positions refer to the old text, so insertions are applied from the end to the beginning."""
 
     def __init__(self, text: str) -> None:
         self._text = text

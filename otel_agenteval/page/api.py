@@ -399,7 +399,7 @@ class Api:
         if not cases:
             raise Problem(
                 404,
-                "no turn of the mode has stored content with an input, and a metric that can evaluate it again (outlets.store.content)",
+                "no turn of the mode has stored content (outlets.store.content) with an input, and a metric that can be evaluated again",
             )
         return _json_lines(cases, "cases.jsonl")
 

@@ -192,7 +192,7 @@ def test_a_regression_fails_where_its_metric_is_named(
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        ("code_contains", "--fail-on-regression: code_contains"),
+        ("code_contains", "--fail-on-regression: metric code_contains"),
         ("code_refusal", "code_refusal is neutral"),
         ("code_csot", "Did you mean code_cost"),
         (",", "one or more names"),

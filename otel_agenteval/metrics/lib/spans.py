@@ -173,7 +173,7 @@ def checked_query(query: Any, path: str = "query", depth: int = 0) -> dict[str, 
         if value is not None:
             given[key] = _checked_value(key, value, f"{path}.{key}", depth)
     if "or" in given and len(given) > 1:
-        raise _refuse(f"{path}.or", "must be the only condition at its level; move it below 'and'")
+        raise _refuse(f"{path}.or", "must be the only condition at its level. Move this condition below 'and'")
     return given
 
 
