@@ -530,7 +530,7 @@ FAULTS: Mapping[str, Callable[[Bench], Outcome]] = {
     "disk with JSON lines is full for a while": json_lines_disk_full,
     "store's disk is full for a while": store_disk_full,
     "store's database is read-only for a while": database_read_only,
-    "store can't hold some rows": poisoned_rows,
+    "store rejects some other turns": poisoned_rows,
     "disk syncs hang for a while": disk_hangs,
     "OTLP receiver is down for a while": receiver_down,
     "OTLP receiver doesn't respond for a while": receiver_slow,

@@ -25,7 +25,7 @@ from tests.support.process import ROOT, environment
         ("parent of 2 processes killed during a burst", False),
         ("journal's disk is full for a while", True),
         ("store's database is read-only for a while", False),
-        ("store can't hold some rows", False),
+        ("store rejects some other turns", False),
         ("judge queue's file is locked for 25 seconds", False),
         ("Collector in front of the sidecar restarts", False),
     ],
