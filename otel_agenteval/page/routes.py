@@ -215,7 +215,7 @@ _RESPONSE_KEYS: dict[str, dict[str, Any]] = {
             "failed": {**_SHARE, "description": "share of the failed turns with these facts"},
             "passed": {**_SHARE, "description": "share of the passed turns with these facts"},
             "interval": {"type": "array", "items": {"type": "number"}, "description": "of the difference of the shares"},
-            "p_adjusted": {**_SHARE, "description": "p value, corrected for the number of facts"},
+            "p_adjusted": {**_SHARE, "description": "p-value, corrected for the number of facts"},
             "turns": {"type": "array", "items": {"type": "integer"}, "description": "failed and passed turns with these facts"},
             "few": {"type": "boolean", "description": "true if few failed turns have these facts"},
             "also": {"type": "array", "items": _FACT, "description": "facts of nearly the same turns"},

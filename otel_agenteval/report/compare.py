@@ -16,7 +16,7 @@ from ..statistics.intervals import Interval
 from .run import About, MetricSeries, Run
 
 ALPHA = 0.05
-_FEWEST_PAIRS = 6  # smallest n for which the smallest possible p value, 2 / 2^n, is below ALPHA
+_FEWEST_PAIRS = 6  # smallest n for which the smallest possible p-value, 2 / 2^n, is below ALPHA
 
 Verdict = Literal["regression", "improvement", "changed", "no change shown", "too few"]
 
@@ -178,7 +178,7 @@ def _side(series: MetricSeries, measure: Measure, paired_by: str | None, unit: s
 def _verdict(change: MetricChange, adjusted: float) -> Verdict:
     if adjusted >= ALPHA:
         first, second = change.counts
-        # If the smallest possible p value is too large, no result could be shown. Without pairs, it belongs to the two extreme
+        # If the smallest possible p-value is too large, no result could be shown. Without pairs, it belongs to the two extreme
         # ways to divide the values into groups of these sizes: all smaller ones before, or all smaller ones after.
         too_few = first < _FEWEST_PAIRS if change.paired else 2 / math.comb(first + second, first) > ALPHA
         return "too few" if too_few else "no change shown"

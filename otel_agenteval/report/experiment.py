@@ -133,7 +133,7 @@ class Experiment:
     def compare(self, baseline: Experiment | str | Path, watch: Sequence[str] = ()) -> Comparison:
         """Compare with an earlier experiment, case by case.
 
-        The result contains each metric's difference, interval and p value, corrected for the number of tests.
+        The result contains each metric's difference, interval and p-value, corrected for the number of tests.
 
         Args:
             baseline: an experiment, or a file written by :meth:`write` or ``otel-agenteval eval --format jsonl``.

@@ -32,7 +32,7 @@ class Line:
     unit: str
     difference: Difference
     adjusted: float
-    """p value with Holm's correction for the number of measures."""
+    """p-value with Holm's correction for the number of measures."""
     verdict: Verdict
     needed: tuple[int, int] | None
     """Number of turns or cases that each group still needs to show the effect. -1 if no number is enough, None if not needed."""

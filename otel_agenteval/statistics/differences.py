@@ -59,7 +59,7 @@ class Contrast:
     interval: Interval
     """Interval of the difference ``bad - rest``."""
     p: float
-    """p value, corrected for the number of facts."""
+    """p-value, corrected for the number of facts."""
     turns: tuple[int, int]
     """Number of bad turns and of other turns that have the facts."""
     also: list[TurnFact] = field(default_factory=list)
@@ -196,7 +196,7 @@ class _Search:
         return _Table(*counts)
 
     def pairs(self) -> dict[tuple[TurnFact, ...], float]:
-        """Return the p value of each pair. Each fact is tested among the turns with the other fact, and the larger p value is used."""
+        """Return the p-value of each pair. Each fact is tested among the turns with the other fact, and the larger p-value is used."""
         facts = [fact for fact in self.facts if fact.attribute not in self.effects][:_MAX_FACTS_IN_PAIRS]
         has_fact = self.has_fact[[self.row_of[fact] for fact in facts]]
         weighted = has_fact * self.weights
@@ -236,7 +236,7 @@ class _Search:
             yield Contrast(facts, bad_with / bad_all, rest_with / rest_all, interval, p, turns, also, is_effect)
 
     def p_within(self, has_facts: Any, sets: Sequence[Any]) -> float:
-        """Return the one-sided p value of a fact, stratified by the ``sets`` to which a turn belongs."""
+        """Return the one-sided p-value of a fact, stratified by the ``sets`` to which a turn belongs."""
         stratum = np.zeros(len(has_facts), dtype=np.int64)
         for bit, in_set in enumerate(sets):
             stratum |= in_set.astype(np.int64) << bit
@@ -266,7 +266,7 @@ def _as_independent(weights: Any, weights_with_fact: Any) -> tuple[float, float]
 
 
 def _fisher_p(table: _Table) -> float:
-    """Return the one-sided p value of Fisher's test that a fact is more frequent among bad turns. Return 1 for too few turns."""
+    """Return the one-sided p-value of Fisher's test that a fact is more frequent among bad turns. Return 1 for too few turns."""
     (x, n), (y, m) = table
     if not n or not m or x * m <= y * n or x < _MIN_TURNS - 1e-6:
         return 1.0

@@ -203,7 +203,7 @@ def _estimate(values: Sequence[float], is_binary: bool) -> Estimate:
 
 
 def adjusted_ps(found: Sequence[tuple[float, bool]]) -> list[float]:
-    """Return p values with Holm's correction. Measures that don't vary get 1 and aren't counted."""
+    """Return p-values with Holm's correction. Measures that don't vary get p = 1 and don't count toward the correction."""
     adjusted = iter(holm([p for p, varies in found if varies]))
     return [next(adjusted) if varies else 1.0 for _, varies in found]
 
@@ -237,7 +237,7 @@ class Compared(NamedTuple):
     measure: Measure
     difference: Difference
     adjusted: float
-    """The p value, corrected for the number of measures (Holm)."""
+    """The p-value, corrected for the number of measures (Holm)."""
 
 
 def compare_values(values: Iterable[GroupValue], before: str, after: str) -> tuple[list[Compared], list[str]]:

@@ -115,7 +115,7 @@ class VersionScores:
             return found._replace(p=fisher(first_counts, second_counts))
         if self.logs is not None and after.logs is not None and (logs := self.logs.compared_to(after.logs)) is not None:
             return found._replace(p=logs.p)
-        # p value for equal variances: the first scores of a version can vary less by chance
+        # p-value for equal variances: the first scores of a version can vary less by chance
         n, m = self.raw.n, after.raw.n
         variance = (n * self.raw.variance(bounded=False) + m * after.raw.variance(bounded=False)) / (n + m)
         error = math.sqrt(variance * (1 / n + 1 / m))

@@ -19,7 +19,7 @@ _SLACK = 1e-9  # tolerance for rounding: float sums depend on the order
 
 
 def mcnemar(lost: int, gained: int) -> float:
-    """Return McNemar's exact two-sided p value. The hypothesis is that lost and gained pairs are equally likely."""
+    """Return McNemar's exact two-sided p-value. The hypothesis is that lost and gained pairs are equally likely."""
     n, fewer = lost + gained, min(lost, gained)
     if lost == gained:
         return 1.0
@@ -28,7 +28,7 @@ def mcnemar(lost: int, gained: int) -> float:
 
 
 def fisher(before: tuple[int, int], after: tuple[int, int]) -> float:
-    """Return Fisher's exact two-sided p value for two proportions ``(successes, n)``."""
+    """Return Fisher's exact two-sided p-value for two proportions ``(successes, n)``."""
     (x, n), (y, m) = before, after
     successes, whole = x + y, log_choose(n + m, x + y)
 
@@ -45,7 +45,7 @@ def log_choose(n: int, k: int) -> float:
 
 
 def sign_flip(differences: Sequence[float]) -> float:
-    """Return the two-sided p value for the hypothesis that the mean of paired differences is 0."""
+    """Return the two-sided p-value for the hypothesis that the mean of paired differences is 0."""
     found = np.asarray(differences, dtype=float)
     found = found[found != 0]
     if not found.size:
@@ -64,7 +64,7 @@ def sign_flip(differences: Sequence[float]) -> float:
 
 
 def paired_test(before: Sequence[float], after: Sequence[float], *, is_rate: bool) -> tuple[float, Interval]:
-    """Return the p value and interval of paired differences. Rates get McNemar's test, other values a sign-flip test."""
+    """Return the p-value and interval of paired differences. Rates get McNemar's test, other values a sign-flip test."""
     pairs = list(zip(before, after, strict=True))
     if is_rate and {*before, *after} <= {0.0, 1.0}:
         both, lost, gained, neither = (pairs.count(pair) for pair in ((1.0, 1.0), (1.0, 0.0), (0.0, 1.0), (0.0, 0.0)))
@@ -74,7 +74,7 @@ def paired_test(before: Sequence[float], after: Sequence[float], *, is_rate: boo
 
 
 def permutation(before: Sequence[float], after: Sequence[float]) -> float:
-    """Return the two-sided p value for the hypothesis that two independent sets have the same mean."""
+    """Return the two-sided p-value for the hypothesis that two independent sets have the same mean."""
     pooled = np.concatenate([np.asarray(before, dtype=float), np.asarray(after, dtype=float)])
     n, total = len(after), len(pooled)
     centered = pooled - pooled.mean()
@@ -112,7 +112,7 @@ def cohens_d(differences: Sequence[float]) -> float | None:
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Return p values with Holm's correction, which limits the probability of one or more false rejections."""
+    """Return p-values with Holm's correction, which limits the probability of one or more false rejections."""
     adjusted, highest = [0.0] * len(ps), 0.0
     for rank, index in enumerate(sorted(range(len(ps)), key=lambda i: ps[i])):
         highest = max(highest, min(1.0, ps[index] * (len(ps) - rank)))

@@ -43,7 +43,7 @@ class Drift:
     interval: Interval
     """95 % confidence interval of the mean change per case. Positive if scores increased."""
     p: float
-    """p value, corrected for the number of families (Holm). The p value for all families together isn't corrected."""
+    """p-value, corrected for the number of families (Holm). The p-value for all families together isn't corrected."""
     flipped: int
     """Number of cases whose level changed. Levels are bad, middling and good."""
     least: float
