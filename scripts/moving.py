@@ -51,7 +51,7 @@ def page(seed: str) -> str:
         f"The [preset](../reference/metrics/other-tools.md#presets) `{seed}` runs {_in_preset(seed)}:\n",
         f"```yaml\npreset: {seed}\n```\n",
         f"```bash\notel-agenteval eval traces.jsonl --preset {seed}\n```\n",
-        f"You can also use {preset.title}'s names. In Python:\n",
+        f"You can also use {preset.title}'s metric and parameter names. In Python:\n",
         f"```python\n{facts['python']}```\n",
         f"## Equivalents\n\n| {preset.title} | otel-agenteval |\n|---|---|",
         *(f"| {theirs} | {_cell(ours)} |" for theirs, ours in facts["features"].items()),
@@ -135,6 +135,10 @@ def _spelled(spellings: Spellings) -> Iterator[str]:
         )
         same.setdefault(how, []).append(f"`{theirs}`")
     for how, several in same.items():
+        own_name = f"{several[0]} ("
+        if how.startswith(own_name) and len(several) == 1:  # only the values differ
+            yield f"{several[0]}: {how[len(own_name) : -1]}"
+            continue
         yield f"{', '.join(several[:-1])}{' and ' if several[1:] else ''}{several[-1]}{': ' if how.startswith('not ') else ' → '}{how}"
 
 

@@ -237,6 +237,6 @@ def test_scale_of_100_applies_to_thresholds_and_tables(traces: list[str], config
     assert "tool_success 1" in lines[-1]
     assert "tool_success 100/100" in lines[-100]
     assert main(["eval", *traces, "--config", config(entry % "1" + "scale: 100\n")]) == 2
-    assert "code_tool_success.threshold: must be above 1" in capsys.readouterr().err
+    assert "code_tool_success.threshold: must be a number above 1" in capsys.readouterr().err
     assert main(["eval", *traces, "--config", config("scale: 10\n")]) == 2
     assert "scale: must be 1 or 100, got 10" in capsys.readouterr().err

@@ -39,7 +39,7 @@ def _share(value: Any) -> float | None:
         return None
     number = _number(value)
     if number == 1 or not 0 <= number <= 100:
-        raise ValueError("must be above 1 and at most 100, or a share below 1. Example: 70 for 0.70")
+        raise ValueError("must be a number above 1 and at most 100, or a share below 1. Example: 70 for 0.70")
     return number if number < 1 else number / 100
 
 
@@ -105,7 +105,7 @@ def renamed(ours: str, keys: Mapping[str, str]) -> Converted:
             return value
         return {keys.get(snake_case(str(key)), snake_case(str(key))): item for key, item in value.items()}
 
-    return Converted(f"`{ours}` (keys also in camel case)", lambda value: {ours: rename(value)})
+    return Converted(f"`{ours}` (keys can also be in camel case)", lambda value: {ours: rename(value)})
 
 
 def keyed_by(ours: str, keys: list[str]) -> Converted:
@@ -250,7 +250,7 @@ def _one_text(value: Any) -> Mapping[str, Any]:
 
 def _any_mark(value: Any) -> Mapping[str, Any]:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
-        raise ValueError("must be above 0 and at most 1. The metric is boolean, so the threshold has no effect")
+        raise ValueError("must be a number above 0 and at most 1. The metric is boolean, so the threshold has no effect")
     return {}
 
 
@@ -271,7 +271,7 @@ SPELLINGS: Mapping[str, Callable[..., Spelling]] = {
         lambda value: "\n".join(f"- {line}" for line in value) if isinstance(value, (list, tuple)) else value,
     ),
     "lowered": _of_one(
-        " (`RougeL` means `rougeL`)", lambda value: value[:1].lower() + value[1:] if isinstance(value, str) else value
+        " (`RougeL` is accepted for `rougeL`)", lambda value: value[:1].lower() + value[1:] if isinstance(value, str) else value
     ),
     "negated": _of_one(", with the opposite value", lambda value: not _flag(value)),
     "percent": percent,
