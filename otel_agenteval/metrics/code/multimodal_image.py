@@ -116,7 +116,7 @@ def code_image_sharpness(turn: Turn, *, min_sharpness: Annotated[float, Ge(0)] =
     Sharp photos have a sharpness of several hundred, and blurred photos less than 50. Drawings with large plain areas can also be
     below 50.
 
-    The background of transparent images is white, or black if nearly all visible pixels are white. Values of 16 bits are scaled to 8.
+    The background of transparent images is white, or black if nearly all visible pixels are white. 16-bit values are scaled to 8 bits.
 
     The metric measures images that the turn contains, and images that the ``media`` configuration allows it to fetch. A broken image is
     an error. The score is skipped for these reasons:

@@ -118,8 +118,8 @@ def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) ->
     """Check that the whole output is one XML document. You can require certain elements.
 
     The document must have one root and matching tags. It can have a declaration, comments, processing instructions, and white space around
-    it. Namespace prefixes don't need a declaration. The metric doesn't load external files or expand entities. A document type
-    with an internal subset fails, because it can contain an entity bomb. An empty output fails.
+    it. Namespace prefixes don't need a declaration. The metric doesn't load external files or expand entities. A document fails if
+    its DOCTYPE has an internal subset, because the subset can contain an entity bomb. An empty output fails.
 
     Parameters:
         required_elements: Required elements, as a list or as comma-separated text. A dotted path starts at the root (``analysis.rating``).

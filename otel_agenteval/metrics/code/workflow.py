@@ -366,8 +366,8 @@ def code_workflow_performance_efficiency(
         max_total_cost: Limit in USD.
         max_tokens: Limit in tokens.
 
-    Detail: ``components`` (0..1 for each of ``duration``, ``cost`` and ``tokens`` that has a limit and is known), and ``estimated`` if
-    the cost is an estimate.
+    Detail: ``components`` (a value from 0 to 1 for each known amount with a limit: ``duration``, ``cost`` or ``tokens``), and ``estimated``
+    (true if the cost is an estimate).
     """
     given = {"duration": max_duration_s, "cost": max_total_cost, "tokens": max_tokens}
     if not (limits := {good: limit for good, limit in given.items() if limit is not None}):

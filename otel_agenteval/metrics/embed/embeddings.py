@@ -62,7 +62,7 @@ def _blank(text: str | None) -> bool:
     aliases=("agenteval:embed_answer_similarity", "agenteval:AnswerSimilarityMetric"),
 )
 def embed_answer_similarity(turn: Turn, embedder: Embeds) -> Result:
-    """Similarity of the answer and the ground truth: the cosine of their embeddings.
+    """Cosine similarity between the embeddings of the answer and the ground truth.
 
     With several ground truths, the highest value counts. If the answer is blank, the score is skipped as ``empty_output``.
 
@@ -96,7 +96,7 @@ def _with_context(embedder: Embeds, text: str, context: Sequence[str], aggregate
     aliases=("agenteval:embed_response_context", "agenteval:ResponseContextSimilarityMetric"),
 )
 def embed_response_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["joined", "max"] = "joined") -> Result:
-    """Similarity of the answer and the retrieved context: the cosine of their embeddings.
+    """Cosine similarity between the embeddings of the answer and the retrieved context.
 
     If the answer is blank, the score is skipped as ``empty_output``. If the whole context is blank, the reason is ``missing:context``.
 
@@ -114,7 +114,7 @@ def embed_response_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["
     needs=("input", "context"), threshold=0.5, aliases=("agenteval:embed_query_context", "agenteval:QueryContextSimilarityMetric")
 )
 def embed_query_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["joined", "max", "mean"] = "joined") -> Result:
-    """Similarity of the question and the retrieved context: the cosine of their embeddings.
+    """Cosine similarity between the embeddings of the question and the retrieved context.
 
     If the whole context is blank, the score is skipped as ``missing:context``.
 

@@ -125,7 +125,7 @@ def _label_recordings(
 def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, labels: _Labels = _SENTIMENTS) -> Result:
     """Sentiment of a recording, as a label that you can compare with an expected label.
 
-    A single judge call selects one of the labels. Any other label is an error, but case is ignored. If you set ``expected``, the metric passes
+    A single judge call selects one of the labels. Case is ignored. Any other label is an error. If you set ``expected``, the metric passes
     if the label is expected. Otherwise, the score has a label but not a value.
 
     Parameters:
@@ -145,7 +145,7 @@ def llm_audio_call_category(turn: Turn, judge: Asks, *, categories: _Labels | No
     score has a label but not a value.
 
     Parameters:
-        categories: Categories that the judge can select. Any other category is an error, but case is ignored. By default, the judge
+        categories: Categories that the judge can select. Case is ignored. Any other category is an error. By default, the judge
             describes the category in a few words.
         expected: Expected category, or list of expected categories.
 
