@@ -77,7 +77,7 @@ class ServiceOptions(Section):
     base_url: Url | None = None
     """Address of the model server, with the API version: ``http://127.0.0.1:11434/v1``. Null means no server."""
     model: Text | None = None
-    """Name of the model at the server."""
+    """Name of the model on the server."""
     api_key: Secret | None = None
     """API key of the server. Write it as ``${env:NAME}``."""
     headers: Headers = NO_ENTRIES
@@ -248,7 +248,7 @@ class EmbedderOptions(ServiceOptions):
     """The embedding model of ``embed_`` metrics: an OpenAI-compatible server, or a model in this process. Without one, the metrics are skipped."""
 
     model: Text | None = None
-    """Name of the model at the server. If ``base_url`` is unset, a model in this process: ``local/wordllama`` (extra ``[embed]``) or ``local/clip`` (extra ``[clip]``)."""
+    """Name of the model on the server. If ``base_url`` is unset, a model in this process: ``local/wordllama`` (extra ``[embed]``) or ``local/clip`` (extra ``[clip]``)."""
     path: FilePath | None = None
     """Folder with the ONNX files of a CLIP or SigLIP model, for the model ``local/clip``. See
     [media](../guides/evaluate-media.md#use-a-local-clip-model)."""

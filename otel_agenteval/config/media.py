@@ -28,7 +28,7 @@ class TranscriberOptions(Section):
     base_url: Url | None = None
     """Address of the transcription server, with the API version: ``http://127.0.0.1:8000/v1``."""
     model: Text | None = None
-    """Name of the model at the server. Required with ``base_url``."""
+    """Name of the model on the server. Required with ``base_url``."""
     api_key: Secret | None = None
     """API key of the server. Write it as ``${env:NAME}``."""
     path: FilePath | None = None

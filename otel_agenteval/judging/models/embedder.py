@@ -49,7 +49,7 @@ class Embedder(EmbedderModel):
 
     Args:
         base_url: URL including the API version, without credentials or query.
-        model: name of the model at the server. Vectors of different models are never compared.
+        model: name of the model on the server. Vectors of different models are never compared.
         api_key: API key, sent as bearer token.
         images: format of images in requests. ``text``: URIs among the texts. ``object``: a list of ``{"image": ...}`` and
             ``{"text": ...}`` (Jina's format). ``messages``: one image per request (vLLM's format).

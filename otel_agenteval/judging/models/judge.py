@@ -52,7 +52,7 @@ class Judge(JudgeModel):
 
     Args:
         base_url: URL including the API version, such as ``http://127.0.0.1:11434/v1``, without credentials or query.
-        model: name of the model at the server. If ``provider`` isn't set, a prefix ``anthropic/``, ``gemini/``, ``bedrock/``,
+        model: name of the model on the server. If ``provider`` isn't set, a prefix ``anthropic/``, ``gemini/``, ``bedrock/``,
             ``responses/`` or ``openai/`` sets the provider.
         api_key: API key, sent in the provider's header. Without a key, requests to Bedrock are signed with AWS credentials from
             the environment (extra ``[bedrock]``).
@@ -97,7 +97,7 @@ class Judge(JudgeModel):
         region = region_in(base_url) if self.provider == "bedrock" and key is None and isinstance(base_url, str) else None
         sign = None if region is None else Signer(region)
         self.server = ModelServer(self.provider, base_url, self._wire.headers(key), options, sign=sign)
-        """The judge's server. Models at the same server share connections, limits and accounts."""
+        """The judge's server. Models on the same server share connections, limits and usage records."""
         self.ledger = self.server.ledger
         self._most_tokens = max_input_tokens
         self._cache = cache
@@ -115,7 +115,7 @@ class Judge(JudgeModel):
         return self.server.priced(self.model)
 
     def with_model(self, model: str) -> Judge:
-        """Return a judge for another model at the same server, with the same connections and accounts.
+        """Return a judge for another model on the same server, with the same connections and usage records.
 
         Raises:
             ConfigError: the model has another provider and needs a separate judge.

@@ -88,7 +88,7 @@ class _Sent:
 
 
 class ModelServer:
-    """Client of one server. Models at the same server share connections, limits and accounts. Thread-safe.
+    """Client of one server. Models on the same server share connections, limits and usage records. Thread-safe.
 
     ``headers`` are the provider's headers. ``largest_reply`` is in bytes.
     """
@@ -213,7 +213,7 @@ class ModelServer:
 
     @contextmanager
     def _unless_down(self, sent: _Sent) -> Iterator[None]:
-        """Send one attempt in the block, and record whether the server is available.
+        """Run the block as one attempt, and record whether the server is available.
 
         If the server is known to be unavailable, raise a JudgeError without running the block.
         """

@@ -120,7 +120,7 @@ class JudgeGroup(JudgeModel, ChoosesJudges):
             judge.close()
 
     def _servers(self) -> list[Judge]:
-        """Return one judge per server. Judges at the same server share connections and accounts."""
+        """Return one judge per server, because judges on the same server share connections and usage records."""
         return list({id(judge.server): judge for judge in self.judges()}.values())
 
 

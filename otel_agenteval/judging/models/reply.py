@@ -1,9 +1,9 @@
 """Parser for verdicts in judge replies, and JSON schemas for servers that enforce a reply format.
 
-The same rules apply to all models and metrics. A reply has a verdict if it consists of one JSON object. Around the object, only a
-thought before it, a code fence, a lead-in such as "Here is the JSON:" and an end token are allowed. Other words could contradict
-or quote the object. If the judged material also contains the object, the object is a quotation and not a verdict. If a reply has
-no verdict, the judge is called again.
+The same rules apply to all models and metrics. A reply has a verdict if it is one JSON object. The object may follow a thought, a
+code fence or a lead-in such as "Here is the JSON:", and may be followed by an end token. Other text isn't allowed, because it
+could contradict or quote the object. If the judged material also contains the object, the object is a quotation and not a
+verdict. If a reply doesn't have a verdict, the judge is called again.
 """
 
 from __future__ import annotations

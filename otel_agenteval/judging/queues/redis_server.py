@@ -153,7 +153,7 @@ def connect(url: str) -> Any:
 
 
 def normal(url: str) -> str:
-    """Replace ``valkey`` with ``redis`` in the URL. Raises a :class:`ConfigError` for an invalid URL."""
+    """Return the URL with a ``redis`` scheme instead of ``valkey``. Raises :class:`ConfigError` if the URL is invalid."""
     scheme, separator, rest = url.partition("://")
     scheme = scheme.replace("valkeys", "rediss").replace("valkey", "redis")
     if scheme not in SCHEMES or not separator or not rest:

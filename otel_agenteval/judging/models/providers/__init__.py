@@ -1,6 +1,6 @@
 """Wire formats of model providers. Each module builds requests and parses replies.
 
-A model name can start with its provider (``anthropic/claude-…``, ``gemini/…``). If the name at the server itself has such a
+A model name can start with its provider (``anthropic/claude-…``, ``gemini/…``). If the name on the server itself has such a
 prefix, set the provider separately. The name is then sent unchanged.
 """
 
