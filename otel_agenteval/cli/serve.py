@@ -119,7 +119,7 @@ async def _serve(service: Service, args: argparse.Namespace, notifier: Notifier)
 
 @dataclass(slots=True)
 class _Running:
-    """Handle signals, and the end of the parent process, in a running sidecar."""
+    """Handler of signals, and of the parent process's end, in a running sidecar."""
 
     service: Service
     args: argparse.Namespace

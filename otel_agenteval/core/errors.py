@@ -125,7 +125,7 @@ def likeness(name: str, other: str) -> float:
 
 
 class Faults:
-    """Collects configuration errors from several steps. Wrap each step in ``with faults:``, then call :meth:`check`."""
+    """Collector of configuration errors from several steps. Wrap each step in ``with faults:``, then call :meth:`check`."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

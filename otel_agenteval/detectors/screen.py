@@ -35,7 +35,7 @@ _FREQUENT_QUADS = frozenset(
 
 
 class Finder:
-    """Searches a text for many words in one pass. ``pieces`` are the first words, as in :meth:`add`."""
+    """Finder that searches a text for many words in one pass. ``pieces`` are the first words, as in :meth:`add`."""
 
     __slots__ = ("_last_number", "_number_by_hash", "_words_by_number")
 

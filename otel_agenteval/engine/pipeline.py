@@ -52,7 +52,7 @@ SetAside = Callable[[WorkItem, Callable[[], None], Callable[[], WorkItem]], None
 
 
 class Pipeline:
-    """Compose, evaluate and judge closed turns, and emit their scores.
+    """Pipeline that composes, evaluates and judges closed turns, and emits their scores.
 
     Unused components are None. ``fill`` returns the fill level of the worker's queue (0 to 1). ``explained`` adds details to
     changes for the worse.

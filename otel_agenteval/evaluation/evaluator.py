@@ -202,7 +202,7 @@ def begin(
 
 
 class Once:
-    """Scores each metric on a turn only once. A composite's inner metrics use their configuration in ``metrics``."""
+    """Cache that scores each metric on a turn only once. A composite's inner metrics use their configuration in ``metrics``."""
 
     def __init__(self, metrics: Sequence[BoundMetric], turn: Turn, score: Callable[[BoundMetric], Score]) -> None:
         self._configured = {metric.key: metric for metric in metrics}
@@ -226,7 +226,7 @@ class Once:
 
 
 class Evaluator:
-    """Runs the configured computed metrics on closed turns and ended conversations.
+    """Evaluator that runs the configured computed metrics on closed turns and ended conversations.
 
     ``budget`` is the CPU time in seconds for one turn while the agent or an exporter waits. ``shedding`` selects the metrics to
     skip under overload. If ``expected`` is True, ``expect()`` turns on metrics that read its references. ``foreign`` limits the

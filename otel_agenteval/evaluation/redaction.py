@@ -64,7 +64,7 @@ def is_id(name: Any, value: Any) -> bool:
 
 
 class Redactor:
-    """Redacts personal data and secrets in one turn. Equal data has the same marker throughout the turn."""
+    """Redactor of personal data and secrets in one turn. Equal data has the same marker throughout the turn."""
 
     def __init__(self, kinds: Collection[str]) -> None:
         self.kinds = kinds

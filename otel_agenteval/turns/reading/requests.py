@@ -288,7 +288,7 @@ def _key(request: ToolRequest) -> _CallKey:
 
 
 class RequestMatcher:
-    """Match tool spans with requests by call id, or by name and arguments."""
+    """Matcher of tool spans and requests, by call id or by name and arguments."""
 
     def __init__(self, requests: Iterable[ToolRequest]) -> None:
         self._by_id: dict[str, ToolRequest] = {}
