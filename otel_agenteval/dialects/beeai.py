@@ -58,7 +58,7 @@ def _read_event(get: Any, step: Step, target: list[str]) -> None:
         step.tool_arguments = get("tool.parameters")
     else:
         step.deferred, step.answer_only = event == "start", event != "start"
-        step.output_messages = get("output.value")  # flattened messages have no tool requests
+        step.output_messages = get("output.value")  # flattened messages don't contain tool requests
         step.input_messages = get("input.value")
         if event == "error":
             step.finish_reason = "error"

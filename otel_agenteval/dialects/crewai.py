@@ -155,7 +155,7 @@ def _task_text(outputs: Any, index: int) -> str | None:
 
 
 def _messages_of_tasks(outputs: str) -> list[Any]:
-    """Return the messages in the output text of tasks, without tool calls that delegate work."""
+    """Return the messages in tasks' output text, without delegation tool calls."""
     all_messages: list[Any] = []
     position = outputs.find(_MESSAGES)
     while position >= 0:

@@ -39,7 +39,7 @@ _LONGEST_REPR = 200_000
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     role = _SPANS.get(name)
     if role == TOOL and "haystack.tool.name" not in attributes:
-        return INNER  # one span for all tools of a step. The messages have the calls
+        return INNER  # one span for all tools of a step. The messages contain the calls
     if role is not None or name != "haystack.component.run":
         return role
     kind = attributes.get("haystack.component.type")
@@ -129,7 +129,7 @@ def _read_replies(raw: Any, step: Step) -> None:
 
 
 def _asked(raw: Any) -> Any:
-    """Return the user's words from the inputs of a pipeline's components or of an agent, or None."""
+    """Return the user's words, or None. They are in the inputs of an agent or of a pipeline's components."""
     inputs = _object(raw)
     if isinstance(inputs.get("data"), dict):
         inputs = inputs["data"]
@@ -157,7 +157,7 @@ def _gather(values: Mapping[str, Any], leaves: dict[str, Any], depth: int) -> No
 
 
 def _answered(raw: Any) -> Any:
-    """Return the answer of an agent or of the last component with an answer, or the only text, or None."""
+    """Return an agent's answer, or None. In a pipeline, use the last component with an answer, or the only text."""
     output = _object(raw)
     for values in (output, *(value for value in reversed(output.values()) if isinstance(value, dict))):
         for name in ("answers", "replies", "messages"):

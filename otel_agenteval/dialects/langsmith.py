@@ -145,7 +145,7 @@ def _output(raw: Any) -> Any:
 
 
 def _read_failure(record: SpanRecord, step: Step) -> None:
-    """Read the error from the exception event. Its message has the ``repr`` and traceback. Its type is always ``Exception``."""
+    """Read the error from the exception event. Its message contains the ``repr`` and traceback. Its type is always ``Exception``."""
     for event in reversed(record.events):
         if event.name == "exception":
             text = as_text(event.attributes.get("exception.message")) or ""

@@ -93,7 +93,7 @@ def _read_parent(record: SpanRecord, step: Step) -> None:
 
 
 def _session(raw: Any) -> str | None:
-    """Return the session id in the text of a ``dict`` that an application sent with its request, or None."""
+    """Return the session id, or None, from the text of a ``dict`` that an application sent with its request."""
     if raw.__class__ is not str or "session_id" not in raw:
         return None
     value = literal(raw)

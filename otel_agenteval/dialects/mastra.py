@@ -1,4 +1,4 @@
-"""Parser for Mastra's exporters, which write some attributes of the GenAI convention, and ``mastra.*``.
+"""Parser for Mastra's exporters, which write some GenAI convention attributes and ``mastra.*`` attributes.
 
 Before version 1, content is in ``input`` and ``output``. One ``model_generation`` span contains an agent's whole loop and
 has its token totals. Each request is a ``model_step`` and, since version 1.4, a ``model_inference`` below it.

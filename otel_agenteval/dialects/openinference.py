@@ -80,7 +80,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _unstated_agent(record: SpanRecord, role: str | None) -> str | None:
-    """Return the agent's name from LangChain's metadata or from the span's name, or None."""
+    """Return the agent's name, or None, from LangChain's metadata or the span's name."""
     name = record.name
     if role in (AGENT, LLM, TOOL):
         agent = _langgraph_agent(record.attributes.get)
@@ -166,7 +166,7 @@ _WHOLE_REQUESTS = frozenset(("@arizeai/openinference-instrumentation-anthropic",
 
 
 def _read_request(attributes: dict[str, Any], step: Step) -> None:
-    """Read instructions, errors and tool results from the whole request. Flattened messages have only the last result."""
+    """Read instructions, errors and tool results from the whole request. Flattened messages contain only the last result."""
     request = attributes.get("input.value")
     if request.__class__ is not str or request[:1] not in ("{", "["):
         return
@@ -248,7 +248,7 @@ _MEDIA_MARKS = (
 
 
 def _add_media(messages: list[dict[str, Any]], request: Any) -> None:
-    """Add audio, video and documents from the whole request. Flattened messages have only images."""
+    """Add audio, video and documents from the whole request. Flattened messages contain only images."""
     values = map(request.get, ("messages", "input", "contents")) if isinstance(request, dict) else ()
     whole_messages = next((value for value in values if isinstance(value, list)), ())
     users = [one for one in whole_messages if isinstance(one, dict) and one.get("role") == "user"]

@@ -68,7 +68,7 @@ _DETAILS = "gen_ai.client.inference.operation.details"
 
 @lru_cache(256)
 def _role_of_operation(operation: str) -> str | None:
-    """Return the role of an operation outside the convention, such as ``chat.completions`` or ``LlmCall``, or None."""
+    """Return the role of an operation outside the convention, or None. Examples: ``chat.completions``, ``LlmCall``."""
     return LLM if not OF_MODELS.isdisjoint(words_of(operation)) else role_of_kind(operation)
 
 

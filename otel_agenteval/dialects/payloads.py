@@ -165,7 +165,7 @@ def _result_of_framework(value: Mapping[str, Any], raw: Any) -> Any:
 
 
 def says_failed(value: Mapping[str, Any]) -> bool:
-    """Return True if a tool result has an error flag of Anthropic, Bedrock or MCP."""
+    """Return True if a tool result has an Anthropic, Bedrock or MCP error flag."""
     return value.get("is_error") is True or value.get("isError") is True or "error" in (value.get("status"), value.get("state"))
 
 

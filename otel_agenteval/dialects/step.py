@@ -64,7 +64,7 @@ class Step:
     loop: bool = False
     """True for a model span with the tokens of a whole loop. It is a model call only if there are no calls below it."""
     texts_only: bool = False
-    """True for a model call whose messages have no tool requests. Messages of other spans are better."""
+    """True for a model call whose messages don't contain tool requests. Messages of other spans are better."""
     secondhand: bool = False
     """True for a model call that is only in a message. It is ignored if any call has a span."""
     overwritten: bool = False

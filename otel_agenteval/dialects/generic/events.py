@@ -138,7 +138,7 @@ class LoggedCall(SpanRecord):
 
 @lru_cache(4_096)
 def kind_of(keys: frozenset[str]) -> str | None:
-    """Return ``LLM``, ``TOOL``, ``PROMPT`` or ``ANSWER`` for a log record with these attributes, or None."""
+    """Return the kind of a log record with these attributes, or None. Kinds: ``LLM``, ``TOOL``, ``PROMPT``, ``ANSWER``."""
     meanings = {key: meaning_of(key) for key in keys if is_content_of_event(key)}
     fields = {meaning.field for meaning in meanings.values() if meaning.strength >= LIKELY}
     if not _TOOLS.isdisjoint(fields) and any(
@@ -173,7 +173,7 @@ def values_in(part: LogPart) -> Mapping[str, Any]:
 
 
 def tool_in(part: LogPart) -> str | None:
-    """Return a tool's name, the id of its call if the name is missing, or None."""
+    """Return a tool's name, or None. If the name is missing, return the id of the tool's call."""
     fields = {meaning_of(key).field: value for key, value in values_in(part).items() if is_content_of_event(key)}
     return as_text(fields.get("tool_name", fields.get("tool_call_id")))
 

@@ -203,7 +203,7 @@ def model_in(name: str | None) -> str | None:
 
 
 def provider_in(model: str | None) -> str | None:
-    """Return the provider in a model's name, such as ``openai`` in ``openai/gpt-4o``, or None."""
+    """Return the provider in a model's name, or None. Example: ``openai`` in ``openai/gpt-4o``."""
     head, slash, _ = (model or "").partition("/")
     return head if slash and head != "models" and head.lower() in _PROVIDERS else None
 

@@ -1,4 +1,4 @@
-"""Choose the attributes of a span to read, by their names. For most spans, one set operation excludes all attributes."""
+"""Select which span attributes to read, by name. For most spans, one set operation rules out every attribute."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ _LONGEST = 60
 
 
 def role_of_kind(value: str) -> str | None:
-    """Return the role for a kind such as ``TOOL``, ``chat_model`` or ``ai.generateText.doGenerate``, or None."""
+    """Return the role for a kind, or None. Examples: ``TOOL``, ``chat_model``, ``ai.generateText.doGenerate``."""
     if not value or len(value) > _LONGEST or "\n" in value:
         return None
     words = words_of(value)
@@ -91,7 +91,7 @@ def is_graph(name: str) -> bool:
 
 
 def agent_in(name: str) -> str | None:
-    """Return the quoted agent in a span's name, such as ``triage`` in ``Agent: 'triage' generate``, or None."""
+    """Return the quoted agent in a span's name, or None. Example: ``triage`` in ``Agent: 'triage' generate``."""
     found = _AGENT.match(name) if name[:5].lower() == "agent" else None
     return found[2] if found is not None else None
 

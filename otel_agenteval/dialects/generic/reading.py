@@ -1,4 +1,4 @@
-"""Infer the role of a span with an unknown format, and fill its step, such as messages, tool arguments and results."""
+"""Infer the role of a span with an unknown format, and fill its step with facts such as messages, tool arguments and results."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _role_of_kind(facts: Facts, has_evidence: bool) -> str | None:
 
 
 def _role_without_usage(facts: Facts, has_output_messages: bool) -> str | None:
-    """Return the role of a span without token counts from its name, tool or documents, or None."""
+    """Return the role of a span without token counts, or None. It depends on the span's name, tool or documents."""
     if facts.name_role == TOOL and (facts.messages or facts.texts or facts.whole_values):
         return TOOL  # even if its result resembles an answer
     if has_output_messages:
@@ -276,7 +276,7 @@ def _read_llm(step: Step, facts: Facts) -> None:
 
 
 def _messages_of_direction(facts: Facts, direction: str | None) -> list[Any] | None:
-    """Return the message list of a direction with the most content, or None."""
+    """Return the direction's message list with the most content, or None."""
     contents = [content for content in facts.messages if content.direction == direction]
     return _richest(contents, facts.event_messages) if contents else None
 
@@ -468,7 +468,7 @@ def _read_retrieval(step: Step, facts: Facts) -> None:
 
 
 def _question_in(facts: Facts) -> str | None:
-    """Return the last user message or, without input messages, the first text among the arguments, or None."""
+    """Return the last user message, or None. Without input messages, return the first text among the arguments."""
     inputs = _messages_of_direction(facts, IN)
     if inputs:
         return next((message.content for message in reversed(decode(inputs, "user").messages) if message.role == "user"), None)
@@ -533,7 +533,7 @@ _LONGEST_ID = 300
 
 
 def conversation_in(steps: Iterable[Step]) -> str | None:
-    """Return the most certain conversation id in the spans' attributes (any prefix, or in JSON metadata), or None."""
+    """Return the spans' most certain conversation id, or None. Attributes can have any prefix, or contain JSON metadata."""
     surest_strength, surest_id = 1, ""
     for step in steps:
         for key in step.conversation_keys:

@@ -27,7 +27,7 @@ _MODEL_AUTHORS = frozenset(("assistant", "ai"))
 _AUTHORS = _MODEL_AUTHORS | {"system", "user", "human", "tool"}
 """Authors that can be the only key of a message: ``{"assistant": "Hello."}``."""
 _MESSAGE_KEYS = frozenset(("role", "type", "message", "parts", *_MODEL_AUTHORS))
-"""Each message has at least one of these keys."""
+"""Each message contains at least one of these keys."""
 _SURE_KEYS = frozenset(("role", "message", "parts"))
 _WRAPPERS = frozenset(("message", "tool_call", "message_content", "document", "tool", "node", "choice"))
 _ALIASES = {
