@@ -146,7 +146,7 @@ class Duplicates:
         return sorted(self._with_delegates(turns), key=order)
 
     def _with_delegates(self, groups: list[SpanGroup]) -> list[SpanGroup]:
-        """Join turns with the agent runs of their tools. These runs are in other traces and usually arrive first."""
+        """Join turns with the agent runs that their tools started in other traces. These runs usually arrive first."""
         turns: dict[int, SpanGroup] = {}  # by id() of their root
         for whole in groups:
             process = process_of(whole.root)

@@ -1,4 +1,4 @@
-"""Remember recently closed traces, and hold spans and log records that arrive too late or too early."""
+"""Remember recently closed traces. Hold late spans and log records, and log records that arrive before their trace's spans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Join tools with their turns if a tool's trace was separated because the context wasn't propagated.
+"""Join a tool's spans to the right turn if they are in a separate trace because the context wasn't propagated.
 
 The tool is joined with the only turn of its process that was running when the tool started. If no turn or several turns were
 running, the tool is counted as ``not_in_a_turn``.

@@ -149,8 +149,8 @@ class RevisableTrace:
     def affected(self, late: list[SpanRecord], with_logs: Iterable[int], *, loose: bool) -> list[TracePart]:
         """Return parts that late data may change, and the parts connected to them.
 
-        Late data is late spans, new logs of the spans in ``with_logs``, or loose logs. Loose logs change only traces with one
-        turn or none.
+        Late data means late spans, new logs of the spans in ``with_logs``, or loose logs (their span is unknown). Loose logs
+        affect only traces with at most one turn.
         """
         found = [part for span_id in with_logs if (part := self._of_span.get(span_id)) is not None]
         if loose and self.turns < 2:

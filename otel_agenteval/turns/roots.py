@@ -267,7 +267,7 @@ def _group_of(loop: list[_Node], top: _Node, root_seen: bool) -> SpanGroup:
 
 
 def _split_items(root: _Node) -> list[list[_Node]]:
-    """Return a list for each separate item below a span, or an empty list if the items are one turn."""
+    """Return one list of spans per independent item below ``root``, or an empty list if the items form one turn."""
     if root.role not in (None, CHAIN, WORKFLOW):
         return []
     items = sorted((child for child in root.children if child.marks & _LLM), key=_START)

@@ -320,7 +320,7 @@ class SpanTree:
         return at is not None and start is not None and start < at <= self._leaves[upper.record.span_id]
 
     def below_fork(self, step: Step, other: Step) -> Step | None:
-        """Return the topmost of ``step`` and its ancestors that isn't ``other`` or an ancestor of ``other``, or None."""
+        """Return the topmost of ``step`` and its ancestors, or None. Skip ``other`` and its ancestors."""
         if step is other or self.is_ancestor(step, other):
             return None
         while (parent := self.parent(step)) is not None and parent is not other and not self.is_ancestor(parent, other):
