@@ -275,7 +275,7 @@ _LONGEST_WORD = 40
 
 
 def identity_numbers(text: str, given: str = "") -> Iterable[tuple[str, int, int, bool]]:
-    """Yield ``(kind, start, end, is_valid)`` of each identity number. If a kind needs a word, numbers in ``given`` are skipped."""
+    """Yield ``(kind, start, end, is_valid)`` for each identity number. For kinds that require a keyword before the number, skip numbers in ``given``."""
     for found in _UNNAMED.finditer(text):
         kind = _kinds(named=False)[(found.lastindex or 1) - 1]
         if kind.is_valid(_without_separators(found.group())):

@@ -149,7 +149,7 @@ _SIGN = lazy(r"[!#$%^&*?~]")
 
 
 def new_ones(text: str) -> Iterator[tuple[str, int, int, bool]]:
-    """Yield values after phrases such as "the new one is", and True if a sign such as ``!`` makes the value certain."""
+    """Yield ``(kind, start, end, is_certain)`` after phrases such as "the new one is". A sign such as ``!`` makes a value certain."""
     for match in _NEW_ONE.finditer(text):
         start, end = trimmed(text, *match.span(1))
         value = text[start:end]

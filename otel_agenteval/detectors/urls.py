@@ -310,7 +310,7 @@ def readings(rest: str) -> tuple[str, ...]:
 
 
 def _is_sentence_break(written: str) -> bool:
-    """Return True if a space is missing after a full stop, as in ``done.In``."""
+    """Return True if a space is missing after a period, as in ``done.In``."""
     before, _, top = written.rpartition(".")
     return top[:1].isupper() and not top.isupper() and "." not in before
 

@@ -118,7 +118,7 @@ _LEET_WORD = re.compile(r"(?=[a-z@$!]{0,40}[0-9@$!])(?=[0-9@$!]{0,40}[a-z])[a-z0
 
 
 def disguises(text: str) -> Iterator[str]:
-    """Yield a folded text with disguises removed: ``i g n o r e`` and ``1gn0re`` become ``ignore``."""
+    """Yield copies of a normalized text, each with one kind of disguise undone: ``i g n o r e`` or ``1gn0re`` becomes ``ignore``."""
     shape = text.encode("ascii", "replace").translate(_SHAPES)
     if _may_be_spelled(shape) and _SPELLED.search(text):
         yield _SPELLED.sub(_joined, text)

@@ -15,7 +15,7 @@ _LINK = re.compile(r"\]\([^()\s]{1,2000}\)|(?:https?://|www\.)[^\s()<>]{1,2000}|
 
 
 def statements(text: str) -> str:
-    """Blank code and links in a text. Positions stay the same."""
+    """Replace code and links in a text with spaces, so that positions stay the same."""
     if "`" in text:
         text = _CODE.sub(_blank, text)
     if "://" in text or "](" in text or "@" in text or "www." in text:

@@ -83,7 +83,7 @@ class GivenNumbers:
         return sorted({*self.plain.values, *read, *(value for _, _, value in self._worded)})
 
     def has(self, value: float, half: float) -> bool:
-        """Return True if a given number, possibly with words as in ``4.7 million``, rounds to this value."""
+        """Return True if any number in the given texts, including forms such as ``4.7 million``, rounds to ``value``."""
         return _is_near(self._values, value, half)
 
     @cached_property

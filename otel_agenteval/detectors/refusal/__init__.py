@@ -107,7 +107,7 @@ def _reports(output: str, acted: bool) -> bool:
 
 
 def _in_json(output: str, asked: str) -> Declined | None:
-    """Return the refusal in a JSON object whose status declines and that has a reason or no data, or None."""
+    """Return the refusal in a JSON object, or None. Its status must decline, and it must have a reason or no data."""
     if len(output) > _LONG or _DECLINED.match(output) is None or _REASON.search(output) is None:
         return None
     language = language_of(plain(asked[:_LONG]))

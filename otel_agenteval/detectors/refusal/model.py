@@ -165,7 +165,7 @@ _COMBINED_WITH_ANSWER = {
 
 
 def _combined_evidence(numbers: dict[str, float]) -> dict[str, float]:
-    """Return combined evidence, mainly for orders (not questions) and for answers that neither report nor ask anything."""
+    """Return products of evidence, mainly for requests phrased as commands, and for answers that neither report nor ask anything."""
     order = (1 - numbers["question mark"]) * (1 - numbers["question"])
     bare = (1 - numbers["done"]) * (1 - numbers["failed"]) * (1 - numbers["lack"]) * (1 - numbers["asks"])
     combined = {"order": order, "bare": bare, "order & bare": order * bare, "order & no & bare": order * numbers["no"] * bare}
