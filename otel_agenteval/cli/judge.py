@@ -375,7 +375,7 @@ def _without(failed: int) -> str:
 
 
 def _announce(config: Config, drift: Drift, model: str) -> None:
-    """Report a drift through the configured outlets, as a change of scores."""
+    """Report judge drift through the configured outlets, as a score change."""
     low, high = drift.interval
     found = Found("anchors", drift.before, drift.after, (low, high), time.time(), float(drift.anchors), (), None, None)
     name = "judge" if drift.family == ALL else f"judge:{drift.family}"

@@ -134,7 +134,7 @@ def _merge(
 
 
 def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, str]]:
-    """Yield the path, value and variable of each option in the environment, sections first. Raises ConfigError for unknown variables."""
+    """Yield each option in the environment as (path, value, variable), sections before their options. Raises ConfigError for unknown variables."""
     named = (name for name, text in env.items() if name.startswith(ENV_PREFIX) and text.strip())
     others = (*_NO_OPTIONS, *_of_services(env))
     options = (name for name in named if name not in others and not name.startswith(_OF_TESTS))

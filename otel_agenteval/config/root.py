@@ -133,7 +133,7 @@ class Config(Section):
     __hash__ = None  # type: ignore[assignment]  # parameters are mappings
 
     def metric_entries(self, group: str | None = None) -> list[tuple[KeyPath, MetricEntry]]:
-        """Return the metrics in ``metrics`` and all groups, or in one group, with their paths. Names and parameters aren't checked."""
+        """Return the metrics with their paths: those of one group, or of ``metrics`` and all groups. Doesn't check names and parameters."""
         groups = self.groups if group is None else {group: self.groups[group]}
         own = self.metrics if group is None else ()
         found: list[tuple[KeyPath, MetricEntry]] = [(("metrics", i), entry) for i, entry in enumerate(own)]

@@ -196,7 +196,7 @@ def frozen(value: Any) -> Hashable:
 
 
 def text_of(value: Any) -> str:
-    """Convert a value to text. Dates, decimals and ids have their usual form, None is empty, and other values are JSON."""
+    """Return strings unchanged, None as an empty text, dates, decimals and ids in their usual form, and other values as JSON."""
     if isinstance(value, str):
         return value
     if value is None:

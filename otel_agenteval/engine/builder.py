@@ -116,9 +116,9 @@ def engine_from(
     waited: Callable[[], float] | None = None,
     enabled: bool = True,
 ) -> Engine:
-    """Return a complete engine with pipeline, worker, judges and outlets. Raises ConfigError. ``decision_delay`` is the value of
-    ``turn.decision_delay: auto`` in seconds. Missing providers are replaced with the global providers at the first score.
-    ``waited`` returns monotonic seconds for deadlines of turns and conversations. If ``enabled`` is False, outlets aren't opened.
+    """Return an engine with pipeline, worker, judges and outlets. Raises ConfigError if the configuration is invalid. ``decision_delay``
+    (seconds) replaces ``auto`` in ``turn.decision_delay``. Missing providers are replaced with the global providers at the first score.
+    ``waited`` is the clock for turn and conversation deadlines, in monotonic seconds. If ``enabled`` is False, outlets aren't opened.
     """
     metrics = selected(config)
     waited = waited or clock.monotonic

@@ -1,7 +1,7 @@
 """Limit the CPU time of one turn.
 
-Turns contain foreign text. If a metric or parser needs too much time for a turn, the watchdog raises :class:`OutOfTime`
-in it. The turn is dropped, and the next turn is scored.
+Turns contain untrusted text. If a metric or parser uses too much CPU time on a turn, the watchdog interrupts it with
+:class:`OutOfTime`. The turn is dropped, and the worker continues with the next turn.
 
 Python handles signals only on the main thread, even during a regular expression, which holds the interpreter's lock. So
 ``serve`` and ``worker`` score turns on the main thread and run everything else on other threads. In an agent's process, the

@@ -101,7 +101,7 @@ class AgentTurns:
             All scores, turn by turn.
 
         Raises:
-            AssertionError: If a score fails. The message has each failed score with its explanation, and the turn's input and
+            AssertionError: If a score fails. The message contains each failed score with its explanation, and the turn's input and
                 output.
         """
         __tracebackhide__ = True

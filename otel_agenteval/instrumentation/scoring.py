@@ -118,7 +118,7 @@ def _bound(
 
 @contextmanager
 def models(config: Config, judge: Asks | None, embedder: Embeds | None) -> Iterator[tuple[Asks | None, Embeds | None]]:
-    """Provide the judge and the embedder, limited by the budget. Models from the configuration are closed at the end."""
+    """Yield the judge and embedder, limited by the budget. On exit, close the models that were created from the configuration."""
     from ..judging.models import Embedder, Judge, JudgeGroup, embedder_from, judge_from
     from ..judging.session import CommandBudget
 

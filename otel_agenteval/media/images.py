@@ -116,7 +116,7 @@ def decoded(content: MediaContent) -> Any:
 
 
 def _scaled(content: MediaContent, edge: int) -> tuple[bytes, str]:
-    """Scale an image down to a PNG or JPEG file. Return its bytes and type."""
+    """Return a scaled-down image as PNG or JPEG bytes, with its media type."""
     from PIL import ImageOps
 
     with _opened(content) as image:

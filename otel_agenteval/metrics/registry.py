@@ -427,7 +427,7 @@ def _parameters(fn: Callable[..., Any], hints: Mapping[str, Any], place: str) ->
     kinds = [p.kind.name for p in arguments if p.kind is not p.KEYWORD_ONLY]
     second = {"llm": ", judge", "embed": ", embedder"}.get(fn.__name__.split("_", 1)[0], "")
     if len(kinds) != (2 if second else 1) or {"VAR_POSITIONAL", "VAR_KEYWORD"} & set(kinds):
-        raise ConfigError(f"{place} must have the arguments (turn{second}, *, keyword-only parameters)")
+        raise ConfigError(f"{place} must have the signature (turn{second}, *, keyword-only parameters)")
     found: dict[str, MetricParameter] = {}
     for p in arguments:
         if p.kind is p.KEYWORD_ONLY:
@@ -498,7 +498,7 @@ def builtin() -> dict[str, dict[str, Any]]:
 
 
 def _find(name: str) -> Metric | None:
-    """Return the metric with a canonical name, without importing a built-in metric, or None."""
+    """Return the metric with this canonical name, or None. Doesn't import built-in metrics."""
     if (found := _METRICS.get(name) or indexed(name)) is None:
         _import_entry_points()
         found = _METRICS.get(name)

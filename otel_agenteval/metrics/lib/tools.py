@@ -223,7 +223,7 @@ class Expectation:
         )
 
     def difference(self, calls: Sequence[ToolCall]) -> str | None:
-        """Return a text such as ``search has other arguments: city``, based on the tool's most similar call, or None."""
+        """Return a text such as ``search has other arguments: city``, or None. It describes the tool's most similar call."""
         nearest = max((call for call in calls if call.name == self.name), key=self.match, default=None)
         if nearest is None or not self.compares_arguments or nearest.malformed:
             return None

@@ -81,7 +81,7 @@ def canonical(value: Any) -> str:
 
 
 def reference(turn: Turn, given: Any, *names: str) -> Any:
-    """Return ``given`` or, if it is None, the first of ``names`` that the turn's references contain, or None.
+    """Return ``given``. If it is None, return the first of ``names`` in the turn's references, or None.
 
     An empty ``given`` takes precedence too, because an empty list of expected tools is meaningful.
     """

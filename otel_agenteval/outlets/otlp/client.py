@@ -97,7 +97,7 @@ class GrpcClient:
 
 
 def _retry_info(metadata: Sequence[tuple[str, str | bytes]]) -> float | None:
-    """Return the retry delay in seconds from the status details or a trailer, or None."""
+    """Return the retry delay in seconds, or None, from the status details or a trailer."""
     from google.rpc.error_details_pb2 import RetryInfo
     from google.rpc.status_pb2 import Status
 

@@ -328,7 +328,7 @@ class StoreOutlet(Outlet):
     def _fault_of(self, scored: ScoredTurn) -> Fault | None:
         """Return the first fault or, if no rule finds a fault, the failed metric.
 
-        A turn that passed can have a fault, because a judge may fail the turn later.
+        Passed turns are searched too, because a judge may fail the turn later.
         """
         fault = None
         try:
