@@ -58,7 +58,9 @@ def test_every_option_has_its_variable_and_each_variable_works() -> None:
     for name, default, variable in variables:
         value = REQUIRED.get(name, default)
         # what the sections around it cannot be without
-        beside = {other: "http://h" for option, other in required.items() if name.startswith(option.rpartition(".")[0])}
+        beside = {
+            other: REQUIRED.get(option, "h") for option, other in required.items() if name.startswith(option.rpartition(".")[0])
+        }
         load_config(env={**beside, variable: value})  # unknown variables and values are refused
 
 
