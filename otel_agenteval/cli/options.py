@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..outlets.store.reader import Wanted
     from ..turns.recordings import Reading
 
-SINCE = "only turns stored since this time, such as 24h or 7d (before now), 2026-11-20 or 2026-11-20T12:00"
+SINCE = "only turns stored since this time, such as 24h or 7d (before now), 2026-11-20 or 2026-11-20T12:00 (UTC)"
 
 Arguments = argparse._ActionsContainer
 """A parser or a group of arguments."""

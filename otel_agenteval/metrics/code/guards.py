@@ -1,4 +1,5 @@
-"""These metrics check that the agent kept to its tools, instructions and sources. They don't need reference data.
+"""These metrics check that the agent kept to its tools, instructions and sources.
+They don't block answers, and need no reference data.
 
 Score details contain finding types, tool names and positions. From the turn's content, they contain only ungrounded URLs,
 numbers, and the first four characters of some secrets. The metrics search the first 100,000 characters of each text. If a text is

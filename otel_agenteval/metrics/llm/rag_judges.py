@@ -1,4 +1,6 @@
-"""These judged metrics evaluate the retrieved context, and answers that are based on it."""
+"""These judged metrics evaluate the retrieved context, and answers that are based on it. Without a ground truth, use ``llm_faithfulness``,
+``llm_groundedness``, ``llm_hallucination``, ``llm_relevance``, ``llm_context_relevance`` or ``llm_context_precision``.
+"""
 
 from __future__ import annotations
 
