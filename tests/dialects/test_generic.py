@@ -14,7 +14,7 @@ from otel_agenteval.dialects.generic.kinds import role_of_kind, role_of_name
 from otel_agenteval.dialects.generic.values import opened, transcript
 from otel_agenteval.dialects.reader import read, review_roles
 from otel_agenteval.spans.record import LogPart, SpanEvent
-from tests.support.spans import span, turn_of
+from tests.support.spans import span, turn_of, turns_of
 
 ASKED = {"role": "user", "content": "Weather in Paris?"}
 CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Paris"}'}}
@@ -549,3 +549,13 @@ def test_langchain_messages_as_str_have_only_their_text():
     tool = "content='18' name='get_weather' tool_call_id='c1'"
     state = json.dumps({"messages": [asked, tool, answered]})
     assert [message.content for message in decode(state, "assistant").messages] == ["Weather?", "It's sunny."]
+
+def test_user_message_answer_and_tokens_are_enough_evidence():
+    attributes = {
+        "acme.prompt": json.dumps([{"role": "user", "content": "Which trains run on Sunday?"}]), "acme.response": "None.",
+        "acme.usage.prompt_tokens": 9, "acme.usage.completion_tokens": 2,
+    }  # fmt: skip
+    (turn,) = turns_of(span(1, 0, "acme call", attributes, scope="acme"))
+    assert (turn.input, turn.output, turn.usage.input_tokens) == ("Which trains run on Sunday?", "None.", 9)
+    del attributes["acme.usage.prompt_tokens"], attributes["acme.usage.completion_tokens"]
+    assert turns_of(span(1, 0, "acme call", attributes, scope="acme")) == []

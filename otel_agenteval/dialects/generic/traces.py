@@ -17,7 +17,7 @@ from .shapes import plain
 from .values import opened
 
 _ENOUGH = (
-    USAGE | MODEL, USAGE | TELLING, USAGE | KIND, MODEL | TELLING, MODEL | MESSAGES, MODEL | KIND, KIND | TELLING,
+    USAGE | MODEL, USAGE | TELLING, USAGE | MESSAGES, USAGE | KIND, MODEL | TELLING, MODEL | MESSAGES, MODEL | KIND, KIND | TELLING,
 )  # fmt: skip
 """Pairs of evidence that ordinary applications' data rarely has."""
 _WITHOUT_ANSWER = frozenset((EMBEDDING, RETRIEVAL, RERANK))
