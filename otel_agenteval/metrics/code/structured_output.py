@@ -52,8 +52,9 @@ def _conforms(turn: Turn, schema: Any, feature: str) -> Result:
 def code_is_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
     """Check that the whole output is one JSON document. You can require a schema.
 
-    Any JSON value passes, unless it is nested more than 200 levels deep. White space around the value is allowed. Comments, trailing commas, single quotes, ``NaN``, fenced Markdown
-    blocks and an empty output fail. If a key occurs twice, its last value is used.
+    Any JSON value passes, unless it is nested more than 200 levels deep or contains a number too large for Python. White space around
+    it is allowed. Comments, trailing commas, single quotes, ``NaN``, fenced Markdown blocks and an empty output fail. If a key occurs
+    twice, its last value is used.
 
     Parameters:
         schema: JSON Schema for the value, as in ``code_schema_conformance``. It requires the extra ``[structured]``. An invalid schema is

@@ -121,7 +121,7 @@ def code_tool_arguments(
     The metric checks each call of a tool that has required arguments. Names are compared ignoring case. An argument is provided if its
     key exists, even with an empty value. If a call's arguments aren't an object, all required arguments are missing.
 
-    The metric ignores a call if its arguments weren't recorded, or are malformed because the turn's content was truncated. If all calls
+    The metric ignores a call if its arguments weren't recorded as JSON, or are malformed because the turn's content was truncated. If all calls
     of tools with required arguments are ignored, the metric is skipped as ``missing:arguments`` or ``truncated``. If no tool with
     required arguments was called, the value is 1 (vacuous).
 
