@@ -199,10 +199,7 @@ def may_hold_links(text: str) -> bool:
 
 
 def _has_host(text: str) -> bool:
-    for found in _DOTTED.finditer(text):
-        if _AFTER_DOT.match(text, found.end() - 1) is not None:
-            return True
-    return False
+    return any(_AFTER_DOT.match(text, found.end() - 1) is not None for found in _DOTTED.finditer(text))
 
 
 def revealed(text: str) -> str:

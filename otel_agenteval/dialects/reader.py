@@ -411,9 +411,7 @@ def error_of(record: SpanRecord, step: Step) -> ErrorInfo | None:
         first_word = message.split(":", 1)[0].split("(", 1)[0]  # "ValueError: bad" or "ValueError('bad')"
         if first_word.isidentifier() and first_word[:1].isupper():
             kind = first_word
-    if kind is not None and kind.rpartition(".")[2] in NO_FAILURES:
-        return None
-    return ErrorInfo(kind or "error", message)
+    return None if kind is not None and kind.rpartition(".")[2] in NO_FAILURES else ErrorInfo(kind or "error", message)
 
 
 _RETURNED = attrgetter("output_messages", "output_value", "output_tokens", "finish_reason", "response_id", "tool_result")

@@ -124,10 +124,8 @@ class PrometheusOutlet(Outlet):
         if error is None:
             return True
         now = time.monotonic()
-        if self._workers is None or self._workers.has_holder():
-            self._unclaimed_since = 0.0
-        else:
-            self._unclaimed_since = self._unclaimed_since or now
+        is_claimed = self._workers is None or self._workers.has_holder()
+        self._unclaimed_since = 0.0 if is_claimed else self._unclaimed_since or now
         if _is_in_use(error) and (not self._unclaimed_since or now - self._unclaimed_since <= _CLAIMED_WITHIN):
             return False
         self._warn_of_port(error)

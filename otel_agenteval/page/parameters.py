@@ -109,10 +109,8 @@ def read(query: Mapping[str, Sequence[str]], parameters: Sequence[Parameter], no
             raise Problem(400, f"{name}: required parameter ({parameter.about})")
         if parameter.many:
             found[name] = tuple(parameter.read(text, now) for text in given)
-        elif given:
-            found[name] = parameter.read(given[0], now)
         else:
-            found[name] = parameter.default
+            found[name] = parameter.read(given[0], now) if given else parameter.default
     return found
 
 

@@ -394,9 +394,7 @@ class Assembler:
             self._await_loose(trace)
         if len(trace.loose) > self._max_spans:
             return self._close_loose(trace, "span_limit")
-        if trace.loose_size > self._max_bytes:
-            return self._close_loose(trace, "byte_limit")
-        return self._evict()
+        return self._close_loose(trace, "byte_limit") if trace.loose_size > self._max_bytes else self._evict()
 
     def _await_loose(self, trace: OpenTrace) -> None:
         limits = self.limits

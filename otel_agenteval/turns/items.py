@@ -50,12 +50,9 @@ def are_items(root: SpanRecord, calls: Sequence[SpanRecord]) -> bool:
 
 def _holds_one_text(root: Step, items: int) -> bool:
     """Return True if the span has an input or output that isn't a list with one text per call."""
-    for raw in (root.input_messages, root.input_value, root.output_messages, root.output_value, root.final_result):
-        if raw is not None:
-            value = parsed(raw)
-            if not isinstance(value, (list, tuple)) or len(value) != items or any(isinstance(one, dict) for one in value):
-                return True
-    return False
+    values = (root.input_messages, root.input_value, root.output_messages, root.output_value, root.final_result)
+    lists = (parsed(raw) for raw in values if raw is not None)
+    return any(not isinstance(one, (list, tuple)) or len(one) != items or any(isinstance(x, dict) for x in one) for one in lists)
 
 
 class _Spoken:

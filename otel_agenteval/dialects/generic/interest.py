@@ -100,9 +100,7 @@ def _has_hint(attributes: Mapping[str, Any]) -> bool:
 
 def holds_json(value: Any) -> bool:
     """Return True if a value is an object or a list, or looks like JSON text of one."""
-    if value.__class__ is str:
-        return value[:1] in ("{", "[") and len(value) > 8
-    return isinstance(value, (dict, list, tuple))
+    return value[:1] in ("{", "[") and len(value) > 8 if value.__class__ is str else isinstance(value, (dict, list, tuple))
 
 
 # --- attributes that make an object or a list together

@@ -250,9 +250,7 @@ def _agent(facts: Facts, record: SpanRecord) -> str | None:
     name = facts.fields.get("agent") or facts.name_without_role or facts.fields.get("name")
     if name is None:
         name = record.name if facts.kind == AGENT or record.name in facts.agents else None
-    if not name or name[0] == "_" or name.lower() in ("unknown", "agent", "run") or model_in(name):
-        return None
-    return name
+    return None if not name or name[0] == "_" or name.lower() in ("unknown", "agent", "run") or model_in(name) else name
 
 
 # --- model calls

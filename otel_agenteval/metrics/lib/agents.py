@@ -145,10 +145,7 @@ def _agent_calls(turn: Turn) -> list[Interaction]:
     found = []
     for run in runs:
         waiting = through_tools.get(run.name or "")
-        if waiting and run.parent in (None, waiting[0].sender):
-            caller = waiting.popleft().sender
-        else:
-            caller = run.parent
+        caller = waiting.popleft().sender if waiting and run.parent in (None, waiting[0].sender) else run.parent
         if caller and run.name and caller != run.name:
             found.append(_observed(caller, run.name, "delegation", run.error is None, run.duration_s))
     return found + [call for calls in through_tools.values() for call in calls]
