@@ -17,6 +17,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -674,14 +675,14 @@ def _tool_request(part: Mapping[str, Any], message: Message) -> None:
         part = {**part, "name": function}
     call_id = part.get("id") or part.get("call_id") or part.get("toolUseId") or part.get("tool_call_id") or part.get("toolCallId")
     call_id = call_id or part.get("ref")
-    if part.get("type") in _ITEM_ROLES:
+    if (kind := _kind(part)) in _ITEM_ROLES:
         call_id = part.get("call_id") or call_id
     for key in ("arguments", "args", "input", "tool_kwargs", "action", "operation"):
         if (arguments := part.get(key)) is not None:
             break
     name = part.get("name") or part.get("toolName") or part.get("tool_name")
-    if name is None and part.get("type") in _REQUEST_ITEMS[2:]:  # OpenAI's own tools
-        name = part["type"].removesuffix("_call")
+    if name is None and kind is not None and kind in _REQUEST_ITEMS[2:]:  # OpenAI's own tools
+        name = kind.removesuffix("_call")
     message.tool_calls = _with_appended(message.tool_calls, ToolRequest(_text_or_none(call_id), _text_or_none(name), arguments))
 
 
@@ -736,8 +737,7 @@ def _typed_tool_response(part: Mapping[str, Any], message: Message) -> None:
         result = {"error": result.get("reason") or kind} if kind == "execution-denied" else result.get("value", result)
     elif result is None:
         result = part.get("result")
-    if has_failed:
-        result = {"error": result}
+    result = {"error": result} if has_failed else result
     _add_result(message, part.get("toolCallId"), part.get("toolName"), unwrap_result(result))
     _add_media_of_result(result, message)
 
@@ -753,27 +753,33 @@ def _provider_run(part: Mapping[str, Any], message: Message) -> None:
     """Add a call of a tool that the provider ran, such as a web search."""
     inner = part.get("server_tool_call")
     item = inner if isinstance(inner, Mapping) else part
-    arguments = next((item[key] for key in ("arguments", "input", "action") if item.get(key) is not None), None)
-    call_id, name = (
-        part.get("id") or item.get("id"),
-        part.get("name") or item.get("name") or (_kind(item) or "").removesuffix("_call"),
-    )
-    run = {
-        "id": _text_or_none(call_id), "name": _text_or_none(name),
-        "arguments": {key: value for key, value in item.items() if key not in _NO_ARGUMENTS} if arguments is None else arguments,
-        "result": _result_in({key: item.get(key) for key in ("output", "outputs", "results", "error", "status")}),
-    }  # fmt: skip
-    message.extra = {PROVIDER_RUNS: _with_appended((message.extra or {}).get(PROVIDER_RUNS, ()), run)}
+    arguments = next((item[key] for key in ("arguments", "args", "input", "action") if item.get(key) is not None), None)
+    if arguments is None:
+        arguments = {key: value for key, value in item.items() if key not in _NO_ARGUMENTS}
+    name = part.get("name") or item.get("name") or (_kind(item) or "").removesuffix("_call")
+    run = {"call_id": _text_or_none(part.get("id") or item.get("id")), "name": _text_or_none(name), "arguments": arguments}
+    run["result"] = _result_in({key: item.get(key) for key in ("output", "outputs", "results", "error", "status")})
+    message.extra = {_RUNS: _with_appended((message.extra or {}).get(_RUNS, ()), run)}
 
 
 def _provider_result(part: Mapping[str, Any], message: Message) -> None:
-    call_id, result = part.get("tool_use_id") or part.get("id"), _result_in(part)
-    for run in (message.extra or {}).get(PROVIDER_RUNS, ()):
-        if run["id"] == call_id:
-            run["result"] = {"error": result["error_code"]} if isinstance(result, Mapping) and "error_code" in result else result
+    call_id, result = _text_or_none(part.get("tool_use_id") or part.get("tool_call_id") or part.get("id")), _result_in(part)
+    runs = reversed((message.extra or {}).get(_RUNS, ())[-_MOST_RUNS:])
+    if (run := next((one for one in runs if one["call_id"] == call_id), None)) is not None:
+        run["result"] = {"error": result["error_code"]} if isinstance(result, Mapping) and "error_code" in result else result
 
 
-PROVIDER_RUNS = "server_tool_calls"
+@dataclass(slots=True)
+class ProviderRun(ToolRequest):
+    result: Any = None
+
+
+def provider_runs(message: Message) -> list[Any]:
+    """Return a :class:`ProviderRun` for each tool that the provider ran while the model wrote this message."""
+    return [ProviderRun(**run) for run in message.extra[_RUNS]] if message.extra else []
+
+
+_RUNS, _MOST_RUNS = "server_tool_calls", 100
 _NO_ARGUMENTS = frozenset(("type", "id", "name", "status", "caller", "container_id", "outputs", "results", "result"))
 
 
@@ -854,7 +860,7 @@ _PART_READERS = {
     **dict.fromkeys(("tool_call", "tool_use", "toolUse", "tool-call", "function", *_REQUEST_ITEMS), _tool_request), "tool-result": _typed_tool_response,
     **dict.fromkeys(("tool_call_response", "tool_result", "toolResult", *_RESULT_ITEMS), _tool_response),
     **dict.fromkeys(("server_tool_call", "server_tool_use", "mcp_tool_use", *_PROVIDER_ITEMS), _provider_run),
-    **dict.fromkeys(("server_tool_call_response", "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result",
+    **dict.fromkeys(("server_tool_call_response", "server_tool_result", "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result",
                      "bash_code_execution_tool_result", "text_editor_code_execution_tool_result", "mcp_tool_result"), _provider_result),
 }  # fmt: skip
 _GOOGLE_READERS: dict[str, Callable[[Mapping[str, Any], Message], None]] = {

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
 
 from otel_agenteval.core.turn import ToolCall
 from otel_agenteval.turns.recordings import turns_of
-from tests.support.spans import agent, chat, tool, turn_of
+from tests.support.spans import agent, chat, span, tool, turn_of
 
 ASKED, SAID = "What is the weather in Paris?", "It is 21 degrees in Paris."
 CITY, QUERY = {"city": "Paris"}, {"query": "weather Paris"}
@@ -144,3 +145,102 @@ def test_odd_ids_of_provider_calls_cause_no_error(odd: dict[str, Any]) -> None:
     turn = turn_of(agent(1), answering({"role": "assistant", "parts": [call, {"type": "text", "content": SAID}]}))
     assert (turn.output, turn.error) == (SAID, None)
     assert all(one.name for one in turn.tool_calls or ())
+
+
+# --- what these calls must not change
+
+
+APP = {"type": "tool_call", "id": "c1", "name": "get_weather", "arguments": CITY}
+
+
+def test_call_without_an_id_has_its_result() -> None:
+    """The convention allows calls without ids. The provider ran them, so they don't wait for approval."""
+    ran = [{**part, "id": None} for part in of_convention()["parts"]]
+    code = {"type": "server_tool_call", "name": "code", "server_tool_call": {"type": "code", "code": "1"}}
+    answer = {"role": "assistant", "parts": [*ran, code, {"type": "text", "content": SAID}]}
+    expected = [("web_search", QUERY, "a page", False, "executed"), ("code", {"code": "1"}, None, False, "executed")]
+    for turn in (turn_of(answering(answer, parent_id=0)), turn_of(agent(1), answering(answer))):
+        assert [facts(call) for call in turn.tool_calls or ()] == expected
+
+
+@pytest.mark.parametrize("response", [
+    {"type": "server_tool_call_response", "id": "s1", "server_tool_call_response": "a page"},
+    {"type": "tool_call_response", "id": "s1", "response": "a page"},
+    {"type": "server_tool_result", "tool_call_id": "s1", "status": "success", "output": "a page"},
+])  # fmt: skip
+def test_result_on_an_agents_span(response: dict[str, Any]) -> None:
+    call = of_convention(result=None)["parts"][0]
+    said = [{"role": "assistant", "parts": [call, response, {"type": "text", "content": SAID}]}]
+    turn = turn_of(agent(1, attributes={"gen_ai.output.messages": json.dumps(said)}))
+    assert [facts(call)[:3] for call in turn.tool_calls or ()] == [(*SEARCHED, "a page")]
+
+
+def test_message_of_a_turn_is_json() -> None:
+    turn = turn_of(answering(of_convention({"type": "text", "content": SAID}), parent_id=0))
+    run = {"call_id": "s1", "name": "web_search", "arguments": QUERY, "result": "a page"}
+    assert json.loads(json.dumps(turn.to_dict()["messages"]))[-1]["server_tool_calls"] == [run]
+
+
+def test_agents_are_named_after_the_applications_requests() -> None:
+    asks = of_convention(*({**APP, "id": name, "name": name} for name in ("ask_paris", "ask_rome")))
+    runs = [span(3 + at, 1, "invoke_agent", {"gen_ai.operation.name": "invoke_agent"}, at=20 * at) for at in (1, 2)]
+    calls = [chat(6 + at, 3 + at, says="21", at=20 * at, ms=5) for at in (1, 2)]
+    turn = turn_of(agent(1), answering(asks, at=1), *runs, *calls, chat(9, 1, says=SAID, at=80))
+    assert [run.name for run in turn.agent_runs][:3] == ["bot", "ask_paris", "ask_rome"]
+
+
+def test_requests_of_a_lost_call_are_kept() -> None:
+    """The span of the first call is missing, and the second call searches the web."""
+    result = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "21"}]}
+    prompt = [text("user", ASKED), {"role": "assistant", "parts": [APP]}, result]
+    turn = turn_of(agent(1), answering(of_convention({"type": "text", "content": SAID}), prompt=prompt))
+    assert {call.name: call.result for call in turn.tool_calls or ()} == {"web_search": "a page", "get_weather": "21"}
+
+
+@pytest.mark.parametrize("ids", [("c0", None), ("x0", "x1")])
+def test_result_of_a_repeated_id_goes_to_no_other_call(ids: tuple[str, str | None]) -> None:
+    """The server keeps the history, and the second call requests the first id again."""
+
+    def asks(*names: str) -> dict[str, Any]:
+        return {"role": "assistant", "parts": [{**APP, "id": f"c{at}", "name": name} for at, name in enumerate(names)]}
+
+    def results(*values: str) -> list[dict[str, Any]]:
+        parts = [
+            {"type": "tool_call_response", "id": one, "response": said} for one, said in zip(ids, values, strict=False) if one
+        ]
+        return [{"role": "tool", "parts": parts}]
+
+    turn = turn_of(
+        agent(1), answering(asks("first")), answering(asks("first", "second"), prompt=results("a"), span_id=3, at=20),
+        chat(4, 1, messages=results("b", "c"), says=SAID, at=40),
+    )  # fmt: skip
+    assert [call.result for call in turn.tool_calls or () if call.name == "second"] == [None if ids[1] is None else "c"]
+
+
+def test_span_without_arguments_belongs_to_the_applications_tool() -> None:
+    own = {**APP, "name": "web_search"}
+    asks = of_convention(own)
+    ran = tool(3, 1, "web_search", at=20, attributes={"gen_ai.tool.call.result": "own"})
+    result = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "own"}]}
+    turn = turn_of(
+        agent(1), answering(asks, at=5), ran, chat(4, 1, messages=[text("user", ASKED), asks, result], says=SAID, at=40)
+    )
+    assert [facts(call)[:3] for call in turn.tool_calls or ()] == [(*SEARCHED, "a page"), ("web_search", CITY, "own")]
+
+
+@pytest.mark.parametrize("kind", [["function"], {"a": 1}, 7])
+def test_odd_type_of_a_request_causes_no_error(kind: Any) -> None:
+    call = {"id": "c1", "type": kind, "name": "get_weather", "arguments": json.dumps(CITY)}
+    turn = turn_of(agent(1), answering({"role": "assistant", "tool_calls": [call]}))
+    assert [call.name for call in turn.tool_calls or ()] == ["get_weather"]
+    google = {"role": "model", "parts": [{"function_call": {"type": kind, "name": "get_weather", "args": CITY}}]}
+    assert [call.name for call in turn_of(agent(1), answering(google)).tool_calls or ()] == ["get_weather"]
+
+
+def test_thousands_of_results_are_read_in_linear_time() -> None:
+    parts = of_convention()["parts"]
+    many = [{**part, "id": f"s{at}"} for at in range(16_000) for part in (parts[0], {**parts[1], "id": "other"})]
+    began = time.process_time()
+    turn = turn_of(answering({"role": "assistant", "parts": many}, parent_id=0))
+    assert len(turn.tool_calls or ()) == 16_000
+    assert time.process_time() - began < 2

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 from ...core import jsonio
 from ...core.turn import Message, ToolRequest, ToolResponse
 from ...core.wellformed import Later
+from ...dialects.content import provider_runs
 from ...dialects.payloads import arguments_of, parsed
 from ...dialects.step import AGENT, ROOTS, Step
 from .llm_calls import TurnCalls
@@ -166,7 +167,7 @@ def add_results_by_id(messages: Iterable[Message], requested: Iterable[str], res
     """Add a prompt's tool results to ``results`` by call id. Some APIs use two ids per call. A result with an unknown id is
     assigned to a request without a result.
     """
-    waiting: OrderedDict[str, None] = OrderedDict.fromkeys(one for one in requested if one not in results)
+    waiting: OrderedDict[str, None] = OrderedDict.fromkeys(requested)
     answered = True
     for message in messages:
         if message.tool_calls:
@@ -211,7 +212,8 @@ def tool_requests(turn: TurnCalls) -> list[Requested]:
     steps = turn.llm or [
         step for role in ROOTS for step in turn.of_role.get(role, ()) if step.output_messages is not None
     ]  # fmt: skip
-    return [(request, step) for step in steps for request in turn.requests_of(step)]
+    messages = ((message, step) for step in steps for message in turn.outputs(step))
+    return [(request, step) for message, step in messages for request in (*provider_runs(message), *message.tool_calls)]
 
 
 def requests_read_back(turn: TurnCalls, requested: list[Requested]) -> list[Requested]:

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ...core.turn import ErrorInfo, Message, ToolRequest
-from ...dialects.content import PROVIDER_RUNS, Decoded, decode, decode_longer, goes_on
+from ...dialects.content import Decoded, decode, decode_longer, goes_on
 from ...dialects.generic.kinds import ENDS, event_in
 from ...dialects.generic.reading import conversation_in
 from ...dialects.reader import read
@@ -214,15 +214,7 @@ class TurnSteps:
         return self.decode(step, "output_messages", "assistant").messages
 
     def requests_of(self, step: Step) -> list[ToolRequest]:
-        runs = (ToolRequest(run["id"], run["name"], run["arguments"]) for run in self._provider_runs(step))
-        return [*runs, *(request for message in self.outputs(step) for request in message.tool_calls)]
-
-    def provider_results(self, step: Step) -> dict[str, Any]:
-        """Return the results, by call id, of tools that the provider ran for a model call."""
-        return {run["id"]: run["result"] for run in self._provider_runs(step) if run["id"]}
-
-    def _provider_runs(self, step: Step) -> list[dict[str, Any]]:
-        return [run for message in self.outputs(step) if message.extra for run in message.extra[PROVIDER_RUNS]]
+        return [request for message in self.outputs(step) for request in message.tool_calls]
 
 
 def _join_events(steps: list[Step]) -> None:

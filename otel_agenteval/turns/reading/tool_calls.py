@@ -14,7 +14,7 @@ from typing import Any
 
 from ...core import jsonio
 from ...core.turn import ErrorInfo, Message, ToolCall, ToolRequest, ToolState
-from ...dialects.content import REDACTED
+from ...dialects.content import REDACTED, ProviderRun, provider_runs
 from ...dialects.payloads import arguments_of, says_failed, unquoted, unwrap_result
 from ...dialects.react import INTERPRETER, calls_in_code, printed
 from ...dialects.step import AGENT, CHAIN, HANDOFF, LLM, ROOT_ROLES, ROOTS, TOOL, Step
@@ -105,7 +105,8 @@ class ToolCalls:
         for span in self.spans:
             arguments, request = arguments_of(span.arguments), None
             if arguments is None or span.call_id is None or span.step.tool_unnamed:
-                matcher = matcher or RequestMatcher(request for request, _ in self._requested)
+                requests = (request for request, _ in self._requested)
+                matcher = matcher or RequestMatcher(sorted(requests, key=lambda request: isinstance(request, ProviderRun)))
                 name = None if span.step.tool_unnamed else span.name
                 request = matcher.take(name, span.call_id, span.arguments, arguments)
             found.append((span, arguments, request))
@@ -187,7 +188,8 @@ class ToolCalls:
         for request, step in requested + self._read_back:
             if not request.name or self._is_no_tool(request.name):
                 continue
-            result = next(of_repeated_ids.get(request.call_id, iter(())), self._results.get(request.call_id or ""))
+            known = self._results.get(request.call_id or "", getattr(request, "result", None))
+            result = next(of_repeated_ids.get(request.call_id, iter(())), known)
             if result is None:
                 result = self._take_result(step, request.name, arguments_of(request.arguments))
             if request.name == INTERPRETER:
@@ -206,7 +208,8 @@ class ToolCalls:
     def _call_of_request(self, request: ToolRequest, step: Step, result: Any) -> ToolCall | None:
         error, root = error_in(result), self._turn.root
         state = state_of(error, result)
-        if result is None and request.call_id not in self._results and step in self._turn.llm[-1:]:
+        is_open = result is None and request.call_id not in self._results and not isinstance(request, ProviderRun)
+        if is_open and step in self._turn.llm[-1:]:
             if root.role == LLM:
                 return None  # a model call alone: the tool runs outside this turn
             error = error_of_last_tool(root.error)  # the turn ended while this tool ran
@@ -269,7 +272,6 @@ class ToolCalls:
             # If the server keeps the history, a prompt has results without their requests.
             requested = [] if before is None else [request.call_id for request in turn.requests_of(before) if request.call_id]
             add_results_by_id(turn.inputs(step), requested, results)
-            results.update(turn.provider_results(step))
             before = step
         for step in turn.steps:
             if step.role not in _WITH_RESULTS:
@@ -279,7 +281,7 @@ class ToolCalls:
             messages = [] if step.output_messages is None else turn.outputs(step)
             if step is turn.root and step.input_messages is not None:
                 messages = messages + turn.inputs(step)
-            for response in (response for message in messages for response in message.tool_results):
+            for response in (one for message in messages for one in (*message.tool_results, *provider_runs(message))):
                 if response.call_id:
                     results.setdefault(response.call_id, response.result)
         return results
@@ -346,7 +348,7 @@ class ToolCalls:
         root, last = self._turn.root, self._turn.answering_call
         if last is None or last.role != LLM or last is root or (root.output_messages is None and root.output_value is None):
             return False
-        return any(message.tool_calls for message in self._turn.outputs(last))
+        return bool(self._turn.requests_of(last))
 
     def _is_no_tool(self, name: str | None) -> bool:
         return is_no_tool(name) or name in self._named_after_answers
