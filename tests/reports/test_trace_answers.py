@@ -283,6 +283,9 @@ def test_answer_after_a_compacted_conversation_is_the_output(request_: str, cont
     ("Summarize what we sell.", f"Is this summary faithful? {FACTS}", "Yes, all of it."),
     ("Classify: which rakes?", f"Rate this summary: {FACTS}", "4/5"),
     ("Classify: which rakes?", f"Rate this answer: {FACTS}", "The answer is faithful."),
+    ("Classify: which rakes?", f"Rate this summary: {FACTS}", "The summary is good."),
+    ("Classify: which rakes?", f"Write a title, as a summary of this answer:\n{FACTS}", "Rakes in stock"),
+    ("Classify: which rakes?", f"Summarize the conversation for later.\nassistant: {FACTS}", "Asked for rakes."),
 ])  # fmt: skip
 def test_grade_of_a_summary_is_not_the_output(first: str, grader: str, grade: str) -> None:
     """The opposite of xagent 519: the summary is the answer, and a later call only grades it."""
@@ -291,3 +294,21 @@ def test_grade_of_a_summary_is_not_the_output(first: str, grader: str, grade: st
         steps.insert(0, (first, "sales"))
     calls = [chat(2 + place, 1, user=asked, says=said, at=30 * place) for place, (asked, said) in enumerate(steps)]
     assert turn_of(agent(1, ms=200), *calls).output == FACTS
+
+
+@pytest.mark.parametrize(("request_", "instructions", "later"), [
+    ("Summarize the results for the customer.", ("", ""), f"Rate this summary: {FACTS}"),
+    ("Summarize the conversation for the customer.", ("You sell rakes.", "You grade."), f"Summary: {FACTS}\nIs it faithful?"),
+    ("Write the email's text now.", ("", ""), f"Write a subject that is a summary of:\n{FACTS}"),
+])  # fmt: skip
+def test_helper_of_an_agent_with_tools_is_not_the_output(request_: str, instructions: tuple[str, str], later: str) -> None:
+    """The opposite of xagent 519: a tool was called, but no call compacts the conversation to go on with it."""
+    asks = [{"id": "c1", "name": "search", "arguments": {"item": "rake"}}]
+    first, second = ([text("system", one)] if one else [] for one in instructions)
+    turn = turn_of(
+        agent(1, ms=200),
+        chat(2, 1, messages=[*first, text("user", ASKED)], calls=asks, at=5),
+        chat(3, 1, messages=[*first, text("user", request_)], says=FACTS, at=30),
+        chat(4, 1, messages=[*second, text("user", later)], says="Rakes, as asked.", at=60),
+    )
+    assert turn.output == FACTS

@@ -20,6 +20,8 @@ from .templates import last_user_text, question_in
 
 _QUOTED = 8
 """Minimum characters of an answer that is searched for in later prompts."""
+_SUMMARIZE = ("summar", "compress", "compact", "condens")
+_CONVERSATION = ("conversation", "messages", "session", "history", "so far", "transcript", "user:")
 _TOKENS = attrgetter("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cache_write_tokens")
 _GUARDS = frozenset(("guard", "guards", "guardrail", "guardrails", "rail", "rails", "check", "moderation"))
 _UNDECIDED = (None, CHAIN, INNER)
@@ -235,9 +237,20 @@ class TurnCalls(TurnSteps):
         question = question_in(request).strip().rpartition("\n\n")[2]
         if any(question in text.replace(answer, "") for text in asked):
             return True
-        compacted = request not in begun and any(word in asked[-1].lower() for word in ("summary", "summarize", "summarise"))
+        compacted = request not in begun and "summar" in asked[-1].lower() and self._compacts(answering, step)
         longest = 0 if compacted else len(answer)
         return answer in asked[-1] and all(len(text) < _QUOTED or text[0] in "[{`" or 2 * len(text) < longest for text in made)
+
+    def _compacts(self, call: Step, later: Step) -> bool:
+        """Return True if a call summarizes the conversation of an unfinished run, and a later call goes on with the run."""
+        text = " ".join((*self._instructions(call), last_user_text(self.inputs(call)) or "")).lower()
+        asks = all(any(word in text for word in words) for words in (_SUMMARIZE, _CONVERSATION))
+        unfinished = any(self.requests_of(step) for step in self.main_llm if step.record.end_ns <= call.record.start_ns)
+        return asks and unfinished and self._instructions(later) == self._instructions(self.main_llm[0])
+
+    def _instructions(self, step: Step) -> list[str]:
+        messages = (*self.decode(step, "system", "system").messages, *self.inputs(step))
+        return [one.content for one in messages if one.role == "system" and one.content]
 
     def last_call_error(self) -> ErrorInfo | None:
         return max(self.main_llm, key=END).error if self.llm else self.root.error
