@@ -37,7 +37,8 @@ _RAW_NAME = "raw_gen_ai_request"
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     """Return the role of a call, or of an application's span with the attributes of a call. Return None for other spans."""
     own = SCOPES.match(scope) is not None
-    operation = attributes.get("gen_ai.operation.name") if own else None
+    has_answer = name == "litellm_request" or "gen_ai.output.messages" in attributes or "gen_ai.completion.0.role" in attributes
+    operation = attributes.get("gen_ai.operation.name") if own and has_answer else None
     if operation.__class__ is str and (role := _CALL_TYPES.get(operation) or _CALL_TYPES.get(operation.removeprefix("a"))):
         return role  # the name of LiteLLM's function: ``acompletion``
     if not own and "hidden_params" in attributes:

@@ -33,6 +33,8 @@ OPERATIONS = {
 
 _SPEECH = frozenset(("tts", "stt", "asr"))
 _OF_SPEECH = _SPEECH | {"node", "request", "service", "stream", "inference", "run"}
+_TEXTS = ("gen_ai.prompt", "gen_ai.completion", "output", "gen_ai.output.messages")
+_OF_CALLS = (*_TEXTS[:3], "gen_ai.usage.", "gen_ai.response.", "llm.usage.")
 _STRUCTURES = "IMPORTANT: This StructuredOutputTool"
 """Start of the description of a Strands tool that only structures the answer."""
 MARKS = frozenset(("gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.request.model", "gen_ai.response.model"))
@@ -82,7 +84,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
         return INNER if role == TOOL and attributes.get("gen_ai.tool.name") == _MERGED else role
     has_model = "gen_ai.request.model" in attributes or "gen_ai.response.model" in attributes
     role = _role_of_operation(operation) if operation.__class__ is str else None
-    if "tool.function_name" in attributes:
+    if "tool.function_name" in attributes and operation.__class__ is str and "tool" in operation:
         return TOOL  # Pipecat's span of a call or a result, with the operation ``llm_tool_call``
     if role is not None and (role != LLM or has_model):
         return role
@@ -94,9 +96,12 @@ def _role_without_operation(attributes: Mapping[str, Any], name: str) -> str | N
         return TOOL
     if "gen_ai.request.model" in attributes or "gen_ai.response.model" in attributes:
         # OpenLLMetry writes an agent's model on the agent's span, and LiteLLM a request's model on the proxy's server span.
-        if "traceloop.span.kind" in attributes or ("http.route" in attributes and "gen_ai.usage.output_tokens" not in attributes):
+        if "traceloop.span.kind" in attributes:
             return None
-        if _OF_SPEECH.issuperset(words := words_of(name)) and not _SPEECH.isdisjoint(words):
+        if "http.route" in attributes and not any(key.startswith(_OF_CALLS) for key in attributes):
+            return AGENT if "gen_ai.agent.name" in attributes else None
+        is_of_speech = _OF_SPEECH.issuperset(words := words_of(name)) and not _SPEECH.isdisjoint(words)
+        if is_of_speech and not any(key.startswith(_TEXTS) for key in attributes):
             return INNER  # LiveKit writes the model of a speech service on the service's span
         if name.endswith(("embedding", "embeddings")):
             return EMBEDDING

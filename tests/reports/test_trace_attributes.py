@@ -243,6 +243,17 @@ def test_model_of_a_speech_service_is_no_model_call(name: str, model: str, calls
     assert len(turn_of(agent(1), call, other).llm_calls or ()) == calls
 
 
+@pytest.mark.parametrize("texts", [
+    {"gen_ai.prompt.0.content": ASKED, "gen_ai.completion.0.content": SAID},
+    {"gen_ai.output.messages": json.dumps([{"role": "assistant", "content": SAID}])},
+])  # fmt: skip
+@pytest.mark.parametrize("name", ["tts", "stt_request"])
+def test_speech_service_with_an_answer_is_a_model_call(name: str, texts: dict[str, str]) -> None:
+    """The opposite of livekit/agents 7143: a span of an audio model with its texts."""
+    turn = turn_of(span(1, 0, name, {"gen_ai.request.model": "gpt-4o-audio", **texts}))
+    assert (turn.output, len(turn.llm_calls or ())) == (SAID, 1)
+
+
 def of_proxy(attributes: dict[str, Any], content: dict[str, Any]) -> Turn:
     """Return the turn of a proxy's server span with these attributes, and the request's own span if ``content`` isn't on both."""
     server = span(1, 0, "POST /v1/chat", {"http.route": "/v1/chat", "gen_ai.request.model": "gpt-4o", **attributes}, ms=90)
@@ -270,6 +281,27 @@ def test_server_span_of_a_gateway_is_the_call(counts: dict[str, int]) -> None:
     assert (turn.input, turn.output, [call.model for call in turn.llm_calls or ()]) == (ASKED, SAID, ["gpt-4o"])
 
 
+@pytest.mark.parametrize("counts", [
+    {"gen_ai.usage.input_tokens": 4}, {"gen_ai.usage.prompt_tokens": 4, "gen_ai.usage.completion_tokens": 5},
+    {"gen_ai.response.model": "gpt-4o"}, {"gen_ai.response.finish_reasons": ["stop"]}, {"gen_ai.prompt": ASKED, "gen_ai.completion": SAID},
+    {"input": ASKED, "output": SAID},
+])  # fmt: skip
+@pytest.mark.parametrize("alone", [True, False])
+def test_server_span_with_part_of_a_call_is_the_call(counts: dict[str, Any], alone: bool) -> None:
+    """The opposite of litellm 35193: a gateway that captures no messages of the convention."""
+    server = span(2, 0 if alone else 1, "POST /v1/chat", {"http.route": "/v1/chat", "gen_ai.request.model": "gpt-4o", **counts})
+    turn = turn_of(server) if alone else turn_of(agent(1), server)
+    assert [call.model for call in turn.llm_calls or ()] == ["gpt-4o"]
+
+
+def test_agents_name_on_a_server_span() -> None:
+    server = span(
+        1, 0, "POST /chat", {"http.route": "/chat", "gen_ai.request.model": "gpt-4o", "gen_ai.agent.name": "bot"}, ms=90
+    )
+    turn = turn_of(server, chat(2, 1, user=ASKED, says=SAID, at=5))
+    assert (turn.agent, turn.output, len(turn.llm_calls or ())) == ("bot", SAID, 1)
+
+
 @pytest.mark.parametrize(("operation", "calls"), [
     ("acompletion", 1), ("aresponses", 1), ("atext_completion", 1), ("anthropic_messages", 1), ("chat", 1),
     ("aembedding", 0), ("arerank", 0), ("alist_files", 0),
@@ -284,6 +316,16 @@ def test_operation_is_the_name_of_litellms_function(operation: str, calls: int, 
     }  # fmt: skip
     turn = turn_of(agent(1), span(2, 1, "litellm_request", attributes, scope="litellm"))
     assert (len(turn.llm_calls or ()), turn.output) == (calls, SAID if calls else None)
+
+
+def test_other_spans_of_litellm_with_the_operation_are_no_calls() -> None:
+    """The opposite of litellm 31583: spans of the proxy and of a guardrail."""
+    named = {"gen_ai.operation.name": "acompletion"}
+    call = chat(3, 2, user=ASKED, says=SAID, attributes=named, name="litellm_request", scope="litellm", at=10)
+    proxy = span(2, 1, "Received Proxy Server Request", {**named, "gen_ai.request.model": "gpt-4o"}, scope="litellm", ms=50)
+    guard = span(4, 1, "guardrail", {**named, "guardrail_name": "pii"}, scope="litellm", at=60)
+    turn = turn_of(agent(1), proxy, call, guard)
+    assert [one.span_id for one in turn.llm_calls or ()] == [f"{3:016x}"]
 
 
 REALTIME = {"tool.function_name": "get_weather", "tool.call_id": "c1"}
@@ -312,6 +354,14 @@ def test_realtime_spans_of_a_call_and_its_result_are_one_call() -> None:
 def test_operation_of_a_model_that_calls_tools_is_a_model_call(operation: str) -> None:
     """The opposite of pipecat 3681."""
     call = chat(2, 1, user=ASKED, says=SAID, attributes={"gen_ai.operation.name": operation})
+    turn = turn_of(agent(1), call)
+    assert (turn.output, len(turn.llm_calls or ()), turn.tool_calls) == (SAID, 1, [])
+
+
+@pytest.mark.parametrize("operation", ["chat.completions", "llm", "generate", "LlmCall"])
+def test_model_call_with_the_name_of_a_function(operation: str) -> None:
+    """The opposite of pipecat 3681: an application's own attribute on the span of its model call."""
+    call = chat(2, 1, user=ASKED, says=SAID, attributes={"gen_ai.operation.name": operation, **REALTIME})
     turn = turn_of(agent(1), call)
     assert (turn.output, len(turn.llm_calls or ()), turn.tool_calls) == (SAID, 1, [])
 
