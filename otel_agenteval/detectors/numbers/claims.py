@@ -16,11 +16,9 @@ _LINK = re.compile(r"\]\([^()\s]{1,2000}\)|(?:https?://|www\.)[^\s()<>]{1,2000}|
 
 def statements(text: str) -> str:
     """Replace code and links in a text with spaces, so that positions stay the same."""
-    if "`" in text:
-        text = _CODE.sub(_blank, text)
-    if "://" in text or "](" in text or "@" in text or "www." in text:
-        text = _LINK.sub(_blank, text)
-    return text
+    text = _CODE.sub(_blank, text) if "`" in text else text
+    may_have_links = "://" in text or "](" in text or "@" in text or "www." in text
+    return _LINK.sub(_blank, text) if may_have_links else text
 
 
 def code_in(text: str) -> list[str]:
@@ -63,7 +61,7 @@ _PLAIN_BEFORE = frozenset(" \n\t($€£*|")
 _LIST_MARKER = re.compile(r"[0-9]{1,3}[.)](?![0-9])")
 _FOOTNOTE = re.compile(r"[0-9]{1,3}\]")
 _NAME_BEFORE = re.compile(r"[A-Za-z_](?<!Rp)[-_./\\]?$")
-_POWER = re.compile(r"[eE]([-+][0-9]{1,2})(?![0-9A-Za-z])|\s?[×·⋅x*]\s?10(?:\^|\*\*)([-+]?[0-9]{1,2})(?![0-9])")  # 6.02 × 10^23
+_POWER = re.compile(r"[eE]([-+][0-9]{1,2})(?![0-9A-Za-z])|\s?[×·⋅x*]\s?10(?:\^|\*\*)([-+]?[0-9]{1,2})(?![.,]?\d)")  # 6 × 10^23
 _VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){2,3}")
 _GLUED = re.compile(r"(?![hHx×])[A-Za-z]{1,4}[0-9]")
 """Match letters and digits that turn the digits before them into an identifier, such as ``B2`` in ``7B2``."""
@@ -77,11 +75,9 @@ def _is_name(text: str, at: int, token: str) -> bool:
     before, behind = text[at - 1 : at] or "\n", text[end : end + 1]
     if (behind.isalpha() and _GLUED.match(text, end)) or len(token) > _LONGEST:
         return True
-    if before not in _PLAIN_BEFORE:
-        if before == "[" and _FOOTNOTE.match(text, at):
-            return True
-        if _NAME_BEFORE.search(text, max(0, at - 2), at):
-            return True
+    is_footnote = before == "[" and _FOOTNOTE.match(text, at) is not None
+    if is_footnote or (before not in _PLAIN_BEFORE and _NAME_BEFORE.search(text, max(0, at - 2), at)):
+        return True
     if behind in ".)" and _LIST_MARKER.match(text, at):
         line = text.rfind("\n", max(0, at - _DEEPEST_LIST), at)
         if (line >= 0 or at <= _DEEPEST_LIST) and not text[line + 1 : at].strip(" \t>#*_-"):
@@ -96,14 +92,12 @@ def claims_in(text: str) -> list[Claim]:
         if whole.at not in wholes or wholes[whole.at].end <= whole.end:
             wholes[whole.at] = whole
     claims: list[Claim] = []
-    done = 0
     for found in NUMBER.finditer(text):
         at, token = found.start(), found.group()
-        if at < done or _is_name(text, at, token):
+        if (claims and at < claims[-1].end) or _is_name(text, at, token):
             continue
         if at in wholes or token.isdigit():
             claims.append(wholes[at] if at in wholes else _whole_claim(text, at, token))
-            done = claims[-1].end
         else:
             claims += _split_claims(text, at, token)
     return claims
@@ -142,8 +136,8 @@ def _whole_claim(text: str, at: int, token: str) -> Claim:
 def _number_claim(text: str, at: int, token: str, readings: tuple[Reading, ...]) -> Claim:
     end = at + len(token)
     if (power := _POWER.match(text, end)) is not None:
-        factor = float(f"1e{power[1] or power[2]}")
-        return Claim(token, at, power.end(), (*readings, *((value * factor, half * factor) for value, half in readings)))
+        end, factor = power.end(), float(f"1e{power[1] or power[2]}")
+        return Claim(text[at:end], at, end, (*readings, *((value * factor, half * factor) for value, half in readings)))
     scale, word = scale_after(text, end)
     if scale == 0.01 and readings[0][0] == 100.0:
         return Claim(token, at, end, ((0.0, 0.5),))  # the whole
@@ -162,8 +156,7 @@ _YEAR_BEHIND = re.compile(r"(?:st|nd|rd|th)?,? ([12][0-9]{3})(?![0-9])")
 def _day_beside(text: str, at: int, end: int, day: int) -> tuple[Day | None, int]:
     if text[end : end + 1] not in _ENDS:
         found = _MONTH_BEHIND.match(text, end)
-        month = MONTHS.get(found.group(1).lower()) if found is not None else None
-        if found is not None and month is not None:
+        if found is not None and (month := MONTHS.get(found.group(1).lower())) is not None:
             return (int(found.group(2) or 0), month, day), found.end(2) if found.group(2) else found.end(1)
     if text[at - 1 : at] == " ":
         before = text[max(0, at - 22) : at - 1].rstrip(".").removesuffix(" the")

@@ -32,6 +32,7 @@ from .words import values_of_words
 _LIMIT = 400
 _ISO = re.compile(r"([12](?<![0-9][12])[0-9]{3})(?:[-/]|\. ?)(0?[1-9]|1[0-2])(?:[-/]|\. ?)(0?[1-9]|[12][0-9]|3[01])(?![0-9])")
 """Match dates inside longer tokens or with spaces, as in ``88121,2026-11-17,84500`` and ``2026. 11. 5.``"""
+_AMOUNT = re.compile(r"(?i:amount|cents|cost|fee|price|total)\w{0,20}\W{0,2}[:=]\W{0,2}(?:{\D{0,40})?(\d{1,15})(?![.,:-]?\d)")
 
 
 class GivenNumbers:
@@ -85,6 +86,11 @@ class GivenNumbers:
     def has(self, value: float, half: float) -> bool:
         """Return True if any number in the given texts, including forms such as ``4.7 million``, rounds to ``value``."""
         return _is_near(self._values, value, half)
+
+    @cached_property
+    def amounts(self) -> set[int]:
+        """Whole numbers in fields such as ``unit_amount``. In APIs for payments, these are cents."""
+        return set(map(int, _AMOUNT.findall(self._whole)))
 
     @cached_property
     def minutes(self) -> set[int]:

@@ -99,22 +99,21 @@ class AnswerNumbers:
             return True
         if not claim.readings:
             return False
+        value, half = claim.readings[0]
+        beside = f"{self.text[max(0, claim.at - 4) : claim.at]}#{self.text[claim.end : claim.end + 4]}"
+        if half == 0.005 and claim.scale == 1.0 and _MONEY.search(beside) and round(value * 100) in self.given.amounts:
+            return True
         readings = self._readings(claim)
-        if any(self.given.has(value, half) for value, half in readings):
+        if any(self.given.has(value, half) for value, half in readings) or self._is_identifier(claim):
             return True
         unit = unit_after(self.text, claim.end)
-        is_quantity = unit is not None and any(self.given.has_quantity(value, half, unit) for value, half in readings)
-        return is_quantity or self._is_identifier(claim)
+        return unit is not None and any(self.given.has_quantity(value, half, unit) for value, half in readings)
 
     def _readings(self, claim: Claim) -> list[Reading]:
         """Return the possible values of a claim, each with half its rounding interval."""
         readings = [*claim.readings, *claim.scaled] if claim.scale <= 1.0 else claim.scaled
-        value, half = claim.readings[0]
-        if half == 0.005 and _MONEY.search(
-            f"{self.text[max(0, claim.at - 4) : claim.at]}#{self.text[claim.end : claim.end + 4]}"
-        ):
-            readings.append((float(round(value * 100)), 0.0))  # APIs for payments return cents
         if claim.scale == 0.01:  # 20 % less is 0.8 times, or 80 %
+            value, half = claim.readings[0]
             readings += [(1 - value / 100, half / 100), (100 - value, half)]
         return [(value, max(half, self._rounding(value, half))) for value, half in readings]
 
@@ -245,9 +244,8 @@ class Timeline:
     def has_duration(self, seconds: float, unit: float) -> bool:
         """Return True if a duration is given, or is the time between two known dates or times of day."""
         tolerance = unit * 0.5000001
-        for given_seconds, _ in self._given.durations:
-            if abs(given_seconds - seconds) <= tolerance:
-                return True
+        if any(abs(given_seconds - seconds) <= tolerance for given_seconds, _ in self._given.durations):
+            return True
         if unit < _SECONDS_OF_DAY:
             return any(abs(minutes * 60 - seconds) <= max(tolerance, 30) for minutes in self._minutes_between)
         if unit >= _SECONDS_OF_YEAR and any(int(days / 365.2425) == round(seconds / unit) for days in self._days_between):
@@ -275,9 +273,8 @@ def _days_of(dates: Iterable[NDArray[np.datetime64]]) -> set[Day]:
 
 def _is_given_day(day: Day, given: Collection[Day]) -> bool:
     year, month, number = day
-    if day in given or (0, month, number) in given:
-        return True
-    return not year and any((other_month, other_number) == (month, number) for _, other_month, other_number in given)
+    is_given = day in given or (0, month, number) in given
+    return is_given or (not year and any((other_month, other) == (month, number) for _, other_month, other in given))
 
 
 def _days_moved(days: NDArray[np.datetime64], count: int, unit: float) -> list[NDArray[np.datetime64]]:

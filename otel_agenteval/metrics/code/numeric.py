@@ -42,9 +42,9 @@ _TOKEN = re.compile(
 """Sign and digits of a number in a text. A sign can follow a letter only in scripts without spaces."""
 _MINUS = str.maketrans("\u2212\ufe63\uff0d", "---")
 _RAISED = str.maketrans("\u207b⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-_THOUSANDS = re.compile(r"(?<=[0-9])(?:\{,\}|\\[,;: ])(?=[0-9]{3}(?![0-9]))")  # 9{,}500 in LaTeX
+_THOUSANDS = re.compile(r"(?<=[0-9])(?:\{,\}|\\[, ])(?=[0-9]{3}(?![0-9]))")  # 9{,}500 in LaTeX
 _POWER = re.compile(
-    r"(?<=[0-9])\s?(?:[×·⋅*x]|\\times|\\cdot)\s?10(?:(?:\^|\*\*)\{?([-+\u2212]?[0-9]{1,3})(?![0-9])\}?|([\u207b⁰¹²³⁴-⁹][⁰¹²³⁴-⁹]{0,2}))"
+    r"(?<=[0-9])\s?(?:[×·⋅*x]|\\times|\\cdot)\s?10(?:(?:\^|\*\*)\{?([-+\u2212]?[0-9]{1,3})(?![.,]?[0-9])\}?|([\u207b⁰¹²³⁴-⁹][⁰¹²³⁴-⁹]{0,2}))"
 )  # 3 × 10^8, 3·10⁻⁸
 _SEPARATED = re.compile(
     r"(?<![0-9.,])([\[({]?)([0-9]+(?:[,'\u2019\xa0\u2009\u202f][0-9]+|\.[0-9]{3}(?![0-9]))+(?:\.[0-9]+)?)(?![.,]?[0-9])([\])}]?)"
