@@ -259,9 +259,8 @@ def _csv_rows(file: TextIO, where: str, delimiter: str, answers: str) -> Iterato
 
 def _cell(column: str, text: str) -> Any:
     """Parse a list or object in JSON or Python notation, or split a list such as ``a||b``. Return other texts unchanged."""
-    bars = (
-        r"\s*\|\|\s*|(?<=\S)\|(?=\S)" if column in ("context", "evaluation_criteria", *_OTHER_NAMES) else "$^"
-    )  # not the bars of tables
+    is_list = column in ("context", "evaluation_criteria", *_OTHER_NAMES)
+    bars = r"\s*\|\|\s*|(?<=\S)\|(?=\S)" if is_list else "$^"  # not the bars of tables
     parts = [] if text[0] in "[{" else re.split(bars, text)
     return parts if parts[1:] else literals.python_value(text) if text[0] in "[{" else text
 
@@ -272,11 +271,12 @@ _OTHER_FORMATS = (
     ((b"\x1f\x8b", b"\x28\xb5\x2f\xfd"), "a compressed file; decompress it"),
     ((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), "UTF-16 text; convert the file to UTF-8"),
 )
+_NAN = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z))|(?<!\w)NaN\b', re.DOTALL)  # written by Python's json
 
 
 def _parsed(text: str, at: str, wanted: str) -> Any:
     try:
-        return jsonio.loads_lenient(text) if "NaN" in text else jsonio.loads(text)  # Python's json writes NaN
+        return jsonio.loads(_NAN.sub(lambda found: found[1] or "null", text) if "NaN" in text else text)
     except ValueError as problem:
         raise ConfigError(f"{at}: must be {wanted}; {problem}") from None
 

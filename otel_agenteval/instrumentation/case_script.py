@@ -65,7 +65,8 @@ class CaseScript(NamedTuple):
     def of(cls, case: Case, name: str) -> CaseScript:
         """Return the script of a case. Raise ConfigError unless the case has exactly one of ``input``, ``turns`` and ``user``."""
         where = f"dataset: case {name}"
-        case = case._replace(references={"case_id": name, **case.references})
+        columns = {column: case.columns[column] for column in case.columns.keys() - {*COLUMNS[:2]}}
+        case = case._replace(references={"case_id": name, **case.references}, columns=columns)
         references = case.references
         given = {"input": case.input, **{column: references.get(column) for column in COLUMNS[:2]}}
         found = [column for column, value in given.items() if value is not None]
