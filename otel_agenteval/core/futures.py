@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import itertools
 import os
 import threading
@@ -89,10 +90,10 @@ class _Loop:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
-        try:
-            self.loop.run_forever()
-        finally:
-            self.loop.close()
+        while not self.loop.is_closed():
+            with contextlib.suppress(KeyboardInterrupt, SystemExit):  # from a coroutine, whose caller receives it
+                self.loop.run_forever()
+                self.loop.close()
 
     def _stop(self) -> None:
         if self.process == os.getpid():

@@ -360,7 +360,7 @@ def metric_of(fn: Callable[..., Any]) -> Metric:
         (value,) = written((result.value,), finite=False)  # numpy has truth values of its own
         if isinstance(value, bool) and result.passed is None:
             return replace(result, value=float(value), passed=value)
-        return given
+        return given if given is result else value
 
     found.__name__ = name if name.startswith("code_") else f"code_{name}"
     found.__doc__ = inspect.getdoc(fn) or f"Return the result of the function {name} for a turn."

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import otel_agenteval as oa
@@ -48,6 +49,7 @@ def asked(*cases: dict[str, Any]) -> list[Any]:
         ({"customer": "Ana", "turns": [{"role": "user", "content": "I am {{customer}}."}]}, ["I am Ana."]),
         ({"input": "Is {{answer}} right?"}, ["Is {{answer}} right?"]),
         ({"turns": ["I am {{customer}}."]}, ["I am {{customer}}."]),
+        ({"turns": ["Explain {{turns}} and {{user}} in Jinja."]}, ["Explain {{turns}} and {{user}} in Jinja."]),
         ({"input": "Use {answer} and {{ other }}.", "answer": "Lima"}, ["Use {answer} and {{ other }}."]),
     ],
     ids=str,
@@ -55,6 +57,15 @@ def asked(*cases: dict[str, Any]) -> list[Any]:
 def test_placeholder_is_a_column_of_the_data_set(case: dict[str, Any], texts: list[str]) -> None:
     """promptfoo 224, 2284: variables weren't replaced in later turns, or in columns with a second meaning."""
     assert asked(case) == texts
+
+
+def test_description_of_a_user_does_not_contain_itself() -> None:
+    seen: list[str] = []
+    case = {"user": "{{name}} wants a template that greets {{user}}.", "name": "Ana"}
+    oa.evaluate(
+        lambda text: "Hi", [case], ["code_empty_answer"], simulate=lambda messages, case: seen.append(case["user"]) or None
+    )
+    assert seen == ["Ana wants a template that greets {{user}}."]
 
 
 @pytest.mark.parametrize("value", ["{{answer}}", "{{expected}}", "{{ground_truth}}"])
@@ -99,6 +110,7 @@ READ = {"input": "q, 1", "ground_truth": "Lima"}
         ("a.jsonl", '{"input": "q, 1", "ground_truth": "Lima", "weight": NaN}\n', [READ]),
         ("a.json", '[{"input": "q, 1", "ground_truth": "Lima", "weight": NaN}]', [READ]),
         ("a.jsonl", '{"input": "NaN", "ground_truth": "NaN"}\n', [{"input": "NaN", "ground_truth": "NaN"}]),
+        ("a.jsonl", r'{"input": "a \"NaN\" \\", "w": [NaN], "NaN": 1}', [{"input": 'a "NaN" \\', "w": [None], "NaN": 1}]),
         ("a.jsonl", '\n{"input": "q, 1", "ground_truth": "Lima"}\n \n\t\r\n', [READ]),
     ],
     ids=str,
@@ -108,7 +120,13 @@ def test_file_is_read_as_its_author_meant(name: str, data: str, wanted: list[dic
     assert rows(tmp_path / name, data.encode()) == wanted
 
 
-@pytest.mark.parametrize("line", ['{"input": nan}', "{'input': 'q'}", '{"input": "NaN",}', '{"input": "q"} NaN'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"input": nan}', "{'input': 'q'}", '{"input": "NaN",}', '{"input": "q"} NaN', '{"input": "q", "w": -NaN}', '{"input": "q", "w": NaNa}',
+        '{"input": "NaN", "w": Infinity}', '{"input": "NaN", "w": ' + "[" * 210 + "]" * 210 + "}", '{"input": "NaN',
+    ],
+)  # fmt: skip
 def test_line_that_is_not_json_is_refused(line: str, tmp_path: Path) -> None:
     """rai-toolkit 88: the error has the file and the line."""
     with pytest.raises(ConfigError, match=r"a\.jsonl:2: must be one JSON object per line"):
@@ -152,6 +170,27 @@ async def coroutine_with_reason(turn: oa.Turn) -> oa.Result:
     return oa.Result(turn.output == "Lima", explanation="compared")
 
 
+async def leaves(turn: oa.Turn) -> bool:
+    raise SystemExit(3)
+
+
+def test_coroutine_that_exits_is_an_error_and_later_ones_run() -> None:
+    """The event loop of all coroutines ended, so that the experiment and all later ones waited without end."""
+    ((_, (score,)),) = oa.evaluate(lambda question: "Lima", [{"input": "q"}], [leaves], timeout=60).scored
+    assert score.status == "error"
+    (summary,) = oa.evaluate(lambda question: "Lima", [{"input": "q"}], [coroutine], timeout=60).summary()
+    assert summary.pass_rate == 1.0
+
+
+@pytest.mark.parametrize("missing", [pd.NA, pd.NaT])
+def test_missing_value_of_pandas_is_not_applicable(missing: Any) -> None:
+    def given(turn: oa.Turn) -> Any:
+        return missing
+
+    ((_, (score,)),) = oa.evaluate(lambda question: "a", [{"input": "q"}], [given]).scored
+    assert (score.status, score.detail) == ("skipped", {"reason": "not_applicable"})
+
+
 @pytest.mark.parametrize("function", [verdict_with_reason, verdict_of_numpy, coroutine, coroutine_with_reason])
 @pytest.mark.parametrize(("answer", "rate"), [("Lima", 1.0), ("Quito", 0.0)])
 def test_verdict_of_a_function_counts(function: Any, answer: str, rate: float) -> None:
@@ -182,7 +221,7 @@ def test_other_results_are_unchanged(result: oa.Result) -> None:
         (r"So \boxed{8,000}.", 8000), (r"The answer is \boxed{\$9{,}500}.", 9500), (r"\boxed{10\,000}", 10000), (r"1{,}234{,}567.5", 1234567.5),
         ("about 3.0 × 10^8 m/s", 3e8), (r"$3 \times 10^{8}$", 3e8), ("1.6·10⁻¹⁹ C", 1.6e-19), ("2*10**3", 2000), ("3.0 × 10^−8", 3e-8),
         ("5 x 10 boxes", 10), ("2 * 10 = 20", 20), ("10^8", 8), ("x² = 9", 9), ("5 m² cost 20", 20), ("{1,2,3}", 3), ("{1},{500}", 500),
-        (r"1\, 2", 2), ("4 × 100", 100), ("the 10² rule", 10),
+        (r"1\, 2", 2), ("4 × 100", 100), ("the 10² rule", 10), (r"a scale of 1\:500", 500), (r"from 1\;200\;300", 300), ("12 × 10^3.5", 3.5),
     ],
 )  # fmt: skip
 def test_number_in_latex_and_powers(output: str, number: float) -> None:
@@ -200,6 +239,7 @@ def grounded(output: str, result: Any) -> float | None:
     ("output", "result"),
     [
         ("It costs $19.99.", {"amount": 1999, "currency": "usd"}), ("Refund: 45.50 EUR.", {"refund": {"amount": 4550}}), ("EUR 45.50", {"amount": 4550}),
+        ("It costs €10.00.", {"amount": {"currency": "EUR", "value": 1000}}), ("It costs $19.99.", "unitAmount=1999"), ("It is 1.5 × 10^11 m.", {"distance": 150000000000}),
         ("Das macht 1.234,56 €.", {"total_cents": 123456}), ("It is £0.99.", {"amount": 99}), ("That is $20.00.", {"unit_amount": 2000}),
         ("p = 2.3e-05", {"p": 2.3e-05}), ("The mass is 1.5e-4 kg.", {"mass": 0.00015}), ("It is 6.02 × 10^23.", {"n": 6.02e23}), ("It is 0.00015.", {"m": "1.5e-4"}),
     ],
@@ -212,6 +252,8 @@ def test_amount_in_cents_and_power_of_ten_are_given(output: str, result: Any) ->
 @pytest.mark.parametrize(
     ("output", "result"),
     [
+        ("It costs $20.24.", {"year": 2024, "price": 18.5}), ("It costs $20.24.", "A report of 2024."), ("You paid $5.00.", {"status": 500}),
+        ("The BMI is 24.50, BMI 24.50.", {"kcal": 2450}), ("It costs $20.24.", {"price_date": "2024-01-02"}), ("It costs $19.99 million.", {"amount": 1999}),
         ("It costs $19.98.", {"amount": 1999}), ("It costs $1,999.99.", {"amount": 1999}), ("The rating is 4.55.", {"reviews": 455}),
         ("It weighs 45.50 kg.", {"n": 4550}), ("It costs $455.00.", {"n": 4550}), ("p = 2.3e-06", {"p": 2.3e-05}), ("It is 6.02 × 10^22.", {"n": 6.02e23}),
     ],
@@ -221,11 +263,33 @@ def test_other_amounts_are_not_given(output: str, result: Any) -> None:
     assert grounded(output, result) != 1.0
 
 
+def test_finding_contains_the_whole_number() -> None:
+    calls = [{"name": "get", "arguments": {}, "result": {"p": 2.3e-05}}]
+    for output, texts in {"p = 2.3e-06": ["2.3e-06"], "p = 4.5 × 10^12": ["4.5 × 10^12"], "p = 2.3e-05": []}.items():
+        detail = score_of("code_ungrounded_numbers", output=output, tool_calls=calls).detail or {}
+        found = [(output[one["start"] : one["end"]], one["text"]) for one in detail.get("findings", [])]
+        assert found == [(text, text) for text in texts]
+
+
 # --- reports
 
 
-JOINED = ["نمی‌دانم", "👩‍👩‍👧", "❤️‍🔥", "क्‍ष"]
+JOINED = ["نمی‌دانم", "👩‍👩‍👧", "❤️‍🔥", "क्‍ष", "ශ්‍රී", "🐻‍❄️", "👩🏽‍💻", "🙂‍↔️"]
 APART = ["a\u200db", "pass\u200cword", "نمی\u200c", "ب\u200c\u200cب", "а\u200cб", "a\u200bb", "x\u202ey"]
+APART += [
+    "密\u200d码",
+    "비\u200d밀",
+    "ế\u200dạ",
+    "Ｐ\u200dＡ",
+    "𝐩\u200d𝐚",
+    "ა\u200dბ",
+    "ﬁ\u200dﬂ",
+    "👩\u200c👩",
+    "─\u200d─",
+    "ب\u202eب",
+    "ب\u200bب",
+    "👩\u200da",
+]
 
 
 @pytest.mark.parametrize("form", ["table", "markdown", "html", "junit"])
