@@ -550,6 +550,7 @@ def test_langchain_messages_as_str_have_only_their_text():
     state = json.dumps({"messages": [asked, tool, answered]})
     assert [message.content for message in decode(state, "assistant").messages] == ["Weather?", "It's sunny."]
 
+
 def test_user_message_answer_and_tokens_are_enough_evidence():
     attributes = {
         "acme.prompt": json.dumps([{"role": "user", "content": "Which trains run on Sunday?"}]), "acme.response": "None.",
