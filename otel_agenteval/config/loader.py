@@ -163,7 +163,7 @@ def _of_services(env: Mapping[str, str]) -> Iterator[str]:
     for host in [name for name in env if name.startswith(ENV_PREFIX) and name.endswith("_SERVICE_HOST")]:
         service = host.removesuffix("_SERVICE_HOST")
         if env.get(f"{service}_PORT", "").startswith(("tcp://", "udp://", "sctp://")):
-            yield from (name for name in env if name.startswith((f"{service}_SERVICE_", f"{service}_PORT")))
+            yield from (name for name in env if f"{name}_".startswith((f"{service}_SERVICE_", f"{service}_PORT_")))
 
 
 def variables() -> dict[str, tuple[str, ...]]:

@@ -184,7 +184,7 @@ class StoreOptions(Section):
         return {"path": value} if isinstance(value, (str, os.PathLike)) else value
 
     def _check(self) -> None:
-        if re.match(r"(?!postgres(ql)?:)[A-Za-z][A-Za-z0-9+.-]+://", self.path):
+        if re.match(r"(?!postgres(ql)?://)[^/\\]{2,}://", self.path):
             raise ValueError("path: must be the path of a file, or start with postgresql://")
 
 

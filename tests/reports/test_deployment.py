@@ -52,6 +52,7 @@ def test_services_of_kubernetes_are_no_options(name: str) -> None:
         {"SERVICE_HOST": "example"},
         {"SERVICE_HOST": "example", "PORT": "4318"},
         {**SERVICE, "SERVE_HTTP": "127.0.0.1:1"},
+        {**SERVICE, "PORTS": "1"},
     ],
     ids=str,
 )
@@ -124,7 +125,9 @@ def test_addresses_of_servers_have_no_queries(url: str) -> None:
         load_config({"judge": {"base_url": url, "model": "m"}}, env={})
 
 
-@pytest.mark.parametrize("scheme", ["postgresql+psycopg", "postgress", "mysql", "sqlite", "Postgresql", "redis"])
+@pytest.mark.parametrize(
+    "scheme", ["postgresql+psycopg", "postgress", "mysql", "sqlite", "Postgresql", "redis", " postgresql", "jdbc:postgresql"]
+)
 def test_stores_of_other_databases_are_refused(scheme: str) -> None:
     """OwlSQL 21, doctrine/dbal 5339: the address is taken for the name of a file, and its password is logged."""
     with pytest.raises(ConfigError, match="must be the path of a file, or start with postgresql://") as error:
