@@ -173,8 +173,7 @@ class Engine:
 
     def hung_metrics(self) -> dict[str, str]:
         """Return the reason why each metric with a hanging call doesn't return results, by metric name."""
-        foreign = self.pipeline.evaluator.foreign
-        return foreign.hung() if foreign is not None else {}
+        return foreign.hung() if (foreign := self.pipeline.evaluator.foreign) is not None else {}
 
     def silent_models(self) -> dict[str, str]:
         """Return the reason why each silent judge or embedder doesn't return scores, by name."""
@@ -201,8 +200,7 @@ class Engine:
 
     def end_conversation(self, conversation_id: str) -> bool:
         """End a conversation and evaluate its metrics. Return False if it isn't open."""
-        store = self.pipeline.conversations
-        if store is None:
+        if (store := self.pipeline.conversations) is None:
             return False
         self.evaluate_closed(self.config.exit_timeout)  # its last turn may still be queued
         ended = store.end(conversation_id)
@@ -229,8 +227,7 @@ class Engine:
 
     def progress(self) -> int | None:
         """Return a number that changes while the worker makes progress, or None if the worker is idle."""
-        worker = self.worker
-        if worker.idle and not worker.queue:
+        if (worker := self.worker).idle and not worker.queue:
             return None
         return worker.looks + worker.queue.handled + self.pipeline.evaluator.evaluations
 
@@ -265,26 +262,30 @@ class Engine:
 
     def register_exit(self) -> None:
         """Register the exit handler at a process's first span, so that it runs before the handlers of existing providers."""
-        this = weakref.ref(self)
+        this, limit, process = weakref.ref(self), self.config.exit_timeout + PATIENCE, os.getpid()
 
-        def at_exit(**_: Any) -> None:
-            atexit.unregister(at_exit)
-            engine = this()
-            if engine is not None:
+        def at_exit() -> None:
+            if (engine := this()) is not None and engine._at_exit is at_exit and not engine._closed:
+                engine._at_exit = None
                 try:
                     engine.exit()
                 except Exception as error:
                     _log.warning("otel-agenteval couldn't finish at exit: %s", type(error).__name__)
 
+        def in_child(**_: Any) -> None:
+            if os.getpid() == process and (thread := started(at_exit, "otel-agenteval-exit")) is not None:
+                thread.join(limit)  # the parent waits for the child, but not for a server or an import that hangs
+
         atexit.unregister(self._at_exit)  # the parent process's
         self._at_exit = at_exit
         atexit.register(at_exit)
-        # child processes of multiprocessing and Celery end without atexit
-        util, celery = sys.modules.get("multiprocessing.util"), sys.modules.get("celery.signals")
-        if util is not None and sys.modules["multiprocessing"].parent_process() is not None:
-            util.Finalize(None, at_exit, exitpriority=0)
+        # forked children of multiprocessing (until Python 3.12) and Celery end without atexit
+        forking, celery = sys.modules.get("multiprocessing"), sys.modules.get("celery.signals")
+        method = forking is not None and forking.parent_process() and forking.get_start_method(allow_none=True)
+        if sys.version_info < (3, 13) and method in ("fork", "forkserver"):
+            sys.modules["multiprocessing.util"].Finalize(None, in_child, exitpriority=0)
         if celery is not None:
-            celery.worker_process_shutdown.connect(at_exit, weak=False)
+            celery.worker_process_shutdown.connect(in_child, weak=False)
 
     def shutdown(self, timeout: float | None = None) -> bool:
         """Evaluate open turns, deliver their scores, and release ports and files. Safe to call twice.
@@ -356,8 +357,7 @@ class Engine:
             _log.warning("not all scores were delivered within %.3g s at exit; increase exit_timeout", timeout)
 
     def _end_conversations(self, timeout: float) -> None:
-        store = self.pipeline.conversations
-        if store is not None:
+        if (store := self.pipeline.conversations) is not None:
             self.evaluate_closed(timeout)
             self.intake.take_ended(store.end_all())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -25,6 +26,7 @@ from tests.support.servers import free_port
 from tests.support.service import Sidecar, left_in, turn_of
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform cannot fork")
+needs_atexit = pytest.mark.skipif(sys.version_info < (3, 13), reason="forked children end without atexit")
 
 # --- environment
 
@@ -278,6 +280,64 @@ os.waitpid(pid, 0)
 """
     output_of(CHILDREN + script, str(tmp_path / "scores"))
     assert "result_id" in (tmp_path / "scores").read_text()
+
+
+@needs_fork
+@pytest.mark.parametrize(
+    ("child", "exits"),
+    [
+        ("child = fork.Process(target=work, args=('b',)); child.start(); child.join()", 1),
+        ("if (pid := os.fork()) == 0: work('b'); end()\nos.waitpid(pid, 0)", 1),
+        ("if (pid := os.fork()) == 0: work('b'); handle.shutdown(); end()\nos.waitpid(pid, 0)", 0),
+        ("if (pid := os.fork()) == 0: end()\nos.waitpid(pid, 0)", 0),
+    ],
+    ids=["multiprocessing", "Celery", "Celery after a shutdown", "idle Celery"],
+)
+def test_child_process_that_hangs_ends(child: str, exits: int, tmp_path: Path) -> None:
+    """Opposites of opentelemetry-python-contrib 4916: a parent waits for such a child, but exits of children had no limit, and
+    Celery called the parent's handler too.
+    """
+    pytest.importorskip("celery")
+    script = """
+from celery import signals
+from otel_agenteval.engine.engine import Engine
+def hanging(engine):
+    print("exit", flush=True); time.sleep(55)
+Engine.exit = hanging
+def end():
+    signals.worker_process_shutdown.send(sender="worker", pid=os.getpid(), exitcode=0); os._exit(0)
+turn(tracer, "a")
+start = time.monotonic()
+"""
+    end = "\nassert time.monotonic() - start < 40\nsys.stdout.flush(); os._exit(0)"
+    env = {"OTEL_AGENTEVAL_EXIT_TIMEOUT": "6s"}
+    assert output_of(CHILDREN + script + child + end, str(tmp_path / "scores"), env=env) == "exit\n" * exits
+
+
+@pytest.mark.parametrize("method", ["spawn", pytest.param("fork", marks=[needs_fork, needs_atexit])])
+def test_thread_may_finish_a_turn_after_its_process(method: str, tmp_path: Path) -> None:
+    """Opposites of opentelemetry-python 1567: these processes wait for threads, and then call ``atexit``'s functions."""
+    work = """
+def work(path):
+    provider = TracerProvider()
+    oa.instrument(tracer_provider=provider, config={"outlets": {"prometheus": None, "jsonl": path}})
+    tracer, began = provider.get_tracer("app"), threading.Event()
+    def late():
+        with agent(tracer, "late"):
+            began.set(); time.sleep(1); chat(tracer)
+    threading.Thread(target=late).start()
+    began.wait()
+"""
+    (tmp_path / "late_turn.py").write_text(PRELUDE + work)
+    script = """
+import multiprocessing
+sys.path.insert(0, sys.argv[1])
+import late_turn
+child = multiprocessing.get_context(sys.argv[2]).Process(target=late_turn.work, args=(sys.argv[1] + "/scores",))
+child.start(); child.join()
+"""
+    output_of(script, str(tmp_path), method)
+    assert {json.loads(line).get("agent") for line in (tmp_path / "scores").read_text().splitlines()} == {"late"}
 
 
 # --- current folder
