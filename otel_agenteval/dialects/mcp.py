@@ -41,8 +41,7 @@ def read(record: SpanRecord, step: Step) -> None:
         step.tool_name = as_text(get("gen_ai.tool.name"))
         if step.tool_name is None and _NAMED_CALL in record.name:
             step.tool_name = record.name.partition(_NAMED_CALL)[2] or None
-    if get("mcp.tool.result.is_error") is True:  # Sentry writes this attribute and those below
-        step.tool_failed = True
+    step.tool_failed |= get("mcp.tool.result.is_error") is True  # written by Sentry, as are the arguments' attributes below
     if step.tool_arguments is None:
         arguments = ((key.partition("mcp.request.argument.")[2], value) for key, value in record.attributes.items())
         step.tool_arguments = {name: parsed(value) for name, value in arguments if name} or None

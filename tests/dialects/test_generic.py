@@ -9,11 +9,13 @@ import pytest
 
 from otel_agenteval.dialects.content import decode
 from otel_agenteval.dialects.generic.facts import model_in
+from otel_agenteval.dialects.generic.interest import argument_in
 from otel_agenteval.dialects.generic.keys import meaning_of
 from otel_agenteval.dialects.generic.kinds import role_of_kind, role_of_name
 from otel_agenteval.dialects.generic.values import opened, transcript
 from otel_agenteval.dialects.reader import read, review_roles
 from otel_agenteval.spans.record import LogPart, SpanEvent
+from otel_agenteval.turns.roots import split
 from tests.support.spans import span, turn_of, turns_of
 
 ASKED = {"role": "user", "content": "Weather in Paris?"}
@@ -560,3 +562,67 @@ def test_user_message_answer_and_tokens_are_enough_evidence():
     assert (turn.input, turn.output, turn.usage.input_tokens) == ("Which trains run on Sunday?", "None.", 9)
     del attributes["acme.usage.prompt_tokens"], attributes["acme.usage.completion_tokens"]
     assert turns_of(span(1, 0, "acme call", attributes, scope="acme")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('@ag.type=json:{"city": "Porto"}', {"city": "Porto"}),
+        ('@type=json:["Porto"]', ["Porto"]),
+        ('@json:[{"role": "user", "content": "Hi"}]', [{"role": "user", "content": "Hi"}]),
+        ("@ag.type=json:Porto", "@ag.type=json:Porto"),
+        ("@ines: {no JSON}", "@ines: {no JSON}"),
+        ('Ask @ines:{"city": "Porto"}', 'Ask @ines:{"city": "Porto"}'),
+    ],
+)
+def test_json_with_a_type_before_it_is_opened(text, value):
+    assert opened(text) == value
+
+
+TOOLS_OF_CALL = json.dumps(
+    [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}]
+)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "is_turn"),
+    [
+        ({"in.messages": json.dumps([ASKED]), "in.tools": TOOLS_OF_CALL}, True),
+        ({"in.messages": json.dumps([{"role": "system", "content": "Help."}, ASKED]), "in.tools": TOOLS_OF_CALL}, True),
+        ({"input.messages": json.dumps([ASKED]), "input.tools": "@json:" + TOOLS_OF_CALL}, True),
+        ({"in.messages": json.dumps([ASKED])}, False),
+        ({"in.tools": TOOLS_OF_CALL}, False),
+        ({"in.messages": json.dumps(["Hi"]), "in.tools": json.dumps(["hammer", "saw"])}, False),
+    ],
+)
+def test_failed_call_with_messages_and_tools_is_a_turn(attributes, is_turn):
+    spans = [span(1, name="shop", error="429", scope="fw"), span(2, 1, "chat", attributes, error="429", scope="fw")]
+    assert bool(split(spans)) == is_turn
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "names"),
+    [
+        ("weather", {"fw.inputs.city": "Paris"}, ["weather"]),
+        ("weather", {"fw.inputs.city": "Paris", "fw.inputs.day": "Monday"}, ["weather"]),
+        ("weather", {"fw.arguments.city": "Paris"}, ["weather"]),
+        ("weather", {"fw.city": "Paris"}, []),
+        ("weather", {}, []),
+        ("climate", {"fw.inputs.city": "Paris"}, []),
+    ],
+)
+def test_failed_function_with_arguments_is_a_tool_call(name, attributes, names):
+    tool = span(3, 1, name, attributes, at=20, error="timeout", scope="fw.core")
+    turn = turn_of(span(1, name="shop", ms=100, scope="fw.core"), request(2, 1, made=WANTS), tool)
+    assert [call.name for call in turn.tool_calls or () if call.span_id == f"{3:016x}"] == names
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        ("agent_id", None), ("agent_name", None), ("tool.agent_id", None),
+        ("city", "city"), ("tool.order_id", "order_id"), ("agency", "agency"),
+    ],
+)  # fmt: skip
+def test_attribute_about_the_agent_is_no_argument(key, name):
+    assert argument_in(key) == name

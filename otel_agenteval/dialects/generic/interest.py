@@ -100,7 +100,7 @@ def _has_hint(attributes: Mapping[str, Any]) -> bool:
 
 def holds_json(value: Any) -> bool:
     """Return True if a value is an object or a list, or looks like JSON text of one."""
-    return value[:1] in ("{", "[") and len(value) > 8 if value.__class__ is str else isinstance(value, (dict, list, tuple))
+    return value[:1] in ("{", "[", "@") and len(value) > 8 if value.__class__ is str else isinstance(value, (dict, list, tuple))
 
 
 # --- attributes that make an object or a list together
@@ -184,7 +184,7 @@ def is_content_of_event(key: str) -> bool:
 _DESCRIBES_CALL = word_set("""
     duration latency elapsed ms ns timeout time timestamp created started ended
     success successful ok error exception retries retry attempt attempts count cached cache
-    trace span event logger level service environment env function class module method framework sdk scope turn
+    trace span event logger level agent service environment env function class module method framework sdk scope turn
     tool execution version description definition tags metadata type kind schema
 """)
 """Words in attributes about a call's time, outcome, code location and tool. Such attributes aren't arguments."""
@@ -199,5 +199,4 @@ def argument_in(key: str) -> str | None:
     words = words_of(name)
     if not words or not _DESCRIBES_CALL.isdisjoint(words) or name.lower() in PROPERTIES or name.lower() in _PROPERTIES_OF_EVENTS:
         return None
-    meaning = meaning_of(key)
-    return name if meaning.field is None and meaning.direction is None else None
+    return name if (meaning := meaning_of(key)).field is None and meaning.direction is None else None

@@ -64,7 +64,7 @@ _BEGINNING = 80
 def role_of(facts: Facts) -> str | None:
     fields = facts.fields
     has_usage = "output_tokens" in fields or ("input_tokens" in fields and (facts.failed or has_answer(facts)))
-    has_content = bool(facts.messages or facts.texts or facts.whole_values)
+    has_content = bool(facts.messages or facts.texts or facts.whole_values or (facts.failed and facts.spread_arguments))
     has_evidence = has_content or has_usage or "model" in fields or facts.calls_model
     if facts.kind is not None and (facts.kind_strength > 1 or facts.kind == AGENT or has_evidence):
         return _role_of_kind(facts, has_evidence)

@@ -24,6 +24,7 @@ _SPEAKER = re.compile(r"^(system|user|human|assistant|ai|tool|developer|model): 
 _CALLED = r"[A-Za-z_][\w.]*(?:\[[\w., ]+\])?\("
 _CALL = re.compile(_CALLED)
 _REPR_START = re.compile(r"[{\[][')]|\[\{'|\[" + _CALLED)
+_TYPE_PREFIX = re.compile(r"@[\w.=]{1,30}:(?=[{\[])")  # @ag.type=json:{"city": "Porto"}
 _BRACKETS = re.compile(r"\[(\d{1,4})\]")
 _MESSAGE_CLASSES = frozenset(("AIMessage", "HumanMessage", "SystemMessage", "ToolMessage", "AIMessageChunk"))
 Path: TypeAlias = tuple[str, ...]
@@ -33,7 +34,7 @@ def opened(value: Any) -> Any:
     """Return the value of JSON text or of a ``repr``. Return other values unchanged."""
     if value.__class__ is not str:
         return value
-    head = value[:1]
+    head = (value := _TYPE_PREFIX.sub("", value) if value[:1] == "@" else value)[:1]
     if head in ("{", "["):
         if "}\n{" in value:  # JSON lines: a file, not a value
             return value
@@ -44,11 +45,8 @@ def opened(value: Any) -> Any:
     if head == '"' and value[-1:] == '"' and len(value) > 1:
         found, _ = jsonio.loads_or_text(value)
         return opened(found) if found[:1] in ("{", "[") else found
-    found = None
-    if value.startswith("content="):
-        found = _shown_message(value)
-    elif value[-1:] == ")" and _CALL.match(value):
-        found = python_value(value)
+    is_call = value[-1:] == ")" and _CALL.match(value)
+    found = _shown_message(value) if value.startswith("content=") else python_value(value) if is_call else None
     return value if found is None else found
 
 

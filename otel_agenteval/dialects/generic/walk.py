@@ -17,7 +17,7 @@ from ...spans.record import SpanRecord
 from ..attributes import as_float
 from ..step import RETRIEVAL
 from . import events
-from .facts import COUNTS, IN_LISTED_OBJECT, MESSAGES, SETTERS, TELLING, TOP, Content, Facts, count_in
+from .facts import COUNTS, IN_LISTED_OBJECT, KIND, MESSAGES, SETTERS, TELLING, TOP, Content, Facts, count_in
 from .interest import SPREAD_ARGUMENTS, SPREAD_RESULTS, holds_json
 from .keys import BY_FORM, EXACT, IN, LEVELS_PER_STEP, LIKELY, OUT, STEP, SURE, Meaning, last_word, meaning_of, word_set, words_of
 from .shapes import are_documents, are_messages, are_requests, are_tools, is_definition, is_message, is_telling, pieces_in, plain
@@ -141,6 +141,7 @@ class _Walk:
             self._add_messages([{"role": "assistant", "tool_calls": plain(unwrapped)}], path, OUT)
         elif are_tools(unwrapped):
             facts.definitions = plain(unwrapped) if facts.definitions is None else facts.definitions
+            facts.evidence |= KIND
         elif direction != IN and are_documents(unwrapped, RETRIEVAL in (facts.kind, facts.name_role)):
             facts.documents = unwrapped if facts.documents is None else facts.documents
         else:
