@@ -50,6 +50,7 @@ from . import (
     voltagent,
 )
 from .attributes import as_int, as_text, refusals, text_under
+from .content import decode
 from .generic import interest, keys, reading, traces
 from .generic.events import LoggedCall, is_call
 from .generic.facts import Facts
@@ -414,12 +415,14 @@ def error_of(record: SpanRecord, step: Step) -> ErrorInfo | None:
     return None if kind is not None and kind.rpartition(".")[2] in NO_FAILURES else ErrorInfo(kind or "error", message)
 
 
-_RETURNED = attrgetter("output_messages", "output_value", "output_tokens", "finish_reason", "response_id", "tool_result")
+_RETURNED = attrgetter("output_value", "output_tokens", "finish_reason", "tool_result")
 
 
 def raised(record: SpanRecord, step: Step) -> bool:
     """Return True if a span has an exception event and returned nothing."""
-    return any(event.name == "exception" for event in record.events) and all(value is None for value in _RETURNED(step))
+    if any(value not in (None, 0) for value in _RETURNED(step)) or all(event.name != "exception" for event in record.events):
+        return False
+    return not any(one.content or one.tool_calls for one in decode(step.output_messages, "assistant").messages)
 
 
 TURN, CONTENT, CALLER = "turn", "content", "caller"

@@ -112,7 +112,21 @@ def test_exception_of_tool_without_result_is_its_failure(kind, result, error):
 
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize(
-    ("answer", "error"), [({}, "APIError"), ({"gen_ai.usage.output_tokens": 4, "llm.usage.output_tokens": 4}, None)]
+    ("answer", "error"),
+    [
+        ({}, "APIError"),
+        ({"gen_ai.usage.output_tokens": 0, "llm.usage.output_tokens": 0}, "APIError"),
+        ({"gen_ai.output.messages": '[{"role": "assistant", "parts": []}]'}, "APIError"),
+        ({"gen_ai.response.id": "r-1"}, "APIError"),
+        ({"gen_ai.usage.output_tokens": 4, "llm.usage.output_tokens": 4}, None),
+        ({"gen_ai.output.messages": '[{"role": "assistant", "parts": [{"type": "text", "content": "Sunny"}]}]'}, None),
+        (
+            {
+                "gen_ai.output.messages": '[{"role": "assistant", "parts": [{"type": "tool_call", "id": "c", "name": "f", "arguments": {}}]}]'
+            },
+            None,
+        ),
+    ],
 )
 def test_exception_of_model_without_response_is_its_failure(kind, answer, error):
     turn = turn_of(agent(1), fw(2, 1, "call", {**kind, **answer}, events=[RAISED]))
