@@ -170,8 +170,9 @@ def _link(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[_N
         parent = nodes.get(record.parent_id) if record.parent_id and record.parent_id != record.span_id else None
         if parent is not None:
             node.parent = parent
-            # Some frameworks end an agent's span while its work continues, so only the application's spans can be leaks.
-            if node.role is None and parent.role is None and _starts_after(node, parent):
+            # Some frameworks end an agent's span while its work continues, so only the application's spans and runs can be leaks.
+            may_leak = parent.role is None if node.role is None else node.role in ROOT_ROLES and parent.role in (CHAIN, LLM)
+            if may_leak and _starts_after(node, parent):
                 leaks.append(node)
             else:
                 parent.children.append(node)
@@ -212,7 +213,8 @@ def _split_leaks(leaks: list[_Node]) -> list[_Node]:
         parent = leak.parent
         assert parent is not None
         ancestor = _topmost_ancestor(parent, undecided, topmost)
-        if leak.marks and ancestor.marks and (leak.record.server or _starts_after(leak, ancestor)):
+        is_alike = leak.role is None or (leak.role, leak.record.name) == (ancestor.role, ancestor.record.name)
+        if leak.marks and ancestor.marks and is_alike and (leak.record.server or _starts_after(leak, ancestor)):
             leak.parent = None
             local_roots.append(leak)
         else:

@@ -92,6 +92,10 @@ def test_a_chain_of_many_parents_is_no_recursion():
 # --- spans beside a run, without a parent, and below an ended one
 
 
+def chain(span_id, parent_id=0, name="shop", **more):
+    return span(span_id, parent_id, name, CHAIN, **more)
+
+
 def served(record):
     record.server = True
     return record
@@ -121,6 +125,15 @@ def members(*records):
             [span(1, ms=200), served(span(2, 1)), chat(3, 2), served(span(4, 2, at=50)), chat(5, 4, at=51)], {1: {1, 2, 3}, 4: {4, 5}},
             id="a request whose parent had ended",
         ),
+        pytest.param([chain(1), chat(2, 1), chain(3, 2, at=50), chat(4, 3, at=51)], {1: {1, 2}, 3: {3, 4}}, id="a run below an ended run's call"),
+        pytest.param(
+            [chain(1), chain(2, 1, "model"), chat(3, 2), chain(4, 2, at=50), chat(5, 4, at=51), chain(6, 5, at=90), chat(7, 6, at=91)],
+            {1: {1, 2, 3}, 4: {4, 5}, 6: {6, 7}}, id="runs below an ended run's step",
+        ),
+        pytest.param([chain(1), chat(2, 1, error="429"), chain(3, 2, at=50), chat(4, 3, at=51)], {1: {1, 2}, 3: {3, 4}}, id="a run below a failed run's call"),
+        pytest.param([chain(1, ms=200), chat(2, 1), chain(3, 2, at=50), chat(4, 3, at=51)], {1: {1, 2, 3, 4}}, id="a run below a call, within the root's time"),
+        pytest.param([chain(1), chat(2, 1), chain(3, 2, "summary", at=50), chat(4, 3, at=51)], {1: {1, 2, 3, 4}}, id="another chain after the run"),
+        pytest.param([agent(1), chat(2, 1), agent(3, 1, at=150), chat(4, 3, at=151)], {1: {1, 2, 3, 4}}, id="a run whose agent's span ended early"),
         pytest.param([span(1, name="graph.run", ms=200), agent(2, 1), agent(3, 1, "b", at=100)], {1: {1, 2, 3}}, id="runs of a graph"),
         pytest.param(
             [span(1, name="team", ms=200), agent(2, 1, attributes=asked("a")), agent(3, 1, "b", at=100, attributes=asked("b"))],
