@@ -92,3 +92,39 @@ def test_a_client_may_know_the_tool_by_a_longer_name(known):
 def test_a_tool_that_calls_another_server_s_tool_is_two_calls():
     turn = turn_of(agent(1), tool(2, 1, "plan_trip"), mcp(3, 2, attributes={"gen_ai.tool.name": "get_weather"}))
     assert [made.name for made in turn.tool_calls] == ["plan_trip", "get_weather"]
+
+
+@pytest.mark.parametrize("known", ["mcp__acme__get_weather", "acme_get_weather", "get_weather"])
+def test_an_mcp_span_beside_the_tool_is_the_same_call(known):
+    told = {"gen_ai.tool.call.id": "c1", "gen_ai.tool.call.arguments": '{"city": "Paris"}'}
+    turn = turn_of(
+        agent(1), tool(2, 1, known, attributes=told), mcp(3, 1, at=2, ms=3, attributes={"gen_ai.tool.name": "get_weather"})
+    )
+    assert [made.name for made in turn.tool_calls] == [known]
+
+
+@pytest.mark.parametrize("known", ["plan_trip", "get_weather_tomorrow", "mcp__acme__get_city"])
+def test_an_mcp_span_beside_another_tool_is_a_call(known):
+    told = {"gen_ai.tool.call.id": "c1", "gen_ai.tool.call.arguments": '{"city": "Paris"}'}
+    turn = turn_of(
+        agent(1), tool(2, 1, known, attributes=told), mcp(3, 1, at=2, ms=3, attributes={"gen_ai.tool.name": "get_weather"})
+    )
+    assert [made.name for made in turn.tool_calls] == [known, "get_weather"]
+
+
+@pytest.mark.parametrize(
+    ("known", "at", "calls"),
+    [
+        ("mcp__acme__get_weather", 2, 1),
+        ("acme_get_weather", 9, 1),
+        ("get_weather", 0, 1),
+        ("plan_trip", 2, 2),
+        ("mcp__acme__get_weather", 30, 2),
+        ("get_weather_tomorrow", 2, 2),
+    ],
+)
+def test_a_failed_mcp_span_beside_the_failed_tool_is_the_same_call(known, at, calls):
+    failed = {"error.type": "tool_error"}
+    outer = tool(2, 1, known, attributes={"gen_ai.tool.call.id": "c1", **failed})
+    turn = turn_of(agent(1), outer, mcp(3, 1, at=at, ms=3, attributes={"gen_ai.tool.name": "get_weather", **failed}))
+    assert len(turn.tool_calls) == calls

@@ -48,12 +48,9 @@ class ToolSpan:
         return self.call_id is None and self.arguments is None and self.result is None and self.step.tool_inputs is None
 
     def add_layer(self, inner: ToolSpan) -> None:
-        if self.call_id is None:
-            self.call_id = inner.call_id
-        if self.arguments is None:
-            self.arguments = inner.arguments
-        if self.result is None:
-            self.result = inner.result
+        self.call_id = inner.call_id if self.call_id is None else self.call_id
+        self.arguments = inner.arguments if self.arguments is None else self.arguments
+        self.result = inner.result if self.result is None else self.result
         self.error = self.error or inner.error
         self.permission_denied |= inner.permission_denied
 
@@ -111,23 +108,27 @@ def _drop_empty_copies(tools: list[ToolSpan], layers: list[tuple[ToolSpan, ToolS
     for outer, name in [(outer, inner.name) for outer, inner in layers if inner.name != outer.name]:
         if name in names:
             outer.name = name
-    with_content = {tool.name for tool in tools if not tool.has_only_name}
+    with_content = {tool.name: tool for tool in tools if not tool.has_only_name}
     return [
         tool for tool in tools
-        if tool.error is not None or not tool.has_only_name
-        or (tool.name not in with_content
+        if not tool.has_only_name or (tool.error is not None and not any(_is_copy(tool, other) for other in tools))
+        or (tool.error is None and not any(_is_same_tool(other, tool) for other in with_content.values())
             and not (with_content and tool.name == tool.step.record.attributes.get("gen_ai.operation.name")))
     ]  # fmt: skip
+
+
+def _is_copy(tool: ToolSpan, other: ToolSpan) -> bool:
+    """Return True if a failed span only repeats the failure of another span of the same tool that ran at the same time."""
+    starts_within = other.step.record.start_ns <= tool.step.record.start_ns < other.step.record.end_ns
+    return starts_within and not other.has_only_name and other.error is not None and _is_same_tool(other, tool)
 
 
 def _is_same_tool(outer: ToolSpan, inner: ToolSpan) -> bool:
     """Return True if two nested tool spans describe one call. The inner span has the same name or no name. Or one name ends with
     the other (in any spelling), and the inner span is an MCP span or has the same arguments.
     """
-    if outer.name == inner.name or not inner.name:
-        return True
-    if outer.name is None:
-        return False
+    if outer.name is None or outer.name == inner.name or not inner.name:
+        return outer.name == inner.name or not inner.name
     shorter, longer = sorted((words_of(outer.name), words_of(inner.name)), key=len)
     if not shorter or longer[-len(shorter) :] != shorter:
         return False
