@@ -127,6 +127,42 @@ def test_agent_in_a_tool_failed_with_an_inner_layer_of_the_tool():
     assert [(run.name, run.error) for run in turn.agent_runs] == [("bot", None), ("billing", failure)]
 
 
+@pytest.mark.parametrize(
+    ("inner", "agents"),
+    [
+        ([tool(4, 3, "billing", at=21, ms=38)], ["bot", "billing"]),
+        ([tool(4, 3, "billing", at=21, ms=38), tool(7, 4, "billing", at=21, ms=37)], ["bot", "billing"]),
+        ([span(4, 3, "billing", at=21, ms=38)], ["bot", "billing"]),
+        ([agent(4, 3, "expert", at=21)], ["bot", "expert"]),
+        ([], ["bot"]),
+    ],
+)
+def test_agent_in_a_tool_with_layers_is_found(inner, agents):
+    call = chat(5, inner[-1].span_id if inner else 1, user="Look it up.", says="I can't.", at=22)
+    first = chat(2, 1, user="Bill?", calls=[{"id": "c1", "name": "billing", "arguments": {}}], at=1)
+    turn = turn_of(
+        agent(1), first, tool(3, 1, "billing", at=20, ms=40), *inner, call, chat(6, 1, user="Bill?", says="Sorry.", at=80)
+    )
+    assert [run.name for run in turn.agent_runs] == agents
+
+
+@pytest.mark.parametrize(
+    ("name", "told", "expected"),
+    [
+        ("Agent", {"subagent_type": "billing"}, "billing"),
+        ("Agent", {"description": "Bill", "subagent_type": "billing"}, "billing"),
+        ("task", {"subagent_type": "billing"}, "billing"),
+        ("expert", {"subagent_type": "billing"}, "expert"),
+        ("Agent", {"type": "billing"}, "Agent"),
+        ("Agent", {"subagent_type": None}, "Agent"),
+    ],
+)
+def test_agent_named_after_its_tool_has_the_type_in_the_arguments(name, told, expected):
+    called = tool(2, 1, "task" if name == "task" else "Agent", attributes={"gen_ai.tool.call.arguments": json.dumps(told)})
+    turn = turn_of(agent(1), called, agent(3, 2, name, at=2))
+    assert [run.name for run in turn.agent_runs] == ["bot", expected]
+
+
 def test_spans_say_when_they_began(tmp_path):
     turn = recorded("strands-native/s2.jsonl", tmp_path)
     starts = {one.id: one.start_s for one in turn.spans}

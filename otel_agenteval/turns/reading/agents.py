@@ -6,7 +6,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from ...core.turn import AgentRun
+from ...dialects.attributes import as_text
 from ...dialects.generic.kinds import is_agent
+from ...dialects.payloads import arguments_of
 from ...dialects.step import AGENT, INNER, LLM, TOOL, Step
 from .llm_calls import TurnCalls
 from .steps import END, computed_once
@@ -15,7 +17,6 @@ from .tool_calls import ToolCalls
 from .tool_spans import TOOL_OR_CALLER
 
 _AGENTS = (AGENT,)
-_AGENT_OR_TOOL = (AGENT, TOOL)
 
 
 def main_agent(turn: TurnCalls) -> str | None:
@@ -59,14 +60,10 @@ def _agents_in_tools(turn: TurnCalls, tools: ToolCalls) -> dict[int, str | None]
     if len(turn.llm) < 2 or not tools.spans:
         return {}
     ids = {tool.step.record.span_id for tool in tools.spans}
-    by_role = all(tool.step.role == TOOL for tool in tools.spans)  # then roles identify tools
     tree = turn.tree
     found: dict[int, str | None] = {}
     for call in turn.llm:
-        if by_role:
-            tool = turn.nearest(call, _AGENT_OR_TOOL)
-        else:
-            tool = tree.nearest(call, "agent or run of a tool", lambda at: at.role == AGENT or at.record.span_id in ids)
+        tool = tree.nearest(call, "agent or run of a tool", lambda at: at.role == AGENT or at.record.span_id in ids)
         if tool is None or tool.record.span_id not in ids:
             continue
         name = found.get(tool.record.span_id) or call.agent
@@ -104,13 +101,12 @@ class _Names:
 
     def name_of(self, step: Step) -> str | None:
         """Return the agent's name or, if it is unset or only a class name, the name of the tool that runs the agent."""
-        if step.agent and not step.agent_is_class:
-            return step.agent
         caller = self._turn.nearest(step, TOOL_OR_CALLER)
-        if caller is None:
-            return step.agent
-        if caller.role == TOOL:
-            return self._tools.name_at(caller) or step.agent
+        if step.agent and not step.agent_is_class:
+            chosen = arguments_of(caller.tool_arguments) if caller is not None and caller.tool_name == step.agent else None
+            return as_text((chosen or {}).get("subagent_type")) or step.agent
+        if caller is None or caller.role == TOOL:
+            return (self._tools.name_at(caller) if caller is not None else None) or step.agent
         return step.agent or self._requested_name(step, caller)
 
     def _requested_name(self, step: Step, caller: Step) -> str | None:
