@@ -378,7 +378,7 @@ def _is_cut(arguments: Any) -> bool:
 
 # --- results of tools that failed or weren't approved
 
-_FAILED_TEXT = ("error:", "error executing", "traceback (most recent call last)", "exception:", "tool error:")
+_FAILED_TEXT = ("error:", "error executing", "an error occurred", "traceback (most recent", "exception:", "tool error:")
 _EXCEPTION = re.compile(r"(?:[a-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Timeout)): ?")
 _NOT_A_TOOL_S = re.compile(
     r"max(?:imum)?[ _]?(?:number of )?(?:steps|turns|iterations|rounds|tokens)|(?:recursion|usage|request|token)s?[ _]?limit|rate[ _]?limit|"
