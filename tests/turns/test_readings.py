@@ -160,7 +160,7 @@ def reported(archive: Path) -> Counter[tuple[str, bool]]:
     return found
 
 
-WITHOUT_CONTENT = {"autogen-agent", "effect-ai", "langsmith-anthropic", "corpus", "frameworks"}
+WITHOUT_CONTENT = {"autogen-agent", "effect-ai", "genai-otel-openai", "langsmith-anthropic", "corpus", "frameworks"}
 """Archives without "off" in their names that contain recordings without content."""
 
 
