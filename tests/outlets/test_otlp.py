@@ -443,6 +443,24 @@ def test_without_a_spool_that_can_be_used_memory_does(grpc_receiver: GrpcReceive
     assert (outcomes(outlet), errors(outlet)) == ({"sent": 1}, {"spool_not_opened": 1})
 
 
+@pytest.mark.parametrize("log_events", ["all", "off"])
+def test_flush_at_exit_ends_with_the_last_metrics(receiver: Any, log_events: str, make: Make) -> None:
+    """The next metrics are due after an hour, which nothing may wait for."""
+    outlet = make(receiver, metrics_interval="1h", log_events=log_events)
+    outlet._telemetry.add(semconv.EMIT_ERRORS, outlet="any", reason="any")
+    outlet.begin_exit()
+    outlet.emit([one()])
+    assert ends(lambda: outlet.flush(3600))
+    assert receiver.metrics()
+
+
+def test_flush_at_exit_is_incomplete_if_records_wait(make: Make) -> None:
+    outlet = make(free_address()[0], metrics_interval="1h", log_events="all")
+    outlet.begin_exit()
+    outlet.emit([one()])
+    assert not outlet.flush(0.2)
+
+
 # --- in a circle -----------------------------------------------------------------------------------------------------
 
 

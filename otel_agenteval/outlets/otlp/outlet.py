@@ -258,7 +258,7 @@ class OtlpOutlet(Outlet):
         with uninstrumented():
             while not self._stopping and not self._all_sent() and time.monotonic() < until:
                 wait = self._step_safely(until)
-                if wait > 0:
+                if wait > 0 and not self._all_sent():
                     time.sleep(min(wait, max(0.0, until - time.monotonic())))
 
     def _adopt(self) -> bool:
