@@ -63,6 +63,16 @@ def answer_of(
         return response, bytes(body[:most])
 
 
+def cause_of(error: BaseException) -> str:
+    """Return the operating system's or TLS library's reason for a failed connection, or the error's type. Neither quotes the URL."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        cause = cause.__context__
+    return type(error).__name__
+
+
 def trusted() -> ssl.SSLContext:
     """Return the TLS settings of all connections. Certifi's certificates are used unless ``SSL_CERT_FILE`` or ``SSL_CERT_DIR`` is set."""
     with _TRUSTING:

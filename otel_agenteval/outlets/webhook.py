@@ -251,12 +251,13 @@ class WebhookOutlet(Outlet):
     def _warn_once(self, reason: str) -> None:
         if reason not in self._warned_of:
             self._warned_of.add(reason)
-            _log.warning("outlet webhook: the receiver refused a message: %s (further failures are only counted)", reason)
+            what = "the receiver refused a message" if reason.startswith("HTTP ") else "a message was not sent"
+            _log.warning("outlet webhook: %s: %s (further failures are only counted)", what, reason)
 
     def _post(self, body: bytes, timeout: float) -> None:
         import httpx  # imported at the first message
 
-        from ..core.outbound import answer_of, client_to
+        from ..core.outbound import answer_of, cause_of, client_to
 
         if self._client is None:
             self._client = client_to(self._options.url)
@@ -271,6 +272,8 @@ class WebhookOutlet(Outlet):
                 self._client, "POST", self._options.url, seconds=min(timeout, self._options.timeout), most=_READ, content=body,
                 headers=headers,
             )  # fmt: skip
+        except httpx.ConnectError as error:
+            raise _Refused(f"can't reach the address ({cause_of(error)})", 0.0, for_good=False) from None
         except httpx.HTTPError as error:
             raise _Refused(type(error).__name__, 0.0, for_good=False) from None
         if answer.is_success:
