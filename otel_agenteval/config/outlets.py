@@ -24,8 +24,8 @@ from .types import (
     Size,
     Switch,
     Text,
-    Url,
     WholeUrl,
+    http_url,
     names,
     texts,
 )
@@ -40,13 +40,20 @@ class SpoolOptions(Section):
     """Maximum bytes of one file. Above the limit, new scores are dropped and counted, unless a sidecar has a journal."""
 
 
+def _endpoint(value: Any) -> str:
+    url = http_url(value)
+    if path := re.search(r"/v1/(logs|metrics|traces)$", url):
+        raise ValueError(f"must be the address without {path[0]}, which is appended for OTLP/HTTP. Example: http://127.0.0.1:4318")
+    return url
+
+
 class OtlpOptions(Section):
     """Direct export of scores to an OTLP endpoint: ``{endpoint: http://127.0.0.1:4317}``."""
 
-    endpoint: Url
+    endpoint: Annotated[str, Before(_endpoint), Kind("HTTP or HTTPS URL", secret=True)]
     """Address of the receiver: ``http://HOST:PORT`` without TLS, ``https://…`` with TLS. For OTLP/HTTP, paths such as ``/v1/logs`` are appended."""
-    protocol: Literal["grpc", "http"] = "grpc"
-    """``grpc`` means OTLP/gRPC, ``http`` means OTLP/HTTP with protobuf."""
+    protocol: Annotated[Literal["grpc", "http"], Before(lambda value: "http" if value == "http/protobuf" else value)] = "grpc"
+    """``grpc`` means OTLP/gRPC. ``http`` or ``http/protobuf`` means OTLP/HTTP with protobuf."""
     headers: Headers = NO_ENTRIES
     """Headers of each request. Write secrets as ``${env:NAME}``."""
     compression: Literal["none", "gzip"] = "none"
