@@ -529,7 +529,11 @@ if child: assert os.waitpid(child, 0)[1] == 0
     [
         ({}, "outlets.otlp.endpoint"),
         ({"endpoint": "127.0.0.1:4317"}, "http:// or https://"),
+        ({"endpoint": "http://h:4318/v1/logs"}, "outlets.otlp.endpoint: must be the address without /v1/logs"),
+        ({"endpoint": "http://h/otlp/v1/traces/"}, "without /v1/traces"),
+        ({"endpoint": "http://h/v1/metrics", "protocol": "http"}, "without /v1/metrics"),
         ({"endpoint": "http://h", "protocol": "thrift"}, "grpc or http"),
+        ({"endpoint": "http://h", "protocol": "http/json"}, "grpc or http"),
         ({"endpoint": "http://h", "cert_file": "a.pem"}, "cert_file and key_file"),
         ({"endpoint": "http://h", "headers": {"a b": "c"}}, "header names"),
         ({"endpoint": "http://h", "spool": {}}, "outlets.otlp.spool.directory"),
@@ -538,6 +542,32 @@ if child: assert os.waitpid(child, 0)[1] == 0
 def test_a_bad_option_is_explained(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         load_config({"outlets": {"otlp": options}}, {})
+
+
+@pytest.mark.parametrize("endpoint", ["http://h/v1", "http://h/v1/logs/team", "http://h/otlp"])
+def test_endpoint_with_another_path_is_accepted(endpoint: str) -> None:
+    assert options_of(endpoint).endpoint == endpoint
+
+
+def test_protocol_http_protobuf_means_http() -> None:
+    assert options_of("http://h", protocol="http/protobuf") == options_of("http://h", protocol="http")
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "protocol", "reason", "hinted"),
+    [
+        ("http://h:4318", "grpc", "UNAVAILABLE", True),
+        ("http://h:4317", "grpc", "UNAVAILABLE", False),
+        ("http://h:4318", "grpc", "UNAUTHENTICATED", False),
+        ("http://h:4318", "http", "UNAVAILABLE", False),
+    ],
+)
+def test_unavailable_grpc_receiver_hints_at_http(
+    endpoint: str, protocol: str, reason: str, hinted: bool, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    make(endpoint, protocol=protocol)._failed(reason)
+    assert f"can't send to {endpoint}: {reason}" in caplog.text
+    assert ("set outlets.otlp.protocol: http" in caplog.text) is hinted
 
 
 def test_a_certificate_that_is_not_there_is_said_at_once(make: Make) -> None:

@@ -367,7 +367,10 @@ class OtlpOutlet(Outlet):
     def _warn_once(self, reason: str, what: str) -> None:
         if reason not in self._warned_of:
             self._warned_of.add(reason)
-            _log.warning("outlet otlp: %s %s: %s (further failures are only counted)", what, self._wanted.endpoint, reason)
+            address = self._wanted.endpoint
+            over_grpc = reason == "UNAVAILABLE" and self._wanted.protocol == "grpc" and not address.endswith(":4317")
+            hint = ". For OTLP/HTTP (usually port 4318), set outlets.otlp.protocol: http" if over_grpc else ""
+            _log.warning("outlet otlp: %s %s: %s (further failures are only counted)%s", what, address, reason, hint)
 
     def _all_sent(self) -> bool:
         if self._collecting or (self._metrics_due is not None and self._metrics_due <= time.monotonic()):
