@@ -43,7 +43,7 @@ class SpoolOptions(Section):
 def _endpoint(value: Any) -> str:
     url = http_url(value)
     if path := re.search(r"/v1/(logs|metrics|traces)$", url):
-        raise ValueError(f"must be the address without {path[0]}, which is appended for OTLP/HTTP. Example: http://127.0.0.1:4318")
+        raise ValueError(f"must be an address without {path[0]}, which OTLP/HTTP appends. Example: http://127.0.0.1:4318")
     return url
 
 

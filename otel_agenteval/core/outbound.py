@@ -65,12 +65,9 @@ def answer_of(
 
 def cause_of(error: BaseException) -> str:
     """Return the operating system's or TLS library's reason for a failed connection, or the error's type. Neither quotes the URL."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, OSError) and cause.strerror:
-            return cause.strerror
-        cause = cause.__context__
-    return type(error).__name__
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return type(error).__name__ if error.__context__ is None else cause_of(error.__context__)
 
 
 def trusted() -> ssl.SSLContext:

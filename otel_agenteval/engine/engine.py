@@ -320,7 +320,7 @@ class Engine:
         self.delivered = self.worker.stop(_left(until), outlets=not at_exit)
         done = self.delivered and not left
         if not done and not at_exit:
-            _log.warning("not all scores were delivered within %.3g s; increase %s", timeout, limit)
+            self._warn_of_rest(until, f"within {timeout:.3g} s; increase {limit}")
         self.pipeline.composer.readings.finish()
         self.pipeline.statistics.close()
         self.outlets.close()
@@ -354,7 +354,11 @@ class Engine:
         self.pipeline.composer.readings.finish()
         self.pipeline.statistics.save()
         if not (self.outlets.flush(_left(until), at_exit=True) and done):
-            _log.warning("not all scores were delivered within %.3g s at exit; increase exit_timeout", timeout)
+            self._warn_of_rest(until, f"within {timeout:.3g} s at exit; increase exit_timeout")
+
+    def _warn_of_rest(self, until: float, time_ran_out: str) -> None:
+        rest = self.outlets.undelivered() or "some turns were not evaluated"
+        _log.warning("not all scores were delivered %s", f"before shutdown: {rest}" if _left(until) else time_ran_out)
 
     def _end_conversations(self, timeout: float) -> None:
         if (store := self.pipeline.conversations) is not None:

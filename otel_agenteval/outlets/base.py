@@ -7,6 +7,7 @@ because a span can only be changed until it ends (see :mod:`.span_events`).
 
 from __future__ import annotations
 
+import logging
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ..config.root import Config
     from ..statistics.changes import Change
 
+_log = logging.getLogger("otel_agenteval")
 T = TypeVar("T")
 
 
@@ -168,6 +170,14 @@ class Outlet(ABC):
     def flush(self, timeout: float) -> bool:
         """Deliver waiting records within ``timeout`` seconds. Return False if some records still wait."""
         return True
+
+    def lose_rest(self, count: int, what: str) -> None:
+        """Count and log records that weren't delivered before shutdown. A journal or Kafka topic still has their turns."""
+        if count and self.records is not None:
+            self.records.finish("shutdown", count)
+            number, was, are = (f"1 {what}", "was", "is") if count == 1 else (f"{count:,} {what}s", "were", "are")
+            rest = ". The journal or Kafka topic keeps the turns for the next start" if self._keeps_all else f" and {are} dropped"
+            _log.warning("outlet %s: %s %s not delivered before shutdown%s", self.name, number, was, rest)
 
     def begin_exit(self) -> None:
         """Prepare for exit. Start no more threads, and handle the next flush as the last one."""

@@ -80,6 +80,7 @@ class FanOut:
         self._lanes: dict[str, Lane] = {}
         """Threads for the outlets that may hang, by outlet name."""
         self._is_ending = False
+        self._undelivered: list[Outlet] = []
         self._behind: dict[str, bool] = {}
         """Outlets that didn't accept the last batch, by name. The value is True after :meth:`catch_up` has waited for the outlet."""
         for outlet in outlets:
@@ -251,8 +252,12 @@ class FanOut:
         deadline = time.monotonic() + timeout
         outlets = [outlet for outlet in self._outlets if outlet.flushed_at_exit or not at_exit]
         outlets.sort(key=lambda outlet: outlet.name in self._lanes and self._lanes[outlet.name].stuck)  # stuck outlets last
-        done = [self._flush_one(outlet, max(0.0, deadline - time.monotonic())) for outlet in outlets]
-        return all(done)
+        self._undelivered = [one for one in outlets if not self._flush_one(one, max(0.0, deadline - time.monotonic()))]
+        return not self._undelivered
+
+    def undelivered(self) -> str:
+        """Return the outlets whose records weren't delivered by the last flush, with the reasons."""
+        return "; ".join(f"outlet {one.name}: {self.trouble_of(one) or 'records still wait'}" for one in self._undelivered)
 
     def _ask(self, outlet: Outlet, work: Callable[[], T], seconds: float) -> T:
         lane = self._lanes.get(outlet.name)

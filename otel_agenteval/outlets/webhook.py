@@ -146,9 +146,7 @@ class WebhookOutlet(Outlet):
         with self._lock:
             lost = _records(self._waiting.values())
             self._waiting = {}
-        if lost:
-            self.records.finish("shutdown", lost)
-            _log.warning("outlet webhook: %d notices were not sent before shutdown and are dropped", lost)
+        self.lose_rest(lost, "notice")
         if self._client is not None:
             self._client.close()
 
@@ -272,19 +270,15 @@ class WebhookOutlet(Outlet):
                 self._client, "POST", self._options.url, seconds=min(timeout, self._options.timeout), most=_READ, content=body,
                 headers=headers,
             )  # fmt: skip
-        except httpx.ConnectError as error:
-            raise _Refused(f"can't reach the address ({cause_of(error)})", 0.0, for_good=False) from None
         except httpx.HTTPError as error:
-            raise _Refused(type(error).__name__, 0.0, for_good=False) from None
+            is_unreachable = isinstance(error, httpx.ConnectError)
+            why = f"can't reach the address ({cause_of(error)})" if is_unreachable else type(error).__name__
+            raise _Refused(why, 0.0, for_good=False) from None
         if answer.is_success:
             return
         status = answer.status_code
-        raise _Refused(
-            f"HTTP {status}",
-            retry_after(answer.headers.get("retry-after")),
-            for_good=status not in _RETRIED,
-            about_the_body=status in _ABOUT_THE_BODY,
-        )
+        pause = retry_after(answer.headers.get("retry-after"))
+        raise _Refused(f"HTTP {status}", pause, for_good=status not in _RETRIED, about_the_body=status in _ABOUT_THE_BODY)
 
 
 def _records(notices: Iterable[Notice]) -> int:

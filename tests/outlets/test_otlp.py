@@ -529,7 +529,7 @@ if child: assert os.waitpid(child, 0)[1] == 0
     [
         ({}, "outlets.otlp.endpoint"),
         ({"endpoint": "127.0.0.1:4317"}, "http:// or https://"),
-        ({"endpoint": "http://h:4318/v1/logs"}, "outlets.otlp.endpoint: must be the address without /v1/logs"),
+        ({"endpoint": "http://h:4318/v1/logs"}, "outlets.otlp.endpoint: must be an address without /v1/logs"),
         ({"endpoint": "http://h/otlp/v1/traces/"}, "without /v1/traces"),
         ({"endpoint": "http://h/v1/metrics", "protocol": "http"}, "without /v1/metrics"),
         ({"endpoint": "http://h", "protocol": "thrift"}, "grpc or http"),

@@ -340,6 +340,45 @@ def test_nobody_listens(make: Any, caplog: pytest.LogCaptureFixture) -> None:
     assert "hook" not in caplog.text.replace("outlet webhook", "").replace("webhook.py", "")
 
 
+@pytest.mark.parametrize(
+    ("count", "keeps_all", "logged"),
+    [
+        (1, False, "1 notice was not delivered before shutdown and is dropped"),
+        (2, False, "2 notices were not delivered before shutdown and are dropped"),
+        (1, True, "1 notice was not delivered before shutdown. The journal or Kafka topic keeps the turns for the next start"),
+        (0, False, ""),
+    ],
+)
+def test_close_logs_undelivered_notices(
+    count: int, keeps_all: bool, logged: str, make: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig = make(about=["failed"])
+    if keeps_all:
+        rig.outlet.keep_all()
+    for number in range(count):
+        rig.emit(Score(f"code_m{number}", 0.0, False))
+    rig.outlet.close()
+    assert caplog.messages == ([f"outlet webhook: {logged}"] if logged else [])
+
+
+@pytest.mark.parametrize("answer", [None, 404])
+def test_shutdown_names_the_outlet_that_failed(answer: int | None, receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
+    url = "http://127.0.0.1:1/hook" if answer is None else receiver.url
+    receiver.answers = [] if answer is None else [answer]
+    rig = Rig({"outlets": {"webhook": {"url": url}}, "exit_timeout": "1h"})
+    next(one for one in rig.engine.outlets if one.name == "webhook").emit([scored_turn(gate())])
+    assert not rig.engine.shutdown()
+    reason = "can't reach the address (Connection refused)" if answer is None else "HTTP 404"
+    assert f"not all scores were delivered before shutdown: outlet webhook: {reason}" in caplog.messages
+
+
+def test_shutdown_names_the_limit_if_time_ran_out(caplog: pytest.LogCaptureFixture) -> None:
+    rig = Rig({"outlets": {"webhook": {"url": "http://127.0.0.1:1/hook"}}, "exit_timeout": "0s"})
+    next(one for one in rig.engine.outlets if one.name == "webhook").emit([scored_turn(gate())])
+    assert not rig.engine.shutdown()
+    assert "not all scores were delivered within 0 s; increase exit_timeout" in caplog.messages
+
+
 def test_the_thread_sends_by_itself(receiver: Receiver) -> None:
     rig = Rigged(receiver, every=0)
     rig.emit(gate())

@@ -221,10 +221,7 @@ class OtlpOutlet(Outlet):
             self._client.close()  # cancels a running request
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(_JOIN)
-        lost = self._spool.close()
-        if lost:
-            self._finish("shutdown", lost)
-            _log.warning("outlet otlp: %d scores were not sent before shutdown and are dropped", lost)
+        self.lose_rest(self._spool.close(), "score")
 
     def begin_exit(self) -> None:
         self._may_start = False  # a flush does the work

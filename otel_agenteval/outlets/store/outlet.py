@@ -171,9 +171,7 @@ class StoreOutlet(Outlet):
 
     def close(self) -> None:
         if not self.flush(0) and self._waiting:
-            lost = self._forget([*self._waiting])
-            self.records.finish("shutdown", lost)
-            _log.warning("outlet store: %d scores couldn't be written before shutdown and are dropped", lost)
+            self.lose_rest(self._forget([*self._waiting]), "score")
             self._reset()
         self._store.close()
 
