@@ -8,7 +8,7 @@ import hmac
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..config.outlets import WebhookOptions
@@ -126,12 +126,11 @@ class WebhookOutlet(Outlet):
             self._may_start = self._thread is not None  # without a thread, a flush does the work
 
     def flush(self, timeout: float) -> bool:
-        deadline = time.monotonic() + timeout
         if not self._waiting:
             return True
         if self._failures and self._may_start:
             return False  # the receiver is failing, so the caller doesn't wait
-        return self._send(max(0.05, deadline - time.monotonic()))
+        return self._send(max(0.05, timeout))
 
     def begin_exit(self) -> None:
         self._may_start = False
@@ -144,7 +143,7 @@ class WebhookOutlet(Outlet):
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(_JOIN)
         with self._lock:
-            lost = _records(self._waiting.values())
+            lost = sum(notice.records for notice in self._waiting.values())
             self._waiting = {}
         self.lose_rest(lost, "notice")
         if self._client is not None:
@@ -194,17 +193,17 @@ class WebhookOutlet(Outlet):
                     continue
                 self._trouble = str(refused)
                 self._warn_once(self._trouble)
-                final = self._outcome_of(refused)
-                if final is None:
+                has_expired = self._since is not None and self._monotonic() - self._since > self._options.retry_for
+                if not refused.for_good and not has_expired:
                     self._wait_again(refused, left)
                     return False
-                outcome = final
+                outcome = "rejected" if refused.for_good else "expired"
                 part = part if refused.about_the_body else left
             except Exception as error:
                 if self._split(part):
                     continue
                 outcome, fault = "fault", error
-            self.records.finish(outcome, _records(part))
+            self.records.finish(outcome, sum(notice.records for notice in part))
             all_sent = all_sent and outcome == "sent"
             self._together = min(self._most_together, self._together * 2)
             del left[: len(part)]
@@ -225,19 +224,11 @@ class WebhookOutlet(Outlet):
         self._together = max(1, len(part) // 2)
         return len(part) > 1
 
-    def _outcome_of(self, refused: _Refused) -> str | None:
-        """Return the final outcome of refused notices, or None to retry them."""
-        if refused.for_good:
-            return "rejected"
-        has_expired = self._since is not None and self._monotonic() - self._since > self._options.retry_for
-        return "expired" if has_expired else None
-
     def _wait_again(self, refused: _Refused, notices: Sequence[Notice]) -> None:
         with self._lock:
             later, self._waiting = self._waiting, {notice.key: notice for notice in notices}
             for key, notice in later.items():
-                known = self._waiting.get(key)
-                self._waiting[key] = notice if known is None else known.merged(notice)
+                self._waiting[key] = self._waiting[key].merged(notice) if key in self._waiting else notice
             self._since = self._monotonic() if self._since is None else self._since
         self._failures += 1
         self._pause(max(refused.pause, backoff(self._failures, _FIRST_PAUSE, _LONGEST_PAUSE)))
@@ -261,8 +252,7 @@ class WebhookOutlet(Outlet):
             self._client = client_to(self._options.url)
         seconds = str(int(time.time()))
         headers = {"Content-Type": "application/json", "User-Agent": "otel-agenteval", **self._options.headers}
-        secret = self._options.signing_secret
-        if secret:
+        if secret := self._options.signing_secret:
             digest = hmac.new(secret.encode(), f"{seconds}.".encode() + body, hashlib.sha256).hexdigest()
             headers["X-Agenteval-Signature"] = f"t={seconds},v1={digest}"
         try:
@@ -279,10 +269,6 @@ class WebhookOutlet(Outlet):
         status = answer.status_code
         pause = retry_after(answer.headers.get("retry-after"))
         raise _Refused(f"HTTP {status}", pause, for_good=status not in _RETRIED, about_the_body=status in _ABOUT_THE_BODY)
-
-
-def _records(notices: Iterable[Notice]) -> int:
-    return sum(notice.records for notice in notices)
 
 
 def outlet_from(wanted: WebhookOptions, setup: Setup) -> Outlet:
