@@ -96,6 +96,20 @@ def test_a_number_that_no_float_reaches_is_still_compared_and_shown_as_text() ->
     assert len(evaluate("code_less_than", "9" * 100_000, value=1).detail["number"]) == 40
 
 
+@pytest.mark.parametrize(
+    ("metric", "output", "explanation"),
+    [
+        ("code_equals_number", "1.500", "found 1.5, the expected number is 1500"),
+        ("code_equals_number", "none", "found no number, the expected number is 1500"),
+        ("code_equals_number", "1 or 2", "found several numbers, the expected number is 1500"),
+        ("code_equals_number", "1,500", None),
+        ("code_greater_than", "1500", "found 1500, the limit is 1500"),
+    ],
+)
+def test_explanation_has_both_numbers(metric: str, output: str, explanation: str | None) -> None:
+    assert evaluate(metric, output, value=1500).explanation == explanation
+
+
 @pytest.mark.parametrize("spelling", ["value", "expected_output", "expcted_output"])
 @pytest.mark.parametrize("metric", METRICS)
 def test_names_and_spellings_of_other_catalogues_resolve(metric: str, spelling: str) -> None:

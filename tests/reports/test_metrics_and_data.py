@@ -267,7 +267,11 @@ NOTATIONS = [
     # ambiguous, and lists
     ("1,234", "only", 1234), ("1.234", "only", 1.234), ("(4,2)", "first", 4), ("[1,2]", "last", 2), ("(0,125)", "last", 125),
     ("1,2,3", "last", 3), ("0.5,1.5", "last", 1.5), ("v3.12.1", "first", 3.12), ("on 24.12.2026", "last", 2026), ("in 2026, 5", "last", 5),
-    ("5'10", "last", 10),
+    ("5'10", "last", 10), ("(1999,99)", "last", 99), ("12,34,56", "last", 56), ("52.5200,13.4050", "last", 13.405),
+    # decimal commas after several digits
+    ("123,45", "only", 123.45), ("1000,00", "only", 1000), ("1999,99 \u20ac", "only", 1999.99), ("12345,67", "only", 12345.67),
+    ("Der Preis ist 1999,99 \u20ac.", "only", 1999.99), ("-1234,567", "only", -1234.567), ("12,3456", "only", 12.3456),
+    ("8080,8443", "only", 8080.8443), ("EUR 2024,50", "only", 2024.5), ("123,456", "only", 123456),
 ]  # fmt: skip
 
 
@@ -281,6 +285,7 @@ def test_configured_number_can_have_a_minus_sign() -> None:
     """inspect_ai 4636, for the configured number."""
     assert scored("code_equals_number", "-5", value="\u22125").passed is True
     assert scored("code_equals_number", "4.2", value="4,2").passed is True
+    assert scored("code_equals_number", "1234.56", value="1234,56 \u20ac").passed is True
 
 
 BIG, NEXT = 100000000000000000000001, 100000000000000000000002

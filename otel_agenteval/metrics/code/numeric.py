@@ -1,10 +1,10 @@
 """These metrics compare a number in the output with an expected number or a limit.
 
 If the whole output is a number, this number is compared. The number can have a sign (``-``, ``+`` or ``−``), a decimal point, an
-exponent, a leading currency symbol, or a trailing ``%`` (``15%`` is 15). A comma, an apostrophe or a non-breaking space can
+exponent, a currency symbol, or a trailing ``%`` (``15%`` is 15). A comma, an apostrophe or a non-breaking space can
 separate groups of three digits (``1,234`` is 1234), and so can ``{,}`` in LaTeX. ``3 × 10^8`` is 300000000. Other notations
-count if they are unambiguous: ``4,2`` and ``0,125`` have a decimal comma, ``1.234,56`` is 1234.56, and ``12,34,567`` is 1234567.
-``(4,2)`` is a pair of numbers.
+count if they are unambiguous: ``4,2``, ``0,125`` and ``1999,99`` have a decimal comma, ``1.234,56`` is 1234.56, and ``12,34,567`` is
+1234567. ``(4,2)`` is a pair of numbers, and so are ``ports 8080,8443`` and the year and the number in ``in 2024,12 people``.
 
 If the output contains other text, ``extract`` selects the number. A hyphen after a letter or digit isn't a sign: ``COVID-19``
 contains 19, and ``3-5`` contains 3 and 5. ``NaN`` and ``Infinity`` aren't numbers.
@@ -33,7 +33,7 @@ Extract = Literal["only", "first", "last"]
 
 _WHOLE = re.compile(
     r"(?P<sign>[-+]?)(?:(?P<currency>[^\w\s.,+%-])\s*(?P<inner_sign>[-+]?))?"
-    r"(?P<digits>(?:(?!0)\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?P<exponent>(?:[eE][-+]?\d+)?)\s*%?"
+    r"(?P<digits>(?:(?!0)\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?P<exponent>(?:[eE][-+]?\d+)?)\s*[%$\xa3\xa5\u20a0-\u20cf]?"
 )
 _TOKEN = re.compile(
     r"(?:(?<![^\W_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\uabff])(?<!\d[)\]])(?<![%\xb0])([-+])[$\xa3\xa5\u20a0-\u20cf]?)?"
@@ -52,6 +52,9 @@ _SEPARATED = re.compile(
 """Digits with separators other than one decimal point, and the brackets around them."""
 _EXACT = decimal.Context(prec=700)  # context with enough digits to add any two floats without rounding
 _EXACT_INTEGERS = Decimal(10) ** 15
+_PAIR = re.compile(
+    r"[0-9]{4,},[0-9]{4,}|(?:(?<=\bin )|(?<=\b(?:since|until) )|(?<=\byear ))(?:19|20)[0-9]{2},[0-9]{2,}", re.IGNORECASE
+)
 
 
 def _plain(text: str) -> str:
@@ -66,7 +69,7 @@ def _without_separators(found: re.Match[str]) -> str:
     readings = readings_of(number)
     is_several = opening and closing and {*number} <= {*"0123456789,"}  # (4,2)
     is_address = {*number} <= {*"0123456789."}  # 192.168.100.200
-    is_pair = "," in number and len(whole) == 1 and len(whole[0]) > 2 and len(last) > 1  # in 2024,12 people
+    is_pair = found[0] != found.string and _PAIR.fullmatch(found.string, *found.span(2))  # in 2024,12 people
     if len(readings) != 1 or len(readings[0]) != 1 or is_several or is_address or is_pair:
         return found[0]
     ((_, half_a_unit),) = readings[0]
@@ -117,9 +120,13 @@ def _compared(turn: Turn, value: str | float, extract: Extract, holds: Callable[
         numbers = _TOKEN.findall(_plain(text))
         if len(numbers) == 1 or (numbers and extract != "only"):
             number = _decimal("".join(numbers[-1 if extract == "last" else 0]))
-    if number is None:
-        return Result(False, detail={"reason": "no_number", "number": None, "value": _shown(wanted)})
-    return Result(holds(number, wanted), detail={"number": _shown(number), "value": _shown(wanted)})
+    detail = {"number": None if number is None else _shown(number), "value": _shown(wanted)}
+    if number is not None and holds(number, wanted):
+        return Result(True, detail=detail)
+    what = "limit" if holds in (operator.gt, operator.lt) else "expected number"
+    found = detail["number"] if number is not None else "several numbers" if len(numbers) > 1 else "no number"
+    why = f"found {found}, the {what} is {detail['value']}"
+    return Result(False, explanation=why, detail={"reason": "no_number", **detail} if number is None else detail)
 
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:equals-number",), version="2")
