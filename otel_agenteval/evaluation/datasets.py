@@ -6,7 +6,7 @@ import codecs
 import csv
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TextIO
@@ -51,6 +51,7 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
     """
     places: dict[str, str] = {}
     for place, row in rows_in(source, where, answers="output"):
+        names = [*row]
         case = next((jsonio.rendered(row.pop(column)) for column in _CASE_COLUMNS if row.get(column) not in (None, "")), None)
         asked = _input_of(row)
         inner, entries = row.pop("references", None), {name: row.pop(name, None) for name in METRICS}
@@ -60,7 +61,7 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
         columns = renamed(found)
         asked = filled_in(asked, {**found, **columns})
         if case is None and (asked is None or asked == "") and "turns" not in found and "user" not in found:
-            raise ConfigError(f"{where}: {place}: a case must have a case_id, an input (text), or both{_misspelled(found)}")
+            raise ConfigError(f"{where}: {_without_input(place, names, found, where)}")
         if case is not None and places.setdefault(case, place) != place:
             raise ConfigError(f"{where}: {place}: duplicate case_id {case!r}, already used in {places[case]}")
         yield Case(case, asked, found, metrics, f"{where}: {place}", columns)
@@ -135,13 +136,20 @@ def filled_in(value: Any, columns: Mapping[str, Any]) -> Any:
     return PLACEHOLDER.sub(lambda found: jsonio.text_of(columns[found[1]]) if found[1] in columns else found[0], value)
 
 
-def _misspelled(columns: Iterable[str]) -> str:
-    """Return a hint for an error: a known column with a similar name, or a list of all columns."""
-    for column in columns:
-        (close,) = nearest(column, ("input", "turns", "user", *_CASE_COLUMNS), 1)
-        if likeness(column, close) > 0.7:
-            return f". Did you mean {close} instead of {column!r}?"
-    return f", got {', '.join(map(repr, columns)) or 'neither'}"
+def _without_input(place: str, names: Sequence[str], others: Iterable[str], where: str) -> str:
+    """Return an error with the empty column, the columns of a table, or a column with a similar name."""
+    known = ("input", "turns", "user", *_CASE_COLUMNS)
+    if empty := [name for name in (*known, *ASKED) if name in names]:
+        return f"{place}: the column {empty[0]} is empty"
+    if (file := place.rpartition(":")[0]).lower().endswith((".csv", ".tsv", ".parquet")):
+        new = ("input",) if "output" in names else ("input", "output")
+        pairs = zip(new, [name for name in names if name != "output"], strict=False)
+        how = f"Name them, for example --columns {','.join(map('='.join, pairs))}" if where == "dataset" else "Rename one of them"
+        return f"{file}: no column input. Columns: {', '.join(names)}. {how}"
+    close = [(column, *nearest(column, known, 1)) for column in others]
+    meant = [f". Did you mean {name} instead of {column!r}?" for column, name in close if likeness(column, name) > 0.7]
+    got = meant[0] if meant else f", got {', '.join(map(repr, others)) or 'neither'}"
+    return f"{place}: a case must have a case_id, an input (text), or both{got}"
 
 
 def rows_in(source: Any, where: str, *, answers: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -158,7 +166,7 @@ def rows_in(source: Any, where: str, *, answers: str = "") -> Iterator[tuple[str
         row = dataclasses.asdict(given) if dataclasses.is_dataclass(given) and not isinstance(given, type) else given
         if not isinstance(row, Mapping):
             raise ConfigError(f"{where}: case {number}: must be a mapping, got {type(row).__name__}")
-        yield f"case {number}", _plain_row(row)
+        yield getattr(row, "place", f"case {number}"), _plain_row(row)
 
 
 def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -190,6 +198,8 @@ def _rows_of_file(path: str, where: str, answers: str) -> Iterator[tuple[int | s
         text = Path(path).read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
         why = f"can't be read: {getattr(problem, 'strerror', None) or problem}"
+        if isinstance(problem, UnicodeDecodeError):
+            why = 'isn\'t UTF-8 text. Save it as UTF-8 ("CSV UTF-8" in Excel), or convert it: iconv -f cp1252 -t utf-8'
         raise ConfigError(f"{at}: {'file not found' if isinstance(problem, FileNotFoundError) else why}") from None
     first, _, rest = text.lstrip().partition("\n")
     if extension in (".yaml", ".yml"):
@@ -198,6 +208,8 @@ def _rows_of_file(path: str, where: str, answers: str) -> Iterator[tuple[int | s
         yield from _cases_of(*yaml.load(text, at, None), at)
     elif text.lstrip()[:1] == "[" or (extension == ".json" and not (first.rstrip()[-1:] == "}" and rest.lstrip()[:1] == "{")):
         yield from _cases_of(_parsed(text, at, "JSON"), {}, at)
+    elif extension not in (".json", ".jsonl", ".ndjson") and text.lstrip()[:1] not in "{[":
+        raise ConfigError(f"{at}: must be a .jsonl, .json, .yaml, .csv, .tsv or .parquet file, got {extension or 'no extension'}")
     else:
         for number, line in enumerate(text.split("\n"), 1):
             if line.strip():
