@@ -66,10 +66,9 @@ def add_scoring(parser: argparse.ArgumentParser, default: str) -> None:
         "--no-content", action="store_true", help="omit inputs and outputs from the reports; explanations can still quote them"
     )
     parser.add_argument(
-        "--gate",
-        action="store_true",
+        "--gate", action="store_true",
         help="exit with code 1 if a metric with policy: gate fails or has an error on any turn, or has no verdict on any turn",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--allow-unevaluated",
         action="store_true",
@@ -85,19 +84,23 @@ def add_scoring(parser: argparse.ArgumentParser, default: str) -> None:
 
 
 def open_models(
-    config: Config, metrics: Sequence[BoundMetric]
+    config: Config, metrics: Sequence[BoundMetric], *, has_columns: bool = False
 ) -> tuple[Judge | JudgeGroup | None, Embedder | InProcessEmbedder | None, CommandBudget]:
     """Return the judge, the embedder and the budget. Print the metrics without a model or a required parameter."""
     judge, embedder, budget = judge_from(config), embedder_from(config), CommandBudget(config)
     for kind, given, section in (("llm", judge, "judge"), ("embed", embedder, "embedder")):
-        names = dict.fromkeys(metric.name for metric in asked_in(metrics) if metric.metric.kind == kind)
+        names = dict.fromkeys(metric.name for metric in asked_in(metrics) if metric.metric.kind == kind and not metric.missing)
         if names and given is None:
             where = f"Set {section}.base_url and {section}.model in the configuration"
             print(f"no {section} is configured, so these metrics are skipped: {', '.join(names)}. {where}", file=sys.stderr)
     for metric in metrics:
         if metric.missing is not None:
             what = f"the required parameter {metric.missing!r} is missing, so each score is an error"
-            print(f"{metric.name}: {what}", file=sys.stderr)
+            how = f"Set metrics: [{{{metric.metric.name}: {{{metric.missing}: …}}}}] in the configuration"
+            if has_columns and metric.missing in ("value", metric.metric.spellings.get("value")):
+                what_value = "expected value" if metric.missing == "value" else metric.missing
+                how = f"Put the {what_value} into the column value, or pass --columns value=COLUMN"
+            print(f"{metric.name}: {what}. {how}", file=sys.stderr)
     warn_of_new_budget(budget)
     return judge, embedder, budget
 
@@ -118,9 +121,7 @@ def warn_of_new_budget(budget: CommandBudget) -> None:
 def close_models(judge: Judge | JudgeGroup | None, embedder: Embedder | InProcessEmbedder | None, budget: CommandBudget) -> None:
     """Print the usage of the judge and the embedder, and close their connections."""
     budget.close()
-    for model in (judge, embedder):
-        if model is None:
-            continue
+    for model in filter(None, (judge, embedder)):
         model.close()
         total = model.total()
         if total.requests:
@@ -286,12 +287,9 @@ class Evaluation:
         if self._with_content and any(outcome(score) in ("fail", "error") for score, _ in scored):
             known = expected_value(turn.references) if turn.ground_truth is None else turn.ground_truth
             expected = None if known is None else jsonio.text_of(known)
-            about = replace(
-                about,
-                asked=_beginning_of(turn.input, redactor),
-                answered=_beginning_of(turn.output, redactor),
-                expected=_beginning_of(expected, redactor),
-            )
+            texts_of = {"asked": turn.input, "answered": turn.output, "expected": expected}
+            shown: dict[str, Any] = {name: _beginning_of(text, redactor) for name, text in texts_of.items()}
+            about = replace(about, **shown)
         texts = [rendering(public, about, scored, redactor) for rendering in self._renderings]
         return Evaluated(about, texts, scored if self._with_scores else (), facts_of(public) if self._with_facts else {})
 
