@@ -78,6 +78,65 @@ def test_errors_name_the_command_or_the_column(
     assert says in capsys.readouterr().err
 
 
+RENAMED = ["--columns", "input=Frage,output=Antwort"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "args", "says"),
+    [
+        ("a.csv", "Frage,Antwort\na,b\n", [], "a.csv: no column input. Columns: Frage, Antwort. Name them, for example --columns input=Frage,output=Antwort"),
+        ("a.csv", "output,Frage\na,b\n", [], "for example --columns input=Frage"),
+        ("a.csv", "Frage,Antwort\na,b\n,c\n", RENAMED, "a.csv:3: the column input is empty"),
+        ("a.csv", "input,output\na,b\n,c\n", [], "a.csv:3: the column input is empty"),
+        ("a.csv", "Frage,Antwort,value\na,b,1\nc,4,many\n", RENAMED, "a.csv:3: code_equals_number.value: must be"),
+        ("a.csv", "input,output\n", [], "a.csv: no rows"),
+        ("a.csv", "", [], "a.csv: no rows"),
+        ("a.csv", "", RENAMED, "a.csv: no rows"),
+        ("a.csv", "input,output\nh\xf6,b\n", [], 'a.csv: isn\'t UTF-8 text. Save it as UTF-8 ("CSV UTF-8" in Excel)'),
+        ("a.xlsx", "a b\n", [], "a.xlsx: must be a .jsonl, .json, .yaml, .csv, .tsv or .parquet file, got .xlsx"),
+        ("a.txt", "{a\n", [], "a.txt:1: must be one JSON object per line"),
+        ("a.jsonl", "a b\n", [], "a.jsonl:1: must be one JSON object per line"),
+    ],
+)  # fmt: skip
+def test_unusable_table_has_a_fix(
+    name: str, text: str, args: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(text, "latin-1")
+    assert main(["experiment", "recorded", name, *args, "--metrics", "code_equals_number"]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_file_instead_of_a_task_has_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("num.csv").write_text(CSV)
+    for args in (["num.csv"], ["num.csv", "num.csv"]):
+        with pytest.raises(SystemExit):
+            main(["experiment", *args])
+        assert "To score recorded answers: otel-agenteval experiment recorded num.csv" in capsys.readouterr().err
+
+
+def test_expected_number_can_have_a_decimal_comma(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "a.csv").write_text('input,output,value\na,"Es sind 1234,56.","1234,56"\n')
+    assert [row["passed"] for row in scores_of(capsys, str(tmp_path / "a.csv"), "--metrics", "code_equals_number")] == [True]
+
+
+def test_missing_parameter_has_a_fix_and_one_line(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "a.csv").write_text("input,output\na,b\n")
+    names = "code_equals_number,llm_custom_judge,code_field_accuracy,llm_relevance"
+    assert main(["experiment", "recorded", str(tmp_path / "a.csv"), "--metrics", names]) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if "required parameter" in line or "no judge" in line]
+    put = "into the column value, or pass --columns value=COLUMN"
+    for name, how in (
+        ("code_equals_number", f"Put the expected value {put}"),
+        ("llm_custom_judge", f"Put the rubric {put}"),
+        ("code_field_accuracy", "Set metrics: [{code_field_accuracy: {field: …}}] in the configuration"),
+        ("llm_relevance", "Set judge.base_url"),
+    ):
+        (line,) = [line for line in lines if name in line.partition(". ")[0]]
+        assert how in line
+
+
 def test_comparison_is_printed_if_no_report_has_it(tmp_path: Path, capsys: Capture) -> None:
     """Report: a comparison with ``--baseline`` and ``--format jsonl`` wasn't shown."""
     (tmp_path / "qa.csv").write_text(CSV)

@@ -36,7 +36,7 @@ EXIT_CODES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "task", metavar="MODULE:FUNCTION",
+        "task", metavar="MODULE:FUNCTION", type=_name_of_task,
         help="sync or async function that receives a case's input, such as app:answer; `recorded` scores the answers in the column `output` instead of calling a function",
     )  # fmt: skip
     parser.add_argument(
@@ -45,12 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--columns", metavar="NAME=COLUMN,…", help="rename columns, for example input=question,output=answer")
     parser.add_argument(
-        "--repetitions",
-        type=int,
-        default=1,
-        metavar="N",
+        "--repetitions", type=int, default=1, metavar="N",
         help="number of runs of each case, to measure how much the answers vary (default: 1)",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--concurrency", type=int, default=8, metavar="N", help="number of concurrent calls of the task (default: 8)"
     )
@@ -65,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
     config = scored_config(args)
     metrics, whole = chosen(config, args.metrics)
     dataset = _renamed(args.dataset, args.columns) if args.columns else args.dataset
-    cases = list(cases_in(dataset))
+    if not (cases := list(cases_in(dataset))):
+        raise ConfigError(f"{args.dataset}: no rows")
     task = _task(args.task)
     evaluated = [*metrics, *whole]
     if whole and all(case.input is not None for case in cases):
@@ -79,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     if task is recorded_answer and "output" not in columns:
         raise ConfigError(_no_answers(args.dataset))
     warn_of_unread_columns(columns - {"output"}, of_cases, evaluated)
-    judge, embedder, budget = open_models(config, evaluated)
+    judge, embedder, budget = open_models(config, evaluated, has_columns=True)
     watch = watched(args, evaluated)
     formats = args.format or ["table"]
     baseline = None if args.baseline is None else Run.read(args.baseline, scale=config.scale)
@@ -126,17 +124,22 @@ def _interrupted_by_sigterm() -> Iterator[None]:
 
 def _renamed(dataset: str, columns: str) -> list[dict[str, Any]]:
     names = dict(pair.partition("=")[::2] for pair in columns.split(","))
-    rows = [
-        row for _, row in rows_in(dataset, "dataset", answers=names.get("output", "" if "output" in names.values() else "output"))
-    ]
-    known = dict.fromkeys(column for row in rows for column in row)
+    answers = names.get("output", "" if "output" in names.values() else "output")
+    rows = list(rows_in(dataset, "dataset", answers=answers))
+    known = dict.fromkeys(column for _, row in rows for column in row)
     for name, column in names.items():
-        if not name or column not in known:
+        if not name or (column not in known and rows):
             raise ConfigError(
                 f"--columns: {name}={column}: must be NAME=COLUMN, where COLUMN is in the data set: {', '.join(known) or 'none'}"
             )
     new = {column: name for name, column in names.items()}
-    return [{new.get(column, column): value for column, value in row.items()} for row in rows]
+    return [_Row(place, {new.get(column, column): value for column, value in row.items()}) for place, row in rows]
+
+
+class _Row(dict[str, Any]):
+    def __init__(self, place: str, row: dict[str, Any]) -> None:
+        super().__init__(row)
+        self.place = place
 
 
 def _no_answers(dataset: str) -> str:
@@ -145,6 +148,12 @@ def _no_answers(dataset: str) -> str:
         return f"{dataset}: output: must contain at least one answer that isn't null"
     answers = next((name for name in ANSWER_KEYS if name in known), "COLUMN")
     return f"{dataset}: must have a column output, got {', '.join(known)}. Name the column of the answers: --columns output={answers}"
+
+
+def _name_of_task(name: str) -> str:
+    if Path(name).is_file():
+        raise argparse.ArgumentTypeError(f"got a file. To score recorded answers: otel-agenteval experiment recorded {name}")
+    return name
 
 
 def _task(name: str) -> Callable[..., Any]:
