@@ -50,6 +50,8 @@ PINS = ROOT / "requirements" / "quickstarts"
 ELSEWHERE = ("README", "fastapi", "celery")
 """The index, and pages that ``tests/test_docs.py`` runs, because their packages are among the test dependencies."""
 INSTALLS = ("pip install", "npm install")
+VENV = "python3 -m venv "
+"""Begin of a line that isn't run, because each page already has an environment."""
 TOOLS = ("npm", "node", "mvn", "java", "curl", "openssl")
 """Programs of other languages. A page that uses a missing program is skipped."""
 _INSTALL_SECONDS, _RUN_SECONDS, _SERVER_SECONDS, _TURN_SECONDS = 900, 240, 90, 45
@@ -101,7 +103,7 @@ def page_of(path: Path) -> Page:
         elif fence[1] == "bash":
             lines = body.replace("\\\n", "").splitlines()
             page.installs += [line.partition("  #")[0] for line in lines if line.startswith(INSTALLS)]
-            commands = [line for line in lines if line.strip() and not line.startswith(INSTALLS)]
+            commands = [line for line in lines if line.strip() and not line.startswith((*INSTALLS, VENV))]
             if commands:
                 page.steps.append(Step("\n".join(commands), before.endswith(_KEEP)))
         elif before.endswith((_PRINTED, _BY_SERVER)):

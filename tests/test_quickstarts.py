@@ -69,6 +69,19 @@ def test_commands_after_the_end_of_steps_are_not_run(tmp_path: Path) -> None:
     assert [step.command for step in shown.steps] == ["python greet.py"]
 
 
+def test_a_page_creates_no_environment_of_its_own(tmp_path: Path) -> None:
+    text = "```bash\npython3 -m venv .venv && . .venv/bin/activate\npip install pandas\npython3 -m http.server\n```\n"
+    shown = page(tmp_path, text)
+    assert (shown.installs, [step.command for step in shown.steps]) == (["pip install pandas"], ["python3 -m http.server"])
+
+
+def test_install_pages_create_an_environment_first() -> None:
+    root = quickstarts.ROOT
+    for path in (root / "README.md", first_five_minutes.PAGE, first_five_minutes.PAGE.parent / "installation.md"):
+        before, _, _ = path.read_text(encoding="utf-8").partition("\npip install ")
+        assert before.splitlines()[-1] == "python3 -m venv .venv && . .venv/bin/activate", path
+
+
 @pytest.mark.parametrize("keeps_running", [False, True])
 def test_a_step_that_fails_is_named_with_what_it_said(keeps_running: bool, tmp_path: Path) -> None:
     step = Step("python app.py", printed="", keeps_running=keeps_running)
