@@ -214,8 +214,7 @@ def at(sidecar: Sidecar, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     return code, capsys.readouterr().out.partition("http://")[2]
 
 
-def test_a_sidecar_before_and_after_its_first_spans(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "SPAN_ONLY")
+def test_a_sidecar_before_and_after_its_first_spans(capsys: pytest.CaptureFixture[str]) -> None:
     with Sidecar() as sidecar:
         code, said = at(sidecar, capsys)
         assert (code, "✗ the sidecar received no spans" in said, "Prometheus hasn't scraped" in said) == (1, True, True)
@@ -236,6 +235,36 @@ def test_a_sidecar_before_and_after_its_first_spans(capsys: pytest.CaptureFixtur
         assert code == 1
         assert "✗ 3 traces of haystack contain turns without input and output" in said
         assert "HAYSTACK_CONTENT_TRACING_ENABLED=true" in said
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "says", "silent"),
+    [
+        ([], 0, "1 turns", ("this Python", "configuration\n")),
+        (["--config", "of.yaml"], 1, "outlets.store.path: folder not found", ("this Python",)),
+        (["--", sys.executable, "-c", ""], 1, "OTEL_SDK_DISABLED=true", ()),
+    ],
+    ids=["sidecar only", "configuration", "program"],
+)
+def test_url_checks_this_python_only_for_a_program(
+    doctor: Doctor, more: list[str], code: int, says: str, silent: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "of.yaml").write_text("outlets: {store: missing/scores.db}\n")
+    with Sidecar() as sidecar:
+        assert sidecar.post("/v1/traces", turn_of(1))[0] == 200
+        sidecar.turns()
+        url = f"http://{sidecar.addresses['metrics']}"
+        found, said = doctor(tmp_path, "--url", url, *more, OTEL_SDK_DISABLED="true")
+    assert (found, says in said) == (code, True), said
+    assert not [section for section in silent if section in said], said
+
+
+def test_url_ignores_an_invalid_local_configuration(doctor: Doctor, tmp_path: Path) -> None:
+    with Sidecar() as sidecar:
+        url = f"http://{sidecar.addresses['metrics']}"
+        code, said = doctor(tmp_path, "--url", url, OTEL_AGENTEVAL_TURN__MAX_OPEN="x")
+    assert (code, "the sidecar received no spans" in said) == (1, True), said
+    assert doctor(tmp_path, OTEL_AGENTEVAL_TURN__MAX_OPEN="x")[0] == 2
 
 
 class Guarded(BaseHTTPRequestHandler):

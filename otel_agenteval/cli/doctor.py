@@ -64,7 +64,7 @@ _COLORS = {GOOD: "\033[32m", NOTE: "", BAD: "\033[31m"}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
     parser.add_argument(
-        "--url", metavar="URL", help="check a running sidecar at the address of its /metrics, for example http://127.0.0.1:19464"
+        "--url", metavar="URL", help="check only a running sidecar, for example http://127.0.0.1:19464 (its metrics address)"
     )
     parser.add_argument(
         "--header", metavar="NAME: VALUE", action="append", default=[],
@@ -80,13 +80,16 @@ def run(args: argparse.Namespace) -> int:
         if not colon or not name.strip():
             raise ConfigError(refusal("--header", repr(name), "must be 'NAME: VALUE'. Example: 'Authorization: Bearer …'"))
         headers[name.strip()] = value.strip()
+    worst = OK if args.url is None else _show(args.url, sidecar_findings(args.url, headers))
+    local = args.url is None or bool(program)  # a sidecar has its own Python
+    if not local and args.config is None:
+        return worst
     config = load_config(args.config)
     metrics = selected(config)
-    worst = _show("this Python", [*python_findings(os.environ), *instrumentation_findings(os.environ)])
+    if local:
+        worst = max(worst, _show("this Python", [*python_findings(os.environ), *instrumentation_findings(os.environ)]))
     of_configuration = [*option_findings(config), *configuration_findings(config, metrics), *judge_findings(config)]
     worst = max(worst, _show("configuration", of_configuration))
-    if args.url is not None:
-        worst = max(worst, _show(args.url, sidecar_findings(args.url, headers)))
     if program:
         worst = max(worst, _show(shlex.join(program), program_findings(program, config, metrics)))
     elif args.url is None:
