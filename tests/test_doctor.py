@@ -267,6 +267,26 @@ def test_url_ignores_an_invalid_local_configuration(doctor: Doctor, tmp_path: Pa
     assert doctor(tmp_path, OTEL_AGENTEVAL_TURN__MAX_OPEN="x")[0] == 2
 
 
+@pytest.mark.parametrize(
+    ("token", "port", "says"),
+    [
+        ("secret", "web", "status 401\n      → this is the web UI; use the metrics address"),
+        (None, "web", "status 404\n      → use the metrics address"),
+        ("secret", "http", "status 404\n      → use the metrics address"),
+        (None, "grpc", "status 400 this port accepts only gRPC; send OTLP/HTTP to serve.http (default port 14318)\n      → use the"),
+    ],
+)
+def test_url_of_another_port_names_the_metrics_address(
+    token: str | None, port: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = {"serve": {"token": token}, "outlets": {"store": str(tmp_path / "scores.db")}}
+    with Sidecar(config) as sidecar:
+        code, said = main(["doctor", "--url", f"http://{sidecar.addresses[port]}"]), capsys.readouterr().out
+    assert (code, f"/metrics can't be read: {says}" in said) == (1, True), said
+    assert "mozilla" not in said
+    assert "by default http://127.0.0.1:19464" in said
+
+
 class Guarded(BaseHTTPRequestHandler):
     """A web UI behind a proxy that requires a token."""
 
@@ -286,7 +306,9 @@ def test_a_page_behind_a_token(capsys: pytest.CaptureFixture[str]) -> None:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}"
         assert main(["doctor", "--url", url]) == 1
-        assert "--header 'Authorization: Bearer …'" in capsys.readouterr().out
+        said = capsys.readouterr().out
+        assert "can't be read: status 401" in said
+        assert "--header 'Authorization: Bearer …'" in said
         assert main(["doctor", "--url", url, "--header", "Authorization: Bearer open"]) == 1
         assert "the sidecar received no spans" in capsys.readouterr().out
         assert main(["doctor", "--url", url, "--header", "Authorization"]) == 2

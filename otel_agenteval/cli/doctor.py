@@ -240,13 +240,15 @@ def sidecar_findings(url: str, headers: Mapping[str, str]) -> Findings:
         answer.raise_for_status()
         page = _Page(page_of_metrics.decode("utf-8", "replace"))
     except (httpx.HTTPError, ValueError) as error:
-        refused = isinstance(error, httpx.HTTPStatusError) and error.response.status_code in (401, 403)
-        where = (
-            "if a proxy requires credentials, pass --header 'Authorization: Bearer …'"
-            if refused
-            else "use the metrics address that `otel-agenteval serve` prints when it starts"
-        )
-        yield bad(f"{address}/metrics can't be read: {error}", where)
+        why, where = str(error), "use the metrics address that `otel-agenteval serve` prints, by default http://127.0.0.1:19464"
+        if isinstance(error, httpx.HTTPStatusError):
+            answer = error.response
+            why = f"status {answer.status_code} {answer.reason_phrase}".rstrip()
+            if 'realm="otel-agenteval"' in answer.headers.get("www-authenticate", ""):
+                where = f"this is the web UI; {where}"
+            elif answer.status_code in (401, 403):
+                where = "if a proxy requires credentials, pass --header 'Authorization: Bearer …'"
+        yield bad(f"{address}/metrics can't be read: {why}", where)
         return
     if "agenteval_build_info" not in page.samples:
         yield bad(f"{address}/metrics isn't a metrics page of otel-agenteval", "use the address of the sidecar's /metrics")
