@@ -73,7 +73,11 @@ def load(text: str, origin: str, env: Mapping[str, str] | None, *, lines: bool =
         reader.walk(node, ())
         return loader.construct_document(node), reader.places
     except yaml.MarkedYAMLError as error:
-        place = reader.place(error.problem_mark or error.context_mark)
+        mark = error.problem_mark or error.context_mark
+        place = reader.place(mark)
+        if mark is not None and mark.buffer is not None and mark.buffer[mark.pointer] == "\t":
+            is_indentation = not mark.buffer[: mark.pointer].rpartition("\n")[2].strip()
+            raise ConfigError(f"{place}: a tab. {'Indent with spaces' if is_indentation else 'Use spaces'}") from None
         problem = _QUOTED.sub("'****'", str(error.problem or error.context))
         raise ConfigError(f"{place}: not YAML: {problem}") from None
     except yaml.reader.ReaderError as error:
