@@ -192,9 +192,11 @@ def test_error_of_a_missing_extra_begins_with_the_section(monkeypatch: pytest.Mo
     ("replies", "says", "code"),
     [
         ([{"reason": "yes", "score": 90}, {"reason": "no", "score": 5}], "✓ scripted replies, and scores a good case better than a bad one", 0),
-        ([401, 401], "✗ the judge scripted can't be used", 1),
+        ([401, 401], "check judge.base_url, judge.model and judge.api_key\n", 1),
+        ([{"reason": "no", "score": 5}] * 2, "judge.api_key, or use a more capable model\n", 1),
+        (["I can't score this"] * 4, "judge.api_key, or use a more capable model\n", 1),
     ],
-    ids=["good", "no key"],
+    ids=["good", "no key", "wrong verdict", "no verdict"],
 )  # fmt: skip
 def test_whether_the_judge_answers(
     replies: list[object], says: str, code: int, models: ScriptedModels, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -207,6 +209,20 @@ def test_whether_the_judge_answers(
     said = capsys.readouterr().out
     assert says in said
     assert found == code
+
+
+@pytest.mark.parametrize(
+    ("url", "advice"),
+    [
+        ("http://127.0.0.1:1/v1", "nothing listens at judge.base_url. Start the server, or correct the address"),
+        ("http://judge.invalid/v1", "check judge.base_url and the server"),
+    ],
+    ids=["refused", "no such host"],
+)
+def test_unreachable_judge_is_not_blamed_on_the_model(url: str, advice: str, tmp_path: Path, doctor: Doctor) -> None:
+    (tmp_path / "judge.yaml").write_text(f"judge: {{base_url: '{url}', model: m, api_key: k, attempts: 1}}\nmetrics: [llm_relevance]\n")
+    code, said = doctor(tmp_path, "--config", "judge.yaml")
+    assert (code, f"→ {advice}\n" in said) == (1, True), said
 
 
 def at(sidecar: Sidecar, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:

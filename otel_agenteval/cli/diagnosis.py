@@ -129,10 +129,14 @@ def judge_findings(config: Config) -> Findings:
             f"{model} replies, and scores a good case better than a bad one; to measure its quality, run `otel-agenteval judge bench`"
         )
     else:
-        yield bad(
-            f"the judge {model} can't be used: {found.fault}",
-            "check judge.base_url, judge.model and judge.api_key, or use a more capable model",
-        )
+        advice = "check judge.base_url, judge.model and judge.api_key"
+        if "ConnectionRefusedError" in found.fault:
+            advice = "nothing listens at judge.base_url. Start the server, or correct the address"
+        elif found.fault.startswith("unreachable: "):
+            advice = "check judge.base_url and the server"
+        elif not found.fault.startswith("http_"):
+            advice += ", or use a more capable model"
+        yield bad(f"the judge {model} can't be used: {found.fault}", advice)
 
 
 # --- packages and environment variables
