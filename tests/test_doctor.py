@@ -134,6 +134,15 @@ def test_a_program_whose_turns_are_as_they_should_be(doctor: Doctor, tmp_path: P
     assert [path.name for path in tmp_path.iterdir()] == ["app.py"]
 
 
+def test_a_single_turn_is_counted_in_the_singular(doctor: Doctor, tmp_path: Path) -> None:
+    code, said = doctor(tmp_path, "--", sys.executable, app(tmp_path, "turn(tracer, 'desk')\n"))
+    assert (code, "✓ 1 turn: desk 1\n" in said) == (0, True), said
+    name = app(tmp_path, "tracer.start_span('chat', attributes={'gen_ai.operation.name': 'chat'}).end()")
+    code, said = doctor(tmp_path, "--", sys.executable, name)
+    assert "✓ 1 span and 0 log records arrived" in said
+    assert (code, "✗ 1 of 1 turn has neither input nor output" in said) == (1, True), said
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -240,7 +249,7 @@ def test_a_sidecar_before_and_after_its_first_spans(capsys: pytest.CaptureFixtur
         sidecar.get("/metrics", "metrics", {"User-Agent": "Prometheus/3.5.0"})
         code, said = at(sidecar, capsys)
         assert code == 0, said
-        assert "✓ 1 requests with spans, 1 turns" in said
+        assert "✓ 1 request with spans, 1 turn\n" in said
         assert "✓ scraped by prometheus" in said
 
         attributes = {"gen_ai.operation.name": "chat", "gen_ai.usage.output_tokens": 7}
@@ -256,7 +265,7 @@ def test_a_sidecar_before_and_after_its_first_spans(capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("more", "code", "says", "silent"),
     [
-        ([], 0, "1 turns", ("this Python", "configuration\n")),
+        ([], 0, "1 turn\n", ("this Python", "configuration\n")),
         (["--config", "of.yaml"], 1, "outlets.store.path: folder not found", ("this Python",)),
         (["--", sys.executable, "-c", ""], 1, "OTEL_SDK_DISABLED=true", ()),
     ],

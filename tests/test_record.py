@@ -65,7 +65,7 @@ def test_a_programs_turns_are_in_the_file_and_it_is_left_as_it_is(record: Record
     done = record(tmp_path, sys.executable, app, "--", "-o", "x")
     assert done.returncode == 3
     assert done.stdout == "out\n['app.py', '--', '-o', 'x']\n"
-    assert done.stderr.startswith("err\nspans.jsonl: 2 spans, 0 log records, 1 turns (desk 1)\n")
+    assert done.stderr.startswith("err\nspans.jsonl: 2 spans, 0 log records, 1 turn (desk 1)\n")
     assert "otel-agenteval eval spans.jsonl\n" in done.stderr
     assert agents_in(tmp_path / "spans.jsonl") == ["desk"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["app.py", "spans.jsonl"]
@@ -104,7 +104,7 @@ with agent(other, "desk"):
 """,
     )
     done = record(tmp_path, sys.executable, app)
-    assert "2 spans, 1 log records, 1 turns (desk 1)" in done.stderr, done.stderr
+    assert "2 spans, 1 log record, 1 turn (desk 1)" in done.stderr, done.stderr
     (turn,) = oa.load_turns(tmp_path / "spans.jsonl")
     assert (turn.input, turn.output) == ("Where is Lima?", "In Peru.")
 
@@ -166,5 +166,5 @@ def test_a_signal_reaches_the_program_and_its_exit_code_us(tmp_path: Path) -> No
     process.send_signal(signal.SIGTERM)
     said = process.communicate(timeout=120)[1]
     assert process.returncode == 128 + signal.SIGTERM
-    assert "1 turns (desk 1)" in said
+    assert "1 turn (desk 1)" in said
     assert json.loads((tmp_path / "spans.jsonl").read_text().splitlines()[0])

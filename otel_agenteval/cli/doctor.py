@@ -26,7 +26,7 @@ from ..dialects.reader import CALLER, CONTENT, TURN
 from ..engine.selected import Selected, selected
 from ..evaluation.evaluator import evaluate
 from ..evaluation.references import ReferenceSources
-from ..outlets.turn_text import colors_wanted
+from ..outlets.turn_text import colors_wanted, number_of
 from ..spans.record import SpanRecord
 from ..turns.readings import Readings, scope_of_call
 from ..turns.recordings import Reading, read_items, read_turns, wholes_of
@@ -115,7 +115,8 @@ def missing_finding(scope: str, missing: str, traces: float) -> DoctorFinding:
     """Return a finding about the traces of a scope. They lack ``missing``: a turn, its content, or the turn of a tool call."""
     what = {TURN: "seem to come from an agent, but contain no turn", CALLER: "contain tool calls of an unknown turn"}
     found = what.get(missing, "contain turns without input and output")
-    return bad(f"{traces:,.0f} traces of {scope or 'a tracer without a name'} {found}", advice_on(missing, [scope]))
+    found = found.replace("seem ", "seems ").replace("contain ", "contains ") if traces == 1 else found
+    return bad(f"{number_of(int(traces), 'trace')} of {scope or 'a tracer without a name'} {found}", advice_on(missing, [scope]))
 
 
 # --- a program, which is run
@@ -143,10 +144,10 @@ def program_findings(program: Sequence[str], config: Config, metrics: Selected) 
         reading = Reading()
         items = list(read_items([out], reading, lambda line: None))
     spans = [item for item in items if isinstance(item, SpanRecord)]
-    yield good(f"{reading.spans:,} spans and {reading.logs:,} log records arrived ({scopes_text(reading.scopes)})")
+    yield good(f"{number_of(reading.spans, 'span')} and {number_of(reading.logs, 'log record')} arrived ({scopes_text(reading.scopes)})")
     cut = sum(span.truncated for span in spans)
     if cut:
-        yield note(f"{cut} spans lost attributes to a limit", "raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT")
+        yield note(f"{number_of(cut, 'span')} lost attributes to a limit", "raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT")
     readings = Readings(math.inf)
     found = [*read_turns(wholes_of(items, readings.note_unread), readings)]
     readings.finish(log=False)
@@ -166,17 +167,18 @@ def turn_findings(found: Sequence[tuple[SpanGroup, Turn]], scopes: Iterable[str]
         return
     turns = [turn for _, turn in found]
     agents = Counter(turn.agent or "an unnamed agent" for turn in turns)
-    yield good(f"{len(turns):,} turns: {', '.join(f'{name} {count}' for name, count in agents.most_common(5))}")
+    yield good(f"{number_of(len(turns), 'turn')}: {', '.join(f'{name} {count}' for name, count in agents.most_common(5))}")
     silent = [group for group, turn in found if turn.input is None and turn.output is None and turn.error is None]
     if silent:
         silent_scopes = [*dict.fromkeys(scope_of_call(reader_of(group)) for group in silent)]
-        what = f"{len(silent):,} of {len(turns):,} turns have neither input nor output ({', '.join(silent_scopes)})"
+        have = "has" if len(silent) == 1 else "have"
+        what = f"{len(silent):,} of {number_of(len(turns), 'turn')} {have} neither input nor output ({', '.join(silent_scopes)})"
         yield bad(what, advice_on(CONTENT, [*silent_scopes, *scopes]))
     else:
         yield good("all turns have input or output, or failed")
     unfinished = [turn for turn in turns if not turn.complete]
     if unfinished:
-        what = f"{len(unfinished):,} turns are incomplete: at least one span never ended"
+        what = f"{number_of(len(unfinished), 'incomplete turn')}: at least one span never ended"
         yield note(what, "end all spans before the program exits")
 
 
@@ -269,19 +271,19 @@ def _handled(page: _Page) -> Findings:
         yield bad("the sidecar received no spans", "send OTLP to it: docs/operate/collector.md")
     elif not turns:
         why = "check that agent or model spans are among them, and wait for turn.idle_timeout"
-        yield bad(f"{requests:,.0f} requests with spans, but no turn", why)
+        yield bad(f"{number_of(int(requests), 'request')} with spans, but no turn", why)
     else:
-        yield good(f"{requests:,.0f} requests with spans, {turns:,.0f} turns")
+        yield good(f"{number_of(int(requests), 'request')} with spans, {number_of(int(turns), 'turn')}")
     for labels, traces in page.samples["agenteval_unread_traces_total"]:
         yield missing_finding(labels["scope"], labels["missing"], traces)
     for outcome, count in page.by("outcome", _REQUESTS).items():
         if outcome not in _TAKEN:
-            yield note(f"{count:,.0f} requests were refused: {outcome}", "docs/operate/sidecar.md")
+            yield note(f"{number_of(int(count), 'refused request')}: {outcome}", "docs/operate/sidecar.md")
     if turns and not page.total(_RESULTS):
         yield bad("no metric has a result", "run otel-agenteval check-config FILE to see the effective configuration")
     failed = page.by("metric", _RESULTS, outcome="error")
     for metric in sorted(failed, key=lambda name: -failed[name])[:_MOST_METRICS]:
-        yield note(f"{metric} failed {failed[metric]:,.0f} times", f"otel-agenteval explain {metric}")
+        yield note(f"{metric} failed {number_of(int(failed[metric]), 'time')}", f"otel-agenteval explain {metric}")
     gated = page.total("agenteval_judge_requests_total", outcome="gated")
     if gated:
-        yield note(f"{gated:,.0f} judge calls waited for the budget", "raise judge.budget, or lower sample.rate")
+        yield note(f"{number_of(int(gated), 'judge call')} waited for the budget", "raise judge.budget, or lower sample.rate")

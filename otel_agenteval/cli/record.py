@@ -20,6 +20,7 @@ from ..core.errors import AgentEvalError
 from ..core.files import fault_of_file
 from ..instrumentation import inject
 from ..instrumentation.recorder import about
+from ..outlets.turn_text import number_of
 from ..turns.recordings import Reading, load_turns
 from . import UNUSABLE
 from .options import add_program, program_of
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         reading = Reading()
         agents = Counter(turn.agent or "an unnamed agent" for turn in load_turns(out, report=lambda line: None, reading=reading))
-        text = f"{out}: {reading.spans:,} spans, {reading.logs:,} log records, {reading.turns:,} turns"
+        text = f"{out}: {number_of(reading.spans, 'span')}, {number_of(reading.logs, 'log record')}, {number_of(reading.turns, 'turn')}"
         text += f" ({', '.join(f'{agent} {count:,}' for agent, count in agents.most_common(5))})" if agents else ""
         text += ", including earlier recordings in the file" if before else ""
         name = shlex.quote(str(out))

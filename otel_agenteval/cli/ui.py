@@ -17,6 +17,7 @@ from ..config.loader import load_config
 from ..core import jsonio
 from ..core.errors import AgentEvalError, ConfigError
 from ..outlets.store.postgres import without_password
+from ..outlets.turn_text import number_of
 from . import OK, UNUSABLE
 from .options import add_config, check_address
 
@@ -157,7 +158,7 @@ def stored(paths: Sequence[str | Path], store: Path, config: Any, names: str | N
             count += len(batch)
         if not count:
             raise AgentEvalError(f"{path}: contains neither turns nor scores")
-        print(f"{path}: {count:,} turns", file=sys.stderr)
+        print(f"{path}: {number_of(count, 'turn')}", file=sys.stderr)
     outlet.close()
     return store
 
