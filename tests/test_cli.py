@@ -433,6 +433,22 @@ def test_wrong_use_is_status_2_with_usage(arguments: list[str], capsys: Capture)
     assert "usage: otel-agenteval" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["eval", "x", "--format", "jsn"], "--format: must be one of jsonl, table, junit, markdown, html, got 'jsn'. Did you mean 'jsonl'?"),
+        (["differences", "--format", "yaml"], "--format: must be one of table, json, markdown, html, got 'yaml'"),
+        (["serve", "--log-level=warn"], "--log-level: must be one of debug, info, warning, error, got 'warn'. Did you mean 'warning'?"),
+        (["judge", "prob"], "COMMAND: must be one of probe, bench, drift, got 'prob'. Did you mean 'probe'?"),
+    ],
+)  # fmt: skip
+def test_a_wrong_choice_is_one_line_with_the_nearest_choice(arguments: list[str], says: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    assert left.value.code == 2
+    assert capsys.readouterr() == ("", f"otel-agenteval: {says}\n")
+
+
 def test_help_needs_no_extra() -> None:
     extras = {"re2"} | {name.replace("-", "_") for name in EXTRAS}
     program = f"""

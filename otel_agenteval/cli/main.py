@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.display import LINES, escaped
-from ..core.errors import AgentEvalError, meant
+from ..core.errors import AgentEvalError, meant, refusal
 from ..core.version import __version__
 from . import FAILED, INTERRUPTED, OK, UNUSABLE, as_text
 
@@ -158,7 +158,7 @@ def build_parser(commands: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
         UNUSABLE: "an argument is invalid, an input can't be read, or an output can't be written",
         INTERRUPTED: "interrupted",
     }
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="otel-agenteval",
         description="Evaluate AI agent turns from OpenTelemetry traces. For the options of a command, run `otel-agenteval COMMAND --help`.",
         epilog=as_text(codes),
@@ -175,6 +175,16 @@ def build_parser(commands: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
             command.epilog = f"{as_text(module.EXIT_CODES)}\n\nexample:\n  otel-agenteval {name} {EXAMPLES[name]}"
             module.add_arguments(command)
     return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """Parser that reports a wrong choice in one line, with the most similar choice. Its commands' parsers do so, too."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            names, name = [str(choice) for choice in action.choices], "/".join(action.option_strings) or str(action.metavar)
+            rule = f"must be one of {', '.join(names)}{meant(str(value), names)}"
+            self.exit(UNUSABLE, f"otel-agenteval: {refusal(name, repr(value), rule)}\n")
 
 
 class HelpFormatter(argparse.HelpFormatter):
