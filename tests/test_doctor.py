@@ -140,7 +140,7 @@ def test_a_single_turn_is_counted_in_the_singular(doctor: Doctor, tmp_path: Path
     name = app(tmp_path, "tracer.start_span('chat', attributes={'gen_ai.operation.name': 'chat'}).end()")
     code, said = doctor(tmp_path, "--", sys.executable, name)
     assert "✓ 1 span and 0 log records arrived" in said
-    assert (code, "✗ 1 of 1 turn has neither input nor output" in said) == (1, True), said
+    assert (code, "✗ 1 turn with neither input nor output" in said) == (1, True), said
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,9 @@ def test_whether_the_judge_answers(
     ids=["refused", "no such host"],
 )
 def test_unreachable_judge_is_not_blamed_on_the_model(url: str, advice: str, tmp_path: Path, doctor: Doctor) -> None:
-    (tmp_path / "judge.yaml").write_text(f"judge: {{base_url: '{url}', model: m, api_key: k, attempts: 1}}\nmetrics: [llm_relevance]\n")
+    (tmp_path / "judge.yaml").write_text(
+        f"judge: {{base_url: '{url}', model: m, api_key: k, attempts: 1}}\nmetrics: [llm_relevance]\n"
+    )
     code, said = doctor(tmp_path, "--config", "judge.yaml")
     assert (code, f"→ {advice}\n" in said) == (1, True), said
 
@@ -258,7 +260,7 @@ def test_a_sidecar_before_and_after_its_first_spans(capsys: pytest.CaptureFixtur
         sidecar.turns()
         code, said = at(sidecar, capsys)
         assert code == 1
-        assert "✗ 3 traces of haystack contain turns without input and output" in said
+        assert "✗ 3 traces of haystack: turns without input and output" in said
         assert "HAYSTACK_CONTENT_TRACING_ENABLED=true" in said
 
 
@@ -298,7 +300,11 @@ def test_url_ignores_an_invalid_local_configuration(doctor: Doctor, tmp_path: Pa
         ("secret", "web", "status 401\n      → this is the web UI; use the metrics address"),
         (None, "web", "status 404\n      → use the metrics address"),
         ("secret", "http", "status 404\n      → use the metrics address"),
-        (None, "grpc", "status 400 this port accepts only gRPC; send OTLP/HTTP to serve.http (default port 14318)\n      → use the"),
+        (
+            None,
+            "grpc",
+            "status 400 this port accepts only gRPC; send OTLP/HTTP to serve.http (default port 14318)\n      → use the",
+        ),
     ],
 )
 def test_url_of_another_port_names_the_metrics_address(

@@ -13,7 +13,6 @@ from ..backfill.run import run as backfill
 from ..backfill.sources import Parquet, Source, source_of
 from ..core.errors import ConfigError, refusal
 from ..core.processes import jobs_of
-from ..outlets.turn_text import number_of
 from ..server.process import tune
 from . import OK, UNUSABLE
 from .options import add_jobs, add_logging, add_scored_config, scored_config
@@ -116,7 +115,7 @@ def _shard(text: str | None) -> tuple[int, int]:
 
 def _print_account(account: ScoringTotals, scorer: Scorer, *, dry: bool) -> None:
     at_least = "at least " if dry else ""
-    lines = [f"{number_of(account.spans, 'span')}, {number_of(account.turns, 'turn')}"]
+    lines = [f"{account.spans:,} spans, {account.turns:,} turns"]
     if dry:
         lines.append(
             f"{len(scorer.metrics)} metrics on each turn{f', {len(scorer.whole)} on each conversation' if scorer.whole else ''}"

@@ -125,15 +125,13 @@ def judge_findings(config: Config) -> Findings:
         judge.close()
     model = found.model or "judge"
     if found.fault is None:
-        yield good(
-            f"{model} replies, and scores a good case better than a bad one; to measure its quality, run `otel-agenteval judge bench`"
-        )
+        text = f"{model} replies, and scores a good case better than a bad one"
+        yield good(f"{text}; to measure its quality, run `otel-agenteval judge bench`")
     else:
         advice = "check judge.base_url, judge.model and judge.api_key"
-        if "ConnectionRefusedError" in found.fault:
-            advice = "nothing listens at judge.base_url. Start the server, or correct the address"
-        elif found.fault.startswith("unreachable: "):
-            advice = "check judge.base_url and the server"
+        if found.fault.startswith("unreachable: "):
+            refused = "nothing listens at judge.base_url. Start the server, or correct the address"
+            advice = refused if "ConnectionRefusedError" in found.fault else "check judge.base_url and the server"
         elif not found.fault.startswith("http_"):
             advice += ", or use a more capable model"
         yield bad(f"the judge {model} can't be used: {found.fault}", advice)

@@ -63,9 +63,7 @@ _COLORS = {GOOD: "\033[32m", NOTE: "", BAD: "\033[31m"}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
-    parser.add_argument(
-        "--url", metavar="URL", help="check only a running sidecar, for example http://127.0.0.1:19464 (its metrics address)"
-    )
+    parser.add_argument("--url", metavar="URL", help="check only the sidecar at a metrics address such as http://127.0.0.1:19464")
     parser.add_argument(
         "--header", metavar="NAME: VALUE", action="append", default=[],
         help="header for --url, if a proxy requires one: --header 'Authorization: Bearer …'; repeatable",
@@ -81,12 +79,11 @@ def run(args: argparse.Namespace) -> int:
             raise ConfigError(refusal("--header", repr(name), "must be 'NAME: VALUE'. Example: 'Authorization: Bearer …'"))
         headers[name.strip()] = value.strip()
     worst = OK if args.url is None else _show(args.url, sidecar_findings(args.url, headers))
-    local = args.url is None or bool(program)  # a sidecar has its own Python
-    if not local and args.config is None:
+    if args.url is not None and not program and args.config is None:
         return worst
     config = load_config(args.config)
     metrics = selected(config)
-    if local:
+    if args.url is None or program:  # a sidecar has its own Python
         worst = max(worst, _show("this Python", [*python_findings(os.environ), *instrumentation_findings(os.environ)]))
     of_configuration = [*option_findings(config), *configuration_findings(config, metrics), *judge_findings(config)]
     worst = max(worst, _show("configuration", of_configuration))
@@ -113,10 +110,9 @@ def _show(title: str, findings: Iterable[DoctorFinding]) -> int:
 
 def missing_finding(scope: str, missing: str, traces: float) -> DoctorFinding:
     """Return a finding about the traces of a scope. They lack ``missing``: a turn, its content, or the turn of a tool call."""
-    what = {TURN: "seem to come from an agent, but contain no turn", CALLER: "contain tool calls of an unknown turn"}
-    found = what.get(missing, "contain turns without input and output")
-    found = found.replace("seem ", "seems ").replace("contain ", "contains ") if traces == 1 else found
-    return bad(f"{number_of(int(traces), 'trace')} of {scope or 'a tracer without a name'} {found}", advice_on(missing, [scope]))
+    what = {TURN: "similar to an agent's, but without a turn", CALLER: "tool calls of an unknown turn"}
+    found = f"{number_of(int(traces), 'trace')} of {scope or 'a tracer without a name'}: "
+    return bad(found + what.get(missing, "turns without input and output"), advice_on(missing, [scope]))
 
 
 # --- a program, which is run
@@ -144,7 +140,8 @@ def program_findings(program: Sequence[str], config: Config, metrics: Selected) 
         reading = Reading()
         items = list(read_items([out], reading, lambda line: None))
     spans = [item for item in items if isinstance(item, SpanRecord)]
-    yield good(f"{number_of(reading.spans, 'span')} and {number_of(reading.logs, 'log record')} arrived ({scopes_text(reading.scopes)})")
+    what = f"{number_of(reading.spans, 'span')} and {number_of(reading.logs, 'log record')} arrived"
+    yield good(f"{what} ({scopes_text(reading.scopes)})")
     cut = sum(span.truncated for span in spans)
     if cut:
         yield note(f"{number_of(cut, 'span')} lost attributes to a limit", "raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT")
@@ -171,8 +168,7 @@ def turn_findings(found: Sequence[tuple[SpanGroup, Turn]], scopes: Iterable[str]
     silent = [group for group, turn in found if turn.input is None and turn.output is None and turn.error is None]
     if silent:
         silent_scopes = [*dict.fromkeys(scope_of_call(reader_of(group)) for group in silent)]
-        have = "has" if len(silent) == 1 else "have"
-        what = f"{len(silent):,} of {number_of(len(turns), 'turn')} {have} neither input nor output ({', '.join(silent_scopes)})"
+        what = f"{number_of(len(silent), 'turn')} with neither input nor output ({', '.join(silent_scopes)})"
         yield bad(what, advice_on(CONTENT, [*silent_scopes, *scopes]))
     else:
         yield good("all turns have input or output, or failed")
@@ -194,9 +190,8 @@ def metric_findings(turns: Sequence[Turn], config: Config, metrics: Selected) ->
             else:
                 applied[score.metric] += 1
     never = {name: found for name, found in reasons.items() if name not in applied}
-    yield DoctorFinding(
-        GOOD if applied else BAD, f"{len(applied)} of {len(applied) + len(never)} computed metrics apply to the turns"
-    )
+    what = f"{len(applied)} of {len(applied) + len(never)} computed metrics apply to the turns"
+    yield DoctorFinding(GOOD if applied else BAD, what)
     for reason in dict.fromkeys(found.most_common(1)[0][0] for found in never.values()):
         names = [name for name, found in never.items() if found.most_common(1)[0][0] == reason]
         kind, _, lacks = reason.partition(":")
@@ -234,13 +229,10 @@ def sidecar_findings(url: str, headers: Mapping[str, str]) -> Findings:
         raise ConfigError(refusal("--url", repr(url), "must start with http:// or https://"))
     address = url.rstrip("/").removesuffix("/metrics")
     try:
-        sent = {"User-Agent": "otel-agenteval-doctor", **headers}
-        with client_to(address) as client:
-            answer, page_of_metrics = answer_of(
-                client, "GET", f"{address}/metrics", seconds=_TIMEOUT, most=_LARGEST_PAGE, headers=sent
-            )
+        with client_to(address, headers={"User-Agent": "otel-agenteval-doctor", **headers}) as client:
+            answer, body = answer_of(client, "GET", f"{address}/metrics", seconds=_TIMEOUT, most=_LARGEST_PAGE)
         answer.raise_for_status()
-        page = _Page(page_of_metrics.decode("utf-8", "replace"))
+        page = _Page(body.decode("utf-8", "replace"))
     except (httpx.HTTPError, ValueError) as error:
         why, where = str(error), "use the metrics address that `otel-agenteval serve` prints, by default http://127.0.0.1:19464"
         if isinstance(error, httpx.HTTPStatusError):
@@ -270,8 +262,8 @@ def _handled(page: _Page) -> Findings:
     if not requests:
         yield bad("the sidecar received no spans", "send OTLP to it: docs/operate/collector.md")
     elif not turns:
-        why = "check that agent or model spans are among them, and wait for turn.idle_timeout"
-        yield bad(f"{number_of(int(requests), 'request')} with spans, but no turn", why)
+        what = f"{number_of(int(requests), 'request')} with spans, but no turn"
+        yield bad(what, "check that agent or model spans are among them, and wait for turn.idle_timeout")
     else:
         yield good(f"{number_of(int(requests), 'request')} with spans, {number_of(int(turns), 'turn')}")
     for labels, traces in page.samples["agenteval_unread_traces_total"]:

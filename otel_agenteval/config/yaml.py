@@ -73,13 +73,11 @@ def load(text: str, origin: str, env: Mapping[str, str] | None, *, lines: bool =
         reader.walk(node, ())
         return loader.construct_document(node), reader.places
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = reader.place(mark)
-        if mark is not None and mark.buffer is not None and mark.buffer[mark.pointer] == "\t":
+        mark, problem = error.problem_mark or error.context_mark, _QUOTED.sub("'****'", str(error.problem or error.context))
+        if "'\\t'" in str(error.problem) and mark is not None and mark.buffer is not None:
             is_indentation = not mark.buffer[: mark.pointer].rpartition("\n")[2].strip()
-            raise ConfigError(f"{place}: a tab. {'Indent with spaces' if is_indentation else 'Use spaces'}") from None
-        problem = _QUOTED.sub("'****'", str(error.problem or error.context))
-        raise ConfigError(f"{place}: not YAML: {problem}") from None
+            raise ConfigError(f"{reader.place(mark)}: a tab. {'Indent with' if is_indentation else 'Use'} spaces") from None
+        raise ConfigError(f"{reader.place(mark)}: not YAML: {problem}") from None
     except yaml.reader.ReaderError as error:
         place = f"{origin}:{text.count(chr(10), 0, error.position) + 1}" if lines else origin
         raise ConfigError(f"{place}: not YAML: character U+{error.character:04X} isn't allowed") from None
