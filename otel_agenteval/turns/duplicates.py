@@ -22,6 +22,7 @@ from .relations import (
     end_of,
     has_no_steps,
     is_lost_call,
+    is_next_to,
     is_recorded_within,
     order,
     process_of,
@@ -305,9 +306,9 @@ def _are_duplicates(recording: _Recording, group: SpanGroup, other: _Recording, 
     if recording.trace_id == other.trace_id and (_has_span_of(group, other) or _has_span_of(whole, recording)):
         return False
     if recording.is_lone_call and other.is_lone_call:
-        return True
+        return not is_next_to(whole, group)
     inner, outer = (recording, other) if recording.is_lone_call else (other, recording)
-    return outer.start_ns <= inner.start_ns
+    return outer.start_ns <= inner.start_ns and not is_next_to(whole, group)
 
 
 def _has_span_of(group: SpanGroup, recording: _Recording) -> bool:

@@ -11,8 +11,10 @@ from typing import Protocol
 
 from ..core.tenancy import number_in
 from ..dialects.reader import role_in
-from ..dialects.step import AGENT, LLM, TOOL, WORKFLOW
+from ..dialects.step import AGENT, LLM, TOOL, WORKFLOW, Step
 from ..spans.record import SpanRecord
+from .reading.call_spans import is_next_call
+from .reading.steps import TurnSteps
 from .roots import SpanGroup
 from .separation import separate
 from .stitching import Stitcher, is_bare_call, reader_of, steps_of
@@ -111,6 +113,13 @@ def is_recorded_within(inner: Timed, outer: Timed) -> bool:
     return outer.scope != inner.scope and outer.start_ns <= inner.start_ns and inner.end_ns <= outer.end_ns
 
 
+def is_next_to(one: SpanGroup, other: SpanGroup) -> bool:
+    """Return True if no call of one group is in the other group, despite equal response ids."""
+    first, last = steps_of(one), steps_of(other)
+    pairs = [((first, a), (last, b)) for a in first.llm for b in last.llm if a.response_id == b.response_id]
+    return all(is_next_call(*earlier, *later) for earlier, later in (sorted(pair, key=_start_of_call) for pair in pairs))
+
+
 def together(groups: list[SpanGroup]) -> SpanGroup:
     """Join groups. The result has the root of the earliest group and the spans of all groups, without outdated versions."""
     seen: set[tuple[int, int]] = set()
@@ -133,6 +142,8 @@ def together(groups: list[SpanGroup]) -> SpanGroup:
 
 _MOST_DELEGATES = 256
 """Maximum number of earlier turns per process that are compared with a turn's tool calls."""
+_MOST_REPEATED = 32
+"""Maximum number of earlier groups with the same response id that are compared with a model call."""
 
 
 def stitch(groups: Iterable[SpanGroup]) -> list[SpanGroup]:
@@ -163,7 +174,7 @@ def join_duplicates(groups: list[SpanGroup]) -> list[SpanGroup]:
 
 class _RecordedCalls:
     def __init__(self) -> None:
-        self._answered: dict[str, int] = {}
+        self._answered: dict[str, list[tuple[int, SpanGroup]]] = {}
         self._failed: dict[str | None, list[tuple[int, SpanRecord]]] = {}
         """Failed calls by model. They have no response ids, so their times identify duplicates."""
 
@@ -173,12 +184,16 @@ class _RecordedCalls:
         if not is_bare_call(group):
             for call in calls:
                 if call.response_id is not None:
-                    self._answered[call.response_id] = new
+                    self._answered.setdefault(call.response_id, []).append((new, group))
                 elif call.error is not None:
                     self._failed.setdefault(call.model, []).append((new, call.record))
             return new
         if calls[0].response_id is not None:
-            return self._answered.setdefault(calls[0].response_id, new)
+            answered = self._answered.setdefault(calls[0].response_id, [])
+            place = next((at for at, other in answered[: -_MOST_REPEATED - 1 : -1] if not is_next_to(other, group)), new)
+            if place == new:
+                answered.append((new, group))
+            return place
         if calls[0].error is None:
             return new
         failed = self._failed.setdefault(calls[0].model, [])
@@ -214,6 +229,10 @@ def _with_calls(groups: list[SpanGroup]) -> list[SpanGroup]:
                 taken.update(map(id, own_calls))
                 found[id(run)] = together([run, *own_calls])
     return [group for key, group in found.items() if key not in taken]
+
+
+def _start_of_call(call: tuple[TurnSteps, Step]) -> int:
+    return call[1].record.start_ns
 
 
 def _start(group: SpanGroup) -> int:

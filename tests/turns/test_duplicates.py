@@ -8,6 +8,7 @@ import itertools
 import pytest
 
 from otel_agenteval.turns.duplicates import Duplicates
+from otel_agenteval.turns.relations import stitch
 from otel_agenteval.turns.roots import split
 from otel_agenteval.turns.stitching import Stitcher, reader_of
 from tests.support.spans import agent, chat
@@ -105,3 +106,45 @@ def test_a_turn_that_something_late_changes_is_not_its_own_duplicate():
     again = split([chat(1, trace_id=1, user="q", says="a", attributes=answer("r1"))])[0]
     assert found.add(first, 0.0) == [first]
     assert found.add(again, 0.0) == [again]
+
+
+SAME_ID = answer("x")
+AFTER_RESULT = {"messages": RESULT, "says": "done"}
+
+
+def later(**more):
+    """Return the span of a second instrumentation."""
+    return chat(3, 1, **{"at": 10, "scope": "other", "attributes": SAME_ID, **more})
+
+
+@pytest.mark.parametrize(
+    ("second", "calls"),
+    [
+        (later(**AFTER_RESULT), 2),
+        (later(user="q", calls=[{**ASK, "arguments": {"city": "Rome"}}]), 2),
+        (later(messages=RESULT, calls=[ASK]), 2),
+        (later(**AFTER_RESULT, at=9.5), 2),
+        (later(**AFTER_RESULT, scope="acme.app"), 2),
+        (later(scope="acme.app"), 2),
+        (later(user="q", calls=[ASK]), 1),
+        (later(user="q", says="Let me check.", calls=[ASK]), 1),
+        (later(), 1),
+        (later(**AFTER_RESULT, at=2, ms=6), 1),
+    ],
+    ids=["answer", "arguments", "loop", "clock step", "scope", "no content", "same", "more text", "only times", "nested"],
+)  # fmt: skip
+def test_calls_in_a_row_with_one_id_are_two_if_texts_differ(second, calls):
+    first = chat(2, 1, user="q", calls=[ASK], attributes=SAME_ID)
+    turn = reader_of(split([agent(1, ms=30), first, second])[0]).turn("delay", True)
+    assert len(turn.llm_calls) == calls
+
+
+@pytest.mark.parametrize(("scope", "says", "turns"), [("acme.app", "a", 2), ("other", "b", 2), ("other", "a", 1)])
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_traces_with_one_response_id_stay_apart_if_calls_differ(order, scope, says, turns):
+    traces = [
+        [chat(1, trace_id=1, user="q", says="a", attributes=SAME_ID)],
+        [chat(2, trace_id=2, user="q", says=says, at=500, scope=scope, attributes=SAME_ID)],
+    ]
+    assert len(last_of(Duplicates(Stitcher(30.0)), [traces[index] for index in order])) == turns
+    assert len(stitch([split(traces[index])[0] for index in order])) == turns

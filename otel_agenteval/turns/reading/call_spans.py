@@ -2,7 +2,7 @@
 
 Several spans can describe one model call. A model span is a duplicate if it is inside another model span (such as an SDK's
 span in a framework's span), if it runs next to another model span and during it, or if both have the same response
-id. Missing values of the outer span are filled from its duplicates.
+id. Some servers repeat ids, so :func:`is_next_call` compares texts. Missing values are filled from the duplicates.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from ...core.turn import Message
 from ...dialects.generic.events import LoggedCall
 from ...dialects.step import AGENT, INNER, LLM, TOOL, WORKFLOW, Step
 from .steps import END, START, TurnSteps
@@ -133,7 +134,31 @@ def _of_response(turn: TurnSteps, step: Step, by_response: dict[str, Step]) -> S
     call = by_response.get(step.response_id) if step.response_id else None
     if call is None or not (call.deferred or step.record.start_ns <= call.record.end_ns + CLOCK_STEP_NS):
         return None
+    if is_next_call(turn, call, turn, step):
+        return None
     return call if _is_alike(turn, call, step) or None in (call.output_tokens, step.output_tokens) else None
+
+
+def is_next_call(turn: TurnSteps, call: Step, of_next: TurnSteps, step: Step) -> bool:
+    """Return True if ``step`` began after ``call`` and isn't a recording of the same call, even with equal ids and tokens."""
+    one, other = call.record, step.record
+    shorter_ns = min(one.end_ns - one.start_ns, other.end_ns - other.start_ns)
+    if one.start_ns == other.start_ns or one.end_ns - other.start_ns > min(CLOCK_STEP_NS, shorter_ns // 2):
+        return False
+    if one.scope == other.scope and not call.deferred and one.resource_attributes == other.resource_attributes:
+        return True
+    said, says = _said(turn.outputs(call)), _said(of_next.outputs(step))
+    known = [before == now for before, now in zip(said, says, strict=True) if before and now]
+    if any(said) and any(says) and not (known and all(known)):
+        return True
+    earlier, repeated = ([one for one in of.inputs(at) if one.role == "assistant"] for of, at in ((turn, call), (of_next, step)))
+    return any(said) and len(repeated) > len(earlier) and _said(repeated[-1:]) == said
+
+
+def _said(answers: list[Message]) -> tuple[list[str], list[tuple[str | None, str]]]:
+    """Return an answer's words and requested tools."""
+    requests = [(one.name, str(one.arguments)) for answer in answers for one in answer.tool_calls]
+    return " ".join(answer.content or "" for answer in answers).split(), requests
 
 
 def _duplicates(turn: TurnSteps, steps: list[Step]) -> dict[int, Step]:
@@ -234,6 +259,8 @@ def _is_later_call(turn: TurnSteps, step: Step, outer: Step) -> bool:
         return True
     if isinstance(step.record, LoggedCall):  # its time is the time of a log record
         return False
+    if is_next_call(turn, outer, turn, step):
+        return True
     if outer.guesses_tokens or (step.response_id and step.response_id == outer.response_id) or _is_alike(turn, outer, step):
         return False
     answers = turn.outputs(outer)
