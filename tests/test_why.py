@@ -42,6 +42,14 @@ def test_why_quotes_a_finding_and_what_it_was_compared_with(tmp_path: Path, caps
     assert max(map(len, lines)) <= 100
 
 
+@pytest.mark.parametrize(("turn_id", "says"), [
+    ("000", "'000' is too short: give at least 4 characters of the turn id"), ("beef", "turn beef not found in store "),
+])  # fmt: skip
+def test_why_explains_an_id_without_turn(turn_id: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", turn_id, "--store", stored(tmp_path, CONTENT)]) == 1
+    assert capsys.readouterr().out.startswith(says)
+
+
 @pytest.mark.parametrize(("severity", "code"), [("critical", "31"), ("warning", "33"), ("odd", "1")])
 def test_findings_have_the_color_of_their_severity(severity: str, code: str) -> None:
     evidence = {"path": "output", "start": 0, "end": 3, "type": "t", "severity": severity, "place": "output"}

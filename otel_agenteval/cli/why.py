@@ -27,7 +27,7 @@ from ..core.turn import Turn, usd_text
 from ..evaluation.first_fault import Fault, judged_fault
 from ..evaluation.turn_facts import EFFECTS
 from ..outlets.store.postgres import without_password
-from ..outlets.store.reader import StoreReader, cost_in, fault_of_row, score_of_row, store_path
+from ..outlets.store.reader import LEAST_OF_ID, StoreReader, cost_in, fault_of_row, score_of_row, store_path
 from ..outlets.turn_text import colors_wanted, columns, render_outcomes
 from . import FAILED, OK, UNUSABLE
 from .options import add_store
@@ -71,6 +71,8 @@ def run(args: argparse.Namespace) -> int:
         if found.fault is not None:
             shown["first_fault"] = {**found.fault._asdict(), "by": found.by}
         print(escaped(json.dumps(shown, ensure_ascii=False)))
+    elif found.outcomes is None and len(args.turn_id) < LEAST_OF_ID:
+        print(escaped(f"{args.turn_id!r} is too short: give at least {LEAST_OF_ID} characters of the turn id"))
     elif found.outcomes is None:
         store = "" if args.url is not None else without_password(store_path(args.store, config))
         where = f"store {store}" if store else f"the latest turns of {args.url}"
