@@ -180,6 +180,21 @@ def test_failed_turns_alone(store: str, capsys: Capture) -> None:
     assert capsys.readouterr().out == ""
 
 
+def test_turns_reject_an_unknown_metric(store: str, capsys: Capture) -> None:
+    assert main(["turns", "--store", store, "--metric", "code_latancy"]) == 2
+    assert "--metric: unknown metric 'code_latancy'. Did you mean code_latency" in capsys.readouterr().err
+    assert main(["turns", "--store", store, "--metric", "code_repeated_tool_calls"]) == 0  # known, but without scores
+    assert main(["turns", "--store", store, "--metric", "code_latency"]) == 0
+    assert capsys.readouterr().out
+
+
+def test_turns_find_a_metric_of_the_store_only(store: str, capsys: Capture) -> None:
+    with contextlib.closing(sqlite3.connect(store)) as db, db:
+        db.execute("UPDATE scores SET metric = 'code_of_an_application' WHERE metric = 'code_latency'")
+    assert main(["turns", "--store", store, "--metric", "code_of_an_application"]) == 0
+    assert capsys.readouterr().out
+
+
 def test_why_says_what_became_of_each_metric(store: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["export", "--store", store, "--metric", "code_latency", "--agent", "billing"]) == 0
     (row,) = lines(capsys.readouterr().out)

@@ -9,11 +9,10 @@ from pathlib import Path
 
 from ..config.loader import load_config
 from ..core.errors import ConfigError
-from ..metrics.registry import resolve
 from ..outlets.store.export import write_file, write_text
 from ..outlets.store.reader import StoreReader, store_path
 from . import OK, UNUSABLE
-from .options import add_store, add_turns, turns_wanted
+from .options import add_store, add_turns, metrics_wanted, turns_wanted
 
 EXIT_CODES = {
     OK: "the matching scores were written",
@@ -37,15 +36,8 @@ def run(args: argparse.Namespace) -> int:
     if kind == "parquet" and args.out is None:
         raise ConfigError("--format: parquet can't be written to standard output. Pass --out FILE")
     wanted = turns_wanted(args)
-    metrics = [resolve(name)[0].name if ":" in name else name for name in args.metric]
-    wanted = replace(wanted, metrics=metrics, revisions=args.revisions)
     with StoreReader(store_path(args.store, config)) as reader:
-        for name in metrics:
-            if not reader.has_metric(name):  # custom metrics can exist only in the store
-                try:
-                    resolve(name)
-                except ConfigError as error:
-                    raise ConfigError(f"--metric: {error}") from None
+        wanted = replace(wanted, metrics=metrics_wanted(args, reader), revisions=args.revisions)
         if args.out is None:
             count = write_text(reader.rows(wanted), kind, sys.stdout)
         else:

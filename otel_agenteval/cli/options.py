@@ -23,7 +23,7 @@ from ..server import logformat
 from . import OK, UNUSABLE
 
 if TYPE_CHECKING:
-    from ..outlets.store.reader import Wanted
+    from ..outlets.store.reader import StoreReader, Wanted
     from ..turns.recordings import Reading
 
 SINCE = "only turns stored since this time, such as 24h or 7d (before now), 2026-11-20 or 2026-11-20T12:00 (UTC)"
@@ -132,6 +132,16 @@ def turns_wanted(args: argparse.Namespace) -> Wanted:
         since=moment(args.since, "--since"), until=moment(args.until, "--until"), agents=args.agent, services=args.service,
         metrics=args.metric,
     )  # fmt: skip
+
+
+def metrics_wanted(args: argparse.Namespace, reader: StoreReader) -> list[str]:
+    """Return the names of ``--metric``. Raises ConfigError for a name that neither the store nor this program contains."""
+    from ..metrics.registry import resolve
+
+    try:  # custom metrics can exist only in the store
+        return [name if ":" not in name and reader.has_metric(name) else resolve(name)[0].name for name in args.metric]
+    except ConfigError as error:
+        raise ConfigError(f"--metric: {error}") from None
 
 
 def add_turn_sources(parser: argparse.ArgumentParser) -> None:

@@ -23,7 +23,7 @@ from ..turns.conversations import RecordedConversations
 from ..turns.recordings import Reading
 from ..turns.spool import Key, results
 from . import OK, UNUSABLE
-from .options import SINCE, add_files, add_jobs, add_store, moment, progress, report_reading
+from .options import SINCE, add_files, add_jobs, add_store, metrics_wanted, moment, progress, report_reading
 
 EXIT_CODES = {
     OK: "the matching turns were printed",
@@ -62,8 +62,9 @@ def run(args: argparse.Namespace) -> int:
     config = load_config(args.config)
     if args.store is None and config.outlets.store is None:
         raise ConfigError("FILE, --store: one of them is required. Example: otel-agenteval turns spans.jsonl")
-    wanted = Wanted(since=moment(args.since, "--since"), agents=args.agent, metrics=args.metric, failed=args.failed)
+    since = moment(args.since, "--since")
     with StoreReader(store_path(args.store, config)) as reader:
+        wanted = Wanted(since=since, agents=args.agent, metrics=metrics_wanted(args, reader), failed=args.failed)
         for turn in reader.turns(wanted, max(0, args.limit)):
             scores = reader.scores(turn["turn_id"])
             if args.json:
