@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 import otel_agenteval as oa
+from otel_agenteval.cli import diagnosis
 from otel_agenteval.cli.main import main
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import packages
 from otel_agenteval.core.errors import MissingExtra
+from otel_agenteval.core.packages import Instrumentation
 from otel_agenteval.dialects.capture import CAPTURES, of_package, of_scope
 from otel_agenteval.engine.status import InternalErrors
 from otel_agenteval.judging.models import judge_from
@@ -104,6 +106,21 @@ def test_a_library_without_instrumentation(doctor: Doctor, tmp_path: Path, site:
     assert code == 0
     assert "· crewai 1.0 is installed without an instrumentation" in said
     assert "pip install openinference-instrumentation-crewai" in said
+
+
+@pytest.mark.parametrize(
+    ("framework", "covered"), [("langchain-core", True), ("llama-index-core", True), ("crewai", False), ("acme-llm", False)]
+)
+@pytest.mark.parametrize("traced", [True, False])
+def test_a_model_sdk_below_a_framework(
+    framework: str, covered: bool, traced: bool, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = {framework: "1.0", "cohere": "5.0"}
+    found = [Instrumentation(f"openinference-instrumentation-{framework}", "1.0", (framework,), ())] if traced else []
+    monkeypatch.setattr(diagnosis, "installed_packages", lambda: names)
+    monkeypatch.setattr(diagnosis, "instrumentations", lambda: found)
+    (advice,) = [advice for _, text, advice in diagnosis.instrumentation_findings({}) if text.startswith("cohere 5.0")]
+    assert advice.startswith("only if your agent also calls it directly" if covered else "if your agent uses it")
 
 
 @pytest.mark.parametrize(

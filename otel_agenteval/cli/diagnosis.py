@@ -150,6 +150,12 @@ LIBRARIES = {
     "boto3": "openinference-instrumentation-bedrock", "ollama": "opentelemetry-instrumentation-ollama", "cohere": "opentelemetry-instrumentation-cohere",
 }  # fmt: skip
 """Agent frameworks and model SDKs that don't create spans themselves, and the instrumentation for each."""
+_WRAPPERS = (
+    "langchain-core", "llama-index-core", "openai-agents", "dspy", "smolagents", "agno", "autogen-agentchat", "pydantic-ai-slim", "google-adk",
+    "strands-agents", "semantic-kernel", "agent-framework", "haystack-ai", "litellm",
+)  # fmt: skip
+"""Frameworks whose instrumentations record the calls of model SDKs. The instrumentation for crewai doesn't."""
+_SDKS = frozenset(("openai", "anthropic", "google-genai", "mistralai", "groq", "boto3", "ollama", "cohere"))
 _GENAI_NAME = re.compile(r"^openinference-|genai")
 _GENAI_LIBRARIES = frozenset((
     *LIBRARIES, "langchain", "langchain-community", "google-generativeai", "google-cloud-aiplatform", "botocore", "haystack-ai", "llama-index",
@@ -216,10 +222,14 @@ def instrumentation_findings(env: Mapping[str, str]) -> Findings:
                 "scores count each call once; remove one instrumentation to reduce overhead",
             )
     yield from _own_tracing_findings(env)
+    wrappers = sorted(packages.keys() & _WRAPPERS, key=lambda one: (one not in of_target and one not in _OWN_TRACING, one))
     for name, instrumentation in LIBRARIES.items():
         if name in packages and name not in of_target and not _is_traced_otherwise(name, found):
             what = f"{name} {packages[name]} is installed without an instrumentation"
-            yield note(what, f"if your agent uses it: pip install {instrumentation}")
+            is_covered = name in _SDKS and bool(wrappers)
+            what += f"; the spans of {wrappers[0]} cover the calls that it makes" if is_covered else ""
+            use = "only if your agent also calls it directly" if is_covered else "if your agent uses it"
+            yield note(what, f"{use}: pip install {instrumentation}")
 
 
 def _own_tracing_findings(env: Mapping[str, str]) -> Findings:
