@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -222,6 +222,12 @@ def instrumentation_findings(env: Mapping[str, str]) -> Findings:
                 "scores count each call once; remove one instrumentation to reduce overhead",
             )
     yield from _own_tracing_findings(env)
+    yield from _missing_instrumentations(packages, of_target, found)
+
+
+def _missing_instrumentations(
+    packages: Mapping[str, str], of_target: Collection[str], found: Sequence[Instrumentation]
+) -> Findings:
     wrappers = sorted(packages.keys() & _WRAPPERS, key=lambda one: (one not in of_target and one not in _OWN_TRACING, one))
     for name, instrumentation in LIBRARIES.items():
         if name in packages and name not in of_target and not _is_traced_otherwise(name, found):

@@ -158,7 +158,7 @@ def build_parser(commands: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
         UNUSABLE: "an argument is invalid, an input can't be read, or an output can't be written",
         INTERRUPTED: "interrupted",
     }
-    parser = _Parser(
+    parser = CommandParser(
         prog="otel-agenteval",
         description="Evaluate AI agent turns from OpenTelemetry traces. For the options of a command, run `otel-agenteval COMMAND --help`.",
         epilog=as_text(codes),
@@ -177,7 +177,7 @@ def build_parser(commands: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     return parser
 
 
-class _Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """Parser that reports a wrong choice in one line, with the most similar choice. Its commands' parsers do so, too."""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

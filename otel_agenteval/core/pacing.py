@@ -21,9 +21,7 @@ LONGEST_WAIT = 3_600.0
 
 
 def backoff(failures: int, first: float, longest: float) -> float:
-    """Return a pause in seconds that doubles with each failure, up to ``longest``. The pause is shortened randomly by up to half
-    to spread retries.
-    """
+    """Return a pause in seconds that doubles with each failure, up to ``longest``. Up to half is removed at random."""
     pause = min(longest, first * 2.0 ** min(max(0, failures - 1), 64))
     return pause * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
 

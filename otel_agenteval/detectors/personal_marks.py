@@ -1,8 +1,7 @@
 """Rule out most texts without personal data within a few microseconds.
 
 The check maps a text's bytes to a *shape* of digits, capitals and separators. Most personal data contains ``@`` or at least seven
-digits that aren't a date. Dates of birth, addresses and identity papers can have fewer digits. They are found by parts of typical
-words.
+digits that aren't a date. Dates of birth, addresses and identity papers can have fewer digits. Typical words find them.
 """
 
 from __future__ import annotations

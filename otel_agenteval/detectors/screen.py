@@ -2,8 +2,7 @@
 
 Fifty separate searches would read a text fifty times. Instead, the screen looks up every group of four letters in one table for
 all words. For example, "password" is listed under its rarest letters, "word". Detectors skip each group of words
-(:class:`ScreenedWords`) that the screen rules out, and search the others word by word. The screen never rules out a word that
-occurs.
+(:class:`ScreenedWords`) that the screen rules out, and search the others word by word. It never rules out a word that occurs.
 """
 
 from __future__ import annotations

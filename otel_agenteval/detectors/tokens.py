@@ -2,8 +2,7 @@
 
 ``data/tokens.json`` lists the formats. Sources are the issuers' documentation and the public rules of scanners such as gitleaks,
 detect-secrets and trufflehog. The patterns are written for this project. Redaction recognizes all formats. Scores use only
-formats with a type. A score describes a secret by its position, length and first four characters, which are the public prefix of
-nearly all formats.
+formats with a type. A score describes a secret by its position, length and first four characters, usually a public prefix.
 """
 
 from __future__ import annotations

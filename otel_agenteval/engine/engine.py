@@ -118,8 +118,7 @@ class Engine:
 
     def reload(self, config: Config) -> list[str]:
         """Apply a new configuration. Return the names of changed sections that are only read at startup. Metrics (with
-        parameters, policies and samples), references, feedback, and turn limits are applied. If this raises ConfigError, nothing
-        has changed.
+        parameters, policies and samples), references, feedback, and turn limits are applied. A ConfigError changes nothing.
         """
         metrics, references = selected(config), ReferenceSources(config)
         fixed = [

@@ -143,12 +143,7 @@ class FeedbackJoiner:
     """Joiner of feedback and turns. Feedback on unknown turns waits."""
 
     def __init__(
-        self,
-        options: FeedbackOptions,
-        composer: Composer,
-        recent: RecentTurns,
-        telemetry: Telemetry,
-        now: Callable[[], float],
+        self, options: FeedbackOptions, composer: Composer, recent: RecentTurns, telemetry: Telemetry, now: Callable[[], float]
     ) -> None:
         self._options = options
         self._composer = composer

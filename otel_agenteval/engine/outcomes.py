@@ -27,8 +27,7 @@ _KEPT = 1_000
 class TurnOutcomes:
     """Outcomes of recent turns, and counter of the metrics of dropped turns. Thread-safe.
 
-    ``names(True)`` returns the conversation metrics, ``names(False)`` the turn metrics. ``count_error`` counts errors in this
-    class.
+    ``names(True)`` returns the conversation metrics, ``names(False)`` the turn metrics. ``count_error`` counts errors here.
     """
 
     def __init__(

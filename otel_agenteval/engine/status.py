@@ -177,8 +177,7 @@ def watch_engine(
     watch(semconv.FAULTS, lambda: [({"where": where}, n) for where, n in errors.copy().items()])
     readings = pipeline.composer.readings
     watch(
-        semconv.TURNS_READ,
-        lambda: [({"scope": scope, "reading": how}, n) for (scope, how), n in readings.turns.copy().items()],
+        semconv.TURNS_READ, lambda: [({"scope": scope, "reading": how}, n) for (scope, how), n in readings.turns.copy().items()]
     )
     watch(
         semconv.UNREAD_TRACES,

@@ -303,8 +303,7 @@ class Worker:
     def _work(self, upto: int | None = None, deadline: float | None = None, most: int = 256) -> bool:
         """Close due turns, then empty the queue. Return True if anything may become due. If a caller waits (``upto`` is set),
         don't make pauses. Start nothing after ``deadline``. If outlets are full, retry until the deadline, or return if
-        ``deadline`` is None. ``most`` limits the items per batch. It is 1 if the calling thread must be able to stop after each
-        item.
+        ``deadline`` is None. ``most`` limits the items per batch. It is 1 if the calling thread may stop after each item.
         """
         queue = self.queue
         due = self._close_due_turns()

@@ -297,8 +297,7 @@ class Evaluator:
     def evaluate(self, scored: ScoredTurn, attributes: Mapping[str, Any], *, waited_for: bool = False) -> None:
         """Attach references and compute scores.
 
-        Some metrics stay ``pending``: heavy metrics, metrics that ``expect()`` turns on, and, if ``waited_for``, metrics beyond
-        the time budget.
+        Some metrics stay ``pending``: heavy metrics, metrics that ``expect()`` turns on, and, if ``waited_for``, metrics beyond the time budget.
         """
         self.evaluations += 1
         scored.sources = self.references.attach(scored.turn, attributes)

@@ -1,8 +1,7 @@
 """Redact names and ids before they are exported.
 
 Names of conversations, users, agents, models, services and error types can contain personal data or secrets, such as a phone
-number. Names label metrics and join rows, so a hash replaces the data. The hash is the same in every turn, unlike the numbered
-markers in texts.
+number. Names label metrics and join rows, so a hash replaces the data. The hash is the same in every turn.
 """
 
 from __future__ import annotations

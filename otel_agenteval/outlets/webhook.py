@@ -184,20 +184,18 @@ class WebhookOutlet(Outlet):
         while left:
             part = left[: self._together]
             try:
-                moment = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-                for body in bodies(part, Context(self._options, self._sender(), moment, self._since)):
-                    self._post(jsonio.dumps(body).encode(), timeout)
+                self._send_part(part, timeout)
                 outcome, self._trouble = "sent", ""
             except _Refused as refused:
                 if refused.about_the_body and self._split(part):
                     continue
                 self._trouble = str(refused)
                 self._warn_once(self._trouble)
-                has_expired = self._since is not None and self._monotonic() - self._since > self._options.retry_for
-                if not refused.for_good and not has_expired:
+                final = self._outcome_of(refused)
+                if final is None:
                     self._wait_again(refused, left)
                     return False
-                outcome = "rejected" if refused.for_good else "expired"
+                outcome = final
                 part = part if refused.about_the_body else left
             except Exception as error:
                 if self._split(part):
@@ -216,6 +214,11 @@ class WebhookOutlet(Outlet):
             raise fault
         return all_sent and not self._waiting
 
+    def _send_part(self, part: Sequence[Notice], timeout: float) -> None:
+        moment = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+        for body in bodies(part, Context(self._options, self._sender(), moment, self._since)):
+            self._post(jsonio.dumps(body).encode(), timeout)
+
     def _split(self, part: Sequence[Notice]) -> bool:
         """Halve the number of notices per message, because one notice may be the cause of a failure.
 
@@ -223,6 +226,13 @@ class WebhookOutlet(Outlet):
         """
         self._together = max(1, len(part) // 2)
         return len(part) > 1
+
+    def _outcome_of(self, refused: _Refused) -> str | None:
+        """Return the final outcome of refused notices, or None to retry them."""
+        if refused.for_good:
+            return "rejected"
+        has_expired = self._since is not None and self._monotonic() - self._since > self._options.retry_for
+        return "expired" if has_expired else None
 
     def _wait_again(self, refused: _Refused, notices: Sequence[Notice]) -> None:
         with self._lock:

@@ -9,8 +9,7 @@
 
 If the set of processes changed since the last start, each leftover segment is assigned to all processes that own traces in it.
 Each process gets a hard link to the segment and a file with its share. This happens in a new folder, which atomically replaces
-the previous folder. Only the versions of segments are read, so a request that crashes the parser crashes only the processes that
-own its traces.
+the previous folder. Only the versions of segments are read, so a request that crashes the parser crashes only its processes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Split OTLP requests into serialized spans and log records.
 
 Parsing attributes takes twenty times as long as the rest of a request, and most attributes are never needed. So a span stays
-serialized until its turn is evaluated. :mod:`.schemas` has the OTLP fields that are needed earlier, and :mod:`.pairs`
-parses attributes.
+serialized until its turn is evaluated. :mod:`.schemas` has the OTLP fields that are needed earlier, and :mod:`.pairs` parses them.
 """
 
 from __future__ import annotations

@@ -53,8 +53,7 @@ def is_lost_call(group: SpanGroup) -> bool:
 
 def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> list[SpanGroup]:
     """Return model calls that ran during an agent run without steps, unless their texts differ from the run's texts. If another
-    run overlaps (``beside``), texts must be equal. If no text is equal and the run has no user and no conversation, return the
-    first call.
+    run overlaps (``beside``), texts must be equal. If no text is equal and the run has no user or conversation, return one.
     """
     found = [
         (call, agrees)

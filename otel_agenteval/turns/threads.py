@@ -1,7 +1,6 @@
 """Join the traces of a thread, such as messages in an agent team, if each message is a separate trace.
 
-A message from outside the thread starts a turn. Later messages are part of that turn. A turn ends after a pause, or at its
-maximum age.
+A message from outside the thread starts a turn. Later messages are part of that turn. A pause or the maximum age ends it.
 """
 
 from __future__ import annotations

@@ -38,8 +38,7 @@ _AMOUNT = re.compile(r"(?i:amount|cents|cost|fee|price|total)\w{0,20}\W{0,2}[:=]
 class GivenNumbers:
     """The numbers that the agent was given. Each kind is collected on first use.
 
-    ``paths`` maps each given text to its path in the turn. ``beside`` has more texts with numbers. ``now`` is the start of the
-    turn.
+    ``paths`` maps each given text to its path in the turn. ``beside`` has more texts with numbers. ``now`` is the turn's start.
     """
 
     def __init__(

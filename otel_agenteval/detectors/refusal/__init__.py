@@ -4,8 +4,7 @@ The decision combines evidence from the complete answer, not a single phrase. Le
 such as negation, speaker, rule, result, failure or missing data. The evidence is the classes in each sentence, the request, tool
 calls, and the answer's length and numbers. All languages share the same weights, which ``scripts/refusal_weights.py`` fits.
 
-If the weighted sum is close to zero, small text models decide. Quotations are ignored. Answers with code, tables or many numbers
-aren't refusals.
+If the weighted sum is close to zero, small text models decide. Quotations are ignored. Code, tables and many numbers aren't refusals.
 """
 
 from __future__ import annotations

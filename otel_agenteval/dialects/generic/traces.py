@@ -170,8 +170,7 @@ def has_words(value: Any, depth: int = 0) -> bool:
 
 def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -> None:
     """Correct roles and names based on requested tools. A chain with a requested name becomes a tool, or an agent if it
-    returns a prompt. A tool that returns documents and wasn't requested becomes a retrieval. Other tools get their requested
-    name.
+    returns a prompt. A tool that returns documents and wasn't requested becomes a retrieval. Other tools get the requested name.
     """
     searches = [record for record in inferred if record.dialects.role == TOOL and _returns_documents(record)]
     chains = [

@@ -1,8 +1,7 @@
 """Find all facts about a span in one walk over its attributes, events and log records.
 
 The name of a value determines its meaning: ``fw.llm.input_tokens: 12`` fills the field ``input_tokens``, and ``fw.prompt: "Hi"``
-is input content. The shape of objects and lists identifies messages, tool calls or documents. Other objects and lists are walked
-too.
+is input content. The shape of objects and lists identifies messages, tool calls or documents. Others are walked, too.
 """
 
 from __future__ import annotations

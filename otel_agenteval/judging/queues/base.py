@@ -110,8 +110,7 @@ class JobQueue(ABC):
     matches all leases of this queue object. An expired lease stays valid until the job is claimed again. After a lost lease,
     methods change nothing and report the loss.
 
-    If the file or server is unavailable, new jobs (up to ``held_bytes``) and ended claims wait in an :class:`Outbox`. Later calls
-    send them.
+    If the file or server is unavailable, new jobs (up to ``held_bytes``) and ended claims wait in an :class:`Outbox`.
     """
 
     is_shared: bool

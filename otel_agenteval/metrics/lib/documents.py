@@ -248,8 +248,7 @@ def read_xml(text: str, required: Sequence[str] = ()) -> XmlDocument:
 def xml_elements(text: str) -> list[str]:
     """Return the text of each outermost well-formed element, in order.
 
-    An error discards all elements that are still open, but not the elements that are already closed. Parsing resumes at the next
-    markup.
+    An error discards all elements that are still open, but not the elements that are already closed. Parsing resumes after it.
     """
     data = encoded = text.encode("utf-8", "surrogatepass")
     # Markup without an end becomes invalid, at the same length. Otherwise, the parser searches for each end in all of the text.

@@ -1,8 +1,7 @@
 """Prepare a turn's images, recordings and videos for judges and embedding models.
 
 Media are opened if the configuration allows it (:mod:`otel_agenteval.media`). The model then receives only pixels and samples,
-without metadata such as the author. Other URLs are sent unchanged, and the model's server may fetch them. A medium without a URL
-is sent as its id.
+without metadata such as the author. Other URLs are sent unchanged, and the model's server may fetch them. Other media are sent as ids.
 """
 
 from __future__ import annotations

@@ -7,8 +7,7 @@ event's name as a prefix, such as ``agent.handoff.from``:
 - ``agent.interaction``: ``from``, ``to`` (one or more names), ``type``, ``message_type``, ``success``, ``response_time_s``
 - ``agent.conflict``: ``resolved``, ``resolution_time_s``
 
-The span attribute ``agent.stop_kind`` is the reason why the turn stopped. User feedback is in span events, in log records, or in
-configured attributes.
+The span attribute ``agent.stop_kind`` is the reason why the turn stopped. User feedback is in events, logs or configured attributes.
 """
 
 from __future__ import annotations

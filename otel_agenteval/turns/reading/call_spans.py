@@ -163,8 +163,7 @@ def _said(answers: list[Message]) -> tuple[list[str], list[tuple[str | None, str
 
 def _duplicates(turn: TurnSteps, steps: list[Step]) -> dict[int, Step]:
     """Return the outer span of each call that two instrumentations recorded next to each other, by span id. Either both spans
-    have the same parent, and one ran during the other. Or both are in the same agent run, overlap, and have equal tokens or
-    answers.
+    have the same parent, and one ran during the other. Or both overlap in one agent run and have equal tokens or answers.
     """
     found: dict[int, Step] = {}
     running: dict[tuple[bool, int, str], list[Step]] = {}
