@@ -597,10 +597,11 @@ def calls_seen_twice(n: int) -> Callable[[], None]:
         ask, asked = ([{"type": "tool_call", "id": f"c{k}", "name": "t", "arguments": {}}] for k in (i, i - 1))
         brought = [{"type": "tool_call_response", "id": f"c{i - 1}", "response": "r"}]
         more = [{"role": "assistant", "parts": asked}, {"role": "tool", "parts": brought}] if i else []
-        return alone(_chat(number, 0, at, asked=[*_MESSAGE, *more], answer=ask), f"r{i}")
+        return alone(_chat(number, 0, at, asked=[*_MESSAGE, *more], answer=ask), f"r{i}", second=at % 10 == 1)
 
-    def alone(record: SpanRecord, response: str) -> SpanGroup:
+    def alone(record: SpanRecord, response: str, *, second: bool = True) -> SpanGroup:
         record.trace_id = record.span_id
+        record.scope = "second" if second else record.scope
         record.attributes = {**record.attributes, "gen_ai.response.id": response}
         return split([record])[0]
 

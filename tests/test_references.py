@@ -114,7 +114,7 @@ def test_a_data_set_is_asked_by_case_id_or_input(dataset):
         ("cases.jsonl:1", '{"ground_truth": "x"}'),
         ("cases.jsonl:2", '{"case_id": 1}\n{'),
         ("cases.jsonl", "[1]"),
-        ("cases.csv:2", "a,b\n1,2\n"),
+        ("cases.csv", "a,b\n1,2\n"),
     ],
 )
 def test_a_bad_data_set_is_refused_with_its_line(tmp_path, place, content):

@@ -34,7 +34,7 @@ _FREQUENT_QUADS = frozenset(
 
 
 class Finder:
-    """Finder that searches a text for many words in one pass. ``pieces`` are the first words, as in :meth:`add`."""
+    """Search for many words in one pass over a text. ``pieces`` are the initial search words, in the format of :meth:`add`."""
 
     __slots__ = ("_last_number", "_number_by_hash", "_words_by_number")
 
@@ -133,7 +133,7 @@ class ScreenedWords:
         pieces = tuple(pieces)
         self._pieces = tuple(piece.encode() for piece in pieces)
         if len(_GROUPS) == _MOST_GROUPS:
-            raise ValueError(f"ScreenedWords: must have at most {_MOST_GROUPS} groups")
+            raise ValueError(f"ScreenedWords: at most {_MOST_GROUPS} instances are allowed")
         _GROUPS.append(tuple(piece.lower() for piece in (pieces if screened is None else screened)))
         self._group_bit = 1 << len(_GROUPS) - 1
 

@@ -139,7 +139,7 @@ class Shape:
 
     @cached_property
     def is_whole(self) -> bool:
-        """True if nothing can be inferred: all attributes are the convention's, pydantic-ai's or unrelated to GenAI."""
+        """True if no inference is needed: each attribute is from the GenAI convention, from pydantic-ai, or unrelated to GenAI."""
         known, prefixes = otel_genai.WHOLE, otel_genai.WHOLE_PREFIXES
         return all(name in known or name.startswith(prefixes) or not interest.is_useful(name) for name in self._names)
 

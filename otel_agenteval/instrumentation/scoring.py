@@ -212,8 +212,8 @@ class RunScorer:
 
 
 def _of_conversation(last: Mapping[str, Any], script: CaseScript, calls: Sequence[Call]) -> dict[str, Any]:
-    """Return the case's references, completed by the references of the last turn. Unless set, ``expected_tools`` has the expected
-    tools of all turns.
+    """Return the case's references. Missing ones come from the last turn, except ``expected_tools``, which combines the expected tools
+    of all turns.
     """
     found = {**last, **script.case.references}
     found.pop("case_turn", None)

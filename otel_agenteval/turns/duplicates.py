@@ -237,7 +237,7 @@ class Duplicates:
             self._failed_by_model.popitem(last=False)
 
     def _join_earlier(self, group: SpanGroup, earlier: dict[_Recording, SpanGroup], now: float) -> list[SpanGroup]:
-        """Join a turn with its duplicates or calls, which arrived earlier in separate traces."""
+        """Join a turn with its duplicates and model calls that arrived earlier, in other traces."""
         parts: dict[int, SpanGroup] = {id(group): group}
         unrelated: list[SpanGroup] = []
         for recording, whole in earlier.items():

@@ -61,8 +61,8 @@ def _has_new_question(turn: TurnCalls, previous: Step, step: Step) -> bool:
 
 
 def _branch(turn: TurnCalls, previous: Step, step: Step) -> Step | None:
-    """Return the topmost span above ``step`` that began after the topmost span above ``previous`` ended. Return None if both
-    calls are in one agent's loop.
+    """Return the span just below the fork of both calls that contains ``step``, if it began after the other branch ended. Return None
+    if both calls are in one agent's loop.
     """
     branch, other = turn.tree.below_fork(step, previous), turn.tree.below_fork(previous, step)
     if branch is None or other is None or turn.tree.parent(branch) is None or branch.record.start_ns < other.record.end_ns:
