@@ -33,6 +33,7 @@ OTHER_PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
     "benchmarks/README.md": "benchmarks.md",
+    "benchmarks/fault-matrix.md": "fault-matrix.md",
     "examples/README.md": "examples.md",
 }
 """Pages outside docs/."""

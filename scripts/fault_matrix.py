@@ -2,7 +2,7 @@
 
     python scripts/fault_matrix.py                 # all rows, about one hour
     python scripts/fault_matrix.py --quick --only "SIGKILL during a burst"
-    python scripts/fault_matrix.py --write --only "hang: *"     # updates these rows of docs/internals/fault-matrix.md
+    python scripts/fault_matrix.py --write --only "hang: *"     # updates these rows of benchmarks/fault-matrix.md
 
 A row of the first table sends turns, resends refused requests, causes and ends the fault, and counts the delivered turns. It
 requests ``/healthz`` all the time. The rows for hangs, reloads and memory are in ``tests/support``: ``hangs.py``, ``reloads.py``
@@ -53,7 +53,7 @@ from tests.support.service import AGENT, request  # noqa: E402
 from tests.support.shim import CannotBeHad, Shim  # noqa: E402
 from tests.support.sidecar import Sidecar  # noqa: E402
 
-PAGE = ROOT / "docs" / "internals" / "fault-matrix.md"
+PAGE = ROOT / "benchmarks" / "fault-matrix.md"
 NOT_RUN = "not run"
 IN_NAMESPACE = "AGENTEVAL_FAULT_MATRIX_MOUNTS"
 QUIET_WITHIN = 40.0
@@ -688,7 +688,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--only", action="append", metavar="ROW", help=f"a row, or several by * and ?; repeatable: {'; '.join(ROWS)}"
     )
     parser.add_argument("--quick", action="store_true", help="send a tenth of the turns")
-    parser.add_argument("--write", action="store_true", help="update these rows of docs/internals/fault-matrix.md")
+    parser.add_argument("--write", action="store_true", help="update these rows of benchmarks/fault-matrix.md")
     args = parser.parse_args(arguments)
     patterns = args.only or ["*"]
     wanted = [name for name in ROWS if any(fnmatchcase(name, pattern) for pattern in patterns)]
