@@ -1,4 +1,4 @@
-"""Situations of public reports on odd forms of answers, token counts and tool calls. See docs/internals/public-reports.md."""
+"""Situations of public reports on odd forms of answers, token counts and tool calls. See README.md in this folder."""
 
 from __future__ import annotations
 

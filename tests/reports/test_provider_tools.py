@@ -1,4 +1,4 @@
-"""Situations of public reports on tools that the provider runs, and on OpenAI's other items. See docs/internals/public-reports.md."""
+"""Situations of public reports on tools that the provider runs, and on OpenAI's other items. See README.md in this folder."""
 
 from __future__ import annotations
 

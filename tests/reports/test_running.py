@@ -1,4 +1,4 @@
-"""Situations of public reports on running beside other programs. Each docstring names the reports. See docs/internals/public-reports.md."""
+"""Situations of public reports on running beside other programs. Each docstring names the reports. See README.md in this folder."""
 
 from __future__ import annotations
 

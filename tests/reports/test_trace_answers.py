@@ -1,4 +1,4 @@
-"""Situations of public reports on answers that other calls prepare, and on counts. See docs/internals/public-reports.md."""
+"""Situations of public reports on answers that other calls prepare, and on counts. See README.md in this folder."""
 
 from __future__ import annotations
 

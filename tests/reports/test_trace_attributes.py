@@ -1,4 +1,4 @@
-"""Situations of public reports on attributes that few frameworks write. See docs/internals/public-reports.md."""
+"""Situations of public reports on attributes that few frameworks write. See README.md in this folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Situations of public reports on model calls, tokens and answers in traces. See docs/internals/public-reports.md."""
+"""Situations of public reports on model calls, tokens and answers in traces. See README.md in this folder."""
 
 from __future__ import annotations
 

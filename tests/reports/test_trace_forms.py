@@ -1,4 +1,4 @@
-"""Situations of public reports on traces that tools and frameworks write or export. See docs/internals/public-reports.md."""
+"""Situations of public reports on traces that tools and frameworks write or export. See README.md in this folder."""
 
 from __future__ import annotations
 

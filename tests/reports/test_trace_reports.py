@@ -1,4 +1,4 @@
-"""Situations of public reports on GenAI traces, in the forms that the libraries write. See docs/internals/public-reports.md."""
+"""Situations of public reports on GenAI traces, in the forms that the libraries write. See README.md in this folder."""
 
 from __future__ import annotations
 
