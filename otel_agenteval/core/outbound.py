@@ -5,6 +5,7 @@ host that sends one byte at a time could keep a request open forever.
 from __future__ import annotations
 
 import functools
+import logging
 import ssl
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,6 +26,8 @@ _WRITTEN_AT_ONCE = 16_384
 """Maximum number of bytes to write between two checks of the deadline."""
 _LIMITS = {"max_connections": 100, "max_keepalive_connections": 20}
 _TRUSTING = threading.Lock()
+# httpx logs complete addresses at INFO, and a webhook's or a media file's address can contain a secret.
+logging.getLogger("httpx").addFilter(lambda _record: _DEADLINE.get() is None)
 
 
 @contextmanager

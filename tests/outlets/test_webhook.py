@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 import otel_agenteval as oa
@@ -272,6 +273,19 @@ def test_a_message_is_signed(make: Any, receiver: Receiver) -> None:
     seconds, signature = (part.partition("=")[2] for part in headers["X-Agenteval-Signature"].split(","))
     assert signature == hmac.new(b"s3cret", f"{seconds}.".encode() + receiver.raw[0], hashlib.sha256).hexdigest()
     assert {name.lower(): value for name, value in headers.items()}["x-team"] == "desk"
+
+
+def test_httpx_logs_no_webhook_address_but_the_hosts_own_requests(
+    make: Any, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig = make()
+    rig.emit(gate())
+    with caplog.at_level("INFO", logger="httpx"):
+        rig.flush()
+        assert receiver.bodies
+        assert receiver.url not in caplog.text
+        httpx.post(receiver.url, content=b"{}")
+    assert receiver.url in caplog.text
 
 
 def test_what_is_refused_for_now_waits_and_is_merged_with_what_comes(
