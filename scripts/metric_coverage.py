@@ -266,7 +266,10 @@ _WRITTEN_BY = (
     "To regenerate the tables of metrics, run `python scripts/gen_docs.py --measure coverage`."
 )
 _LEGEND = (
-    "Each table has one row per metric and these columns:",
+    (
+        "Each table has one row per metric. For metrics marked *(given)*, we added reference data, because spans rarely contain it. "
+        "For every third turn, the ground truth and the expected tools are those of the preceding turn. The columns are:"
+    ),
     "",
     (
         "- **plain chat** to **conversation**: percentage of turns (or conversations) of this kind for which the metric returns a value that isn't vacuous. "
@@ -277,10 +280,6 @@ _LEGEND = (
         "*as judged* means that the values depend on the judge or embedding model."
     ),
     "- **passed**: percentage of values that pass.",
-    (
-        "- **reads**: turn fields, reference data and required parameters of the metric. Spans rarely contain the linked data. "
-        "*(given)* means that we added reference data for the measurement. For every third turn, the ground truth and the expected tools are those of the preceding turn."
-    ),
 )
 
 
@@ -310,8 +309,8 @@ def page(rows: Mapping[str, Row | None], recorded: Sequence[Recorded]) -> str:
         lines += [
             f"## [{family}]({family}.md)",
             "",
-            f"| metric | {', % | '.join(KINDS)}, % | values (count: lowest, median, highest) | passed, % | reads |",
-            "|---" * (len(KINDS) + 4) + "|",
+            f"| metric | {', % | '.join(KINDS)}, % | values (count: lowest, median, highest) | passed, % |",
+            "|---" * (len(KINDS) + 3) + "|",
         ]
         lines += [_line(name, rows[name]) for name in names]
         notes: dict[str, list[str]] = {}
@@ -325,10 +324,10 @@ def page(rows: Mapping[str, Row | None], recorded: Sequence[Recorded]) -> str:
 
 def _line(name: str, row: Row | None) -> str:
     if row is None:
-        return f"| `{name}` |{' – |' * (len(KINDS) + 2)} {_fed_by(name, row)} |"
+        return f"| {_named(name, row)} |{' – |' * (len(KINDS) + 2)}"
     shares = [_percent(row.evaluated[kind], row.seen[kind]) for kind in KINDS]
     passed = _percent(sum(row.passed), len(row.passed)) if row.passed and row.metric.kind == "code" else "–"
-    return f"| `{name}` | {' | '.join(shares)} | {_spread(row)} | {passed} | {_fed_by(name, row)} |"
+    return f"| {_named(name, row)} | {' | '.join(shares)} | {_spread(row)} | {passed} |"
 
 
 def _spread(row: Row) -> str:
@@ -350,22 +349,8 @@ def _percent(part: int, of: int) -> str:
     return f"{share:.0f}" if part in (0, of) else f"{min(99, max(1, round(share)))}"
 
 
-def _fed_by(name: str, row: Row | None) -> str:
-    metric = oa.get_metric(name).metric
-    if metric.combines:
-        return "other scores"
-    facts = dict.fromkeys((*metric.needs, *metric.references, *metric.uses))
-    shown = [f"[{fact}](facts.md#{WAYS_IN[fact]})" if fact in WAYS_IN else f"`{fact}`" for fact in facts]
-    reason = (
-        next((why.removeprefix("missing:") for why, _ in row.reasons.most_common(1) if why.startswith("missing:")), "")
-        if row
-        else ""
-    )
-    if reason in WAYS_IN and reason not in facts:
-        shown.append(f"[{reason}](facts.md#{WAYS_IN[reason]})")
-    names = [f"`{p.name}`" for p in metric.parameters.values() if p.required]
-    parameters = [f"required parameter{'s' * (len(names) > 1)} {', '.join(names)}"] if names else []
-    return ", ".join([*shown, *parameters]) + (" (given)" if row is not None and row.fed else "") or "spans"
+def _named(name: str, row: Row | None) -> str:
+    return f"`{name}`" + (" (given)" if row is not None and row.fed else "")
 
 
 def _note(name: str, row: Row | None) -> str:
