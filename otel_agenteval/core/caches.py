@@ -1,4 +1,4 @@
-"""Caches for parsed texts, and for values by object identity.
+"""A cache of parsed texts, and a weak map that compares its keys by identity.
 
 An agent sends the same instructions, tool definitions and history with every model call, and several metrics parse the same text.
 A function wrapped with :func:`remembered` parses each text once.
@@ -23,9 +23,9 @@ _MISSING = object()
 
 
 def remembered(read: Callable[[str], Result], times: int = 1) -> Callable[[str], Result]:
-    """Cache the latest results of a function that takes one text. All threads share the results, so they must be immutable. The
-    oldest results are dropped if the texts exceed :data:`MOST_CHARACTERS`. Texts longer than an eighth of this limit aren't
-    cached. If a result needs much more memory than its text, set ``times`` to count the text that many times.
+    """Cache the results of a function that takes one text. All threads share the results, so they must be immutable. The oldest
+    results are dropped if the total length of the texts exceeds :data:`MOST_CHARACTERS`. Texts longer than an eighth of this
+    limit aren't cached. If a result needs much more memory than its text, pass ``times`` to count the text several times.
     """
 
     @wraps(read)
@@ -48,7 +48,7 @@ def forget() -> None:
 
 
 def _store(key: tuple[Callable[[str], Any], str], found: object, times: int) -> None:
-    """Cache a result. If several threads store results at the same time, a result can be missing from the cache."""
+    """Cache a result. Concurrent calls aren't locked, so a result can get lost and is then computed again."""
     global _older, _recent, _size
     length = times * len(key[1]) + 100 * (1 + (len(found) if isinstance(found, (tuple, frozenset, dict)) else 0))
     if length > MOST_CHARACTERS // 8:
@@ -63,8 +63,8 @@ Value = TypeVar("Value")
 
 
 class ByIdentity(Generic[Value]):
-    """Map from objects to values by identity, because some telemetry providers aren't hashable. References are weak. Values for
-    objects without weak references are discarded. Not thread-safe.
+    """Map with weak keys that are compared by identity, because some telemetry providers aren't hashable. Objects that don't
+    support weak references aren't stored. Not thread-safe.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class ByIdentity(Generic[Value]):
         return kept[1] if kept is not None and kept[0]() is owner else None
 
     def put(self, owner: object, value: Value) -> None:
-        """Store a value until the object is garbage-collected."""
+        """Store a value until ``owner`` is garbage-collected."""
         identity = id(owner)
 
         def forget(gone: weakref.ref[Any]) -> None:
