@@ -1,4 +1,4 @@
-"""Clocks that are passed as arguments, so that tests can replace them and never sleep."""
+"""Clock that callers pass as an argument, so that tests can replace it and don't have to sleep."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Deadlines that cover a complete request, including every wait.
 
-Timeouts of sockets and HTTP clients limit each wait separately. If a host sends one byte at a time, or its name resolves slowly,
-the request can take much longer. Code that can check the time between waits uses a :class:`Deadline`. Other code runs in
+Socket and HTTP client timeouts limit each wait separately. If a host sends one byte at a time, or its name resolves slowly, the
+request can take much longer. Code that can check the time between waits uses a :class:`Deadline`. Other code runs in
 :func:`within`.
 """
 
@@ -37,8 +37,8 @@ class Deadline:
         return left
 
     def bind(self, connected: socket.socket) -> None:
-        """Set the socket's timeout to the remaining time, or raise a TimeoutError. Differences of up to 1 % are ignored, because
-        each change is a system call.
+        """Set the socket's timeout to the remaining time, or raise a TimeoutError if no time is left. A timeout that differs by
+        at most 1 % isn't changed, because each change is a system call.
         """
         left, bound = self.left(), connected.gettimeout()
         if bound is None or abs(bound - left) > left / 100:
@@ -71,7 +71,7 @@ def within(seconds: float, work: Callable[[], T]) -> T:
 
 
 def addresses_of(host: str, port: int, deadline: Deadline) -> list[tuple[Any, ...]]:
-    """Resolve a host before the deadline. Raise a TimeoutError, or an OSError for an unknown host."""
+    """Resolve a host name. Raise a TimeoutError at the deadline, or an OSError if the host is unknown."""
     look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
     try:
         ipaddress.ip_address(host)
