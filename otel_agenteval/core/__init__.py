@@ -1,5 +1,5 @@
 """Shared building blocks: turns, scores, attribute names, self-metrics, errors and small helpers.
 
-Modules here import nothing from other subpackages. Allowed third-party packages are orjson and pydantic-core. httpx and the
-packages of extras are imported on first use. Start at :mod:`.turn` and :mod:`.score`, because all other subpackages use them.
+Modules here import nothing from other subpackages, and only orjson and pydantic-core from third parties. They import httpx and
+optional packages on first use. Read :mod:`.turn` and :mod:`.score` first, because all other subpackages use them.
 """

@@ -1,4 +1,4 @@
-"""Safe display of text in notebooks and on terminals, which execute some characters and hide others."""
+"""Escape text for notebooks and terminals, which hide some characters and execute others as commands."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def table_html(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) 
 
 
 def facts_html(title: str, facts: str, rows: Iterable[tuple[str, str]]) -> str:
-    """Return an HTML table of names and texts. The caption has the title and ``facts``, a short text about the table."""
+    """Return an HTML table with a name and a text in each row. The caption is the title, followed by ``facts`` as plain text."""
     cells = "".join(
         f'<tr><th style="text-align:left;vertical-align:top;white-space:nowrap">{escape(name)}</th>'
         f'<td style="text-align:left;white-space:pre-wrap">{_cell(text)}</td></tr>'

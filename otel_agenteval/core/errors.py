@@ -1,7 +1,7 @@
 """Exceptions that the package raises to its callers.
 
-They never pass through the pipeline: a failed metric becomes a score with ``status="error"``, and an unreadable span is counted.
-Only callers who can act on an exception receive it. A subpackage defines the exceptions that it catches itself.
+Failures in the scoring pipeline don't raise: a failed metric becomes a score with ``status="error"``, and an unreadable span is
+counted. Only callers that can act on an exception receive it. A subpackage defines the exceptions that it catches itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class AgentEvalError(Exception):
 
 
 class ConfigError(AgentEvalError):
-    """An invalid name, parameter or value. The message states the location and the allowed values."""
+    """Invalid name, parameter or value. The message contains the location and the allowed values."""
 
 
 class MissingExtra(ConfigError):
@@ -57,11 +57,11 @@ class NotAnswered(JudgeError):
 
 
 class MetricError(AgentEvalError):
-    """A metric can't evaluate the turn or can't use its configuration. The score becomes an error.
+    """A metric can't evaluate the turn or can't use its configuration. Its score gets ``status="error"``.
 
     Args:
-        error_type: short name of the failure. It becomes a label of metrics, so use few different values.
-        message: explanation for a person.
+        error_type: short name of the failure. It becomes a metric label, so use only a few different values.
+        message: explanation for people.
     """
 
     def __init__(self, error_type: str, message: str) -> None:
@@ -91,15 +91,15 @@ class Unusable(ConnectionError):
 
 
 class NotOtlp(ValueError):
-    """The bytes aren't an OTLP request of the expected kind. The message doesn't quote them."""
+    """The bytes aren't an OTLP request for the expected signal. The message doesn't quote them."""
 
 
 class NotASpan(ValueError):
-    """A message contains no usable span or log record. The text states the reason."""
+    """A message or table row contains no usable span or log record. The text states the reason."""
 
 
 def refusal(where: str, shown: str, rule: str) -> str:
-    """Format an error such as ``turn.max_open: must be from 1, got 0``. The value follows the first sentence of ``rule``."""
+    """Return ``{where}: {rule}, got {shown}``. The ``got`` part follows the first sentence of ``rule``."""
     must, period, fix = rule.partition(". ")
     return f"{where}: {must}, got {shown}{period}{fix}"
 
@@ -125,16 +125,16 @@ def likeness(name: str, other: str) -> float:
 
 
 class Faults:
-    """Collector of configuration errors from several steps. Wrap each step in ``with faults:``, then call :meth:`check`."""
+    """Collector of configuration errors. Run each step in ``with faults:``. Then, :meth:`check` raises all errors as one."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
     def __enter__(self) -> None:
-        """Begin a step."""
+        """Start to collect errors."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        """Record the step's ``ConfigError``. Other exceptions propagate."""
+        """Collect a ``ConfigError`` from the ``with`` block. Other exceptions propagate."""
         if not isinstance(error, ConfigError):
             return False
         self.lines += [line for line in dict.fromkeys(str(error).splitlines()) if line not in self.lines]
