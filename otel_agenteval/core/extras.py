@@ -1,7 +1,7 @@
 """Import packages on first use. The error for a missing optional package names its extra.
 
-If a process forks during an import, the child inherits a half-loaded module and a lock that no thread releases. So a fork waits
-until :func:`late_imports` finish.
+If a process forks during an import, the child inherits a half-loaded module and a lock that no thread releases. So
+:func:`late_imports` delays forks.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def installed(module: str) -> bool:
 
 
 def version_of(module: str) -> str:
-    """Return a package's version, or raise a ModuleNotFoundError. ``importlib.metadata`` is slow and used only if needed."""
+    """Return a package's version, or raise a ModuleNotFoundError. The slow ``importlib.metadata`` is used only if needed."""
     spec = importlib.util.find_spec(module)
     found = [*Path(spec.origin).parents[1].glob(f"{module}-*.dist-info")] if spec is not None and spec.origin else []
     if len(found) == 1:
@@ -75,15 +75,14 @@ def version_of(module: str) -> str:
 
 
 def entry_points(group: str) -> Iterable[Any]:
-    """Return a group's entry points. ``importlib.metadata`` is slow and used only if a package may define the group."""
-    if not _is_named(group.encode()):
+    """Return the entry points of a group. The slow ``importlib.metadata`` is used only if a package may define the group."""
+    if not _may_be_defined(group.encode()):
         return ()
     found: Iterable[Any] = importlib.import_module("importlib.metadata").entry_points(group=group)
     return found
 
 
-def _is_named(group: bytes) -> bool:
-    """Return True if a package may define entry points of this group."""
+def _may_be_defined(group: bytes) -> bool:
     for finder in sys.meta_path:
         is_standard = str(getattr(finder, "__module__", "")).startswith(("importlib", "_frozen_importlib"))
         if hasattr(finder, "find_distributions") and not is_standard:
