@@ -1,8 +1,7 @@
-"""Readers for reference data from data sets, ``expect()`` and applications. ``READERS`` lists them by field.
+"""Readers that parse reference data from data sets, ``expect()`` and applications. ``READERS`` has one per turn field.
 
 Each reader accepts this package's format and formats of other tools, and returns this package's format. For example, an edge
-``{"source": "a", "target": {"name": "b"}}`` becomes ``["a", "b"]``. ``keyed`` reads objects. Its arguments are the reader for
-each key's value, other tools' names for the key, and ignored keys.
+``{"source": "a", "target": {"name": "b"}}`` becomes ``["a", "b"]``.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ def one_or_more(read: Reader) -> Reader:
 
 
 def _name_in(key: str, other_names: Sequence[str], wanted: str) -> Reader:
-    """Return a reader of a name: ``"a"``, ``7`` or ``{"name": "a"}`` → ``"a"`` or ``"7"``."""
+    """Return a reader of names. It accepts a text, an integer, or an object with either: ``{"name": 7}`` → ``"7"``."""
     read_object = keyed({key: anything}, {key: other_names}, required=(key,), ignore_others=True)
 
     def read_name(value: Any, path: str) -> str:
@@ -47,7 +46,7 @@ def a_document(value: Any, path: str) -> str:
 
 
 def document_ids(value: Any, path: str) -> Any:
-    """Read document ids, or the relevance by id: ``{"d1": 1, "d2": 0}`` → ``["d1"]``."""
+    """Parse document ids from a list, or from an object with the relevance of each id: ``{"d1": 1, "d2": 0}`` → ``["d1"]``."""
     is_by_id = isinstance(value, Mapping) and value.keys().isdisjoint(IDS)
     if is_by_id and all(isinstance(relevance, (int, float)) for relevance in value.values()):
         value = [document_id for document_id, relevance in value.items() if relevance]
@@ -79,7 +78,7 @@ _role = keyed(
 
 
 def _roles(value: Any, path: str) -> dict[str, Any]:
-    """Read agent roles by name: ``[{"name": "a", …}]`` or ``{"a": {…}}`` → ``{"a": {…}}``."""
+    """Parse agent roles from a list or from an object with agent names as keys: ``[{"name": "a", …}]`` → ``{"a": {…}}``."""
     if isinstance(value, (list, tuple)):
         roles = [_role(role, f"{path}[{index}]") for index, role in enumerate(value)]
         return {_a_name(role.get("name"), f"{path}[{index}].name"): role for index, role in enumerate(roles)}
@@ -90,7 +89,7 @@ def _roles(value: Any, path: str) -> dict[str, Any]:
 
 
 def _node_names(value: Any, path: str) -> list[str]:
-    """Read the nodes of a workflow: ``["a", {"id": "b"}]`` or ``{"a": …, "b": …}`` → ``["a", "b"]``."""
+    """Parse a workflow's node names from a list or from an object's keys: ``["a", {"id": "b"}]`` → ``["a", "b"]``."""
     return [str(name) for name in value] if isinstance(value, Mapping) else list_of(_a_name)(value, path)
 
 
@@ -148,7 +147,7 @@ def _step(value: Any, path: str) -> dict[str, Any]:
 
 
 def _object_with(read: Reader) -> Reader:
-    """Return a reader that applies ``read`` to objects, and leaves other values to the metric."""
+    """Return a reader that applies ``read`` to objects. The metric validates other values."""
     return lambda value, path: read(value, path) if isinstance(value, Mapping) else plain(value)
 
 
@@ -181,7 +180,7 @@ _privacy = keyed(
 
 
 def logprobs(value: Any, path: str) -> list[float]:
-    """Read log probabilities: ``[-0.1]``, or ``{"content": [{"token": "Hi", "logprob": -0.1}]}`` from OpenAI's API."""
+    """Parse log probabilities from a list of numbers, or from OpenAI's ``{"content": [{"token": "Hi", "logprob": -0.1}]}``."""
     tokens = value.get("content", value) if isinstance(value, Mapping) else value
     return list_of(lambda token, at: a_number(token.get("logprob") if isinstance(token, Mapping) else token, at))(tokens, path)
 
@@ -195,7 +194,7 @@ SPEAKERS = {"user": "input", "human": "input", "assistant": "output", "ai": "out
 
 
 def _turn_or_message(value: Any, path: str) -> dict[str, Any]:
-    """Read a turn or a message: ``{"role": "user", "content": "Hi"}`` → ``{"input": "Hi"}``. Messages with other roles become ``{}``."""
+    """Parse a turn or a message: ``{"role": "user", "content": "Hi"}`` → ``{"input": "Hi"}``. Tool messages become ``{}``."""
     speaker = a_mapping(value, path).get("role", value.get("type"))
     if "content" not in value or not isinstance(speaker, str):
         return {**an_object(value, path), **_turn(value, path)}
