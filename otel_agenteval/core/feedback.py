@@ -87,10 +87,10 @@ def feedback_of(
         score: a number within the scale, or true or false.
         label: a word. If ``score`` and ``edited`` are missing, it must be in :data:`GOOD` (score 1) or :data:`BAD` (score 0).
         comment: free text.
-        edited: the corrected answer. If ``score`` is missing, it means a score of 0.
+        edited: the corrected answer. If ``score`` is missing, the score is 0.
         scale: the worst and the best score, such as ``[1, 5]``. The default is ``[0, 1]``.
-        id: identifies the feedback across deliveries. The default is a hash of the score and the texts.
-        seed: text that makes this hash specific, for example to a turn.
+        id: identifies the feedback, so that repeated deliveries count once. The default is a hash of the score and the texts.
+        seed: text that is also hashed, so that equal feedback from two users gets different ids.
 
     Raises:
         ConfigError: If the rating is missing or a value isn't allowed.
@@ -130,8 +130,8 @@ def normal(name: str) -> str:
 
 
 def ids_of(turn: Any) -> tuple[int, int]:
-    """Parse a turn id, trace id, ``traceparent`` or span context as trace id and span id. A missing span id is 0. Raise a
-    ConfigError for other values.
+    """Return the trace id and span id of a turn id, trace id, ``traceparent`` or span context. Without a span id, return 0 for
+    it. Raise a ConfigError for other values.
     """
     trace_id, span_id = getattr(turn, "trace_id", None), getattr(turn, "span_id", None)
     if isinstance(trace_id, int) and isinstance(span_id, int) and trace_id:
@@ -217,7 +217,7 @@ def is_feedback(name: str) -> bool:
 
 
 def is_feedback_record(name: str, attributes: Mapping[str, Any]) -> bool:
-    """Return True for feedback, including evaluation results with a feedback name that otel-agenteval didn't emit."""
+    """Return True for user feedback, including evaluation results named like feedback that otel-agenteval didn't emit."""
     if name == EVENT:
         return RESULT_ID not in attributes and is_feedback(str(attributes.get(EVALUATION_NAME, "")))
     return is_feedback(name)
@@ -229,8 +229,8 @@ def in_record(name: str, attributes: Mapping[str, Any], body: Any = None, seed: 
 
 
 def in_event(name: str, attributes: Mapping[str, Any], body: Any = None, seed: str = "") -> Feedback | None:
-    """Return the feedback in an event or log record, or None if the rating can't be parsed. Only the last part of an attribute
-    name counts: ``score``, ``user_feedback.score`` and ``app.feedback.score`` are equivalent.
+    """Return the feedback in an event or log record, or None if the rating can't be parsed. Only the last component of an
+    attribute name counts: ``score``, ``user_feedback.score`` and ``app.feedback.score`` are equivalent.
     """
     values: dict[str, Any] = {}
     if isinstance(body, Mapping):
@@ -265,8 +265,8 @@ def in_event(name: str, attributes: Mapping[str, Any], body: Any = None, seed: s
 
 
 def _scale_of(score: float, values: Mapping[str, Any], *, rating: bool) -> tuple[float, float] | None:
-    """Return the scale in the attributes, or a default: 1 to 5 for ratings up to 5, 1 to 10 for higher ratings, and -1 to 1 for a
-    score of -1. Return None for other scores.
+    """Return the scale in the attributes. The default for ratings is 1 to 5, or 1 to 10 if the rating exceeds 5. For a score of
+    -1, it is -1 to 1. Otherwise, return None.
     """
     most = next((number for key in _MOST if (number := _number(values.get(key))) is not None), None)
     least = next((number for key in _LEAST if (number := _number(values.get(key))) is not None), None)
@@ -286,6 +286,6 @@ def in_annotation(attributes: Mapping[str, Any], seed: str = "") -> Feedback | N
 
 
 def in_attribute(name: str, value: Any, seed: str = "") -> Feedback | None:
-    """Return the feedback in a configured span attribute, or None if it can't be parsed."""
+    """Return the feedback in the span attribute that the configuration names, or None if it can't be parsed."""
     last = name.rpartition(".")[2]
     return in_event(last, {last if normal(last) in _SCORES else "value": value}, None, seed)
