@@ -1,4 +1,4 @@
-"""Helpers for the package's own files, which may contain content and have a format version."""
+"""Helpers for the package's own files: permissions, format versions, and reasons why a file can't be written."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 
 def private(path: str, flags: int) -> int:
-    """Open a file, for use as an ``opener``. New files get mode 0600, because they can contain users' texts."""
+    """Open a file as an ``opener`` for ``open``. A new file gets mode 0600, because it may contain user text."""
     return os.open(path, flags, 0o600)
 
 
 def fixed(path: str | os.PathLike[str]) -> Path:
-    """Return a path that stays the same if the current folder changes. If the current folder was deleted, it stays relative."""
+    """Return an absolute path, so that a later ``chdir`` has no effect. In a deleted folder, the path stays relative."""
     try:
         return Path(path).absolute()
     except OSError:
@@ -23,7 +23,7 @@ def fixed(path: str | os.PathLike[str]) -> Path:
 
 
 def is_at(path: str | os.PathLike[str], opened: int | os.stat_result) -> bool:
-    """Return True if an open file still has this path. Log rotation and cleanup can rename or remove the file."""
+    """Return True if a path still refers to an open file. Log rotation or cleanup can rename or remove the file."""
     try:
         return os.path.samestat(Path(path).stat(), opened if isinstance(opened, os.stat_result) else os.fstat(opened))
     except OSError:
@@ -37,7 +37,8 @@ def make_private(folder: Path) -> None:
 
 
 def another_version(found: int, known: int, if_older: str) -> str:
-    """Return the end of an error message about a file's format version. ``if_older`` is the fix for an older file."""
+    """Return an error text such as ``has a newer version: must be 3, got 4; {fix}``. ``if_older`` is the fix for an older file.
+    """
     age, fix = ("a newer", "upgrade otel-agenteval") if found > known else ("an older", if_older)
     return f"has {age} version: must be {known}, got {found}; {fix}"
 
@@ -87,7 +88,7 @@ def _full(there: Path) -> str | None:
 
 
 def warn_of_fault(where: str, path: str, fault_in: Callable[[str], str | None], consequence: str) -> None:
-    """Log a fault that ``fault_in`` finds in a path. ``where`` is the name of the option."""
+    """Log a warning if ``fault_in(path)`` returns a fault. ``where`` is the name of the option."""
     fault = fault_in(path)
     if fault is not None:
         _log.warning("%s: %s; %s until this is fixed", where, fault, consequence)
