@@ -1,7 +1,7 @@
 """Findings of detectors: type, severity, and position in the turn.
 
-A score's ``detail["findings"]`` lists them as plain objects with positions and short or masked texts. So they can be stored
-without the turn's content. :func:`evidence` adds the original text.
+A score lists its findings in ``detail["findings"]``. They contain positions and short or masked texts, so they can be stored
+without the turn's content. :func:`evidence` adds the original text from the turn.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REQUIRED = {"path": str, "start": int, "end": int, "type": str}
 
 
 class Finding(NamedTuple):
-    """A finding. ``start`` and ``end`` are character positions in the value at ``path``, as text or compact JSON."""
+    """Problem that a detector found. ``start`` and ``end`` are character positions in the text or compact JSON at ``path``."""
 
     path: str
     """Path in the turn: ``output``, ``tool_calls[2].result``, ``retrievals[0].documents[1].content``, ``context[0]``."""
@@ -47,7 +47,7 @@ class Finding(NamedTuple):
 
 
 def detail_of(findings: Sequence[Finding], **more: Any) -> dict[str, Any]:
-    """Return a score's detail: the most severe findings, and the number of all findings."""
+    """Return a score's detail with the most severe findings and the number of all findings."""
     ranked = sorted(findings, key=lambda one: -SEVERITIES.index(one.severity))
     return {"findings": [one.to_dict() for one in ranked[:LISTED]], "count": len(findings), **more}
 
@@ -63,7 +63,7 @@ def findings_in(detail: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
 
 
 def value_at(turn: Any, path: str) -> Any:
-    """Return the value at a path in a :class:`~otel_agenteval.core.turn.Turn` or its ``turn.v1`` form, or None."""
+    """Return the value at a path such as ``tool_calls[1].result``, or None. ``turn`` is a Turn or its ``turn.v1`` form."""
     steps = _STEP.findall(path)
     for name, index in steps:
         try:
@@ -77,8 +77,8 @@ def value_at(turn: Any, path: str) -> Any:
 
 
 def place_of(turn: Any, path: str) -> str:
-    """Return a readable path: ``tool_calls[1].result`` becomes ``search result (call 2)``. The number is omitted if there is only
-    one call. Other paths stay unchanged.
+    """Return a readable path: ``tool_calls[1].result`` becomes ``search result (call 2)``. If the turn has only one call, it
+    becomes ``search result``. Other paths stay unchanged.
     """
     call, _, rest = path.partition(".")
     name = value_at(turn, f"{call}.name") if call.startswith("tool_calls[") else None
@@ -89,7 +89,7 @@ def place_of(turn: Any, path: str) -> str:
 
 
 def describe(finding: Mapping[str, Any]) -> str:
-    """Describe a finding: its text or type, its path unless that is ``output``, and the nearest text if it is similar."""
+    """Describe a finding by its text or type, its path (unless ``output``), and similar text: ``468 (context[0]: 498)``."""
     what = finding.get("text") or finding["type"]
     where = [] if finding["path"] == "output" else [finding["path"]]
     if "nearest" in finding and is_near(str(what), str(finding["nearest"])):
@@ -109,7 +109,7 @@ def is_near(found: str, candidate: str) -> bool:
 
 
 class Evidence(NamedTuple):
-    """A finding with the text around it. ``before``, ``found`` and ``after`` are adjacent parts of the turn's text."""
+    """A finding with the text around it. ``before``, ``found`` and ``after`` are consecutive excerpts of the turn's text."""
 
     finding: Mapping[str, Any]
     before: str
@@ -118,7 +118,7 @@ class Evidence(NamedTuple):
 
 
 def evidence(turn: Any, detail: Mapping[str, Any] | None) -> list[Evidence]:
-    """Return the evidence of a score's findings in a turn. Findings whose text isn't in the turn are skipped."""
+    """Return each finding in a score's detail with the turn's text around it. Findings outside the turn's text are skipped."""
     return [found for finding in findings_in(detail) if (found := _evidence_of(turn, finding)) is not None]
 
 
@@ -133,8 +133,8 @@ def _around(text: str, start: int, end: int, finding: Mapping[str, Any]) -> Evid
 
 
 def with_evidence(scores: Iterable[Mapping[str, Any]], turn: Any) -> list[dict[str, Any]]:
-    """Return stored scores with their findings as ``evidence``. Each finding has a readable ``place`` and, if the turn has its
-    text, ``before``, ``found`` and ``after``. ``compared`` has the text that the finding was compared with, if both are similar.
+    """Add a list ``evidence`` to each stored score: its findings, each with a readable ``place``. If the turn has the text, they
+    also contain ``before``, ``found`` and ``after``. ``compared`` is the similar text that a finding was compared with.
     """
     return [{**score, "evidence": [_with_texts(turn, one) for one in findings_in(score.get("detail"))]} for score in scores]
 
