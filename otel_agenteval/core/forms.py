@@ -1,4 +1,4 @@
-"""Readers that validate and convert values: parts of turns, reference data of other tools, and texts from templates.
+"""Readers that validate and convert values, such as fields of turns, reference data and texts that match a template.
 
 A reader receives a value and its path. It returns the converted value, or raises a ConfigError that names the path.
 """
@@ -24,7 +24,7 @@ _SIMILAR = 0.75
 
 
 def unknown(path: str, key: str, known: Iterable[str], allowed: Iterable[str] = ()) -> ConfigError:
-    """Return the error for an unknown key. ``known`` has all accepted spellings, and ``allowed`` has the spellings to list."""
+    """Return the error for an unknown key. It suggests similar names from ``known`` and lists the names in ``allowed``."""
     close = " or ".join(map(repr, nearest(key, known, 2)))
     listed = ", ".join(allowed)
     return ConfigError(f"{path}.{key}: unknown key. Did you mean {close}?{f' (allowed: {listed})' if listed else ''}")
@@ -78,7 +78,7 @@ def anything(value: Any, path: str) -> Any:
 
 
 def as_given(value: Any, path: str) -> Any:
-    """Return a value unchanged, even if JSON lacks its type. The metric interprets it."""
+    """Return a value of any type unchanged. The metric validates it."""
     return value
 
 
@@ -105,20 +105,18 @@ def keyed(
     ignored: Collection[str] = (),
     ignore_others: bool = False,
 ) -> Callable[[Any, str], dict[str, Any]]:
-    """Return a reader of objects with fixed keys. Keys in camel case are accepted too, and null counts as absent.
-
-    ::
+    """Return a reader that parses an object with known keys. Keys can be in camel case, and null counts as absent. Example::
 
         read = keyed({"from": a_text, "max_rank": a_count}, {"from": ("sender", "source")})
         read({"source": "b", "maxRank": 3, "sender": "a"}, "x")  # {"from": "a", "max_rank": 3}
         read({"form": "a"}, "x")  # ConfigError: x.form: unknown key. Did you mean 'from' or 'source'? (allowed: from, max_rank)
 
     Args:
-        readers: the reader of each key's value.
-        other_names: other tools' names of a key, in order of preference.
+        readers: maps each key to the reader of its value.
+        other_names: maps a key to other tools' names for it, in order of preference.
         required: keys that must have a value.
-        ignored: keys that other tools write and no metric reads.
-        ignore_others: True to ignore unknown keys, except those that seem to misspell an absent key.
+        ignored: keys that other tools write and no metric uses.
+        ignore_others: True to ignore unknown keys, except keys that seem to misspell an absent key.
     """
     names = {key: (key, *(other_names or {}).get(key, ())) for key in readers}
     return _ObjectReader(
@@ -157,7 +155,7 @@ class _ObjectReader:
         return {key: self.readers[key](value[spelling], f"{path}.{spelling}") for key, spelling in spellings.items()}
 
     def _choose_spellings(self, value: Mapping[Any, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the chosen spelling of each known key, and the unknown keys. For the reader in :func:`keyed`:
+        """Return the preferred spelling of each known key, and the unknown keys. For the reader in :func:`keyed`:
         ``{"source": "b", "maxRank": 3, "sender": "a", "Color": 1}`` → ``{"from": "sender", "max_rank": "maxRank"}, {"color": "Color"}``
         """
         preferred: dict[str, tuple[int, Any]] = {}
@@ -201,8 +199,8 @@ def places(template: str) -> list[str]:
 def filled_in(template: str, text: str) -> dict[str, str] | None:
     """Return the values of a template's placeholders in a text, or None if the text doesn't match.
 
-    ``"Q: {question}!", "Q: Why?!"`` → ``{"question": "Why?"}``. Each placeholder may occur once. Each fixed part matches at its
-    first position after the previous part, so the search takes linear time.
+    For example, the template ``Q: {question}!`` and the text ``Q: Why?!`` return ``{"question": "Why?"}``. A placeholder may
+    occur only once. The text between placeholders matches at its first position, so the search takes linear time.
     """
     names, fixed = places(template), PLACE.split(template)[::2]
     if len(set(names)) < len(names) or not text.startswith(fixed[0]):
