@@ -1,7 +1,7 @@
 """Parse and write JSON so that no text can crash or stall the process.
 
-Attribute length limits and Collectors truncate strings, so :func:`loads_cut` recovers the readable part of a truncated document.
-The parsers limit nesting. A document that is nested too deeply is invalid.
+SDKs and Collectors truncate long attributes, so :func:`loads_cut` recovers the readable part of a truncated document. The parsers
+reject documents that are nested too deeply.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ENCODER_DEPTH = 254
 
 
 def loads(text: str | bytes) -> Any:
-    """Parse strict JSON (RFC 8259: no NaN, no comments). Raise a ValueError for other text, and for nesting that a turn can't have."""
+    """Parse strict JSON (RFC 8259: no NaN, no comments). Raise a ValueError for other text or more than MAX_DEPTH levels."""
     found = _parse(text)
     if len(text) > 2 * MAX_DEPTH:  # otherwise, it is too short for that many pairs of brackets
         opening = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
@@ -36,7 +36,7 @@ _ZEROS_FOR_DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
 
 
 def loads_exact(text: str) -> Any:
-    """Parse like :func:`loads`, but keep all digits of integers over 64 bits for comparison. A turn can't contain such integers."""
+    """Parse like :func:`loads`, but keep integers over 64 bits exact, for comparison. Don't store them in a turn."""
     found = loads(text)
     if _LONG_NUMBER in text.encode("utf-8", "surrogatepass").translate(_ZEROS_FOR_DIGITS):
         found = json.loads(_with_valid_unicode(text) or text)
@@ -44,8 +44,8 @@ def loads_exact(text: str) -> Any:
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Return True if the value is nested deeper than MAX_DEPTH. Tuples around the value turn this depth into orjson's limit,
-    because orjson is much faster than a recursive function.
+    """Return True if the value is nested deeper than MAX_DEPTH. The check wraps the value in tuples and lets orjson find out,
+    which is much faster than a recursive function.
     """
     for _ in range(_ENCODER_DEPTH - MAX_DEPTH):
         value = (value,)
@@ -77,7 +77,7 @@ _ESCAPE = re.compile(
 
 
 def _with_valid_unicode(text: str | bytes) -> bytes | None:
-    """Replace lone surrogates and invalid UTF-8 with U+FFFD. Return None if the document has neither."""
+    """Return the document with U+FFFD for lone surrogates and invalid UTF-8, or None if it contains neither."""
     if isinstance(text, str):
         if "\\ud" not in text and "\\uD" not in text and well_formed(text) is text:  # the usual case: plain text, not JSON
             return None
@@ -100,7 +100,7 @@ _NEEDS_WIDEST = (*(bytes((lead,)) for lead in range(0xF0, 0xF5)), b"\\ud", b"\\u
 
 
 def weight(document: bytes) -> int:
-    """Estimate the maximum memory of a parsed document in bytes, without parsing it: up to a hundred times its length."""
+    """Estimate how many bytes a parsed document needs at most, without parsing it. This can be a hundred times its length."""
     is_wide = any(mark in document for mark in _NEEDS_WIDEST)
     text = len(document) * (_WIDEST if is_wide else 1 if document.isascii() else 2)
     structure = _structure(document)
@@ -110,14 +110,14 @@ def weight(document: bytes) -> int:
 
 
 def _structure(document: bytes) -> int:
-    """Estimate the bytes of containers and of the values in them, by counting brackets, commas and colons."""
+    """Estimate the bytes of objects, lists and short values from the number of brackets, commas and colons."""
     objects, lists = document.count(b"{"), document.count(b"[")
     return _OBJECT * objects + _LIST * lists + _VALUE * (document.count(b",") + document.count(b":"))
 
 
 def loads_lenient(text: str | bytes) -> Any:
-    """Parse JSON that may contain NaN and Infinity, or raise a ValueError. Use this function for complete documents only, because
-    the caller must limit the nesting of the values.
+    """Parse JSON that may contain NaN and Infinity, or raise a ValueError. Nesting isn't limited, so the caller must limit it.
+    Don't use this function for truncated documents.
     """
     try:
         return _parse(text)
@@ -157,8 +157,9 @@ def loads_cut(text: str) -> Any:
 
 
 def dumps(value: Any) -> str:
-    """Return compact JSON that :func:`loads` accepts. Dates and library numbers are converted as in :func:`.wellformed.written`,
-    Pydantic models to objects, other objects to text, and non-finite numbers to null. orjson 3.13 aborts at 2,000 nested tuples.
+    """Return compact JSON that :func:`loads` accepts. Dates and numbers of other libraries are converted as in
+    :func:`.wellformed.written`. Pydantic models become objects, other objects text, and non-finite numbers null. orjson 3.13
+    crashes at 2,000 nested tuples.
     """
     try:
         return orjson.dumps(value, default=_of_object, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME).decode()
@@ -196,7 +197,7 @@ def frozen(value: Any) -> Hashable:
 
 
 def text_of(value: Any) -> str:
-    """Return strings unchanged, None as an empty text, dates, decimals and ids in their usual form, and other values as JSON."""
+    """Return a string unchanged, None as ``""``, a date, decimal or UUID as text, and any other value as JSON."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -206,5 +207,5 @@ def text_of(value: Any) -> str:
 
 
 def rendered(value: Any) -> str:
-    """Return a configured value as a search text: ``5.0`` → ``5``, ``True`` → ``true``."""
+    """Return a configured value as text for a comparison: ``5.0`` → ``5``, ``True`` → ``true``."""
     return text_of(int(value) if isinstance(value, float) and value.is_integer() else value)
