@@ -1,8 +1,7 @@
 """Run registered functions when the process forks.
 
-A forked child inherits memory, but no threads. A lock that a thread of the parent held is never released, and queued work still
-belongs to the parent. Functions run in the order of :class:`Step`, and within a step in the order of registration. Before the
-fork, they run in reverse order.
+A forked child inherits memory, but no threads. Locks held by another thread are never released, and queued work belongs to the
+parent. After the fork, functions run in the order of :class:`Step`. Before the fork, they run in reverse order.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _log = logging.getLogger("otel_agenteval")
 
 
 class Step(enum.IntEnum):
-    """Point in the order of fork handlers."""
+    """Steps of fork handlers, in the order in which they run after a fork."""
 
     FILES = 0
     """Locks of imports and SQLite files, which all later steps may use."""
@@ -39,7 +38,7 @@ _numbers = itertools.count()
 
 
 def _nothing() -> None:
-    """Do nothing."""
+    """Default fork handler."""
 
 
 def at_fork(
@@ -54,7 +53,7 @@ def at_fork(
 
 
 def in_child(reset: Callable[[], object], step: Step = Step.STATE) -> None:
-    """Register a bound method to call in each forked child while its object is alive."""
+    """Register a bound method that each forked child calls. The method's object isn't kept alive."""
     known, number, method = _resets[step], next(_numbers), cast("MethodType", reset)
     known[number] = weakref.ref(method.__self__, lambda _: known.pop(number, None)), method.__func__
 
