@@ -1,14 +1,14 @@
-"""Choose the label values that get their own series, within a limited number of places.
+"""Choose which label values get their own time series, up to a limited number.
 
-If the first values kept their places forever, a burst of one-time names would occupy all places. So a value keeps its place only
+If the first values kept their series forever, a burst of one-time names would use up the limit. So a value keeps its series only
 while it is used:
 
-- While places are free, every new value gets a place.
-- After that, any new value replaces the least recently used value if that value was unused for :data:`IDLE` seconds.
-- A value that was seen repeatedly can also replace the least frequent value. That value must have been seen only once, or at most
-  half as often and not recently.
+- Until the limit is reached, every new value gets a series.
+- After that, a new value replaces the least recently used value if that value was unused for :data:`IDLE` seconds.
+- A new value that was seen repeatedly can also replace the least frequent value. That value must have been seen only once, or at
+  most half as often and not in the last minute.
 
-Counts are halved from time to time, so that they reflect recent use. Not thread-safe: the owner must serialize the calls.
+Counts of sightings are halved from time to time, so that they reflect recent use. Not thread-safe: callers need a lock.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class LabelValues(Generic[Value]):
         return len(self._places) >= self._limit
 
     def use(self, value: Value, now: float, sightings: int = 1) -> None:
-        """Record the use of a value that has a place. ``now`` is a monotonic time. If ``sightings`` is 0, no new sighting is counted."""
+        """Record that a value of the set was used at ``now`` (monotonic seconds). ``sightings`` is added to its count."""
         place = self._places.get(value)
         if place is not None:
             place.used = now
@@ -67,7 +67,7 @@ class LabelValues(Generic[Value]):
                 self._count(sightings)
 
     def ask(self, value: Value, now: float, sightings: int = 1) -> tuple[bool, Value | None]:
-        """Request a place for a value. Return True and the replaced value (or None) if the value got a place, otherwise False and None."""
+        """Try to add a value. Return True and the value that it replaced (or None), or False and None if it wasn't added."""
         self._count(sightings)
         if not self.full:
             self._places[value] = _Place(now, sightings)
@@ -90,7 +90,7 @@ class LabelValues(Generic[Value]):
         self._sightings = 0
 
     def _weaker_than(self, count: int, now: float) -> Value | None:
-        """Return the value to replace with a value that was seen ``count`` times, or None."""
+        """Return the value that a new value with ``count`` sightings can replace, or None."""
         if not self._places:  # the limit is 0
             return None
         oldest = next(iter(self._places))
