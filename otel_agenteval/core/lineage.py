@@ -1,11 +1,10 @@
-"""Detect processes that are workers of the same program: a server's forks, or children of ``multiprocessing``.
+"""Detect whether processes are workers of the same program, such as a server's forks or children of ``multiprocessing``.
 
-A common parent isn't enough, because a shell is the parent of unrelated programs. A parent counts only if this process continues
-the parent's program:
+A common parent isn't enough, because a shell is the parent of unrelated programs. A process counts as its parent's worker in two
+cases:
 
-- This process was forked and didn't execute another program. The kernel gives each executed program new stack addresses, but a
-  fork keeps the addresses of its parent.
-- ``multiprocessing`` started this process, which is visible in its command line.
+- It was forked and didn't execute another program. A fork keeps its parent's stack addresses. An executed program gets new ones.
+- ``multiprocessing`` started it. Its command line shows this.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _HIGHEST = 16
 
 
 class Process(NamedTuple):
-    """A process. Its start time distinguishes it from later processes with the same pid."""
+    """Process id and start time. The start time distinguishes processes with the same id."""
 
     pid: int
     started: int
@@ -40,7 +39,7 @@ class Process(NamedTuple):
 
     @property
     def is_alive(self) -> bool:
-        """True if the process is running, even under another user."""
+        """True if the process runs, even as another user."""
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
@@ -60,7 +59,7 @@ def process_of(pid: int) -> Process:
 
 
 def first_of_program() -> Process:
-    """Return the process that started this program: a worker's server, or this process itself."""
+    """Return the oldest ancestor that runs this program, such as a worker's server, or this process if there is none."""
     found = os.getpid()
     parent = _parent_of(found)
     processes = sys.modules.get("multiprocessing.process")  # every child of multiprocessing has imported it
@@ -75,7 +74,7 @@ def first_of_program() -> Process:
 
 
 def _is_worker_of_gunicorn() -> bool:
-    """Return True in a gunicorn worker whose ancestors can't be read, because of dropped privileges or a missing ``/proc``."""
+    """Return True in a gunicorn worker that can't read its ancestors in ``/proc``, for example after it dropped privileges."""
     is_same_program_known = bool(_read(_PROC / str(os.getppid()) / "auxv"))
     return os.environ.get("SERVER_SOFTWARE", "").startswith("gunicorn/") and not is_same_program_known
 
@@ -98,13 +97,13 @@ def _parent_of(pid: int) -> int:
 
 
 def _state_of(pid: int) -> tuple[str, int]:
-    """Return the process state as a letter, and the start time."""
+    """Return a process's state, such as ``Z`` for a zombie, and its start time in clock ticks since boot."""
     fields = _fields_of(pid)
     return (fields[0], int(fields[19])) if fields else ("", 0)
 
 
 def _fields_of(pid: int) -> list[str]:
-    """Return the kernel's fields about a process, from its state on. The process name before them can contain any characters."""
+    """Return the fields after the process name in ``/proc/PID/stat``. The name itself can contain spaces and parentheses."""
     return _read(_PROC / str(pid) / "stat").rpartition(b")")[2].decode().split()
 
 
