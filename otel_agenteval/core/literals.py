@@ -1,4 +1,4 @@
-"""Parsers for Python source, and for values as Python and Java print them. The parsers run no code and take linear time."""
+"""Parsers for Python source, and for values that Python or Java printed. The parsers run no code and take linear time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def python_value(text: str) -> Any:
 
 
 def python_literal(source: str | ast.expr) -> Any:
-    """Return the value of a Python literal or its syntax tree, converted to JSON types. Raise a ValueError for other text."""
+    """Return the value of a Python literal (text or syntax tree), converted to JSON types. Raise a ValueError for other text."""
     try:
         return plain(ast.literal_eval(python_tree(source.lstrip(" \t")) if isinstance(source, str) else source))
     except (MemoryError, RecursionError, TypeError) as error:  # nested too deeply, or a dictionary with a list as a key
@@ -71,7 +71,7 @@ _FAILURES = 20
 
 
 def java_value(text: str) -> Any:
-    """Parse the output of Java's ``toString``, or return None. Objects become dicts with their class name as ``java_class``."""
+    """Parse the output of Java's ``toString``: ``Tool{id=7}`` → ``{"java_class": "Tool", "id": 7}``. Return None for other text."""
     if text[-1:] not in ("}", "]", ")") or len(text) > LONGEST_JAVA or _START.match(text) is None:
         return None
     try:
@@ -88,7 +88,7 @@ _ROLES = {
 
 
 def java_message(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Convert a message of Spring AI, LangChain4j or another Java library to the usual form. Without a role, return it unchanged."""
+    """Convert a Java library's chat message to ``role``, ``content`` and ``tool_calls``. Return a value without a role unchanged."""
     inner = value.get("assistantMessage", value.get("aiMessage"))
     if isinstance(inner, Mapping) and JAVA_CLASS in inner:
         return java_message(inner)
@@ -120,7 +120,7 @@ class _Parser:
         self._failures = 0
 
     def value(self, at: int, depth: int, closer: str = "") -> tuple[Any, int]:
-        """Return the value at a position, and its end. ``closer`` is the bracket that ends the enclosing object or list."""
+        """Return the value at position ``at``, and the position of its end. ``closer`` is the enclosing object's closing bracket."""
         text = self._text
         if depth > _DEEPEST:
             raise ValueError
