@@ -32,7 +32,7 @@ logging.getLogger("httpx").addFilter(lambda _record: _DEADLINE.get() is None)
 
 @contextmanager
 def bounded_by(deadline: Deadline) -> Iterator[None]:
-    """Apply a deadline to all requests through :func:`pool_to` in this thread or task."""
+    """Apply a deadline to all requests that this thread or task sends through :func:`pool_to`."""
     token = _DEADLINE.set(deadline)
     try:
         yield
@@ -51,7 +51,7 @@ def client_to(url: str, *, verify: ssl.SSLContext | None = None, headers: Mappin
 def answer_of(
     client: httpx.Client, method: str, url: str, *, seconds: float, most: int, **request: Any
 ) -> tuple[httpx.Response, bytes]:
-    """Send a request, and return the response with up to ``most`` bytes of its body. ``seconds`` limits the complete request.
+    """Send a request, and return the response and up to ``most`` bytes of its body. ``seconds`` limits the complete request.
     Other arguments are passed to ``httpx.Client.stream``. Raise an ``httpx.TimeoutException`` or another ``httpx.HTTPError``.
     """
     with (
@@ -67,14 +67,14 @@ def answer_of(
 
 
 def cause_of(error: BaseException) -> str:
-    """Return the operating system's or TLS library's reason for a failed connection, or the error's type. Neither quotes the URL."""
+    """Return why the operating system or the TLS library couldn't connect, or the error's type. The text never contains the URL."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return type(error).__name__ if error.__context__ is None else cause_of(error.__context__)
 
 
 def trusted() -> ssl.SSLContext:
-    """Return the TLS settings of all connections. Certifi's certificates are used unless ``SSL_CERT_FILE`` or ``SSL_CERT_DIR`` is set."""
+    """Return the TLS context for all connections, with certifi's certificates or those of ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``."""
     with _TRUSTING:
         return _read_trusted()
 
@@ -83,8 +83,8 @@ _read_trusted = functools.cache(httpx.create_ssl_context)
 
 
 def pool_to(verify: ssl.SSLContext, proxy: str | None, *, idle: float | None = 5.0) -> httpcore.ConnectionPool:
-    """Return a connection pool that observes the deadline of :func:`bounded_by`. Unused connections are closed after ``idle``
-    seconds, or never if None. Raise an ImportError if the proxy requires a package that isn't installed.
+    """Return a connection pool that observes the deadline of :func:`bounded_by`. Connections are closed after ``idle`` seconds
+    without use, or never if None. Raise an ImportError if the proxy requires a package that isn't installed.
     """
     given: dict[str, Any] = {"ssl_context": verify, "network_backend": _Backend(), "keepalive_expiry": idle, **_LIMITS}
     if proxy is None:
@@ -100,7 +100,7 @@ def pool_to(verify: ssl.SSLContext, proxy: str | None, *, idle: float | None = 5
 
 @functools.lru_cache(maxsize=64)
 def encoded(text: httpx.URL | str) -> httpcore.URL:
-    """Return a URL for :func:`pool_to`, with an ASCII host and path."""
+    """Convert a URL to httpcore's type, and encode its host and path as ASCII."""
     url = httpx.URL(text)
     return httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
 
@@ -178,7 +178,7 @@ class _Backend(httpcore.NetworkBackend):
 
 
 class _Stream(httpcore.NetworkStream):
-    """A connection whose waits end at the deadline."""
+    """Connection whose reads and writes end at the deadline of :func:`bounded_by`."""
 
     def __init__(self, stream: httpcore.NetworkStream) -> None:
         self._stream = stream
