@@ -1,7 +1,7 @@
 """Timing of requests: backoff after failures, the ``Retry-After`` header, rate limits, and circuit breakers.
 
-When a model server is down, its jobs wait in order until one of them succeeds. Processes that share a queue also share this
-state. Judges that an application calls directly use a breaker without shared state.
+While a model server is down, its jobs keep their order until one of them succeeds. Processes with the same judge queue share this
+state through :class:`SharedOutages`. Judges that an application calls directly don't share it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ LONGEST_WAIT = 3_600.0
 
 
 def backoff(failures: int, first: float, longest: float) -> float:
-    """Return a pause in seconds that doubles with each failure, up to ``longest``. Up to half is removed at random."""
+    """Return the seconds to wait, minus up to half at random. They start at ``first`` and double with each failure up to
+    ``longest``.
+    """
     pause = min(longest, first * 2.0 ** min(max(0, failures - 1), 64))
     return pause * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
 
 
 def retry_after(header: str | None, clock: Clock = SYSTEM_CLOCK) -> float:
-    """Return the seconds in a ``Retry-After`` header (a number or a date), at most an hour. Return 0 for other headers."""
+    """Return the seconds in a ``Retry-After`` header (a number or a date), at most 3,600. Return 0 without a valid header."""
     try:
         asked = float(header or 0)
     except ValueError:
@@ -39,8 +41,8 @@ def retry_after(header: str | None, clock: Clock = SYSTEM_CLOCK) -> float:
 
 
 class TokenBucket:
-    """Rate limit that adds ``rate`` tokens per second and stores the tokens of one second, at least one. A caller can take more
-    tokens than are stored. Later callers then wait until the debt is paid. Thread-safe.
+    """Rate limit. The bucket gains ``rate`` tokens per second and holds the tokens of one second (at least one). A caller can
+    take more tokens than it holds. Later callers then wait until this debt is paid. Thread-safe.
     """
 
     def __init__(self, rate: float, monotonic: Callable[[], float]) -> None:
@@ -51,13 +53,13 @@ class TokenBucket:
         self._lock = threading.Lock()
 
     def wait(self) -> float:
-        """Return the seconds until the debt is paid, or 0 without a debt."""
+        """Return the seconds until the bucket has no debt of tokens."""
         with self._lock:
             self._fill()
             return max(0.0, -self._left / self._rate)
 
     def take(self, amount: float) -> float:
-        """Take tokens, or put tokens back with a negative amount. Return the seconds to wait for the tokens."""
+        """Take tokens, and return the seconds to wait before using them. A negative amount returns unused tokens."""
         with self._lock:
             size = self._fill()
             wait = max(0.0, min(amount, size) - self._left) / self._rate
@@ -65,14 +67,14 @@ class TokenBucket:
             return wait
 
     def set_rate(self, rate: float) -> None:
-        """Change the rate. Tokens that were taken aren't returned."""
+        """Change the rate. A debt of tokens stays."""
         with self._lock:
             self._fill()
             self._rate = rate
             self._left = min(self._left, max(1.0, rate))
 
     def _fill(self) -> float:
-        """Add the tokens since the last call, and return the bucket's size."""
+        """Add the tokens gained since the last call, and return the bucket's capacity."""
         now, size = self._monotonic(), max(1.0, self._rate)
         self._left = min(size, self._left + (now - self._filled_at) * self._rate)
         self._filled_at = now
@@ -84,25 +86,25 @@ _SHARE_OF_OUTAGE = 4
 
 
 class SharedOutages(Protocol):
-    """Outages of servers, shared between processes."""
+    """Server outages that processes share."""
 
     def until(self, kind: str) -> float:
-        """Return the Unix time of the next call to a server that is down, or 0 if the server seems up."""
+        """Return the Unix time at which to try a server that is down, or 0 if the server is up."""
 
     def report(self, kind: str, until: float, seconds: float) -> None:
-        """Record that a server is down for some seconds. If ``seconds`` is 0, the server is up again."""
+        """Record that the server ``kind`` is down for ``seconds``, until a Unix time. If ``seconds`` is 0, it is up again."""
 
     def close(self) -> None:
         """Release connections and files."""
 
 
 class CircuitBreaker:
-    """Breaker for the calls to one server. Thread-safe.
+    """Circuit breaker for the calls to one server. Thread-safe.
 
-    The breaker opens when an outage is reported, or after ``threshold`` failures in a row (never if None). All calls then wait
-    for the same moment, so they keep their order, and one call tries the server. A failure is ignored if the server answered
-    another call in the meantime, because the server is then slow, not down. ``longest`` is the maximum number of seconds between
-    two tries. ``kind`` is the server's name in ``shared``, which has the outages found by other processes.
+    The breaker opens after ``threshold`` failures in a row (never if None), or when an outage is reported. All calls then wait
+    until the same time, and one call tries the server. A failed call is ignored if the server answered another call after it
+    began, because the server is then slow, not down. ``longest`` is the maximum number of seconds between two tries. ``kind``
+    identifies the server in ``shared``, which contains the outages that other processes found.
     """
 
     def __init__(
@@ -129,8 +131,8 @@ class CircuitBreaker:
         self._trying = False
 
     def enter(self) -> tuple[float | None, bool]:
-        """Return the seconds to wait, and True if this call should try the server. The seconds are None while another call tries
-        the server. Call :meth:`leave` afterward.
+        """Return the seconds to wait before a call, and True if this call should try a server that is down. The seconds are None
+        while another call tries it. Call :meth:`leave` afterward.
         """
         if self._shared is None and self._since is None:  # the server is up: no lock needed
             return 0.0, False
@@ -150,8 +152,8 @@ class CircuitBreaker:
             return 0.0, True
 
     def leave(self, trying: bool, answered: bool | None, *, began: float = float("inf"), down: bool = False) -> None:
-        """Record the result of a call that ``began`` at this monotonic time. Set ``answered`` to None if the server wasn't
-        called, and ``down`` to True in a known outage.
+        """Record the result of a call. ``trying`` is the flag from :meth:`enter`. ``answered`` is None if the server wasn't
+        called. ``began`` is the call's monotonic start time. ``down`` reports an outage.
         """
         news: float | None = None
         with self._lock:
