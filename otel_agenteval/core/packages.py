@@ -22,7 +22,7 @@ class Instrumentation(NamedTuple):
 
     @property
     def is_broken(self) -> bool:
-        """True if targets are installed, but only in unsupported versions. The instrumentation then records nothing."""
+        """True if instrumented packages are installed, but only in unsupported versions. No spans are then recorded."""
         return len(self.unmet) == len(self.targets) > 0 and any(target in installed() for target in self.targets)
 
 
@@ -56,7 +56,7 @@ def instrumentations() -> Iterator[Instrumentation]:
 
 
 def broken() -> list[str]:
-    """Describe each instrumentation that records nothing because its targets have unsupported versions."""
+    """Describe each instrumentation that records nothing, because the instrumented package has an unsupported version."""
     return [f"{one.name} {one.version} needs {' or '.join(one.unmet)}" for one in sorted(instrumentations()) if one.is_broken]
 
 

@@ -1,11 +1,11 @@
-"""List prices that ship with this package: one version of genai-prices, as rates per token.
+"""Bundled list prices of models, as rates per token. They are copied from one version of genai-prices.
 
-genai-prices itself loads all prices of all models as Python objects, and an HTTP client for updates. The application's garbage
-collector would then visit tens of thousands of objects, although an agent uses one or two models. Here, the table is a file
-(``price_table.json``, written by ``scripts/price_table.py``). It is read when a model first appears, and only that model's rates
-stay in memory.
+genai-prices itself loads all models' prices as Python objects, and an HTTP client for updates. An application's garbage collector
+would then visit tens of thousands of objects, although an agent uses one or two models. This module reads the prices from
+``price_table.json`` when a model first appears, and keeps only that model's rates in memory. ``scripts/price_table.py`` writes
+the file.
 
-Models and providers are matched by the same rules as in genai-prices, in the same order.
+Models and providers are matched by the rules of genai-prices, in the same order.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Rates(NamedTuple):
 
 
 class Prices(NamedTuple):
-    """Prices of a model in one period, by input size."""
+    """A model's prices from a date on or at daily hours, by input size."""
 
     since: datetime.date | None
     daily: tuple[datetime.time, datetime.time] | None
@@ -76,7 +76,7 @@ class Prices(NamedTuple):
 def cost(
     model: str, tokens: Tokens, at: datetime.datetime, *, provider: str | None = None, base_url: str | None = None
 ) -> Decimal | None:
-    """Return the cost of a call in USD. Return None for unknown models and impossible counts. See :func:`.prices.table_cost`."""
+    """Return a call's cost in USD, or None for an unknown model or impossible token counts. See :func:`.prices.table_cost`."""
     found = _prices(model, provider, base_url)
     if found is None:
         return None
@@ -94,7 +94,7 @@ def cost(
 
 @functools.cache
 def source() -> tuple[str, tuple[int, ...]]:
-    """Return the table's name including its version, and the version as numbers."""
+    """Return the table's name, such as ``genai-prices 1.2.3``, and its version, such as ``(1, 2, 3)``."""
     version: str = _table()["version"]
     return f"genai-prices {version}", numbers(version)
 
@@ -109,14 +109,14 @@ def knows_provider(name: str) -> bool:
 
 
 def _table() -> dict[str, Any]:
-    """Read the table file. The table isn't kept in memory, because each model is looked up only once."""
+    """Read the table file. It isn't cached, because each model is looked up only once."""
     table: dict[str, Any] = orjson.loads(_FILE.read_bytes())
     return table
 
 
 @functools.lru_cache(maxsize=4_096)
 def _prices(model: str, provider: str | None, base_url: str | None) -> tuple[Prices, ...] | None:
-    """Return a model's prices, or None for an unknown model. Later entries take precedence."""
+    """Return a model's prices by date and daily hours, or None for an unknown model. The last prices that apply are used."""
     providers = _table()["providers"]
     name = model.lower()
     if provider is not None and provider.lower() == "litellm" and "/" in name:
@@ -151,7 +151,7 @@ def _by_name(providers: list[Any], name: str) -> Any:
 
 
 def _model(providers: list[Any], served: Any, name: str) -> Any:
-    """Return the prices of the provider's first matching model, or None. Models of other providers are tried last."""
+    """Return the first matching model's prices, or None. The provider ``served`` is tried first, then its ``others``."""
     others = [next((one for one in providers if one["id"] == other), None) for other in served.get("others", ())]
     for provider in (served, *others):
         for match, prices in provider["models"] if provider is not None else ():
@@ -170,7 +170,7 @@ def _with_dashes(found: re.Match[str]) -> str:
 
 
 def _matches(clause: list[Any], text: str) -> bool:
-    """Return True if the lower-case text matches a rule of the table."""
+    """Return True if a lower-case text matches a clause such as ``["from", "gpt-5"]``, which matches a prefix."""
     kind, *parts = clause
     if kind == "or":
         return any(_matches(part, text) for part in parts)
