@@ -38,8 +38,8 @@ def jobs_of(text: str | None) -> int:
 
 
 class Processes:
-    """A pool of processes that call functions with picklable values. With one job, the current process calls the functions.
-    Processes are spawned, because a fork would inherit locks and connections.
+    """Process pool for functions with picklable arguments and results. If ``jobs`` is 1, functions run in the current process.
+    The processes are spawned, because a fork would inherit locks and connections.
     """
 
     def __init__(self, jobs: int) -> None:
@@ -56,7 +56,7 @@ class Processes:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """Yield the results in order. A few items are read ahead. Raise an AgentEvalError if a process was killed."""
+        """Yield the results in order. Up to two items per process run ahead. Raise an AgentEvalError if a process is killed."""
         source = iter(items)
         first = list(itertools.islice(source, 2))
         if self._pool is None or len(first) < 2:  # one item finishes before a process has started
@@ -72,12 +72,12 @@ class Processes:
                 yield waiting.popleft().result()
         except BrokenProcessPool:
             raise AgentEvalError(
-                "--jobs: a worker process was killed, possibly because memory ran out. Use --jobs 1 to need less memory"
+                "--jobs: a worker process was killed, possibly because memory ran out. Use --jobs 1 to use less memory"
             ) from None
 
 
 def _begin() -> None:
-    """Exit when the parent process exits, and ignore Ctrl-C, which the parent handles."""
+    """Make this process exit with its parent, and ignore Ctrl-C, which the parent handles."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None
