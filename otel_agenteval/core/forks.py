@@ -82,7 +82,7 @@ def _call(function: Callable[[], object]) -> None:
     try:
         function()
     except Exception as error:  # the other functions must still run
-        _log.warning("otel-agenteval couldn't handle a fork: %s", type(error).__name__)
+        _log.warning("otel-agenteval: a fork handler failed: %s", type(error).__name__)
 
 
 os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
