@@ -1,6 +1,6 @@
 """Run work on daemon threads within a time limit, and coroutines on one event loop.
 
-A thread can't be stopped. Work that never returns is abandoned and doesn't delay the exit of the process.
+Python can't stop a thread. Work that never returns is abandoned and doesn't delay the exit of the process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LONGEST_WAIT = 0.5
 
 
 def started(work: Callable[..., _R], *args: Any) -> Future[_R]:
-    """Start work on a thread of the package, in a copy of the caller's context.
+    """Call a function on one of the package's threads, in a copy of the caller's context.
 
     Raises:
         RuntimeError: If no thread can be started.
@@ -51,7 +51,7 @@ def started(work: Callable[..., _R], *args: Any) -> Future[_R]:
 def completed(
     items: Iterable[_T], begin: Callable[[_T], Future[_R]], most: int, seconds: float
 ) -> Iterator[tuple[_T, Future[_R] | None]]:
-    """Start work on each item, at most ``most`` at a time. Yield each item with its future, or with None after ``seconds``."""
+    """Call ``begin`` on up to ``most`` items at a time. Yield each item with its finished future, or None after ``seconds``."""
     waiting = iter(items)
     running: dict[Future[_R], tuple[_T, float]] = {}  # in start order
     done: SimpleQueue[Future[_R]] = SimpleQueue()
@@ -107,7 +107,7 @@ _current: _Loop | None = None
 
 
 def submitted(coroutine: Coroutine[Any, Any, _R], loop: asyncio.AbstractEventLoop | None = None) -> Future[_R]:
-    """Run a coroutine in ``loop``, by default the package's own loop. A call from inside that loop uses a new loop and thread."""
+    """Run a coroutine in ``loop``, by default the package's own. A call from inside this loop uses a new loop on another thread."""
     global _current
     if loop is None:
         with _lock:
