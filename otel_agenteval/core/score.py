@@ -30,7 +30,7 @@ _CHOICES = {"status": get_args(Status), "direction": get_args(Direction), "type"
 
 
 class Facts(NamedTuple):
-    """Fields that all scores of one configured metric share. They are created once."""
+    """Fields that all scores of one configured metric share, such as ``unit`` and ``threshold``. They are created once."""
 
     metric: str
     kind: Kind = "code"
@@ -45,7 +45,7 @@ class Facts(NamedTuple):
 
     @property
     def gives_verdict(self) -> bool:
-        """True if the metric's scores pass or fail: it isn't neutral, has a threshold, or has the policy ``gate``."""
+        """True if the metric's scores pass or fail. A neutral metric has verdicts only with a threshold or the policy ``gate``."""
         return self.direction != "neutral" or self.threshold is not None or self.policy == "gate"
 
 
@@ -56,12 +56,12 @@ FIELDS = (
 
 
 def result_id_of(facts: Facts, turn_id: str, revision: bytes) -> str:
-    """Return the id of a metric's result on a turn, as 32 hex digits. The id can be computed before the result exists."""
+    """Return the id of a metric's result on a turn, as 32 hex digits. It depends only on the arguments, not on the result."""
     return hashlib.sha256(turn_id.encode() + facts.identity + revision).hexdigest()[:32]
 
 
 class ScoreSummary:
-    """Parts of a score that are the same in many turns. Scores with equal parts usually share one object."""
+    """Score fields that repeat across turns, such as verdict and severity. Scores with equal fields usually share one object."""
 
     __slots__ = ("outcome", "reason", "severity", "verdict")
 
@@ -94,22 +94,22 @@ class Score:
         metric: canonical name: ``code_…``, ``embed_…`` or ``llm_…``.
         value: the number. ``None`` if ``status`` isn't ``ok`` or the metric returned only a label. Booleans are 1.0 and 0.0.
         passed: True if the value meets the threshold. Boolean metrics and some others set it directly.
-            ``None`` without a decision.
+            ``None`` if the metric doesn't decide.
         status: ``ok``, ``skipped`` (see ``detail["reason"]``) or ``error`` (see ``error_type``).
         label: low-cardinality word for the result: ``pass`` or ``fail`` if ``passed`` is known, ``yes`` or ``no`` for a neutral
             detector.
-        explanation: one sentence for a person. It can quote the agent's content.
-        detail: facts behind the value. ``detail["vacuous"]`` marks a perfect value that only means "nothing to evaluate".
+        explanation: one sentence for people. It can quote the agent's content.
+        detail: data behind the value. ``detail["vacuous"]`` is true if a perfect value only means "nothing to evaluate".
         also: companion results by name, each a Score.
-        kind: ``code``, ``embed`` or ``llm``: how the value was computed, and so what it costs.
+        kind: ``code``, ``embed`` or ``llm``: how the value was computed.
         unit: UCUM unit of ``value`` (``1``, ``s``, ``{token}``, ``USD``, ``{item}``, ``{level}``).
         direction: ``up`` if more is better, ``down`` if less is better, or ``neutral``.
-        threshold: the value that ``passed`` compares with.
+        threshold: the limit that ``value`` is compared with to set ``passed``.
         type: ``boolean`` or ``numeric``.
         version: the metric's version. It changes with the formula.
         error_type: low-cardinality name of the failure if ``status`` is ``error``.
-        policy: ``gate`` (must always pass) or ``trend`` (to be watched).
-        result_id: identical in every outlet. Empty until the score belongs to a turn in a pipeline.
+        policy: ``gate`` (every turn must pass) or ``trend`` (watched over time).
+        result_id: the same in every outlet. Empty until the pipeline assigns the score to a turn.
     """
 
     __slots__ = (
@@ -195,7 +195,7 @@ class Score:
 
     @property
     def detail(self) -> dict[str, Any]:
-        """Details behind the value. The dict is created on first use."""
+        """Data behind the value, such as findings. The dict is created on first use."""
         self._summary = None  # the caller may change the returned dict
         if self._detail is None:
             self._detail = {}
@@ -210,7 +210,7 @@ class Score:
 
     @property
     def result_id(self) -> str:
-        """Id as 32 hex digits. It is computed on first use to keep the hash off the agent's thread."""
+        """Id of this result, as 32 hex digits. It is computed on first use to keep the hash off the agent's thread."""
         if not self._result_id and self.about is not None:
             turn_id, revision = self.about
             self._result_id = result_id_of(self.facts, turn_id, revision)
@@ -255,8 +255,8 @@ class Score:
     def verdict(self) -> bool | None:
         """True if the turn passes, False if it fails, or None without a verdict.
 
-        Outlets and reports show this value. ``passed`` is the raw comparison. A neutral detector such as ``code_refusal`` also
-        sets ``passed``, but never fails a turn.
+        Outlets and reports show the verdict, not ``passed``, which is the raw comparison. A neutral detector such as
+        ``code_refusal`` sets ``passed``, but has no verdict.
         """
         return self.passed if self.facts.gives_verdict else None
 
@@ -264,14 +264,14 @@ class Score:
     def severity(self) -> Severity | None:
         """Urgency of the result, or None if nothing was found.
 
-        This is the highest severity in ``detail["findings"]``. A failure without findings is a ``warning``.
+        The highest severity in ``detail["findings"]`` counts. A failed score without findings is a ``warning``.
         """
         found = {one.get("severity") for one in findings_in(self._detail)} if self._detail else ()
         highest = next((severity for severity in reversed(SEVERITIES) if severity in found), None)
         return highest or ("warning" if self.verdict is False else None)
 
     def as_sent(self) -> dict[str, Any]:
-        """Return :meth:`to_dict` for export, without ``passed`` if it isn't a verdict."""
+        """Return the form that outlets export: :meth:`to_dict`, without ``passed`` if the score has no verdict."""
         out = self.to_dict()
         if self.verdict is None:
             del out["passed"]
@@ -280,7 +280,7 @@ class Score:
         return out
 
     def reworded(self, text: Callable[[str], str], facts: Callable[[dict[str, Any]], dict[str, Any]]) -> Score:
-        """Return a copy whose texts and detail were passed through the two functions, or this score if nothing can change."""
+        """Return a copy with ``text`` applied to each text and ``facts`` to each detail, or this score if nothing changes."""
         detail, also = self._detail, self._also
         label, explanation, error_type = (
             text(given) if given else given for given in (self.label, self.explanation, self.error_type)
@@ -358,7 +358,7 @@ _MARKS = {True: "✓", False: "✗", None: "·"}
 
 
 def outcome_of(score: Score) -> str:
-    """Return a score's outcome for ``why``: ``scored``, ``error: TYPE``, ``gated: SELECTOR``, ``dropped: shed`` or ``skipped: REASON``."""
+    """Return the outcome for ``why``: ``scored``, ``error: TYPE``, ``gated: SELECTOR``, ``dropped: shed`` or ``skipped: REASON``."""
     if score.status != "skipped":
         return "scored" if score.status == "ok" else f"error: {score.error_type}"
     reason = score.detail.get("reason", "")
@@ -389,13 +389,13 @@ def _summary(score: Score) -> str:
 
 
 def pass_rate(passed: float, failed: float) -> float | None:
-    """Return the share of passed verdicts, or None without verdicts."""
+    """Return the share of passed verdicts, from 0 to 1, or None without verdicts."""
     return passed / (passed + failed) if passed + failed > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Prompt of a judge call as sent, and the reply. Both can contain the turn's content."""
+    """Prompt of a judge call, and the reply. Both can contain the turn's content."""
 
     stage: str
     """Step of the metric that made the call, as named by the metric."""
