@@ -1,7 +1,7 @@
-"""All emitted names of events, attributes and metrics.
+"""Names of all events, attributes and metrics that this package emits.
 
-The ``gen_ai.`` names follow OpenTelemetry's GenAI semantic conventions (development status). This project defines the
-``agenteval.`` names. Names that are only read, from other instrumentations, are defined next to their readers.
+The ``gen_ai.`` names follow OpenTelemetry's GenAI semantic conventions (status: development). This project defines the
+``agenteval.`` names. Names that the package only reads are defined in the modules that read them.
 
 To add a metric, add it to :data:`INSTRUMENTS`. :func:`prometheus_name` derives its Prometheus name.
 """
@@ -171,7 +171,7 @@ SPAN_LABELS = frozenset({"agent", "model", "service_name"})
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """One metric, as required by the OpenTelemetry Meter API and Prometheus."""
+    """Definition of an emitted metric, for the OpenTelemetry Meter API and Prometheus."""
 
     name: str
     kind: Literal["counter", "histogram", "gauge"]
@@ -406,8 +406,8 @@ other values start when a value first occurs.
 
 
 def known_label_sets(name: str, given: Mapping[str, Collection[str]]) -> Iterator[dict[str, str]]:
-    """Yield every known combination of a counter's labels. ``given`` has the values of configured labels, such as ``metric``, and
-    can restrict the known values of other labels. Raise a KeyError for a label without values.
+    """Yield every combination of a counter's known label values. ``given`` contains the values of configured labels, such as
+    ``metric``, and can restrict the values of other labels. Raise a KeyError for a label without known values.
     """
     attributes = next(instrument.attributes for instrument in INSTRUMENTS if instrument.name == name)
     for group in KNOWN_LABELS[name]:
@@ -423,14 +423,14 @@ _PROMETHEUS_UNITS = {"s": "seconds", "By": "bytes"}
 
 
 def prometheus_unit(instrument: Instrument) -> str:
-    """Return the unit as OpenMetrics spells it, without annotations. The unit ``1`` becomes ``ratio``, on gauges only."""
+    """Return the OpenMetrics unit: ``s`` → ``seconds``, ``{turn}`` → ``""``. The unit ``1`` becomes ``ratio``, on gauges only."""
     if instrument.unit == "1":
         return "ratio" if instrument.kind == "gauge" else ""
     return "" if instrument.unit.startswith("{") else _PROMETHEUS_UNITS.get(instrument.unit, instrument.unit)
 
 
 def prometheus_name(instrument: Instrument) -> str:
-    """Return the Prometheus name by OpenTelemetry's rules. A histogram's series add suffixes such as ``_bucket``."""
+    """Return the Prometheus name by OpenTelemetry's rules, without a histogram's suffixes such as ``_bucket``."""
     name = instrument.name.replace(".", "_")
     unit = prometheus_unit(instrument)
     if unit and not name.endswith(f"_{unit}"):
