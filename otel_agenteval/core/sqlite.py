@@ -1,7 +1,7 @@
 """Create, open, migrate, share and close the package's SQLite files.
 
-``application_id`` identifies the kind of file, and ``user_version`` is the version of its :class:`Schema`. Opening an older file
-migrates it in one transaction. A file of a later version or of another kind is rejected and stays unchanged.
+A file's ``application_id`` identifies its kind, and its ``user_version`` is the version of its :class:`Schema`. Opening an older
+version migrates the file in one transaction. A file of a newer version or another kind is rejected and stays unchanged.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WAL_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A kind of file: its name, its tables, and the migrations of older files."""
+    """Kind of SQLite file: its name, its tables, and the migrations from older versions."""
 
     name: str
     """Name for messages, such as "judge queue"."""
@@ -50,7 +50,7 @@ class Schema:
         return 1 + len(self.migrations)
 
     def version_in(self, db: sqlite3.Connection, path: str | os.PathLike[str]) -> int:
-        """Return the version of a file, or 0 if it is empty. Raise a DatabaseError for another kind of file or a later version."""
+        """Return a file's schema version, or 0 if it is empty. Raise a DatabaseError for another kind of file or a newer version."""
         with _snapshot(db):  # another process may migrate the file at this moment
             application_id, version = (
                 int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
@@ -103,9 +103,9 @@ class Schema:
 class SqliteFile:
     """A connection to a file, opened on first use. Thread-safe: one thread uses it at a time.
 
-    The file is closed during a fork, and reopened by parent and child. With :data:`MEMORY`, a child's database is empty. Every
-    method raises ``sqlite3.Error`` or ``OSError`` if the file can't be used, and then nothing was written. The folder of ``path``
-    must exist. ``busy`` is the maximum number of seconds to wait for other processes.
+    The connection is closed during a fork. Parent and child then reopen it. With :data:`MEMORY`, a child's database is empty. If
+    the file can't be used, methods raise ``sqlite3.Error`` or ``OSError`` and write nothing. The folder of ``path`` must exist.
+    ``busy`` is the maximum number of seconds to wait for other processes.
     """
 
     def __init__(self, path: str | os.PathLike[str], schema: Schema, busy: float = 5.0) -> None:
@@ -126,13 +126,13 @@ class SqliteFile:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Run a transaction. It is rolled back if the enclosed code raises."""
+        """Run the ``with`` block in a transaction. Roll back if the block raises."""
         with self.connection() as db, transaction(db):
             yield db
 
     @contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
-        """Provide the connection for single statements, each in its own transaction."""
+        """Provide the connection in autocommit mode, so that each statement is a transaction."""
         with self._next:
             self._lock.acquire()
         try:
@@ -151,7 +151,7 @@ class SqliteFile:
             self._forget()
 
     def _close_file(self) -> None:
-        """Close the file until its next use. A database in memory stays open, because closing would delete it."""
+        """Close the file until its next use. An in-memory database stays open, because closing would delete it."""
         if self.path != MEMORY:
             self._forget()
 
@@ -220,10 +220,10 @@ at_fork(Step.FILES, before=_before_fork, in_parent=_after_fork_in_parent, in_chi
 def open_file(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0, *, exclusive: bool = False) -> sqlite3.Connection:
     """Open, create or migrate a file in an existing folder, and return a connection for any thread.
 
-    The connection doesn't begin transactions by itself. Transactions aren't synced individually: data survives the end of the
-    process, but a machine failure can lose the latest transactions. Only the owner can read a new file. This call, and each later
-    change, waits up to ``busy`` seconds for other processes. ``exclusive`` locks out other connections, so that no call waits.
-    Raise an OSError or ``sqlite3.Error``. A file of another kind or of a later version stays unchanged.
+    Callers must begin transactions themselves. Commits aren't synced to disk, so a machine failure can lose the latest
+    transactions, but the end of the process can't. Only the owner can read a new file. This call and each later write wait up to
+    ``busy`` seconds for other processes. ``exclusive`` locks out other connections, so that no call waits. Raise an OSError or
+    ``sqlite3.Error``. A file of another kind or a newer version stays unchanged.
     """
     if path != MEMORY:
         with suppress(FileExistsError):  # don't open an existing file here: closing it would release this process's locks on it
@@ -239,7 +239,7 @@ def open_file(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0, *
 
 
 def open_to_read(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0, mode: str = "ro") -> sqlite3.Connection:
-    """Return a read-only connection. Raise a ``sqlite3.Error`` for an unreadable file and for another kind or version."""
+    """Return a read-only connection. Raise a ``sqlite3.Error`` if the file is unreadable or has another kind or version."""
     db = _connect(path, busy, mode=mode)
     try:
         version = schema.version_in(db, path)
@@ -263,7 +263,7 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Run a transaction. It is rolled back if the enclosed code raises or the commit fails, for example on a full disk."""
+    """Run the ``with`` block in a transaction. Roll back if the block raises or the commit fails, for example on a full disk."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield db
