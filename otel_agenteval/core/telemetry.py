@@ -1,7 +1,7 @@
 """Counters, gauges and histograms about turns, scores and the engine, kept in memory until collection.
 
-They replace the OpenTelemetry SDK's instruments, because they must be fast (a worker makes about fifty updates per turn), limited
-in size, and readable by several outlets. While it holds the lock, this module does no I/O and runs no callback.
+They replace the OpenTelemetry SDK's instruments, because updates must be fast (a worker makes about 50 per turn), memory must be
+limited, and several outlets read the same values. The module does no I/O and runs no callbacks while it holds its lock.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MOST_PLANNED, _MOST_PLANS = 256, 256
 
 
 class Exemplar(NamedTuple):
-    """An observation that represents its histogram bucket."""
+    """Example observation of a histogram bucket, with the trace that it came from."""
 
     labels: Mapping[str, str]
     """``trace_id`` and ``span_id`` in hex."""
@@ -66,7 +66,7 @@ class Distribution(NamedTuple):
 
 
 class Family(NamedTuple):
-    """State of one instrument by label values: ``values`` for a counter or gauge, ``distributions`` for a histogram."""
+    """State of one instrument, by label values. Counters and gauges use ``values``, and histograms use ``distributions``."""
 
     instrument: Instrument
     values: dict[Labels, float]
@@ -99,8 +99,8 @@ class _Cell:
 
 
 class Plan:
-    """Reusable update that increments a counter and can record a histogram value. The telemetry caches both locations in the plan
-    until any label value is replaced.
+    """Reusable update that increments a counter and can record a histogram value. The plan caches where both are stored, until
+    another value replaces any label value.
     """
 
     __slots__ = ("cell", "counted", "counter", "epoch", "histogram", "observed", "of_cell", "of_count")
@@ -158,14 +158,14 @@ class _Series:
             tap.clear()
 
     def use(self, key: Labels, sighting: int, now: float, counts: int) -> None:
-        """Record a use of the limited values in a known label set, once per sighting."""
+        """Record that a call used the limited values of a known label set. A call is one sighting of each value."""
         for position, kept in self.capped.items():
             kept.use(key[position], now, counts)
         self.sighting = sighting
         self.last = self.pick(key)
 
     def admit(self, key: Labels, sighting: int, now: float, counts: int, max_series: int) -> Labels:
-        """Return the label set that counts a new ``key``. Each limited value without a place becomes ``__other__``. If there are
+        """Return the label set that counts a new ``key``. A limited value that wasn't added becomes ``__other__``. If there are
         already ``max_series`` label sets, all limited values become ``__other__``.
         """
         picked = self.pick(key)
@@ -187,7 +187,7 @@ class _Series:
         return self._limited(tuple(folded), max_series)
 
     def folded_key(self, key: Labels, max_series: int) -> Labels:
-        """Return the label set that counts a key now. Unlike :meth:`admit`, change nothing."""
+        """Return the label set that would count ``key`` now. Unlike :meth:`admit`, change nothing."""
         folded = list(key)
         for position, kept in self.capped.items():
             if kept.full and key[position] not in kept:
@@ -204,7 +204,7 @@ class _Series:
         return tuple([OTHER if position in self.capped else value for position, value in enumerate(key)])
 
     def _fold_value(self, position: int, value: str) -> None:
-        """Remove a replaced value. Its counts move to ``__other__``, so sums over the label never decrease."""
+        """Move the counts of a replaced label value to ``__other__``, so that sums over the label never decrease."""
         self.moves += 1
         for key in self.keys_of.pop((position, value), ()):
             for other in self.capped:
@@ -224,11 +224,11 @@ class _Series:
 class Telemetry:
     """Counters and histograms of :data:`~otel_agenteval.core.semconv.INSTRUMENTS`. Thread-safe.
 
-    Labels with values from spans are limited to ``max_values`` per instrument, selected by use
-    (:class:`~otel_agenteval.core.label_values.LabelValues`), and to ``max_series`` label sets. Other values are counted as
-    ``__other__``, and each such update also as ``agenteval.emit.errors{outlet="metrics", reason="label_overflow"}``. Counts of a
-    replaced value move to ``__other__``, so sums over a label never decrease. Labels from configuration and code, such as
-    ``metric``, aren't limited. ``public`` redacts new label values from spans.
+    Labels from spans, such as ``model``, are limited to ``max_values`` values per instrument (see
+    :class:`~otel_agenteval.core.label_values.LabelValues`) and to ``max_series`` label sets. Other values are counted as
+    ``__other__``. Each such update also increments ``agenteval.emit.errors{outlet="metrics", reason="label_overflow"}``. Counts
+    of a replaced value move to ``__other__``, so sums over a label never decrease. Labels from configuration and code, such as
+    ``metric``, aren't limited. The function ``public`` redacts new label values from spans.
     """
 
     def __init__(
@@ -249,7 +249,7 @@ class Telemetry:
         forks.in_child(self.reset)
 
     def expect(self, name: str, **given: Collection[str]) -> None:
-        """Report 0 for known label sets (:func:`~otel_agenteval.core.semconv.known_label_sets`) that haven't been counted yet."""
+        """Report 0 for a counter's known label sets (:func:`~otel_agenteval.core.semconv.known_label_sets`) without a count."""
         series = self._series[name]
         zeros = {self._public_labels(series, series.key_of(labels)): 0.0 for labels in known_label_sets(name, given)}
         with self._lock:
@@ -265,8 +265,8 @@ class Telemetry:
             self._count(series, key, amount)
 
     def observe(self, name: str, value: float, exemplar: Mapping[str, str] | None = None, **labels: str) -> None:
-        """Record a value in a histogram, in the instrument's unit. Raise a KeyError like :meth:`add`. ``exemplar`` has the
-        ``trace_id`` and ``span_id``, in hex, of an exported trace.
+        """Record a value in a histogram, in the instrument's unit. Raise a KeyError like :meth:`add`. ``exemplar`` contains the
+        ``trace_id`` and ``span_id`` of an exported trace, in hex.
         """
         series = self._series[name]
         key = series.key_of(labels)
@@ -275,7 +275,7 @@ class Telemetry:
             self._observe(series, key, value, exemplar, 0.0 if exemplar is None else self._clock.time_ns() / 1e9)
 
     def plans_of(self, labels: Labels) -> dict[Hashable, Plan]:
-        """Return reusable plans for these label values. The caller chooses the keys. The telemetry can discard plans at any time."""
+        """Return a dict for the caller's plans for these label values, with any keys. The telemetry can discard it at any time."""
         plans = self._plans.get(labels)
         if plans is None or len(plans) >= _MOST_PLANS:
             if len(self._plans) >= _MOST_PLANNED:
@@ -291,8 +291,8 @@ class Telemetry:
         again: bool = False,
         planned: Iterable[tuple[Plan, float | None]] = (),
     ) -> None:
-        """Record many observations and plans under one lock, usually for one turn. Together, they are one sighting of each label
-        value, or none if ``again`` is true. All of them share the same ``exemplar``.
+        """Record observations and plans under one lock, usually those of one turn. Together, they count as one use of each label
+        value, or as none if ``again`` is true. They share the same ``exemplar``.
         """
         now = 0.0 if exemplar is None else self._clock.time_ns() / 1e9
         all_series = self._series
@@ -325,14 +325,14 @@ class Telemetry:
         self._series[name].watches.append(read)
 
     def tap(self, name: str) -> deque[Observation]:
-        """Return a queue that receives later observations of a histogram, at most :data:`MAX_TAPPED`. Outlets read it with ``popleft``."""
+        """Return a queue of a histogram's later observations, at most :data:`MAX_TAPPED`. Outlets read it with ``popleft``."""
         tapped: deque[Observation] = deque(maxlen=MAX_TAPPED)
         with self._lock:
             self._series[name].taps.append(tapped)
         return tapped
 
     def folded(self, name: str, labels: Labels) -> Labels:
-        """Return the label set that counts ``labels``, so that all outlets use the same labels."""
+        """Return the label set that counts ``labels``. Outlets call this method so that all of them use the same labels."""
         series = self._series[name]
         with self._lock:
             return series.folded_key(self._public_labels(series, labels), self._max_series)
@@ -356,7 +356,7 @@ class Telemetry:
         return [self.read(name) for name in self._series]
 
     def reset(self) -> None:
-        """Reset all counts in a forked child, because the parent reports them. Replace the lock, which may be held."""
+        """Reset all counts in a forked child, because the parent exports them. Replace the lock, which a thread may hold."""
         self._lock = threading.Lock()
         self._epoch += 1
         for series in self._series.values():
@@ -368,7 +368,7 @@ class Telemetry:
         self._counts = counts
 
     def _look_up(self, plan: Plan, value: float | None, exemplar: Mapping[str, str] | None, now: float) -> None:
-        """Record a plan. Cache the locations of its label sets in the plan, unless they are counted under ``__other__``."""
+        """Record a plan, and cache in it where its label sets are stored. A label set counted as ``__other__`` isn't cached."""
         plan.of_count = self._series[plan.counter]
         self._count(plan.of_count, plan.counted, 1)
         if plan.histogram is not None:
@@ -443,21 +443,21 @@ class Telemetry:
 
 
 class Readable(Protocol):
-    """Source of instrument states: a telemetry, or the saved state of another process."""
+    """Source of instrument states: a :class:`Telemetry`, or the saved state of another process."""
 
     def read(self, name: str) -> Family:
         """Return the current state of one instrument."""
 
 
 class TelemetryGroup:
-    """Sum of telemetries that share an exporter, such as a Prometheus registry. Separately, they would export duplicate series."""
+    """Telemetry objects that share an exporter, such as a Prometheus registry. The group exports their sum, not duplicate series."""
 
     def __init__(self) -> None:
         self._members: tuple[Telemetry, ...] = ()
         self._lock = threading.Lock()
 
     def join(self, telemetry: Telemetry) -> None:
-        """Add a telemetry. If it joins twice, it must leave twice, but is counted once."""
+        """Add a member. A member that joins twice is counted once, but must leave twice."""
         with self._lock:
             self._members = (*self._members, telemetry)
 
@@ -465,7 +465,7 @@ class TelemetryGroup:
         return self._members == (telemetry,)
 
     def add(self, name: str, **labels: str) -> None:
-        """Count an event that isn't related to a particular member. The first member counts the event."""
+        """Increment a counter for an event that no particular member caused. The first member counts it."""
         for member in self._members[:1]:
             member.add(name, 1, **labels)
 
@@ -484,8 +484,8 @@ class TelemetryGroup:
 
 
 def merged(name: str, members: Sequence[Readable]) -> Family:
-    """Return the combined state of several telemetries. Counters and histograms are added. Gauges are combined as their
-    instrument defines. Estimates are from independent samples, so they are weighted by effective sample size.
+    """Return an instrument's combined state. Counters and histograms are added. Gauges are combined by the operation in their
+    instrument: sum, min or max. Estimates come from independent samples, so they are weighted by effective sample size.
     """
     if name in ESTIMATES and len(members) > 1:
         return _merged_estimate(name, members)
@@ -504,7 +504,7 @@ _OVER: dict[str, Callable[[float, float], float]] = {"sum": add, "min": min, "ma
 
 
 def _merged_estimate(name: str, members: Sequence[Readable]) -> Family:
-    """Combine estimates. Means and half-widths of intervals are weighted by turns. Half-widths are added in quadrature."""
+    """Combine estimates, weighted by effective sample size. The half-widths of their intervals are added in quadrature."""
     parts: dict[Labels, list[tuple[float, float]]] = {}
     """By label set and member: number of turns, and the mean or the distance from the mean to the interval's end."""
     for member in members:
@@ -547,7 +547,7 @@ def _sum_of_two(a: Distribution, b: Distribution) -> Distribution:
 
 
 def _key_of(attributes: Sequence[str]) -> Callable[[Mapping[str, str]], Labels]:
-    """Return a function that extracts label values in order, as a tuple even for a single label."""
+    """Return a function that extracts the label values in order, as a tuple even for a single label."""
     if not attributes:
         return lambda labels: ()
     if len(attributes) == 1:
