@@ -1,8 +1,8 @@
 """Trace keys: trace ids that include the tenant.
 
-A receiver with tenants identifies a trace by its *trace key*: the trace id, with the tenant's number in the bits above the lower
-128. Code that finds traces by id also works with keys, and equal trace ids of two tenants never mix. Without a tenant, the key is
-the trace id.
+A receiver with tenants identifies a trace by its *trace key*: an integer with the trace id in the lower 128 bits and the tenant's
+number above them. Code for trace ids also works with trace keys, and equal trace ids of two tenants stay separate. Without a
+tenant, the trace key equals the trace id.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _numbers: dict[str | None, int] = {None: 0}
 
 
 def number_of(tenant: str | None) -> int:
-    """Return the tenant's number in this process, or 0 for None. Numbers are never freed, so tenants must be configured."""
+    """Return the tenant's number in this process, or 0 for None. Numbers are never freed, so pass only configured tenants."""
     number = _numbers.get(tenant)
     if number is None:
         with _lock:
@@ -48,7 +48,7 @@ def trace_id_of(key: int) -> int:
 
 
 def trace_name(key: int) -> str:
-    """Return the trace id of a key in hex, prefixed with the tenant if there is one."""
+    """Return the trace id in hex, after ``<tenant>:`` if the trace key contains a tenant."""
     return qualified(tenant_of(key), f"{trace_id_of(key):032x}")
 
 
