@@ -1,8 +1,8 @@
-"""The package's threads, exceptions that must reach the host program, and calls that may hang.
+"""Manage the package's threads, exceptions that must reach the host program, and calls that may hang.
 
-Metrics and outlets are foreign code and can raise any exception. On the package's own threads, every exception is contained as a
-failure of that code. On the host's threads, some exceptions come from outside: Ctrl-C, a canceled asyncio task, a killed
-greenlet, or an exiting signal handler. These must propagate to the host.
+Metrics and outlets may be user code that raises any exception. On the package's own threads, every exception is handled as a
+failure of that code. On the host's threads, some exceptions come from the host: Ctrl-C, a canceled asyncio task, a killed
+greenlet, or a signal handler that exits. These exceptions must propagate to the host.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OWN_WORK = create_key("agenteval-own-work")
 
 
 class OutOfTime(BaseException):
-    """Work on a turn exceeded ``turn.max_work``. This isn't an ``Exception``, so handlers for failures don't catch it."""
+    """Work on a turn exceeded ``turn.max_work``. As a ``BaseException``, it passes through ``except Exception``."""
 
 
 class OwnThread(threading.Thread):
@@ -63,14 +63,14 @@ def started(run: Callable[[], None], name: str) -> OwnThread | None:
 
 
 def mark_as_ours() -> None:
-    """Mark the current thread as the package's own. This function can initialize a thread pool."""
+    """Mark the current thread as the package's own. A thread pool can use this function as its initializer."""
     _here.ours = True
     attach(_own_context())
 
 
 @contextmanager
 def borrowed() -> Iterator[None]:
-    """Treat the current host thread as the package's own in this context."""
+    """Treat the current host thread as the package's own inside the ``with`` block."""
     before, token = is_ours(), attach(_own_context())
     _here.ours = True
     try:
@@ -81,7 +81,7 @@ def borrowed() -> Iterator[None]:
 
 
 def is_ours() -> bool:
-    """Return True on a thread of the package, and in :func:`borrowed`."""
+    """Return True on the package's own threads and inside :func:`borrowed`."""
     return getattr(_here, "ours", False)
 
 
@@ -91,7 +91,7 @@ def _own_context() -> Context:
 
 @contextmanager
 def own_work() -> Iterator[None]:
-    """Suppress instrumentation, because a metric may call an instrumented model. In this context, :func:`may_wait` returns False."""
+    """Suppress instrumentation, because a metric may call an instrumented model. :func:`may_wait` then returns False."""
     token = attach(_own_context())
     before, _here.scores = may_wait(), True
     try:
@@ -103,7 +103,7 @@ def own_work() -> Iterator[None]:
 
 @contextmanager
 def unseen() -> Iterator[None]:
-    """Hide the package's own requests from HTTP client instrumentations, which would record them as turns of the host."""
+    """Hide the package's own requests from HTTP client instrumentations, which would record them as part of the host's turns."""
     token = attach(Context({**get_current(), **_HIDDEN}))
     try:
         yield
@@ -117,17 +117,17 @@ _HIDDEN = dict.fromkeys((*(getattr(context, key, key) for key in _HIDING_KEYS), 
 
 
 def may_wait() -> bool:
-    """Return False while this thread scores turns. The thread then shouldn't wait again for a server that didn't answer."""
+    """Return False while this thread scores turns. It then shouldn't wait again for a server that didn't answer."""
     return not getattr(_here, "scores", False)
 
 
 def is_own_work() -> bool:
-    """Return True on the package's threads and in :func:`borrowed` or :func:`own_work`. Spans of such work aren't part of a turn."""
+    """Return True on the package's threads and inside :func:`borrowed` or :func:`own_work`. Their spans aren't part of a turn."""
     return get_value(_OWN_WORK) is True
 
 
 def is_meant_for_host(error: BaseException) -> bool:
-    """Return True if an exception from foreign code must propagate to the caller."""
+    """Return True if an exception from a metric or an outlet must propagate to the host."""
     if isinstance(error, OutOfTime):  # the pipeline handles it
         return True
     if isinstance(error, Exception) or is_ours():
@@ -157,7 +157,7 @@ _IDLE_SECONDS = 10.0
 
 
 class SideThreads:
-    """A pool of threads that start work in order of arrival. Threads start when there is work and end when idle."""
+    """Thread pool that starts work in order of arrival. Its threads start on demand and end when they are idle."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -201,7 +201,7 @@ _LEAST_SECONDS = 0.2
 
 
 class LaneFull(Exception):
-    """The calls that wait behind a hanging call exceed the byte limit."""
+    """The calls that are queued behind a hanging call exceed the lane's ``max_bytes``."""
 
 
 @dataclass(slots=True, eq=False)
@@ -215,8 +215,8 @@ class _LaneCall:
 
 
 class Lane:
-    """Queue whose calls run one after another. A caller waits up to ``patience`` seconds. At most ``max_bytes`` wait behind a
-    hanging call. ``failed`` receives the exceptions of calls whose callers no longer wait.
+    """Queue that runs calls one after another. A caller waits up to ``patience`` seconds. Behind a hanging call, calls of up to
+    ``max_bytes`` in total are queued. ``failed`` receives the exceptions of calls whose callers no longer wait.
     """
 
     def __init__(self, patience: float, max_bytes: float = float("inf"), failed: Callable[[BaseException], None] = lambda error: None) -> None:  # fmt: skip
@@ -236,7 +236,7 @@ class Lane:
 
     @property
     def stuck(self) -> float:
-        """Seconds that the current call has run, if they exceed ``patience``. Otherwise 0."""
+        """Seconds that the current call has run if they exceed ``patience``, otherwise 0."""
         since = self._since
         seconds = 0.0 if since is None else time.monotonic() - since
         return seconds if seconds > self._patience else 0.0
@@ -250,7 +250,7 @@ class Lane:
 
         Raises:
             TimeoutError: If the work isn't done in time. It still runs, or will run.
-            LaneFull: If the work was refused.
+            LaneFull: If the work doesn't fit in the queue behind a hanging call.
         """
         with self._changed:
             is_behind = self.stuck > 0 or any(not call.is_awaited for call in self._calls)
