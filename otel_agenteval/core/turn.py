@@ -1,10 +1,10 @@
 """A turn: one user request and everything the agent did to answer it.
 
-All entry points use the same class. Turns built from spans compute their larger fields on first use (:meth:`Turn.lazily`). Turns
-from :meth:`Turn.from_dict` are complete immediately. Metrics only read turns.
+All entry points create a :class:`Turn`. If it is built from spans, it computes its larger fields on first use. If it comes from
+:meth:`Turn.from_dict`, all fields are set immediately. Metrics only read turns.
 
-An *unknown* field is ``None``, or an empty list, dict or text. Three empty values are known: ``output == ""`` (the agent returned
-no text), ``tool_calls == []`` (it called no tools) and ``retrieved_ids == []`` (the search found nothing).
+A field is *unknown* if it is ``None``, or an empty list, dict or text. Three empty values are known instead: ``output == ""``
+(the agent returned no text), ``tool_calls == []`` (it called no tools) and ``retrieved_ids == []`` (the search found nothing).
 docs/reference/turn-fields.md describes when each field is set.
 """
 
@@ -204,7 +204,7 @@ class Retrieval:
 
 @dataclass(slots=True)
 class AgentRun:
-    """An agent in the turn. The first entry of ``agent_runs`` is the turn's own agent, if there is one."""
+    """One agent in the turn. The first entry of ``agent_runs`` is the root agent, if there is one."""
 
     name: str | None = None
     span_id: str | None = None
@@ -226,7 +226,7 @@ class Handoff:
 
 @dataclass(slots=True)
 class Usage:
-    """Token counts of the turn: sums over its leaf model calls. Without such counts, they are the totals of the root or its agents."""
+    """Token counts of the turn: sums over its leaf model calls. If these have no counts, the root's or its agents' totals."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -270,9 +270,9 @@ class TurnBuilder(Protocol):
 
 
 class Turn:
-    """One user request and its answer, with the fields of the form ``turn.v1``.
+    """One user request and its answer, with the fields of the JSON format ``turn.v1``.
 
-    The module's docstring explains empty values.
+    The module's docstring explains which empty values are unknown.
 
     Args:
         known: the known fields, by name.
@@ -367,7 +367,7 @@ class Turn:
     def lazily(cls, known: dict[str, Any], builder: TurnBuilder) -> Turn:
         """Create a turn that computes some fields on first use.
 
-        ``builder`` has a method for each field in ``builder.FIELDS``. The result of each method is kept.
+        ``builder`` has a method for each field in ``builder.FIELDS``. The turn calls each method once and keeps its result.
         """
         turn = cls.__new__(cls)
         known["_builder"] = builder
@@ -378,7 +378,7 @@ class Turn:
     def written(cls, data: Mapping[str, Any]) -> Turn:
         """Create a turn from the output of :meth:`to_dict`, without most checks of :meth:`from_dict`.
 
-        Structured fields are parsed and checked on first use, or immediately if ``llm_calls`` is a count.
+        Structured fields are parsed and checked on first use. If ``llm_calls`` is a count, all fields are parsed immediately.
         """
         known = dict(data)
         if not isinstance(known.get("llm_calls"), (list, type(None))):
@@ -392,7 +392,7 @@ class Turn:
         return Turn._of({name: getattr(self, name) for name in _ABOUT_THE_TURN if name in known or name in later})
 
     def but(self, changed: Mapping[str, Any]) -> Turn:
-        """Return a copy with some fields replaced, and without the shared results of metrics."""
+        """Return a copy with some fields replaced, and without the intermediate results that metrics share."""
         return Turn._of({**{name: value for name, value in self.__dict__.items() if name != "_shared"}, **changed})
 
     if not TYPE_CHECKING:  # otherwise, a type checker would accept any name as a field
@@ -417,7 +417,7 @@ class Turn:
         return known
 
     def forget_shared(self) -> None:
-        """Discard the shared results of metrics, so that a stored turn doesn't keep their memory."""
+        """Discard the intermediate results that metrics share, to free memory while the turn is stored."""
         self.__dict__.pop("_shared", None)
 
     @property
@@ -446,10 +446,10 @@ class Turn:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Turn:
-        """Parse the form ``turn.v1``.
+        """Create a turn from a ``turn.v1`` object.
 
-        Also accepts ``llm_calls`` as a number if only the count is known, ``error`` as text or bool, and a tool's ``arguments``
-        as JSON text.
+        The method also accepts ``llm_calls`` as a number if only the count is known, ``error`` as text or bool, and a tool's
+        ``arguments`` as JSON text.
 
         Raises:
             ConfigError: If a key is unknown or a value has the wrong type. The message contains the value's path.
@@ -490,7 +490,7 @@ class Turn:
 
 
 class _LazyFields:
-    """Builder that parses the structured fields of the ``turn.v1`` form on first use."""
+    """Builder that parses the structured fields of a ``turn.v1`` object on first use."""
 
     __slots__ = ("FIELDS",)
 
@@ -589,7 +589,7 @@ def _arguments(value: Any, path: str) -> dict[str, Any] | None:
 
 
 def is_no_object(arguments: Any) -> bool:
-    """Return True if a call's arguments are text that isn't blank and can't be parsed as an object."""
+    """Return True if a tool call's arguments are text, not blank, and can't be parsed as an object."""
     return isinstance(arguments, str) and bool(arguments.strip()) and _arguments(arguments, "") is None
 
 
