@@ -60,8 +60,8 @@ class _Call(NamedTuple):
 
 
 def cost_of(turn: Turn, prices: Mapping[str, Any] | None = None, *, estimate: bool = True) -> tuple[Cost | None, list[str]]:
-    """Return the cost of the turn's model calls (or None), and the models without a price. ``prices`` (USD per million tokens, by
-    model) take precedence over the price table. If ``estimate`` is False, only costs from spans or metadata are used.
+    """Return the cost of the turn's model calls (or None), and the names of models without a price. ``prices`` (USD per million
+    tokens, by model) take precedence over the price table. If ``estimate`` is False, only costs from spans or metadata are used.
     """
     given = turn.cost_usd
     known: _Estimate | None = turn.shared.get(_SHARED)
@@ -86,7 +86,7 @@ def cost_of(turn: Turn, prices: Mapping[str, Any] | None = None, *, estimate: bo
 
 
 class Pricing(NamedTuple):
-    """Settings for the cost of turns without a reported cost."""
+    """Settings to estimate the cost of turns without a reported cost."""
 
     prices: Mapping[str, Any] = {}
     estimate: bool = True
@@ -96,7 +96,7 @@ LIST_PRICES = Pricing()
 
 
 def add_cost(turn: Turn, pricing: Pricing = LIST_PRICES) -> None:
-    """Set the turn's cost unless it is known. An estimate is replaced if ``prices`` are given, and removed if estimates are off."""
+    """Set the turn's cost unless it is known. ``prices`` replace an existing estimate. If ``estimate`` is False, remove it."""
     prices, estimate = pricing
     if turn.cost_usd is not None and not (turn.cost_estimated and (prices or not estimate)):
         return
@@ -138,8 +138,8 @@ def _computed(turn: Turn, prices: Mapping[str, Any]) -> tuple[Cost | None, list[
 
 
 def _to_be_priced(turn: Turn, calls: list[LlmCall]) -> list[_Call] | None:
-    """Return the calls to price, or None if their tokens are unknown. A call that failed without tokens costs nothing, unless
-    nothing else is known. The turn's total tokens are priced as one call if all calls used the same model.
+    """Return the calls to price, or None if their tokens are unknown. A failed call without tokens is free, unless no other call
+    has tokens or a cost. If no call has tokens or a cost and all used the same model, price the turn's total tokens as one call.
     """
     counted: list[_Call] = []
     priced = answered = 0
