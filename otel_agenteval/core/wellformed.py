@@ -1,10 +1,10 @@
-"""Convert foreign text and values to a form that every encoder accepts.
+"""Convert text and values from other programs to a form that every encoder accepts.
 
-Python text can contain lone surrogates, which UTF-8, SQLite, protobuf and JSON parsers reject. Python values can have keys other
-than text, non-finite numbers and unlimited nesting. Programs produce all of these, for example by cutting text in the middle of
-an emoji. One such value could fail a whole batch, line or job, so all input passes through these functions on arrival.
+Python text can contain lone surrogates, for example after a cut in the middle of an emoji. UTF-8, SQLite, protobuf and JSON
+parsers reject them. Python values can have keys that aren't text, non-finite numbers and unlimited nesting. One such value could
+fail a whole batch, line or job, so all input is converted on arrival.
 
-Databases, wire formats and label sets also limit the length of names and the size of counts.
+The module also limits the length of names and the size of counts, because databases, wire formats and metric labels do.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ def for_document(text: str) -> str:
 
 
 def for_label(text: str) -> str:
-    r"""Escape line ends and control characters (``\u2028``), except line feeds and tabs, because they split lines in some scrapers."""
+    r"""Escape line ends and control characters (``\u2028``), which split lines in some scrapers. Line feeds and tabs stay."""
     if text.isprintable():
         return text
     return _NOT_IN_LABELS.sub(lambda found: f"\\u{ord(found[0]):04x}", well_formed(text))
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """Convert a foreign value to JSON types.
+    """Convert a value from another program to JSON types.
 
     Dictionary keys become text, and text becomes well-formed. Values that need no change, and :class:`.Later` values, are
     returned unchanged.
@@ -128,10 +128,10 @@ _LIBRARIES = ("datetime", "decimal", "uuid", "numpy", "pandas")
 
 
 def written(value: Any, *, finite: bool = True) -> Any:
-    """Convert dates, decimals, ids and numbers of libraries to their usual form in text or JSON.
+    """Convert dates, decimals, UUIDs, and NumPy or pandas numbers to their usual form in text or JSON.
 
-    A decimal becomes text (``1.50``), or a number inside an object or list. Missing values become None, and so do non-finite
-    numbers if ``finite``. Objects of other libraries, and values with too many nested levels, stay unchanged.
+    A decimal becomes text (``1.50``), or a number inside an object or list. Missing values become None. Non-finite numbers also
+    become None if ``finite``. Objects of other libraries, and values that are nested too deeply, stay unchanged.
     """
     try:
         return _written(value, finite, _decimal_text)
@@ -163,7 +163,7 @@ def _written(value: Any, finite: bool, write_decimal: Callable[[decimal.Decimal]
 
 
 def _item_of(scalar: Any) -> Any:
-    """Convert a NumPy scalar to a Python object. Return it unconverted if Python lacks its type."""
+    """Convert a NumPy scalar to a Python object. Return it unconverted if Python has no equivalent type."""
     # without the cast, the item of a time in nanoseconds is a number
     return (scalar.astype("datetime64[us]") if scalar.dtype.kind == "M" else scalar).item()
 
@@ -211,7 +211,7 @@ SHORT = NAME_BYTES // 4
 def bounded_name(name: str) -> str:
     """Shorten a name to :data:`NAME_BYTES` bytes if it is longer.
 
-    A shortened name ends with a hash of the full name, so two long names that differ only at the end stay distinct.
+    A shortened name ends with a hash of the full name, so long names that differ only at the end stay distinct.
     """
     if len(name) <= SHORT:
         return name
