@@ -1,4 +1,4 @@
-"""Metrics that single cases of a data set add to a run."""
+"""Add the metrics that single cases of a data set define to a run."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _NAMED_BY = ("type", "metric")
 
 
 class CaseMetrics:
-    """The metrics to evaluate for each case of a data set.
+    """Metrics to evaluate for each case of a data set.
 
-    Entries in a case's ``metrics`` add metrics, or change parameters of the run's metrics with the same name. A case's expected
-    value becomes the parameter ``value`` of each metric that has this parameter and doesn't set it. In parameters,
-    ``{{customer}}`` is replaced by the value in the case's column ``customer``, if there is one.
+    A case's ``metrics`` add metrics to the run, or change parameters of run metrics with the same name. A case's expected value
+    sets the parameter ``value`` of metrics that don't set it themselves. In parameters, ``{{customer}}`` is replaced by the value
+    in the case's column ``customer``, if there is one.
 
-    Raises a ConfigError with one line per error, with the case's file and line.
+    The constructor raises a ConfigError with one line per error. Each line begins with the case's file and line.
     """
 
     def __init__(self, config: Config, run: Sequence[BoundMetric], cases: Iterable[Case]) -> None:
@@ -54,17 +54,17 @@ class CaseMetrics:
             self._give_all_cases_the_same_gates()
 
     def of(self, case: Case | None) -> Sequence[BoundMetric]:
-        """Return the metrics for a turn of a case. None means a turn without a case."""
+        """Return the metrics for a turn of this case, or for a turn without a case if ``case`` is None."""
         return self._known["" if case is None else self._key(case)]
 
     @property
     def all(self) -> list[BoundMetric]:
-        """The metrics of all cases, once for each set of parameters."""
+        """The metrics of the run and of all cases. A metric occurs once for each set of parameters."""
         return list({id(bound): bound for metrics in self._known.values() for bound in metrics}.values())
 
     @property
     def by_name(self) -> list[BoundMetric]:
-        """One metric for each name, with all required parameters if any case sets them."""
+        """One metric per name. If any case sets all required parameters, it is this case's metric."""
         found: dict[str, BoundMetric] = {}
         for bound in self.all:
             if bound.name not in found or found[bound.name].missing is not None:
@@ -72,7 +72,7 @@ class CaseMetrics:
         return list(found.values())
 
     def _give_all_cases_the_same_gates(self) -> None:
-        """Make a gate in one case a gate in all cases. Skip metrics in cases without a required parameter that other cases set."""
+        """Make a gate in one case a gate in all. Skip a metric in cases that lack its required parameter, if other cases set it."""
         known = self.all
         gates = {bound.name for bound in known if bound.policy == "gate"}
         complete = {bound.name for bound in known if bound.missing is None}
@@ -93,7 +93,7 @@ class CaseMetrics:
             ]
 
     def _key(self, case: Case) -> str:
-        """Return the same key for cases with the same metrics, or "" for a case without its own metrics."""
+        """Return a key that is equal for cases with the same metrics, or ``""`` for a case that changes nothing."""
         value, columns = expected_value(case.references), _columns(case)
         filled = {name: columns[name] for name in self._placeholders | _placeholders_in(case.metrics) if name in columns}
         if value is None and case.metrics is None and not filled:
@@ -129,7 +129,7 @@ class CaseMetrics:
         return self._completed([_filled(bound, case) for bound in found])
 
     def _completed(self, found: list[BoundMetric]) -> list[BoundMetric]:
-        """Make policy metrics combine the case's metrics instead of metrics of the run."""
+        """Make policy metrics combine the case's metrics instead of the run's metrics."""
         for place, bound in enumerate(found):
             if bound.inner and all(one in self._run for one in bound.inner):
                 found[place] = again = copy.copy(bound)
@@ -158,7 +158,7 @@ class CaseMetrics:
         return bound
 
     def _with_value(self, bound: BoundMetric, value: Any, case: Case) -> BoundMetric:
-        """Set a metric's parameter to the case's expected value, unless a parameter or another reference of the case sets it."""
+        """Pass the case's expected value to a metric, unless the metric has a parameter or another reference for it."""
         metric = bound.metric
         name = None if value is None else "value" if "value" in metric.parameters else metric.spellings.get("value")
         if name is None or name in bound.params:
@@ -188,7 +188,7 @@ def _filled(bound: BoundMetric, case: Case) -> BoundMetric:
 
 
 def _check_values(entry: MetricEntry, bound: BoundMetric, case: Case) -> None:
-    """Raise a ConfigError for values that promptfoo would replace, because the metric would compare them unchanged."""
+    """Raise a ConfigError for ``{{…}}`` and ``file://…``, which promptfoo would replace but this package compares unchanged."""
     if "{{" in repr(bound.params):
         raise ConfigError(f"{{{{…}}}} must be the name of a column. This case has the columns {', '.join(_columns(case))}")
     given = filled_in(entry.params, _columns(case)).values()
@@ -198,7 +198,7 @@ def _check_values(entry: MetricEntry, bound: BoundMetric, case: Case) -> None:
 
 
 def _entries(case: Case) -> Iterator[tuple[str, Any]]:
-    """Yield the entries of a case's ``metrics`` list, each with a prefix for error messages. Raise ConfigError for other values."""
+    """Yield a case's ``metrics`` entries, each after a prefix for error messages. Raise ConfigError if ``metrics`` isn't a list."""
     given = [name.strip() for name in case.metrics.split(",")] if isinstance(case.metrics, str) else case.metrics
     given = [given] if isinstance(given, Mapping) else given
     if given is not None and not isinstance(given, (list, tuple)):
@@ -208,7 +208,7 @@ def _entries(case: Case) -> Iterator[tuple[str, Any]]:
 
 
 def _entry(given: Any, system: str | None) -> MetricEntry:
-    """Parse an entry in the form of this package, promptfoo or Trusys. Raise a ConfigError for selectors and sampling."""
+    """Parse a metric entry of this package, promptfoo or Trusys. Raise a ConfigError if it has ``when`` or ``sample``."""
     entry = entry_from(_with_parameters(_keyed_by_metric(given), system) if isinstance(given, Mapping) else given)
     form = "trusys" if isinstance(given, Mapping) and "metric" in given and "type" not in given else None
     entry = entry.replaced(metric=under(form, under(system, entry.metric)))
@@ -220,7 +220,7 @@ def _entry(given: Any, system: str | None) -> MetricEntry:
 
 
 def _with_parameters(given: Mapping[str, Any], system: str | None) -> Mapping[str, Any]:
-    """Turn a single value into the metric's first parameter: ``{OutputContains: Paris}``."""
+    """Pass a single value as the metric's first parameter: ``{OutputContains: Paris}`` sets ``value`` to ``Paris``."""
     names = [name for name in given if name not in BESIDE_A_METRIC]
     value = given[names[0]] if len(names) == 1 else None
     if value is None or (isinstance(value, Mapping) and names[0] != "Not"):
@@ -231,7 +231,7 @@ def _with_parameters(given: Mapping[str, Any], system: str | None) -> Mapping[st
 
 
 def _keyed_by_metric(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Use the metric's name as the entry's key: ``{metric: Contains, value: x}`` becomes ``{Contains: {value: x}}``."""
+    """Make the metric's name the entry's key: ``{metric: Contains, value: x}`` becomes ``{Contains: {value: x}}``."""
     key = next((key for key in _NAMED_BY if isinstance(given.get(key), str)), None)
     if key is None and "value" in given:
         typo = next(
