@@ -2,8 +2,8 @@
 
     error or score.code_tool_success < 1 or duration_s > 30 or event.user_feedback
 
-A condition can contain facts of the turn, names of events, values of scores, and comparisons with earlier turns. A comparison
-with an unknown value is false.
+A condition can contain turn properties such as ``duration_s``, event names, score values, and comparisons with earlier turns such
+as ``slow``. A comparison with an unknown value is false.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EVENT_PREFIX = "event."
 
 
 class Fact(NamedTuple):
-    """Property of a turn that a condition can use by name."""
+    """Turn property that a condition can use by name."""
 
     text: bool
     """True if the value is text. Other values are numbers, and true is 1."""
@@ -35,7 +35,7 @@ class Fact(NamedTuple):
 
 
 class Known(NamedTuple):
-    """Values that a condition can use in addition to facts of the turn."""
+    """Values that a condition can use in addition to turn properties."""
 
     scores: Sequence[Score] = ()
     """Scores that exist before the decision: computed scores and user feedback, or the first score of a cascade."""
@@ -82,7 +82,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.]*")
 
 
 class Condition:
-    """Condition on a turn in Python syntax: ``and``, ``or``, ``not``, parentheses, and comparisons of names, numbers and texts.
+    """Parsed condition on a turn, in Python syntax. It supports ``and``, ``or``, ``not``, parentheses and comparisons.
 
     ``metrics`` are the names that can follow ``score.``. An invalid condition raises a ConfigError that begins with ``where``.
     """
@@ -141,7 +141,7 @@ class Condition:
         return test
 
     def _operand(self, node: ast.expr) -> tuple[bool, _Test]:
-        """Return True if the operand is text, and a function that returns its value."""
+        """Return a function that returns the operand's value, after a flag that is True for a text."""
         match node:
             case ast.Constant(value=str() | int() | float() as value):
                 return isinstance(value, str), lambda lookup: value
@@ -159,7 +159,7 @@ class Condition:
         return name in FACTS and FACTS[name].text, lambda lookup: lookup(name)
 
     def _position(self, node: ast.expr) -> int:
-        """Return the position of a node's first character, counted from 1. Python's own offset is in bytes."""
+        """Return the position of a node's first character, from 1. Python's ``col_offset`` counts bytes."""
         return len(self._text.encode()[: node.col_offset].decode()) + 1
 
     def _fault(self, position: int, problem: str) -> ConfigError:
