@@ -42,12 +42,12 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
     """Yield the cases of a file, a list of mappings, or a pandas DataFrame.
 
     Files have the extension ``.jsonl``, ``.json``, ``.yaml``, ``.csv``, ``.tsv`` or ``.parquet``. The columns ``case_id`` (or
-    ``id``, ``case``) and ``input`` (or one of :data:`ASKED`) identify a case. The column ``metrics`` (or ``evaluators``,
-    ``assert``, or ``metrics`` in ``value``) contains its metrics. The fields of an object in the column ``references`` and all
-    other columns are references.
+    ``id``, ``case``) and ``input`` (or a name in :data:`ASKED`) identify a case. The column ``metrics`` (or ``evaluators``,
+    ``assert``, or the key ``metrics`` in ``value``) contains its metrics. All other columns are references, as are the fields of
+    an object in the column ``references``.
 
-    Raises a ConfigError if the file can't be read, if a case has no id, input, ``turns`` or ``user``, if two cases have the same
-    id, or if a case's metrics are in several columns.
+    The function raises a ConfigError if the file can't be read, a case has no id, input, ``turns`` or ``user``, two cases have
+    the same id, or a case has metrics in several columns.
     """
     places: dict[str, str] = {}
     for place, row in rows_in(source, where, answers="output"):
@@ -79,10 +79,10 @@ METRICS = ("metrics", "assert", "evaluators")
 
 
 def metrics_in(columns: Mapping[str, Any], others: dict[str, Any], at: str) -> Any:
-    """Return a case's metrics, or None. They are in a column of :data:`METRICS`, or in an object in the column ``value``.
+    """Return a case's metrics from a column in :data:`METRICS` or from the key ``metrics`` of an object in ``value``, or None.
 
-    Such an object is removed from ``others``, and its other entries become columns. Raises a ConfigError if several columns have
-    metrics, or if the name of a column with metrics is misspelled.
+    An object in the column ``value`` that has ``metrics`` is removed from ``others``, and its other entries become columns. The
+    function raises a ConfigError if several columns have metrics, or if the name of such a column seems misspelled.
     """
     value = others.get("value")
     if isinstance(value, str) and value.lstrip().startswith("{"):
@@ -101,13 +101,13 @@ def metrics_in(columns: Mapping[str, Any], others: dict[str, Any], at: str) -> A
 
 
 def _is_metric(entry: Any) -> bool:
-    """Return True for ``{"code_contains": {…}}`` and ``{"type": "contains", "value": …}``."""
+    """Return True for a metric entry: ``{"code_contains": {…}}`` or ``{"type": "contains", "value": …}``."""
     names = entry.keys() if isinstance(entry, Mapping) else ()
     return {"type", "value"} <= set(names) or (len(names) == 1 and next(iter(names)).startswith(("code_", "embed_", "llm_")))
 
 
 def renamed(found: dict[str, Any]) -> dict[str, Any]:
-    """Rename other tools' references in ``found`` to this package's names. Return the columns with their old names.
+    """Rename references in ``found`` from other tools' names to this package's names. Return a copy with the old names.
 
     A text or number in ``expected``, ``answer`` or ``response`` becomes the expected output, unless the case already has one.
     """
@@ -126,7 +126,7 @@ def renamed(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def filled_in(value: Any, columns: Mapping[str, Any]) -> Any:
-    """Replace placeholders in a value with the values of columns. Placeholders without a column stay."""
+    """Replace placeholders such as ``{{customer}}`` with the values of these columns. Other placeholders stay."""
     if isinstance(value, Mapping):
         return {key: filled_in(item, columns) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -137,7 +137,7 @@ def filled_in(value: Any, columns: Mapping[str, Any]) -> Any:
 
 
 def _without_input(place: str, names: Sequence[str], others: Iterable[str], where: str) -> str:
-    """Return an error with the empty column, the columns of a table, or a column with a similar name."""
+    """Return the error for a case without id and input. It contains the empty column, the table's columns, or a similar column."""
     known = ("input", "turns", "user", *_CASE_COLUMNS)
     if empty := [name for name in (*known, *ASKED) if name in names]:
         return f"{place}: the column {empty[0]} is empty"
@@ -153,9 +153,9 @@ def _without_input(place: str, names: Sequence[str], others: Iterable[str], wher
 
 
 def rows_in(source: Any, where: str, *, answers: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each row of a file, list or DataFrame with its place for error messages. Raise a ConfigError for invalid rows.
+    """Yield each row of a file, list or DataFrame after its position for error messages. Raise a ConfigError for invalid rows.
 
-    In a CSV file, an empty cell is an empty text in the column ``answers``, and None in other columns.
+    In CSV files, an empty cell becomes an empty text in the column ``answers``, and None in other columns.
     """
     if isinstance(source, (str, Path)):
         for line, row in _rows_of_file(str(source), where, answers):
@@ -170,7 +170,7 @@ def rows_in(source: Any, where: str, *, answers: str = "") -> Iterator[tuple[str
 
 
 def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert dates, decimals and library numbers to their usual form in JSON, also in a row's references and turns."""
+    """Convert dates, decimals and numbers of other libraries to JSON, including those in a row's references and turns."""
     found = {str(key): written(value) for key, value in row.items()}
     if isinstance(inner := row.get("references"), Mapping):
         found["references"] = _plain_row(inner)
@@ -180,7 +180,7 @@ def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rows_of_file(path: str, where: str, answers: str) -> Iterator[tuple[int | str, dict[str, Any]]]:
-    """Yield each row of a file with its line or case number. Raise ConfigError if the file can't be read."""
+    """Yield each row of a file after its line or case number. Raise ConfigError if the file can't be read."""
     extension, at = Path(path).suffix.lower(), f"{where}: {path}"
     try:
         with Path(path).open("rb") as file:
@@ -217,7 +217,7 @@ def _rows_of_file(path: str, where: str, answers: str) -> Iterator[tuple[int | s
 
 
 def _cases_of(document: Any, places: Mapping[KeyPath, str], at: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the cases of a document. The document's ``evaluators`` apply to each case."""
+    """Yield the cases of a JSON or YAML document. ``evaluators`` of the document are added to each case."""
     key: KeyPath = ()
     shared, cases = [], document
     while isinstance(cases, dict) and cases.keys().isdisjoint(("input", "turns", "user", *ASKED)):
@@ -241,10 +241,10 @@ _DELIMITERS = (",", ";", "\t", "|")
 
 
 def _csv_rows(file: TextIO, where: str, delimiter: str, answers: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield each row with the number of its first line. Spaces after delimiters are ignored if each in the header has one.
+    """Yield each CSV row after its line number. Spaces after delimiters are ignored if each in the header is followed by one.
 
-    A first line such as ``sep=;`` sets the delimiter. The default is the most frequent delimiter in the header. Raises a
-    ConfigError if a column occurs twice or a row has more cells than the header, and a csv.Error if the file isn't CSV.
+    A first line such as ``sep=;`` sets the delimiter. Without it, the most frequent delimiter in the header is used. The function
+    raises a ConfigError if a column occurs twice or a row has more cells than the header, and a csv.Error if the file isn't CSV.
     """
     csv.field_size_limit(_LONGEST_CELL)
     before, head = 0, file.readline()
@@ -300,7 +300,7 @@ def _object(row: Any, at: str) -> dict[str, Any]:
 
 
 def parsed_value(raw: Any) -> Any:
-    """Return the value of an attribute or baggage entry. Lists, objects and quoted texts are parsed as JSON."""
+    """Parse an attribute or baggage value as JSON if it is a list, an object or a quoted text. Return other values unchanged."""
     if isinstance(raw, str) and raw[:1] in '[{"':
         try:
             return jsonio.loads(raw)
