@@ -1,7 +1,7 @@
 """Run metrics on turns.
 
 All metrics run through this module: on an agent's thread, on the worker, in judge jobs, in ``eval`` and in backfills. :func:`run`
-applies selectors, the time budget and load shedding, and records the sources of references.
+applies selectors, the time budget and load shedding. Scores contain the sources of the references they used.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _warm: set[tuple[str, str]] = set()
 
 
 def pricing_of(metrics: Sequence[BoundMetric]) -> Pricing:
-    """Return the prices of the cost metrics, so that a turn's cost matches the metrics."""
+    """Return the prices that the cost metrics are configured with, so that a turn's cost matches their scores."""
     costs = [one.params for one in metrics if one.metric.name in ("code_cost", "code_max_cost")]
     prices = {model: price for params in reversed(costs) for model, price in (params.get("prices") or {}).items()}
     return Pricing(prices, not costs or any(params.get("estimate", True) for params in costs))
@@ -70,10 +70,10 @@ def score_one(
     embedder: Any = None,
     foreign: ForeignMetrics | None = None,
 ) -> Score:
-    """Evaluate one metric on a turn with attached references. The metric's selector must match the turn.
+    """Evaluate one metric on a turn that has its references. The caller must check the metric's selector.
 
-    ``sources`` has the source of each reference. The score is ``skipped`` if the metric doesn't apply (``applies`` of
-    :func:`~otel_agenteval.metrics.registry.metric`).
+    ``sources`` contains the source of each reference. The score is ``skipped`` if the metric's ``applies`` function (see
+    :func:`~otel_agenteval.metrics.registry.metric`) excludes the turn.
     """
     try:
         used = sources_of(metric, sources) if sources else None
@@ -90,7 +90,7 @@ def score_one(
 
 
 def about(score: Score, turn: Turn) -> Score:
-    """Set the turn that a score is about, unless the score is skipped. Return the score."""
+    """Set ``score.about`` to the turn's id and revision, unless the score is skipped. Return the score."""
     if score.status != "skipped":
         score.about = (turn.turn_id, b"%d" % turn.revision)
     return score
@@ -105,9 +105,9 @@ def run(
     shed: bool = False,
     foreign: ForeignMetrics | None = None,
 ) -> Outcome:
-    """Evaluate computed metrics in order, on a turn with attached references.
+    """Evaluate computed metrics in order, on a turn that has its references.
 
-    A metric whose selector excludes the turn is ``skipped`` as gated. With ``shed``, heavy metrics are skipped as shed.
+    Scores are skipped as ``gated`` if a selector excludes the turn, and heavy metrics as ``shed`` if ``shed`` is True.
     ``foreign`` limits the time of metrics that aren't built in. After ``budget`` CPU seconds, the remaining metrics don't run.
     """
     scores: list[Score] = []
@@ -152,7 +152,7 @@ def evaluate(
 ) -> list[Score]:
     """Evaluate the metrics that apply to a turn, with its references.
 
-    ``cases`` provides the metrics of single cases. Judges and embedders receive the turn without the kinds of data in ``redact``.
+    ``cases`` contains the metrics that single cases define. Data of the kinds in ``redact`` isn't sent to judges and embedders.
     """
     return begin(turn, metrics, references, judge=judge, embedder=embedder, redact=redact, cases=cases)()
 
@@ -167,10 +167,10 @@ def begin(
     redact: Collection[str] = (),
     cases: CaseMetrics | None = None,
 ) -> Callable[[], list[Score]]:
-    """Evaluate the metrics that don't call a model, as the first step of :func:`evaluate`.
+    """Evaluate the metrics that don't call a model, as the first step of :func:`evaluate`. Return a function for the rest.
 
-    Returns a function that evaluates the remaining metrics on any thread, and returns all scores. Changes to the turn in between,
-    such as its history, affect only judges, as in the live pipeline.
+    The returned function evaluates the remaining metrics on any thread and returns all scores. Changes to the turn before that
+    call, for example to its history, affect only judges, as in the live pipeline.
     """
     sources = references.attach(turn, root_attributes(turn)) if references is not None else {}
     if references is not None:
@@ -202,7 +202,7 @@ def begin(
 
 
 class Once:
-    """Cache that scores each metric on a turn only once. A composite's inner metrics use their configuration in ``metrics``."""
+    """Cache that scores each metric on a turn only once. Inner metrics of a composite are configured as in ``metrics``."""
 
     def __init__(self, metrics: Sequence[BoundMetric], turn: Turn, score: Callable[[BoundMetric], Score]) -> None:
         self._configured = {metric.key: metric for metric in metrics}
@@ -226,11 +226,11 @@ class Once:
 
 
 class Evaluator:
-    """Evaluator that runs the configured computed metrics on closed turns and ended conversations.
+    """Runs the configured computed metrics on closed turns and ended conversations.
 
     ``budget`` is the CPU time in seconds for one turn while the agent or an exporter waits. ``shedding`` selects the metrics to
-    skip under overload. If ``expected`` is True, ``expect()`` turns on metrics that read its references. ``foreign`` limits the
-    time of metrics that aren't built in.
+    skip under overload. ``foreign`` limits the time of metrics that aren't built in. If ``expected`` is True, references from
+    ``expect()`` turn on the metrics that read them.
     """
 
     def __init__(
@@ -257,7 +257,7 @@ class Evaluator:
         budget: float,
         expected: bool,
     ) -> None:
-        """Use other metrics and references for turns and conversations that end later."""
+        """Replace metrics and references. The new ones apply to turns and conversations that end later."""
         self.metrics = [metric for metric in metrics if not metric.heavy]
         """Metrics that run when a turn closes, even if an exporter or the agent waits."""
         self.heavy = [metric for metric in metrics if metric.heavy]
@@ -278,8 +278,8 @@ class Evaluator:
     def warm_up(self) -> Iterator[None]:
         """Evaluate a fictional turn step by step, so that the first real turn is fast.
 
-        This imports modules and compiles patterns. Custom metrics don't run, because they may be slow or have side effects. Each
-        metric runs once per process.
+        The warm-up imports modules and compiles patterns. It doesn't run custom metrics, because they may be slow or have side
+        effects. Each metric runs once per process.
         """
         ours = [metric for metric in (*self.metrics, *self.heavy) if metric.metric.is_ours and metric.key not in _warm]
         for module in _IMPORTED_FIRST if ours else ():
@@ -295,9 +295,10 @@ class Evaluator:
                 yield
 
     def evaluate(self, scored: ScoredTurn, attributes: Mapping[str, Any], *, waited_for: bool = False) -> None:
-        """Attach references and compute scores.
+        """Attach references to a closed turn and compute its first scores.
 
-        Some metrics stay ``pending``: heavy metrics, metrics that ``expect()`` turns on, and, if ``waited_for``, metrics beyond the time budget.
+        Heavy metrics and metrics that ``expect()`` turns on stay in ``scored.pending``. With ``waited_for``, those over budget do
+        too.
         """
         self.evaluations += 1
         scored.sources = self.references.attach(scored.turn, attributes)
@@ -309,23 +310,23 @@ class Evaluator:
             scored.pending += self._expected.of(scored.sources)
 
     def opens_media(self, scored: ScoredTurn) -> bool:
-        """Return True if the turn has media and a remaining metric opens media."""
+        """Return True if the turn has media and a pending metric opens media."""
         if not any(metric.opens_media for metric in scored.pending):
             return False
         return bool(scored.turn.attachments) or any(message.attachments for message in scored.turn.messages)
 
     def finish_media(self, scored: ScoredTurn) -> None:
-        """Evaluate the remaining metrics that open media, on a thread that may wait."""
+        """Evaluate the pending metrics that open media, on a thread that may wait."""
         self._finish(scored, [metric for metric in scored.pending if metric.opens_media])
 
     def fail_media(self, scored: ScoredTurn) -> None:
-        """Fail each remaining metric that opens media, after a timeout."""
+        """Set each pending metric that opens media to an error, after a timeout."""
         late = MetricError("media_timeout", "opening the turn's media took too long")
         scored.add_scores([about(metric.failed(late), scored.turn) for metric in scored.pending if metric.opens_media])
         scored.pending = [metric for metric in scored.pending if not metric.opens_media]
 
     def finish(self, scored: ScoredTurn) -> None:
-        """Evaluate the remaining metrics on the worker."""
+        """Evaluate all pending metrics, on the worker."""
         self.references.log_absent()
         if scored.pending:
             self._finish(scored, scored.pending)
@@ -357,14 +358,14 @@ _MOST_KEPT = 256  # maximum number of cached combinations of references
 
 
 class ExpectedMetrics:
-    """Metrics that run on turns with references from ``expect()``, in addition to the configured metrics."""
+    """Additional metrics for turns with references from ``expect()``."""
 
     def __init__(self, configured: Collection[str]) -> None:
         self._configured = frozenset(configured)
         self._known: dict[frozenset[str], Sequence[BoundMetric]] = {}
 
     def of(self, sources: Mapping[str, str]) -> Sequence[BoundMetric]:
-        """Return the additional metrics for a turn, given the sources of its references."""
+        """Return the additional metrics for a turn. ``sources`` contains the source of each of its references."""
         given = frozenset([name.partition(".")[0] for name, source in sources.items() if source.startswith(("expect", INVALID))])
         if not given:
             return ()
@@ -401,7 +402,7 @@ TURN_FAILED, CANCELLED = "turn_failed", "cancelled"
 
 
 def decided_without_judge(metric: BoundMetric, turn: Turn) -> Score | None:
-    """Return the score of a task metric on a failed or canceled turn, or None if the metric must run as usual."""
+    """Return a task metric's score for a failed or canceled turn, or None if the metric must run as usual."""
     if metric.metric.name not in OF_THE_TASK or turn.error is None or metric.missing is not None:
         return None
     if (turn.turn_id or "").rpartition(":")[2].startswith("conversation-"):  # a conversation continues after a failed turn
@@ -412,7 +413,7 @@ def decided_without_judge(metric: BoundMetric, turn: Turn) -> Score | None:
 
 
 def gave_nothing(turn: Turn) -> bool:
-    """Return True if the turn certainly has no answer. If content wasn't captured, an answer may exist."""
+    """Return True if the turn certainly has no answer. Without captured content, an answer may exist."""
     if turn.output is not None or not turn.complete or turn.truncated:
         return turn.output == ""
     if turn.input is None:  # content capture is probably off
