@@ -1,6 +1,6 @@
-"""Find the first step of a failed turn that explains the failure, by rules or by a judge.
+"""Find the first step of a failed turn that explains the failure, with rules or a judge.
 
-The rules check the turn's steps and the findings of its scores.
+The rules check the turn's steps, such as tool calls, and the findings of its scores.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Fault(NamedTuple):
 
     @property
     def mode(self) -> str:
-        """Id of the failure mode. It depends only on kind, step and error, so it stays the same from day to day."""
+        """Id of the failure mode. It depends only on kind, step and error, so equal failures have the same id every day."""
         return hashlib.blake2b(f"{self.kind}\0{self.step}\0{self.error}".encode(errors="replace"), digest_size=4).hexdigest()
 
     @property
@@ -72,21 +72,21 @@ class Fault(NamedTuple):
 
 
 def failure_of(turn: Turn, scores: Sequence[Score], redact: Collection[str] = ()) -> Fault | None:
-    """Return the first fault of a failed turn or, if no rule finds one, its failed metric. Return None if no score failed."""
+    """Return the first fault of a failed turn, its failed metric if no rule finds a fault, or None if no score failed."""
     failed = failed_metric(scores)
     return failed and (first_fault(turn, scores, redact) or failed)
 
 
 def failed_metric(scores: Iterable[Score]) -> Fault | None:
-    """Return a fault without a step for the alphabetically first failed metric, or None if no score failed."""
+    """Return a fault that contains only the alphabetically first failed metric, or None if no score failed."""
     failed = min((score.metric for score in scores if score.verdict is False), default=None)
     return None if failed is None else Fault(failed)
 
 
 def first_fault(turn: Turn, scores: Iterable[Score], redact: Collection[str] = ()) -> Fault | None:
-    """Return the earliest fault that can explain why a turn failed, or None if no rule finds a fault.
+    """Return the earliest fault that can explain why the turn failed, or None if no rule finds one.
 
-    A passed turn can also have a fault, such as a harmless error. Without content, the rules find fewer faults.
+    A passed turn can also have a fault, such as a harmless error. If content wasn't captured, the rules find fewer faults.
     """
     failed = {one.metric: one for one in scores if one.verdict is False or (one.metric in _SIGNALS and findings_in(one.detail))}
     order = StepOrder(turn)
@@ -127,7 +127,7 @@ class StepOrder:
                 self._starts[f"{name}[{at}]"] = before if start is None else start
 
     def key(self, path: str) -> tuple[int, float, int]:
-        """Return the sort key of a step. Retrievals and handoffs come first, because their times are unknown. The answer comes last."""
+        """Return a step's sort key. Retrievals and handoffs come first, because their times are unknown. The answer comes last."""
         index = re.search(r"\[(\d+)\]", path)
         at = int(index[1]) if index is not None else 0
         return (1 if path == OUTPUT else 0, self._starts.get(path, 0.0), at)
@@ -234,7 +234,7 @@ def _of_answer(turn: Turn, failed: Mapping[str, Score]) -> Iterator[Fault]:
 
 
 def _looks_like(digits: str, other: str) -> bool:
-    """Return True if two numbers differ in exactly one digit, or have the same digits in another order. One-digit numbers don't count."""
+    """Return True if two numbers of several digits differ in one digit, or have the same digits in another order."""
     return len(digits) == len(other) > 1 and (sorted(digits) == sorted(other) or sum(map(str.__ne__, digits, other)) == 1)
 
 
@@ -267,9 +267,9 @@ _REASON_CHARS = 500
 
 
 def judged_fault(turn: Turn, scores: Sequence[Score], judge: Answers, redact: Collection[str] = ()) -> Fault:
-    """Return the first fault of a failed turn, found by one judge call with redacted texts.
+    """Return the first fault of a failed turn as found by one judge call, which receives redacted texts.
 
-    Raises a JudgeError if the judge call fails, and a MetricError if the reply lacks a reason or has an unknown path or kind.
+    A JudgeError is raised if the judge call fails, and a MetricError if the reply lacks a reason or has an unknown path or kind.
     """
     redactor = Redactor(redact)
     shown = Turn.from_dict(redactor.turn(turn.to_dict())) if redact else turn
