@@ -1,8 +1,8 @@
 """Limit the time of metrics that aren't built in, and the load of the worker.
 
-A metric that waits for something must not stop all scoring. An overloaded worker first skips ``llm_`` metrics, then also
-``embed_`` metrics, then also heavy ``code_`` metrics. The fill of the worker's queue decides, because the worker's thread
-prepares turns for judges and runs heavy metrics. A slow or unreachable judge fills another queue, which doesn't matter here.
+A hanging metric must not stop all scoring, so metrics that aren't built in have a time limit. An overloaded worker first skips
+``llm_`` metrics, then also ``embed_`` metrics, then also heavy ``code_`` metrics. The load is the fill of the worker's queue,
+because the worker prepares turns for judges and runs heavy metrics. A slow or unreachable judge doesn't fill this queue.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ Interrupted = Callable[[float, Callable[[], Score]], Score]
 
 
 class ForeignMetrics:
-    """Evaluator of metrics that aren't built in, each for at most ``limit()`` seconds.
+    """Runs metrics that aren't built in, each for at most ``limit()`` seconds.
 
-    ``interrupted()`` returns a function that can interrupt the calling thread, or None. Without this function, each metric has
-    its own thread, and its scores are errors while a call hangs. Calls on the host's threads then have no limit.
+    ``interrupted()`` returns a function that can interrupt the calling thread, or None. Without it, each metric runs on a
+    separate thread, and its scores are errors while a call hangs. Calls on the host's threads then have no limit.
     """
 
     def __init__(self, limit: Callable[[], float], interrupted: Callable[[], Interrupted | None]) -> None:
@@ -43,11 +43,11 @@ class ForeignMetrics:
         self._hung: dict[str, str] = {}
 
     def hung(self) -> dict[str, str]:
-        """Return the reasons why metrics return no results, by metric name."""
+        """Return why metrics return no results, by metric name."""
         return dict(self._hung)
 
     def keep_only(self, metrics: Iterable[BoundMetric]) -> None:
-        """Discard the state of all metrics except these, after a reload."""
+        """Discard the state of all other metrics, after a reload of the configuration."""
         found = list(metrics)
         names, keys = {metric.name for metric in found}, {metric.key for metric in found}
         self._hung = {name: reason for name, reason in self._hung.items() if name in names}
@@ -55,7 +55,7 @@ class ForeignMetrics:
         self._lanes = {key: lane for key, lane in self._lanes.items() if key in keys}
 
     def evaluate(self, metric: BoundMetric, turn: Turn) -> Score:
-        """Return a metric's score. It is an error if the call takes too long, an earlier call hangs, or the metric is paused."""
+        """Return a metric's score, or an error if the call takes too long, an earlier call hangs, or the metric is paused."""
         interrupted = self._interrupted()
         if metric.opens_media or not (interrupted or is_ours()):  # opening media has its own limit
             return metric.evaluate(turn)
@@ -111,7 +111,7 @@ class Shedding:
         self._since = 0.0
 
     def update(self, fill: float) -> int:
-        """Update and return the level for this fill of the queue (0 to 1). The level rises immediately and falls one step at a time."""
+        """Update the level for a queue fill from 0 to 1, and return it. It rises immediately and falls one step at a time."""
         wanted = sum(fill >= on for on in _ON)
         if wanted > self.level:
             self.level, self._since = wanted, self._now()
@@ -120,5 +120,5 @@ class Shedding:
         return self.level
 
     def skips(self, what: str) -> bool:
-        """Return True if this kind of metric (``llm``, ``embed`` or ``heavy``) is skipped now."""
+        """Return True if metrics of this kind (``llm``, ``embed`` or ``heavy``) are skipped at the current level."""
         return self.level > LEVELS.index(what)
