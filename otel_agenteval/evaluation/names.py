@@ -1,7 +1,7 @@
 """Redact names and ids before they are exported.
 
 Names of conversations, users, agents, models, services and error types can contain personal data or secrets, such as a phone
-number. Names label metrics and join rows, so a hash replaces the data. The hash is the same in every turn.
+number. Names are used as labels and join keys, so each datum is replaced by a hash that is the same in every turn.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ WITHHELD = "[WITHHELD]"
 
 
 def public_name(name: str, kinds: Collection[str]) -> str:
-    """Replace data of these kinds in a name with hashes."""
+    """Replace personal data and secrets of these kinds in a name with hashes."""
     return _public(name, frozenset(kinds)) if kinds else name
 
 
 def public_id(name: str, kinds: Collection[str]) -> str:
-    """Replace data of these kinds in an id with hashes. Phone numbers in ids need no plus sign or word before them."""
+    """Replace data of these kinds in an id with hashes. Unlike in a name, a phone number needs no plus sign or word before it."""
     return _public(name, frozenset(kinds), "id") if kinds else name
 
 
@@ -97,13 +97,13 @@ def _without_names(value: Any, kinds: frozenset[str]) -> Any:
 
 
 def attributes_publicly(attributes: Mapping[str, Any], kinds: Collection[str]) -> Mapping[str, Any]:
-    """Redact the names and values of resource attributes. Return the same mapping if nothing changes."""
+    """Redact resource attributes, including their names. Return the same mapping if nothing changes."""
     left: Mapping[str, Any] = _without_names(attributes, frozenset(kinds))
     return left
 
 
 def public_call_id(name: str, kinds: Collection[str]) -> str:
-    """Redact e-mail addresses and secrets in a call or response id. Digits stay, because most of them are harmless."""
+    """Redact e-mail addresses and secrets in a tool call or response id. Numbers stay, because most of them are harmless."""
     return _public(name, frozenset(kinds), "call id")
 
 
