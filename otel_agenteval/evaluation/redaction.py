@@ -1,7 +1,7 @@
-"""Redact a turn before its content leaves the process for a judge or a queue's file.
+"""Redact content before it leaves the process, for example to a judge or a queue's file.
 
-Scores are computed from the original content. Only exported data is redacted. A marker with kind and number replaces the data,
-such as ``[EMAIL_1]``. So a judge can recognize that data was removed, and where the same data occurs again.
+Scores are computed from the original content, and only exported data is redacted. A marker with kind and number replaces the
+data, such as ``[EMAIL_1]``. So a judge can recognize that data was removed, and where the same data occurs again.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ _SHORT, _MOST_CLEAN, _MOST_WORDS = 160, 2_048, 60
 
 @cache
 def _clean_words_of(kinds: frozenset[str]) -> set[Any]:
-    """Return the cache of words without personal data: labels, error types, and texts in details with their names."""
+    """Return the cache of words without personal data: labels, error types, and pairs of name and text in details."""
     return {None}
 
 
 @lru_cache(maxsize=1_024)
 def _kinds_of_names(names: tuple[Any, ...]) -> tuple[bool, bool]:
-    """Return two flags: no name in a detail can contain personal data, and some name reveals the kind of its value."""
+    """Return two flags: the names in a detail can't contain personal data, and some name reveals the kind of its value."""
     texts = [name for name in names if isinstance(name, str) and len(name) <= _SHORT]
     return len(texts) == len(names) and not any(map(may_hold, texts)), any(map(is_telling, texts))
 
 
 def is_id(name: Any, value: Any) -> bool:
-    """Return True for a telemetry identifier, whose digits can look like personal data."""
+    """Return True for a telemetry identifier such as a trace id, whose digits can look like personal data."""
     if not isinstance(name, str) or not name.endswith(("_id", "_ids")):
         return False
     ids = value if isinstance(value, (list, tuple)) else [value]
@@ -64,7 +64,7 @@ def is_id(name: Any, value: Any) -> bool:
 
 
 class Redactor:
-    """Redactor of personal data and secrets in one turn. Equal data has the same marker throughout the turn."""
+    """Redactor of personal data and secrets in one turn. Equal data gets the same marker throughout the turn."""
 
     def __init__(self, kinds: Collection[str]) -> None:
         self.kinds = kinds
@@ -73,7 +73,7 @@ class Redactor:
         self._clean = _clean_words_of(frozenset(kinds))
 
     def text(self, text: str) -> str:
-        """Replace all found data in a text with markers. Return the same object if nothing is found."""
+        """Replace personal data and secrets in a text with markers. Return the same object if nothing is found."""
         found = self._search(text) if self.kinds else ()
         if not found:
             return text
@@ -95,7 +95,7 @@ class Redactor:
         return text if after == before else jsonio.dumps(after)
 
     def score(self, score: Score, turn: Turn | None = None) -> Score:
-        """Redact the texts of a score. With ``turn``, the positions of findings refer to the redacted turn."""
+        """Redact a score's texts. With ``turn``, adjust the positions of findings to the redacted turn."""
         if self.is_clean(score):
             return score
         reworded = score.reworded(self.text, self._facts)
@@ -136,7 +136,7 @@ class Redactor:
             self._clean.add(found)
 
     def _moved(self, turn: Turn, finding: Mapping[str, Any]) -> dict[str, int]:
-        """Return a finding's start and end in the redacted text. Both are 0 if they can't be determined."""
+        """Return a finding's start and end in the redacted text, or 0 for both if they can't be determined."""
         value = value_at(turn, finding["path"])
         text = jsonio.text_of(value)
         places = [finding["start"], finding["end"]]
@@ -165,7 +165,7 @@ class Redactor:
         return left
 
     def turn(self, written: Mapping[str, Any]) -> dict[str, Any]:
-        """Redact a turn in the ``turn.v1`` form, except for telemetry identifiers."""
+        """Redact a turn in the ``turn.v1`` form, except its telemetry identifiers."""
         return {name: self._part(name, part, 1) for name, part in written.items()}
 
     def _part(self, name: str, part: Any, depth: int) -> Any:
@@ -183,7 +183,7 @@ class Redactor:
         return self.value(part, depth)
 
     def value(self, value: Any, depth: int = 0) -> Any:
-        """Redact a value, including texts and keys in lists and mappings. Values that are nested too deeply become None."""
+        """Redact a value, including keys and texts in lists and mappings. Values that are nested too deeply become None."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, (Mapping, list, tuple)) and depth >= _MAX_NESTING:
@@ -199,7 +199,7 @@ class Redactor:
         return value
 
     def _field(self, name: Any, value: Any, depth: int) -> Any:
-        """Redact the value of a named field. The name can reveal the kind of data."""
+        """Redact the value of a named field. A name such as ``phone`` can reveal the kind of data."""
         if not isinstance(name, str) or not self.kinds:
             return self.value(value, depth)
         if name in NAME_ATTRIBUTES and isinstance(value, str):
@@ -212,7 +212,7 @@ class Redactor:
         return self.value(value, depth)
 
     def _words(self, words: Sequence[Any]) -> list[Any] | None:
-        """Redact a command or a name-value pair as one text, because a word can reveal the kind of the next. Return None for other lists."""
+        """Redact a command line as one text, because a word can reveal the next word's kind. Return None for other lists."""
         if not 2 <= len(words) <= _MOST_WORDS or not all(isinstance(word, str) and len(word) <= _SHORT for word in words):
             return None
         if not any(word.startswith("-") or is_telling(word) for word in words):
@@ -233,12 +233,12 @@ class Redactor:
 
 
 def redacted_turn(turn: Turn, kinds: Collection[str], redactor: Redactor | None = None) -> Turn:
-    """Redact a turn. Return the same turn if ``kinds`` is empty."""
+    """Return a redacted turn, or the same turn if ``kinds`` is empty."""
     return Turn.from_dict((redactor or Redactor(kinds)).turn(turn.to_dict())) if kinds else turn
 
 
 def redacted_or_empty(turn: Turn, redactor: Redactor) -> Turn:
-    """Redact a turn, or remove its content if redaction fails."""
+    """Return a redacted turn, or a turn without content if redaction fails."""
     try:
         return Turn.from_dict(redactor.turn(turn.to_dict()))
     except Exception:
@@ -250,13 +250,13 @@ def redacted_text(text: str, kinds: Collection[str]) -> str:
 
 
 def redacted_scores(scores: Iterable[Score], kinds: Collection[str]) -> list[Score]:
-    """Redact the scores of one turn. A score loses its texts if its redaction fails."""
+    """Return one turn's scores, redacted. If the redaction of a score fails, its texts are removed."""
     redactor = Redactor(kinds)
     return [redacted_score(score, redactor) for score in scores] if kinds else list(scores)
 
 
 def redacted_score(score: Score, redactor: Redactor, turn: Turn | None = None) -> Score:
-    """Redact a score, or remove its texts if redaction fails."""
+    """Return a redacted score, or a score without texts if redaction fails."""
     try:
         return redactor.score(score, turn)
     except Exception:
@@ -264,7 +264,7 @@ def redacted_score(score: Score, redactor: Redactor, turn: Turn | None = None) -
 
 
 def without_texts(score: Score) -> Score:
-    """Remove texts that may contain personal data from a score. The value, the verdict and single words stay."""
+    """Return a score without texts that may contain personal data. Its value, verdict and single words stay."""
 
     def facts(detail: Mapping[str, Any]) -> dict[str, Any]:
         ours = ((name, item) for name, item in detail.items() if name in _OUR_FACTS)
@@ -276,13 +276,13 @@ def without_texts(score: Score) -> Score:
 
 
 class Exporter(Protocol):
-    """Function that returns a turn's content as attributes for log events, redacted like the turn's scores."""
+    """Function that returns a turn's content as attributes of log events, with the markers of ``redactor``."""
 
     def __call__(self, turn: Turn, redactor: Redactor | None = None, /) -> Mapping[str, str]: ...
 
 
 def exporter_of(config: Config) -> Exporter | None:
-    """Return the function that exports turn content to log events, or None if content isn't exported."""
+    """Return the function that provides turn content for log events, or None if the configuration doesn't export content."""
     kinds = config.privacy.redact
 
     def export(turn: Turn, redactor: Redactor | None = None, /) -> dict[str, str]:
@@ -295,7 +295,7 @@ def exporter_of(config: Config) -> Exporter | None:
 
 
 def exported(turn: Turn, kinds: Collection[str], redactor: Redactor | None = None) -> dict[str, str]:
-    """Return the turn's input and output as attributes, redacted and cut to :data:`MOST_EXPORTED` characters."""
+    """Return the turn's input and output as attributes, redacted and cut to :data:`MOST_EXPORTED` characters each."""
     redactor = redactor or Redactor(kinds)
     texts = ((TURN_INPUT, turn.input), (TURN_OUTPUT, turn.output))
     return {name: redactor.text(text)[:MOST_EXPORTED] for name, text in texts if text}
@@ -314,7 +314,7 @@ _LAST_QUOTE = lazy(r'(?<!\\)(\\*)"([^"]*)\Z')
 
 
 def as_written(text: str, start: int, end: int, marker: str) -> str:
-    """Return the marker in the form that keeps JSON valid at this position, with quotes if necessary."""
+    """Return a marker as it must be written at this position. In place of a number in JSON, it needs quotes."""
     if _NUMBER.fullmatch(text, start, end) is None or _AFTER_VALUE.match(text, end) is None:
         return marker
     before = text[max(0, start - _LOOK_BACK) : start].removesuffix("-")
