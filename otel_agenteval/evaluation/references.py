@@ -1,13 +1,13 @@
 """Attach references, which metrics compare with a turn.
 
-References have four sources. For each name, the first source in this list wins:
+References have four sources. If several sources contain a name, the first source in this list wins:
 
 1. ``expect()`` around the run
 2. span attributes and baggage that ``references.accept_from`` accepts
 3. ``references.given`` for agents, services or routes
 4. a data set, by case id or input
 
-The sender of a span controls its attributes, so they aren't used without ``accept_from``.
+The sender of a span controls its attributes, so they are used only if ``references.accept_from`` names them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _OF_PARTS = ("session", "workflow", "agents", "metadata", "privacy")
 class ReferenceSources:
     """Configured sources of references.
 
-    Raises a ConfigError with file and line if the data set can't be read, or if a row isn't a case.
+    The constructor raises a ConfigError with file and line if the data set can't be read, or if a row isn't a case.
     """
 
     def __init__(self, config: Config) -> None:
@@ -93,11 +93,11 @@ class ReferenceSources:
 
     @property
     def cases(self) -> Iterator[Case]:
-        """Cases of the data set. A case with both an id and an input can occur twice."""
+        """Cases of the data set. A case can occur twice, once for its id and once for its input."""
         return chain(self._by_case.values(), self._by_input.values())
 
     def case_of(self, turn: Turn) -> Case | None:
-        """Return the case of a turn with attached references, or None."""
+        """Return the case of a turn whose references are attached, or None."""
         return self._case(turn.references, turn.input)
 
     def _case(self, found: Mapping[str, Any], asked: str | None) -> Case | None:
@@ -107,7 +107,7 @@ class ReferenceSources:
         return case
 
     def attach(self, turn: Turn, attributes: Mapping[str, Any]) -> dict[str, str]:
-        """Attach references to a turn before its evaluation, and return the source of each reference."""
+        """Attach references to a turn before its evaluation. Return the source of each reference."""
         sources: dict[str, str] = {}
         for absent in _unwrap_response(turn, self._response, sources) if self._response.options_given and turn.output else ():
             self._absent.setdefault(absent, False)
@@ -136,14 +136,14 @@ class ReferenceSources:
         return sources
 
     def _unify(self, turn: Turn) -> None:
-        """If configured, map ids of retrieved documents to ids of references, and remove trailing white space from texts."""
+        """Map ids of retrieved documents to reference ids and remove trailing white space, if configured."""
         if self._ids and turn.retrieved_ids:
             turn.retrieved_ids = list(dict.fromkeys(_mapped_id(found, self._ids) for found in turn.retrieved_ids))
         if self._trims and turn.ground_truth:
             turn.ground_truth, turn.output = _trimmed(turn.ground_truth), _trimmed(turn.output)
 
     def log_absent(self) -> None:
-        """Log one warning for each part that JSON answers lacked. This isn't called on the agent's thread."""
+        """Log a warning once for each configured value that JSON answers lack. The agent's thread doesn't call this method."""
         for part in [part for part, is_logged in self._absent.items() if not is_logged]:
             self._absent[part] = True
             paths = " or ".join(getattr(self._response, part))
@@ -152,7 +152,7 @@ class ReferenceSources:
     def _sources(
         self, turn: Turn, attributes: Mapping[str, Any], baggage: Mapping[str, Any], found: Mapping[str, Any]
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield each source except ``expect()`` with its references. References in ``found`` can name a case."""
+        """Yield each source, except ``expect()``, with its references. The id of the case can be in ``found``."""
         for attribute, name in self._accepted:
             if attribute in attributes:
                 yield f"span attribute {attribute}", {name: parsed_value(attributes[attribute])}
@@ -165,7 +165,7 @@ class ReferenceSources:
             yield "dataset", case.references
 
     def _add_retrieved_ids(self, turn: Turn, sources: dict[str, str]) -> None:
-        """Use ids from the results of retrieval tools as the turn's retrieved ids. By default, all tools are retrieval tools."""
+        """Set the turn's retrieved ids from the results of retrieval tools. By default, all tools count."""
         calls = [call for call in turn.tool_calls or () if not self._retrievers or _matches(call.name, self._retrievers)]
         found = ids_in(calls, turn.relevant_ids or ())
         if found:
@@ -175,7 +175,7 @@ class ReferenceSources:
             turn.retrieved_ids = []  # the search found nothing
 
     def _add_retrieved(self, turn: Turn, sources: dict[str, str]) -> None:
-        """Use the results of retrieval tools as the turn's retrieved documents."""
+        """Set the turn's retrieved documents from the results of retrieval tools."""
         found: list[Retrieval] = []
         tools: dict[str, None] = {}
         for call in turn.tool_calls or ():
@@ -190,7 +190,7 @@ class ReferenceSources:
 
 
 def _set_facts(turn: Turn, found: Mapping[str, Any], sources: dict[str, str]) -> None:
-    """Set fields that the turn lacks from references. If a value is invalid, its source becomes the error message."""
+    """Set the turn's unknown fields from references. If a value is invalid, ``sources`` gets the error message for its name."""
     for dotted, value in found.items():
         name, _, part = dotted.partition(".")
         known = getattr(turn, name) if name in _FACTS else None
@@ -214,7 +214,7 @@ def _set_facts(turn: Turn, found: Mapping[str, Any], sources: dict[str, str]) ->
 
 
 def _attach_media(turn: Turn, metadata: Mapping[str, Any]) -> bool:
-    """Attach the media at paths in a case's metadata. Return True if there are any."""
+    """Attach the media files that a case's metadata names. Return True if there are any."""
     if not any(key.endswith("_path") for key in metadata):
         return False
     from ..metrics.lib.media import attachments_at  # imports the media package
@@ -233,9 +233,9 @@ def _add_documents(turn: Turn, found: Sequence[Retrieval]) -> None:
 
 
 def _unwrap_response(turn: Turn, paths: ResponseOptions, sources: dict[str, str]) -> list[str]:
-    """Replace an output that is a JSON object with the text in the object, and use the object's other parts.
+    """If the output is a JSON object, replace it with the text in the object, and use the object's other values.
 
-    Return the configured parts that the turn still lacks. Return an empty list if the output contains none of the parts.
+    Return the configured values that neither the object nor the turn contains, or an empty list if the object contains none.
     """
     from ..metrics.lib.documents import ABSENT, as_text, lookup, object_of  # rarely used
     from ..metrics.lib.tools import expected_entries
@@ -279,7 +279,7 @@ def _trimmed(value: Any) -> Any:
 
 
 def unread_columns(columns: Iterable[str], metrics: Iterable[BoundMetric]) -> dict[str, str | None]:
-    """Return the columns of a data set that no metric reads, each with a similar known column or None."""
+    """Return the data set columns that no metric reads. Map each to a similar known column or None."""
     known = {*_FACTS}.union(*(metric.reads for metric in (*catalog(), *(one.metric for one in metrics))))
     offered = {*known, *_OF_CASES}
     found: dict[str, str | None] = {}
@@ -295,7 +295,7 @@ INVALID = "invalid: "
 
 
 def sources_of(metric: BoundMetric, sources: Mapping[str, str]) -> dict[str, str]:
-    """Return the sources of the references that a metric reads and no parameter sets. Raise MetricError for an invalid reference."""
+    """Return the sources of the references that a metric uses. Raise MetricError if one of them is invalid."""
     reads = metric.metric.reads | ({"attachments"} if metric.metric.media else set())
     used = {name: source for name, source in sources.items() if name.partition(".")[0] in reads and name not in metric.params}
     for name, source in used.items():
@@ -305,12 +305,12 @@ def sources_of(metric: BoundMetric, sources: Mapping[str, str]) -> dict[str, str
 
 
 def applies(when: Selector | None, turn: Turn) -> bool:
-    """Return True if all conditions of a selector are true, or if the selector is None. Values can contain the wildcard ``*``."""
+    """Return True if ``when`` is None or all its conditions are true. Their values can contain the wildcard ``*``."""
     return when is None or excluded_by(when, turn) is None
 
 
 def excluded_by(when: Selector, turn: Turn) -> str | None:
-    """Return the name of the selector's first condition that is false, or None."""
+    """Return the name of the selector's first false condition, such as ``agent`` or ``attribute.KEY``, or None."""
     for name, wanted, value in (
         ("agent", when.agent, turn.agent),
         ("service", when.service, turn.service),
@@ -340,7 +340,7 @@ _HAS_STEP = {
 
 
 def root_attributes(turn: Turn) -> Mapping[str, Any]:
-    """Return the attributes of the turn's root span, or an empty mapping if the turn lacks this span."""
+    """Return the attributes of the turn's root span, or an empty mapping if the turn doesn't contain this span."""
     root_id = turn.turn_id.rsplit("-", 1)[-1] if turn.turn_id else ""
     return next((span.attributes for span in turn.spans if span.id == root_id), {})
 
@@ -362,9 +362,9 @@ _LONGEST_PROMPT = 1_000_000
 
 
 def _parts_of_prompt(turn: Turn, templates: Sequence[str]) -> tuple[str | None, list[Document]]:
-    """Return the user's question and the documents in the last user message, parsed with the first matching template.
+    """Return the question and the documents in the last user message, parsed with the first template that matches.
 
-    The question is None if the template has no placeholder for it, or if there are no documents.
+    The question is None if the template has no placeholder for it, or if the message contains no documents.
     """
     text = next(
         (message.content for message in reversed(turn.messages) if message.role == "user" and message.content), turn.input
@@ -385,7 +385,7 @@ def _parts_of_prompt(turn: Turn, templates: Sequence[str]) -> tuple[str | None, 
 
 
 def _mapped_id(found: str, mapping: Sequence[tuple[str, str]]) -> str:
-    """Map a document id to a reference id by the first matching pattern, or return it unchanged. ``*`` is the same text in both."""
+    """Map a document id to a reference id by the first matching pattern: ``doc-*`` to ``kb-*`` maps ``doc-7`` to ``kb-7``."""
     for pattern, wanted in mapping:
         start, star, end = pattern.partition("*")
         if not star:
@@ -406,7 +406,7 @@ _TELLING = re.compile(r"(?=.*[^\W\d_])(?=.*[^a-z]).|\d{6}", re.IGNORECASE | re.D
 
 
 def documents_in(result: Any) -> Iterator[dict[str, Any]]:
-    """Yield the documents in a tool's result: the entries of a list, of a list in an object, or the complete result."""
+    """Yield the documents in a tool's result. They are the entries of a list, of a list in an object, or the complete result."""
     for item in entries_in(result):
         if isinstance(item, Mapping):
             text = next((item[key] for key in TEXTS if isinstance(item.get(key), str)), None)
@@ -433,10 +433,10 @@ def _id_of(item: Mapping[str, Any]) -> str | None:
 
 
 def ids_in(calls: Sequence[ToolCall], relevant: Collection[Any]) -> dict[str, str]:
-    """Return the ids of the documents that tools found, in order, each with its tool.
+    """Return the ids of documents that tools found, in order, and map each id to its tool.
 
-    These are the ids of JSON documents with a text or a score. If a result has no such document, words with the form of a
-    relevant id count as ids. For example, ``kb-31`` has the form of ``kb-7``.
+    Ids are read from JSON documents with a text or a score. If a result has no such document, its words that look like a relevant
+    id count as ids. For example, ``kb-31`` looks like ``kb-7``.
     """
     form = _form_of(relevant)
     found: dict[str, str] = {}
@@ -453,7 +453,7 @@ def ids_in(calls: Sequence[ToolCall], relevant: Collection[Any]) -> dict[str, st
 
 
 def _form_of(relevant: Collection[Any]) -> re.Pattern[str] | None:
-    """Return a pattern for words that differ from a relevant id only in digits, or None if all ids are too common."""
+    """Return a pattern for words that equal a relevant id except for digits, or None if all ids are too common."""
     names = [relevant] if isinstance(relevant, str) else [str(name) for name in relevant]
     forms = set()
     for name in filter(_TELLING.match, names[:_MOST_IDS]):
