@@ -15,14 +15,14 @@ from .redaction import Redactor
 
 
 class Receipt(Protocol):
-    """Judge job that ends when its score has been emitted."""
+    """Receipt for a judge job, which ends when its score has been emitted."""
 
     def acknowledge(self) -> None: ...
 
 
 @dataclass(slots=True)
 class Root:
-    """Span to which scores refer, with all data that is needed after it ends."""
+    """Span to which scores refer, with the data that is needed after the span ends."""
 
     trace_id: int
     span_id: int
@@ -36,13 +36,13 @@ class Root:
 
     @property
     def trace_key(self) -> int:
-        """Key of the trace in the receiver. See :mod:`otel_agenteval.core.tenancy`."""
+        """Trace id that includes the tenant. See :mod:`otel_agenteval.core.tenancy`."""
         return base_of(self.tenant) + self.trace_id
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Origin of a judged score: sampling, model, cost and judge calls."""
+    """Describes how a score was judged: sampling, model, cost and judge calls."""
 
     kind: Kind
     probability: float
@@ -113,7 +113,7 @@ class ScoredTurn:
 
     @property
     def of_turn_itself(self) -> bool:
-        """True for the turn itself. False for judged scores and user feedback, which arrive later."""
+        """True unless this object contains only a judged score or user feedback, which arrive after the turn."""
         return self.judged is None and not self.is_feedback
 
     @property
