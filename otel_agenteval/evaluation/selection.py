@@ -1,6 +1,6 @@
-"""Select metrics according to a configuration.
+"""Select the metrics that a configuration contains.
 
-The inline metrics are selected first. Configured metrics then replace or complement them.
+Inline metrics are selected first. Metrics from other parts of the configuration replace them or are added.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ Entries = Sequence[tuple[KeyPath, MetricEntry]]
 def select_metrics(config: Config) -> list[BoundMetric]:
     """Return the metrics that a configuration selects, ready to evaluate.
 
-    The order is ``inline.metrics`` (names, and groups such as ``default``), the preset, ``metrics``, then ``groups``. A
-    later metric replaces an earlier metric with the same name. A metric may be configured several times with
-    different parameters. Metrics whose signals conversation metrics need come last.
+    Metrics are in the order of ``inline.metrics`` (names, and groups such as ``default``), the preset, ``metrics``, then
+    ``groups``. A later metric replaces an earlier metric with the same name. A metric may occur several times with different
+    parameters. Metrics that conversation metrics need as signals come last.
 
     Raises:
-        ConfigError: a metric (with the three closest names) or parameter is unknown, a value is invalid, or an entry repeats another. The
-            message contains the path and, for a file, the line.
+        ConfigError: If a metric or parameter is unknown, a value is invalid, or an entry repeats another. The message contains the
+            path, the line in a file, and similar names.
     """
     import_own(config)
     entries = config.metric_entries()
@@ -78,20 +78,20 @@ def select_metrics(config: Config) -> list[BoundMetric]:
 
 
 def import_own(config: Config) -> None:
-    """Import the modules that define the user's metrics, or raise ConfigError."""
+    """Import the user's modules, which define custom metrics. Raise ConfigError if that fails."""
     for name in config.imports:
         try:
             importlib.import_module(name)
         except Exception as error:
-            problem = f"{name}: {type(error).__name__}: {error}. Modules are imported from the Python path"
+            problem = f"{name}: {type(error).__name__}: {error}. The module must be on the Python path"
             raise ConfigError(f"{config.where(('imports',))}: {problem}") from None
 
 
 def select_group(config: Config, name: str, selected: Sequence[BoundMetric]) -> tuple[list[BoundMetric], list[BoundMetric]]:
-    """Return a group's metrics of turns, and its metrics of conversations. Raise a ConfigError for an unknown group.
+    """Return a group's turn metrics and its conversation metrics. Raise a ConfigError for an unknown group.
 
-    If the configuration defines the group, return its members among the ``selected`` metrics of :func:`select_metrics`.
-    Otherwise, return the members of the built-in group or the preset with this name.
+    If the configuration defines the group, its members are returned from ``selected``, the result of :func:`select_metrics`.
+    Otherwise, the function returns the members of the built-in group or preset with this name.
     """
     if name not in config.groups:
         if name in GROUPS:
@@ -116,10 +116,10 @@ def _members(config: Config, part: Part, selected: Sequence[BoundMetric]) -> lis
 def named(
     config: Config, names: Sequence[str], of_turns: Sequence[BoundMetric], whole: Sequence[BoundMetric]
 ) -> tuple[list[BoundMetric], list[BoundMetric]]:
-    """Return metrics of turns, and metrics of conversations, by name. Raise a ConfigError for unknown names.
+    """Return the turn metrics and the conversation metrics with these names. Raise a ConfigError for unknown names.
 
-    Configured metrics keep their configuration. Other metrics get default parameters. They are metrics of turns unless they read
-    signals.
+    Configured metrics keep their configuration, and other metrics get default parameters. A metric that isn't configured counts
+    as a turn metric, unless it reads signals.
     """
     chosen: list[BoundMetric] = []
     chosen_whole: list[BoundMetric] = []
@@ -139,9 +139,9 @@ def named(
 
 
 def select_conversation_metrics(config: Config) -> list[BoundMetric]:
-    """Return the metrics that are evaluated when a conversation ends. Raise a ConfigError like :func:`select_metrics`.
+    """Return the metrics to evaluate when a conversation ends. Raise a ConfigError like :func:`select_metrics`.
 
-    These are the preset's metrics, the metrics in ``conversation.metrics``, and metrics of turns that read signals.
+    These are the preset's metrics, ``conversation.metrics``, and configured turn metrics that read signals.
     """
     import_own(config)
     metrics = config.conversation.metrics
@@ -157,7 +157,7 @@ def select_conversation_metrics(config: Config) -> list[BoundMetric]:
 
 
 def _of_preset(config: Config, part: Part, configured: Sequence[BoundMetric]) -> list[BoundMetric]:
-    """Return the preset's metrics of turns or of conversations, except metrics that the configuration contains."""
+    """Return the preset's turn or conversation metrics, without those that ``configured`` contains."""
     if config.preset is None:
         return []
     entries = [MetricEntry.of(**MetricEntry._read(entry)) for entry in getattr(presets()[config.preset], part)]
@@ -170,7 +170,7 @@ def _of_preset(config: Config, part: Part, configured: Sequence[BoundMetric]) ->
 
 
 def _session_metric(name: str) -> str | None:
-    """Return the canonical name of a metric that reads signals, or None. Unknown names are reported elsewhere."""
+    """Return the metric's canonical name if it reads signals, or None. Other functions report unknown names."""
     try:
         found = resolve(name).metric
     except ConfigError:
@@ -179,7 +179,7 @@ def _session_metric(name: str) -> str | None:
 
 
 def complete_policies(selected: Sequence[BoundMetric]) -> None:
-    """Set the inner metrics of policies that have none: the selected gates, or the judged severity levels."""
+    """Set the inner metrics of policies that have none to all selected gates, or to all judged severity levels."""
     for bound in selected:
         if bound.inner:
             continue
@@ -191,7 +191,7 @@ def complete_policies(selected: Sequence[BoundMetric]) -> None:
 
 
 def _sample(config: Config, entries: Entries, configured: list[BoundMetric]) -> None:
-    """Set the sampling options of judged metrics. The judging package creates rules from these options."""
+    """Set the sampling options of judged metrics. The judging package turns them into rules."""
     faults = Faults()
     for (path, entry), bound in zip(entries, configured, strict=True):
         if entry.sample is None:
@@ -202,7 +202,7 @@ def _sample(config: Config, entries: Entries, configured: list[BoundMetric]) -> 
                 problem = f"{bound.name} is evaluated on every turn. Sample only llm_ and embed_ metrics and composites of them"
                 raise ConfigError(f"{config.where(place)}: {problem}")
             if bound.inner and entry.sample.cascade is not None:
-                problem = f"{bound.name} waits for its inner metrics. Set cascade on one of them"
+                problem = f"not allowed for {bound.name}, which waits for its inner metrics. Set cascade on one of them"
                 raise ConfigError(f"{config.where((*place, 'cascade'))}: {problem}")
             bound.sample = Sampling(entry.sample, place)
     faults.check()
@@ -231,7 +231,7 @@ def _configured(config: Config, entries: Entries) -> list[BoundMetric]:
 
 
 def with_default_policy(config: Config, bound: BoundMetric) -> BoundMetric:
-    """Set a metric's default policy. In some presets, deterministic metrics with a verdict are gates."""
+    """Set a metric's default policy to ``gate`` if the preset does so and the metric gives a verdict without a judge."""
     has_verdict = bound._facts.direction != "neutral" and (bound.metric.type == "boolean" or bound.threshold is not None)
     if config.preset is not None and presets()[config.preset].gates and has_verdict and not bound.asks:
         bound.set_policy("gate")
@@ -243,7 +243,7 @@ _logged_names: set[tuple[str, ...]] = set()
 
 
 def told_apart(bound: list[BoundMetric], *, log: bool = True) -> list[BoundMetric]:
-    """Give different names to the scores of a metric that is configured several times without names."""
+    """Rename the scores of a metric that is configured several times without names, so that all names differ."""
     by_name: dict[str, list[BoundMetric]] = {}
     for one in bound:
         by_name.setdefault(one.name, []).append(one)
@@ -255,7 +255,7 @@ def told_apart(bound: list[BoundMetric], *, log: bool = True) -> list[BoundMetri
             if log and names not in _logged_names:
                 _logged_names.add(names)
                 _log.warning(
-                    "%s is configured %d times. Its scores are called %s. Set a name for each entry",
+                    "%s is configured %d times. Its scores are named %s. Set a name for each entry",
                     name,
                     len(names),
                     ", ".join(names),
@@ -283,7 +283,7 @@ def _inline(config: Config) -> dict[str, BoundMetric]:
 
 
 def _leave_out(config: Config, path: KeyPath, name: str, found: dict[str, BoundMetric]) -> None:
-    """Remove a metric, or all metrics of a group, from ``found``."""
+    """Remove the metric or group ``name`` from ``found``."""
     try:
         names = group_of(name) if name in GROUPS else [resolve(under(config.preset, name))[0].name]
     except ConfigError as error:
@@ -322,7 +322,7 @@ def _bind(
 
 
 def media_rules(config: Config) -> Rules:
-    """Return the rules for opening a turn's media. Raise ConfigError if the transcriber's configuration is incomplete."""
+    """Return the rules for opening a turn's media. Raise ConfigError if the transcriber isn't fully configured."""
     try:
         rules = config.media.rules()
     except ValueError as error:
@@ -332,7 +332,7 @@ def media_rules(config: Config) -> Rules:
 
 
 def allow_media(config: Config, bound: BoundMetric) -> None:
-    """Set the media rules of a metric and its inner metrics, if they read media."""
+    """Set the media rules of a metric and of its inner metrics, if they read media."""
     if bound.metric.media:
         bound.rules = media_rules(config)
     for inner in bound.inner:
@@ -340,7 +340,7 @@ def allow_media(config: Config, bound: BoundMetric) -> None:
 
 
 def _or_group(name: str, error: ConfigError) -> str:
-    """Return the error for an unknown name in a list of metrics and groups. Suggest a similar group."""
+    """Return an error text for an unknown metric or group. If a group's name is similar, suggest it."""
     group = nearest(name, GROUPS, 1)[0]
     is_similar = likeness(name, group) >= 0.7
     return f"unknown metric or group {name!r}. Did you mean the group {group}?" if is_similar else str(error)
@@ -362,9 +362,9 @@ def reads_signals(metric: Metric) -> bool:
 def with_signals(
     selected: list[BoundMetric], readers: Iterable[BoundMetric], known: Iterable[BoundMetric] = ()
 ) -> list[BoundMetric]:
-    """Return the selected metrics of turns, followed by metrics whose signals the ``readers`` need.
+    """Return the selected turn metrics, and after them the metrics that ``readers`` need as signals.
 
-    A signal with weight 0 isn't needed. If ``known`` contains a needed metric, the first metric with this name is used.
+    A signal with weight 0 isn't needed. A needed metric is taken from ``known`` if possible, in its first configuration.
     """
     wanted = [one for one in readers if reads_signals(one.metric)]
     present = {one.metric.name for one in selected}
