@@ -1,4 +1,4 @@
-"""Facts about a turn that can explain its failure, such as its agent, model, tools, duration and language."""
+"""Collect facts about a turn that can explain its failure, such as its agent, model, tools, duration and language."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ EFFECTS: Collection[str] = frozenset((
 
 
 def facts_of(turn: Turn) -> dict[str, FactValue]:
-    """Return the known facts of a turn. The value of a fact is a name, a number, or a list of names."""
+    """Return a turn's facts by name. A value is a text, a number, or a list of names. Unknown facts are absent."""
     calls, usage = turn.llm_calls, turn.usage
     last = next((call for call in reversed(calls) if call.model), None)
     language = language_of(plain(turn.input[:_READ])) if turn.input else None
@@ -92,7 +92,7 @@ def _facts_of_tools(turn: Turn) -> dict[str, Any]:
 
 
 def _first_names(found: Iterable[str]) -> list[str]:
-    """Return the first distinct names. Long names are shortened."""
+    """Return up to 50 distinct names in order, and shorten long names."""
     return [bounded_name(name) for name in itertools.islice(dict.fromkeys(found), _MOST_NAMES)]
 
 
@@ -127,7 +127,7 @@ class FactCondition(NamedTuple):
         return self.sign == "=" and (known == self.value or (isinstance(known, list) and self.value in known))
 
     def without(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the facts without the tested fact. From a list, remove only the condition's value."""
+        """Return the facts without the condition's fact. From a list, remove only the condition's value."""
         known = facts.get(self.name)
         left = [name for name in known if name != self.value] if isinstance(known, list) else None
         return {name: left if name == self.name else value for name, value in facts.items() if name != self.name or left}
@@ -137,7 +137,7 @@ class FactCondition(NamedTuple):
 
 
 def attributes_of(turn: Turn, names: Collection[str]) -> dict[str, Any]:
-    """Return the first value of each attribute on the turn's spans."""
+    """Return the value of each attribute from the first span that has it."""
     found: dict[str, Any] = {}
     for span in turn.spans if names else ():
         for name in names:
@@ -147,5 +147,5 @@ def attributes_of(turn: Turn, names: Collection[str]) -> dict[str, Any]:
 
 
 def follows_from(metric: Metric) -> frozenset[str]:
-    """Return the facts that a metric's definition determines, because the metric reads the same fields."""
+    """Return the facts that are determined by fields that the metric reads. They can't explain its failures."""
     return frozenset(name for name, fields in _MEASURED.items() if not metric.reads.isdisjoint(fields))
