@@ -264,7 +264,7 @@ class Score:
     def severity(self) -> Severity | None:
         """Urgency of the result, or None if nothing was found.
 
-        The highest severity in ``detail["findings"]`` counts. A failed score without findings is a ``warning``.
+        The severity is the highest in ``detail["findings"]``. A failed score without findings is a ``warning``.
         """
         found = {one.get("severity") for one in findings_in(self._detail)} if self._detail else ()
         highest = next((severity for severity in reversed(SEVERITIES) if severity in found), None)
@@ -280,7 +280,7 @@ class Score:
         return out
 
     def reworded(self, text: Callable[[str], str], facts: Callable[[dict[str, Any]], dict[str, Any]]) -> Score:
-        """Return a copy with ``text`` applied to each text and ``facts`` to each detail, or this score if nothing changes."""
+        """Return a copy, with ``text`` applied to its texts and ``facts`` to its details. Return this score if nothing changes."""
         detail, also = self._detail, self._also
         label, explanation, error_type = (
             text(given) if given else given for given in (self.label, self.explanation, self.error_type)

@@ -220,9 +220,9 @@ at_fork(Step.FILES, before=_before_fork, in_parent=_after_fork_in_parent, in_chi
 def open_file(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0, *, exclusive: bool = False) -> sqlite3.Connection:
     """Open, create or migrate a file in an existing folder, and return a connection for any thread.
 
-    Callers must begin transactions themselves. Commits aren't synced to disk, so a machine failure can lose the latest
-    transactions, but the end of the process can't. Only the owner can read a new file. This call and each later write wait up to
-    ``busy`` seconds for other processes. ``exclusive`` locks out other connections, so that no call waits. Raise an OSError or
+    Callers must begin transactions themselves. Commits aren't synced to disk: they survive the end of the process, but a machine
+    failure can lose the latest ones. Only the owner can read a new file. This call and each later write wait up to ``busy``
+    seconds for other processes. ``exclusive`` locks out other connections, so that no call waits. Raise an OSError or
     ``sqlite3.Error``. A file of another kind or a newer version stays unchanged.
     """
     if path != MEMORY:

@@ -1,7 +1,7 @@
 """Counters, gauges and histograms about turns, scores and the engine, kept in memory until collection.
 
-They replace the OpenTelemetry SDK's instruments, because updates must be fast (a worker makes about 50 per turn), memory must be
-limited, and several outlets read the same values. The module does no I/O and runs no callbacks while it holds its lock.
+These instruments replace those of the OpenTelemetry SDK, because updates must be fast (a worker makes about 50 per turn), memory
+must be limited, and several outlets read the same values. The module does no I/O and runs no callbacks while it holds its lock.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class _Series:
             tap.clear()
 
     def use(self, key: Labels, sighting: int, now: float, counts: int) -> None:
-        """Record that a call used the limited values of a known label set. A call is one sighting of each value."""
+        """Record, once per call, that the limited label values of a known label set were used."""
         for position, kept in self.capped.items():
             kept.use(key[position], now, counts)
         self.sighting = sighting
@@ -249,7 +249,7 @@ class Telemetry:
         forks.in_child(self.reset)
 
     def expect(self, name: str, **given: Collection[str]) -> None:
-        """Report 0 for a counter's known label sets (:func:`~otel_agenteval.core.semconv.known_label_sets`) without a count."""
+        """Report 0 for a counter's :func:`~otel_agenteval.core.semconv.known_label_sets` until they are counted."""
         series = self._series[name]
         zeros = {self._public_labels(series, series.key_of(labels)): 0.0 for labels in known_label_sets(name, given)}
         with self._lock:
@@ -275,7 +275,7 @@ class Telemetry:
             self._observe(series, key, value, exemplar, 0.0 if exemplar is None else self._clock.time_ns() / 1e9)
 
     def plans_of(self, labels: Labels) -> dict[Hashable, Plan]:
-        """Return a dict for the caller's plans for these label values, with any keys. The telemetry can discard it at any time."""
+        """Return a dict in which the caller can store plans for these label values. The telemetry can discard it at any time."""
         plans = self._plans.get(labels)
         if plans is None or len(plans) >= _MOST_PLANS:
             if len(self._plans) >= _MOST_PLANNED:

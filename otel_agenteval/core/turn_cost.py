@@ -96,7 +96,7 @@ LIST_PRICES = Pricing()
 
 
 def add_cost(turn: Turn, pricing: Pricing = LIST_PRICES) -> None:
-    """Set the turn's cost unless it is known. ``prices`` replace an existing estimate. If ``estimate`` is False, remove it."""
+    """Set the turn's cost unless it is known. Recompute an estimate if ``pricing`` has prices. Remove it if estimates are off."""
     prices, estimate = pricing
     if turn.cost_usd is not None and not (turn.cost_estimated and (prices or not estimate)):
         return
