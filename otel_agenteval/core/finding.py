@@ -89,7 +89,7 @@ def place_of(turn: Any, path: str) -> str:
 
 
 def describe(finding: Mapping[str, Any]) -> str:
-    """Describe a finding by its text or type, its path (unless ``output``), and similar text: ``468 (context[0]: 498)``."""
+    """Describe a finding: ``468 (context[0]: 498)`` means that the text 468 in ``output`` is similar to 498 in ``context[0]``."""
     what = finding.get("text") or finding["type"]
     where = [] if finding["path"] == "output" else [finding["path"]]
     if "nearest" in finding and is_near(str(what), str(finding["nearest"])):

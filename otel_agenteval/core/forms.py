@@ -199,8 +199,8 @@ def places(template: str) -> list[str]:
 def filled_in(template: str, text: str) -> dict[str, str] | None:
     """Return the values of a template's placeholders in a text, or None if the text doesn't match.
 
-    For example, the template ``Q: {question}!`` and the text ``Q: Why?!`` return ``{"question": "Why?"}``. A placeholder may
-    occur only once. The text between placeholders matches at its first position, so the search takes linear time.
+    For example, ``filled_in("Q: {question}!", "Q: Why?!")`` returns ``{"question": "Why?"}``. A placeholder may occur only once.
+    The text between placeholders matches at its first position, so the search takes linear time.
     """
     names, fixed = places(template), PLACE.split(template)[::2]
     if len(set(names)) < len(names) or not text.startswith(fixed[0]):

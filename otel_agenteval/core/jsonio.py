@@ -44,8 +44,8 @@ def loads_exact(text: str) -> Any:
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Return True if the value is nested deeper than MAX_DEPTH. The check wraps the value in tuples and lets orjson find out,
-    which is much faster than a recursive function.
+    """Return True if the value is nested deeper than MAX_DEPTH. The check wraps it in tuples up to orjson's limit and encodes it,
+    because orjson is much faster than a recursive function.
     """
     for _ in range(_ENCODER_DEPTH - MAX_DEPTH):
         value = (value,)
@@ -100,7 +100,7 @@ _NEEDS_WIDEST = (*(bytes((lead,)) for lead in range(0xF0, 0xF5)), b"\\ud", b"\\u
 
 
 def weight(document: bytes) -> int:
-    """Estimate how many bytes a parsed document needs at most, without parsing it. This can be a hundred times its length."""
+    """Estimate how many bytes a parsed document needs at most, without parsing it: up to a hundred times its length."""
     is_wide = any(mark in document for mark in _NEEDS_WIDEST)
     text = len(document) * (_WIDEST if is_wide else 1 if document.isascii() else 2)
     structure = _structure(document)

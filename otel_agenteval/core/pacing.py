@@ -21,9 +21,7 @@ LONGEST_WAIT = 3_600.0
 
 
 def backoff(failures: int, first: float, longest: float) -> float:
-    """Return the seconds to wait, minus up to half at random. They start at ``first`` and double with each failure up to
-    ``longest``.
-    """
+    """Return the seconds to wait: ``first``, doubled with each failure up to ``longest``, minus up to half at random."""
     pause = min(longest, first * 2.0 ** min(max(0, failures - 1), 64))
     return pause * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
 
