@@ -1,7 +1,7 @@
 """Exceptions that the package raises to its callers.
 
-Failures in the scoring pipeline don't raise: a failed metric becomes a score with ``status="error"``, and an unreadable span is
-counted. Only callers that can act on an exception receive it. A subpackage defines the exceptions that it catches itself.
+The scoring pipeline doesn't raise for failures: a failed metric becomes a score with ``status="error"``, and an unreadable span
+is counted. Only callers that can act on an exception get it. A subpackage defines the exceptions that it catches itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Run registered functions when the process forks.
 
-A forked child inherits memory, but no threads. Locks held by another thread are never released, and queued work belongs to the
-parent. After the fork, functions run in the order of :class:`Step`. Before the fork, they run in reverse order.
+A forked child inherits memory, but no threads. In the child, locks of other threads are never released, and queued work belongs
+to the parent. After the fork, functions run in the order of :class:`Step`. Before the fork, they run in reverse order.
 """
 
 from __future__ import annotations

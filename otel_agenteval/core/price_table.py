@@ -54,7 +54,7 @@ class Rates(NamedTuple):
 
 
 class Prices(NamedTuple):
-    """A model's prices from a date on or at daily hours, by input size."""
+    """Prices of a model that apply since a date or within daily hours, as rates by input size."""
 
     since: datetime.date | None
     daily: tuple[datetime.time, datetime.time] | None

@@ -1,8 +1,8 @@
 """Calculate list prices of model calls without network access.
 
 The prices come from the bundled table (:mod:`.price_table`), or from genai-prices (extra ``[cost]``) if it is newer. A call to
-genai-prices takes 0.3 ms, often on the agent's thread. So this module derives each model's rates per token once and multiplies
-them itself. Some prices have steps: above a number of input tokens, all tokens cost more. The package is called only for prices
+genai-prices takes 0.3 ms, often on the agent's thread. So this module derives each model's rates per token once and computes
+costs itself. Some prices have steps: above a number of input tokens, all tokens cost more. The package is called only for prices
 that aren't fixed rates.
 """
 
@@ -113,7 +113,7 @@ def steps_of(price: Any) -> tuple[int, ...]:
 
 
 def _derive_rates(price: Any, above: int, upto: int) -> Rates | None:
-    """Derive the rates for over ``above`` up to ``upto`` input tokens from sample calls. Return None if they aren't fixed."""
+    """Derive the rates for ``above`` to ``upto`` input tokens from sample calls. Return None if they aren't fixed."""
 
     def cost(tokens: Tokens) -> Decimal:
         return Decimal(price.calc_price(usage_of(tokens))["total_price"])
