@@ -64,7 +64,7 @@ class CaseMetrics:
 
     @property
     def by_name(self) -> list[BoundMetric]:
-        """One metric per name. If any case sets all required parameters, it is this case's metric."""
+        """One metric per name, preferably from a case that sets all required parameters."""
         found: dict[str, BoundMetric] = {}
         for bound in self.all:
             if bound.name not in found or found[bound.name].missing is not None:
@@ -198,7 +198,7 @@ def _check_values(entry: MetricEntry, bound: BoundMetric, case: Case) -> None:
 
 
 def _entries(case: Case) -> Iterator[tuple[str, Any]]:
-    """Yield a case's ``metrics`` entries, each after a prefix for error messages. Raise ConfigError if ``metrics`` isn't a list."""
+    """Yield each entry of a case's ``metrics`` as a prefix for error messages and a value. Raise ConfigError unless it is a list."""
     given = [name.strip() for name in case.metrics.split(",")] if isinstance(case.metrics, str) else case.metrics
     given = [given] if isinstance(given, Mapping) else given
     if given is not None and not isinstance(given, (list, tuple)):

@@ -141,7 +141,7 @@ class Condition:
         return test
 
     def _operand(self, node: ast.expr) -> tuple[bool, _Test]:
-        """Return a function that returns the operand's value, after a flag that is True for a text."""
+        """Return a flag (True for a text) and a function that returns the operand's value."""
         match node:
             case ast.Constant(value=str() | int() | float() as value):
                 return isinstance(value, str), lambda lookup: value

@@ -137,7 +137,7 @@ def filled_in(value: Any, columns: Mapping[str, Any]) -> Any:
 
 
 def _without_input(place: str, names: Sequence[str], others: Iterable[str], where: str) -> str:
-    """Return the error for a case without id and input. It contains the empty column, the table's columns, or a similar column."""
+    """Return the error for a case without id and input. It contains the empty column, the table's columns, or a similar name."""
     known = ("input", "turns", "user", *_CASE_COLUMNS)
     if empty := [name for name in (*known, *ASKED) if name in names]:
         return f"{place}: the column {empty[0]} is empty"
@@ -153,7 +153,7 @@ def _without_input(place: str, names: Sequence[str], others: Iterable[str], wher
 
 
 def rows_in(source: Any, where: str, *, answers: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each row of a file, list or DataFrame after its position for error messages. Raise a ConfigError for invalid rows.
+    """Yield the position (for error messages) and the columns of each row. Raise a ConfigError for invalid rows.
 
     In CSV files, an empty cell becomes an empty text in the column ``answers``, and None in other columns.
     """
@@ -180,7 +180,7 @@ def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rows_of_file(path: str, where: str, answers: str) -> Iterator[tuple[int | str, dict[str, Any]]]:
-    """Yield each row of a file after its line or case number. Raise ConfigError if the file can't be read."""
+    """Yield the line or case number and the columns of each row. Raise ConfigError if the file can't be read."""
     extension, at = Path(path).suffix.lower(), f"{where}: {path}"
     try:
         with Path(path).open("rb") as file:
@@ -241,7 +241,7 @@ _DELIMITERS = (",", ";", "\t", "|")
 
 
 def _csv_rows(file: TextIO, where: str, delimiter: str, answers: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield each CSV row after its line number. Spaces after delimiters are ignored if each in the header is followed by one.
+    """Yield each row's line number and cells. If every delimiter in the header is followed by a space, such spaces are ignored.
 
     A first line such as ``sep=;`` sets the delimiter. Without it, the most frequent delimiter in the header is used. The function
     raises a ConfigError if a column occurs twice or a row has more cells than the header, and a csv.Error if the file isn't CSV.

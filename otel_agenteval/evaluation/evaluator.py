@@ -226,7 +226,7 @@ class Once:
 
 
 class Evaluator:
-    """Runs the configured computed metrics on closed turns and ended conversations.
+    """Component that runs the configured computed metrics on closed turns and ended conversations.
 
     ``budget`` is the CPU time in seconds for one turn while the agent or an exporter waits. ``shedding`` selects the metrics to
     skip under overload. ``foreign`` limits the time of metrics that aren't built in. If ``expected`` is True, references from

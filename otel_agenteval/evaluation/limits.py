@@ -28,7 +28,7 @@ Interrupted = Callable[[float, Callable[[], Score]], Score]
 
 
 class ForeignMetrics:
-    """Runs metrics that aren't built in, each for at most ``limit()`` seconds.
+    """Component that runs metrics that aren't built in, each for at most ``limit()`` seconds.
 
     ``interrupted()`` returns a function that can interrupt the calling thread, or None. Without it, each metric runs on a
     separate thread, and its scores are errors while a call hangs. Calls on the host's threads then have no limit.

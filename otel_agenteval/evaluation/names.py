@@ -1,7 +1,7 @@
 """Redact names and ids before they are exported.
 
 Names of conversations, users, agents, models, services and error types can contain personal data or secrets, such as a phone
-number. Names are used as labels and join keys, so each datum is replaced by a hash that is the same in every turn.
+number. Names are labels and join keys, so a hash replaces the data. Equal data has the same hash in every turn.
 """
 
 from __future__ import annotations

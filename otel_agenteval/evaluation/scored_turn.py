@@ -42,7 +42,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Describes how a score was judged: sampling, model, cost and judge calls."""
+    """Details of a judged score: sampling, model, cost and judge calls."""
 
     kind: Kind
     probability: float

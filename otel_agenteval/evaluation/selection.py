@@ -44,9 +44,9 @@ Entries = Sequence[tuple[KeyPath, MetricEntry]]
 def select_metrics(config: Config) -> list[BoundMetric]:
     """Return the metrics that a configuration selects, ready to evaluate.
 
-    Metrics are in the order of ``inline.metrics`` (names, and groups such as ``default``), the preset, ``metrics``, then
-    ``groups``. A later metric replaces an earlier metric with the same name. A metric may occur several times with different
-    parameters. Metrics that conversation metrics need as signals come last.
+    Metrics are in this order: ``inline.metrics`` (names, and groups such as ``default``), the preset, ``metrics``, ``groups``. A
+    later metric replaces an earlier metric with the same name. A metric may occur several times with different parameters.
+    Metrics that conversation metrics need as signals come last.
 
     Raises:
         ConfigError: If a metric or parameter is unknown, a value is invalid, or an entry repeats another. The message contains the
