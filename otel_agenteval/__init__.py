@@ -1,6 +1,6 @@
-"""Evaluation of AI agent turns from their OpenTelemetry spans.
+"""Evaluate AI agent turns from their OpenTelemetry spans.
 
-Names are imported on first use, because other programs load this package at startup through its entry points.
+Public names are imported on first use, because other programs load this package at startup through its entry points.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Entry point of ``python -m otel_agenteval``, which is the command ``otel-agenteval``."""
+"""Run the command ``otel-agenteval`` with ``python -m otel_agenteval``."""
 
 from __future__ import annotations
 
