@@ -130,8 +130,8 @@ def normal(name: str) -> str:
 
 
 def ids_of(turn: Any) -> tuple[int, int]:
-    """Return the trace id and span id of a turn id, trace id, ``traceparent`` or span context. Without a span id, return 0 for
-    it. Raise a ConfigError for other values.
+    """Return the trace id and span id of a turn id, trace id, ``traceparent`` or span context. A missing span id is 0. Raise a
+    ConfigError for other values.
     """
     trace_id, span_id = getattr(turn, "trace_id", None), getattr(turn, "span_id", None)
     if isinstance(trace_id, int) and isinstance(span_id, int) and trace_id:
