@@ -38,7 +38,7 @@ _numbers = itertools.count()
 
 
 def _nothing() -> None:
-    """Default fork handler."""
+    """Do nothing in handlers that a caller omits."""
 
 
 def at_fork(

@@ -276,7 +276,7 @@ def without_texts(score: Score) -> Score:
 
 
 class Exporter(Protocol):
-    """Function that returns a turn's content as attributes of log events, with the markers of ``redactor``."""
+    """Function that returns a turn's redacted content as log event attributes. ``redactor`` numbers the markers in all its texts."""
 
     def __call__(self, turn: Turn, redactor: Redactor | None = None, /) -> Mapping[str, str]: ...
 

@@ -214,7 +214,7 @@ def _set_facts(turn: Turn, found: Mapping[str, Any], sources: dict[str, str]) ->
 
 
 def _attach_media(turn: Turn, metadata: Mapping[str, Any]) -> bool:
-    """Attach the media files that a case's metadata names. Return True if there are any."""
+    """Attach the media files whose paths are in a case's metadata. Return True if there are any."""
     if not any(key.endswith("_path") for key in metadata):
         return False
     from ..metrics.lib.media import attachments_at  # imports the media package
@@ -279,7 +279,7 @@ def _trimmed(value: Any) -> Any:
 
 
 def unread_columns(columns: Iterable[str], metrics: Iterable[BoundMetric]) -> dict[str, str | None]:
-    """Return the data set columns that no metric reads. Map each to a similar known column or None."""
+    """Return the data set columns that no metric reads, each with a similar known column or None."""
     known = {*_FACTS}.union(*(metric.reads for metric in (*catalog(), *(one.metric for one in metrics))))
     offered = {*known, *_OF_CASES}
     found: dict[str, str | None] = {}
