@@ -1,11 +1,11 @@
-"""AgentUnit's metric classes, custom metrics and multi-agent calculators, implemented by the metrics of this package.
+"""Drop-in versions of AgentUnit's metric classes, custom metrics and multi-agent calculators.
 
-    FaithfulnessMetric(threshold=0.8)  # each class of AgentUnit is get_metric("agentunit:FaithfulnessMetric", threshold=0.8)
+    FaithfulnessMetric(threshold=0.8)  # same as get_metric("agentunit:FaithfulnessMetric", threshold=0.8)
     register_metric("brevity", BrevityMetric)  # a class with evaluate(case, trace, outcome)
     MultiAgentMetricsCalculator(interactions, handoffs, conflicts, agent_roles).calculate_all()
 
-Interactions, handoffs, conflicts and roles can be AgentUnit's objects, or mappings with the keys of AgentUnit or of a turn. Unlike
-in AgentUnit, unknown values are None instead of 0, and centralization is at most 1.
+Interactions, handoffs, conflicts and roles can be AgentUnit objects, or mappings with the keys of AgentUnit or otel-agenteval.
+Unlike in AgentUnit, unknown values are None instead of 0, and centralization is at most 1.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _KEYS = {
 
 @dataclass
 class CoordinationMetrics:
-    """Rates and scores from 0 to 1. Times are in seconds, and ``conflict_rate`` is conflicts per 100 interactions."""
+    """Times are in seconds. ``conflict_rate`` is the number of conflicts per 100 interactions. Other values are from 0 to 1."""
 
     handoff_success_rate: float | None = None
     avg_handoff_time: float | None = None
@@ -73,8 +73,7 @@ class EmergentBehaviorMetrics:
     swarm_intelligence_score: float | None = None
 
 
-def _facts(entry: Any) -> dict[str, Any]:
-    """Convert an AgentUnit object or a mapping to a mapping with the keys of a turn."""
+def _with_turn_keys(entry: Any) -> dict[str, Any]:
     fields = entry if isinstance(entry, Mapping) else getattr(entry, "__dict__", None)
     if fields is None:
         raise ConfigError(f"each interaction, handoff, conflict and role must be a mapping or an object, got {entry!r}")
@@ -87,17 +86,17 @@ def _turn(
     conflicts: Iterable[Any] = (),
     roles: Mapping[str, Any] | None = None,
 ) -> Turn:
-    found = [_facts(handoff) for handoff in handoffs]
+    found = [_with_turn_keys(handoff) for handoff in handoffs]
     for one in found:
         if not isinstance(success := one.get("success"), (bool, int, NoneType)):
             raise ConfigError(f"success of each handoff must be true, false or None, got {success!r}")
     if roles is not None and not isinstance(roles, Mapping):
         raise ConfigError(f"agent_roles must be a mapping of agents to roles, got {roles!r}")
     return Turn(
-        interactions=[_facts(interaction) for interaction in interactions],
+        interactions=[_with_turn_keys(interaction) for interaction in interactions],
         handoffs=[Handoff(one.get("from"), one.get("to"), one.get("success"), one.get("duration_s")) for one in found],
-        conflicts=[_facts(conflict) for conflict in conflicts],
-        agents={name: _facts(role) for name, role in (roles or {}).items()},
+        conflicts=[_with_turn_keys(conflict) for conflict in conflicts],
+        agents={name: _with_turn_keys(role) for name, role in (roles or {}).items()},
     )  # fmt: skip
 
 
@@ -141,7 +140,7 @@ class InteractionAnalyzer:
 
 
 class NetworkAnalyzer:
-    """Graph with an edge from each sender to each recipient. Methods raise ``GraphTooLarge`` for millions of edges."""
+    """Graph with an edge from each sender to each recipient. Methods raise ``GraphTooLarge`` if it has millions of edges."""
 
     def __init__(self, adjacency: Mapping[str, Iterable[str]], agents: Sequence[str]) -> None:
         if not isinstance(adjacency, Mapping):
@@ -158,7 +157,7 @@ class NetworkAnalyzer:
     calculate_avg_path_length = _of_graph(AgentGraph.mean_distance)
 
     def find_hub_agents(self, threshold: float = 0.7) -> list[str]:
-        """Return the agents whose number of recipients is at least ``threshold`` times the highest number."""
+        """Return the agents that have at least ``threshold`` times as many recipients as the most connected agent."""
         return hubs_of(self._graph, threshold)
 
 
@@ -176,7 +175,7 @@ class EmergentBehaviorDetector:
 
 
 class MultiAgentMetricsCalculator:
-    """All multi-agent metrics of a run. ``task_allocations`` is ignored, as in AgentUnit."""
+    """Calculator of all multi-agent metrics of a run. ``task_allocations`` is ignored, as in AgentUnit."""
 
     def __init__(
         self, interactions: Sequence[Any], handoffs: Sequence[Any] = (), conflicts: Sequence[Any] = (),
@@ -212,7 +211,7 @@ class MultiAgentMetricsCalculator:
         )  # fmt: skip
 
     def calculate_all(self) -> dict[str, Any]:
-        """Return the metrics by category, and the ``fault_tolerance`` of the network."""
+        """Return a dictionary with the metrics of each category, and the network's ``fault_tolerance``."""
         return {
             "coordination": asdict(self.calculate_coordination_metrics()),
             "network": asdict(self.calculate_network_metrics()),
@@ -260,8 +259,8 @@ DatasetCase = TraceEvent = TraceLog = AdapterOutcome = SimpleNamespace
 def register_metric(name: str, metric_class: Any) -> None:
     """Register a custom metric: a class without required arguments, or an instance, with ``evaluate(case, trace, outcome)``.
 
-    The scores are named ``code_<name>``, or ``code_custom_<name>`` if a built-in metric has the first name. ``<name>`` and
-    ``agentunit:<name>`` then refer to this metric. ``evaluate`` receives:
+    The scores are named ``code_<name>``, or ``code_custom_<name>`` if a built-in metric is already named ``code_<name>``. The
+    names ``<name>`` and ``agentunit:<name>`` then refer to this metric. ``evaluate`` receives:
 
     - ``case``: ``id``, ``query``, ``expected_output``, ``tools``, ``context``, and ``metadata`` with the other columns
     - ``trace``: ``events`` with ``type`` (``agent_prompt``, ``tool_call``, ``agent_response``, ``error``), ``payload`` and
@@ -292,7 +291,7 @@ def register_metric(name: str, metric_class: Any) -> None:
 
 
 def _as_result(given: Any) -> Any:
-    """Convert the return value of a custom metric. It can be an object or mapping with ``value`` or ``score``, or only the value."""
+    """Convert a custom metric's return value: an object or mapping with ``value`` or ``score``, or only the value."""
     known = ("name", "value", "score", "detail", "details")
     facts = given if isinstance(given, Mapping) else {key: getattr(given, key) for key in known if hasattr(given, key)}
     value = facts.get("value", facts.get("score"))
@@ -332,7 +331,7 @@ def _agentunit_objects(turn: Turn) -> tuple[SimpleNamespace, SimpleNamespace, Si
 
 
 def __getattr__(name: str) -> Callable[..., BoundMetric]:
-    """Return a function in place of one of AgentUnit's metric classes. It accepts the same parameters and returns the metric."""
+    """Return a replacement for AgentUnit's metric class ``name``: a function with the same parameters that returns a metric."""
     if not any(f"agentunit:{name}" in row["aliases"] for row in builtin().values()):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name == "CompositeMetric":
