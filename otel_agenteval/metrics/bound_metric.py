@@ -55,9 +55,9 @@ _NO_JUDGE, _NO_EMBEDDER = _Absent("no_judge"), _Absent("no_embedder")
 def get_metric(name: str, /, **params: Any) -> BoundMetric:
     """Return a metric by name, with parameters, ready to evaluate.
 
-    The name can also be a name in another catalog (``agentunit:tool_success``, ``trusys:icontains``), or in a tool with an
+    The name can also come from another catalog (``agentunit:tool_success``, ``trusys:icontains``), or from a tool that has an
     equivalent metric (``deepeval:FaithfulnessMetric``, see ``docs/reference/metrics/other-tools.md``). Parameters then have the
-    units of that catalog or tool. Its parameter names, and camel case, are also accepted.
+    units of that catalog or tool, and can have its names. Names in camel case are also accepted.
 
     Raises:
         ConfigError: If the name or a parameter is unknown, a value is invalid, a parameter is set twice, or a tool's name has no
@@ -72,8 +72,9 @@ def live_metric(
 ) -> BoundMetric:
     """Return the metric for a configuration entry.
 
-    ``system`` is the default prefix of names, and ``scale`` (1 or 100) the scale of thresholds. Under a metric's own name,
-    :attr:`Metric.live` applies, unless parameters other than ``threshold`` and ``inverse`` are set. Raises ConfigError.
+    ``system`` is the seed catalog whose names need no prefix. ``scale`` is the scale of thresholds: 1 or 100. If ``name`` is the
+    canonical name, and ``params`` sets at most ``threshold`` and ``inverse``, the parameters in :attr:`Metric.live` are added.
+    Raises ConfigError for an unknown name or an invalid parameter.
     """
     found = resolve(under(system, name))
     inner = functools.partial(live_metric, scale=scale, system=system)
@@ -172,12 +173,11 @@ class BoundMetric:
         self._call = call
 
     def call_series(self, name: str) -> None:
-        """Add a suffix to the name of the scores, to distinguish entries of one metric: ``code_contains.refund``."""
+        """Append ``.name`` to the scores' name (``code_contains.refund``), to distinguish entries for one metric."""
         self.name = f"{self.metric.name}.{name}"
         self._change_facts(metric=self.name)
 
     def set_policy(self, policy: Policy) -> None:
-        """Set the policy of the metric's scores to gate or trend."""
         self.policy = policy
         self._change_facts(policy=policy)
 
@@ -187,7 +187,7 @@ class BoundMetric:
             self._when_true = (self._facts, *self._when_true[1:])
 
     def but(self, params: Mapping[str, Any]) -> BoundMetric:
-        """Return a copy of the metric with other parameters. Its scores are part of the same series."""
+        """Return a copy of the metric with other parameters. The scores of both belong to the same series."""
         found = BoundMetric(self.metric, params, self.policy, self.view, self._inner_metric)
         if self.name != self.metric.name:
             found.call_series(self.name.removeprefix(f"{self.metric.name}."))
@@ -227,7 +227,7 @@ class BoundMetric:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Key that is equal for metrics with equal scores, even if their names differ."""
+        """Key that metrics share if they compute the same scores, even if the scores' names differ."""
         return self.metric.name, self.signature_hash
 
     def evaluate(self, turn: Turn, *, judge: Any = None, embedder: Any = None) -> Score:
@@ -236,9 +236,9 @@ class BoundMetric:
         If the metric raises an exception, the score has ``status="error"``. If a needed turn field is missing, or the metric
         returns a skip reason, the score has ``status="skipped"``.
 
-        Exceptions of the metric, including ``SystemExit``, aren't raised. Only exceptions for the caller's thread are raised:
-        ``KeyboardInterrupt``, the cancellation of a task or greenlet, and the exit of a signal handler. ``judge`` can also be a
-        :class:`ChoosesJudges`.
+        This method catches the metric's exceptions, including ``SystemExit``. It raises only exceptions that are meant for the
+        caller's thread: ``KeyboardInterrupt``, the cancellation of a task or greenlet, and ``SystemExit`` from a signal handler.
+        ``judge`` can also be a :class:`ChoosesJudges`.
         """
         try:
             if not self._is_plain:
@@ -256,7 +256,7 @@ class BoundMetric:
             return self.failed(error)
 
     def _evaluate_fully(self, turn: Turn, judge: Any, embedder: Any) -> Score:
-        """Evaluate a metric that isn't plain, for example because it calls a model, opens media or has inner metrics."""
+        """Evaluate a metric with special requirements, such as a model, media or inner metrics."""
         turn = self._with_truth(turn)
         if self._service == "llm" and isinstance(judge, ChoosesJudges):
             return judge.evaluated(self, turn)
@@ -287,7 +287,7 @@ class BoundMetric:
             return self._accepted(self._score_of(found), evaluation)
 
     def _accepted(self, score: Score, evaluation: EvaluationState) -> Score:
-        """Accept the judge's replies, and add details about input that the judge didn't read."""
+        """Run the callbacks for accepted replies. Record in ``detail`` if input was truncated, split or not sent."""
         evaluation.accept()
         if evaluation.truncated:
             score.detail["input_truncated"] = True
@@ -298,7 +298,7 @@ class BoundMetric:
         return score
 
     def _badness(self, found: Any) -> tuple[bool, float]:
-        """Return a sort key, highest for the worst piece of a turn. Failed pieces and values that aren't finite are the worst."""
+        """Return a sort key that is highest for the worst result. Failed results and values that aren't finite are the worst."""
         failed, value = (found.passed is False, found.value) if found.__class__ is Result else (False, found)
         if value is None:
             return failed, -math.inf
@@ -307,7 +307,7 @@ class BoundMetric:
         return failed, value if self.metric.direction == "down" else -value
 
     def _with_truth(self, turn: Turn) -> Turn:
-        """Return the turn with the configured ground truth. If the input is unknown, insert the replacement of the seed view."""
+        """Return the turn with the configured ground truth. If the input is unknown, use the seed catalog's substitute."""
         changed = {} if self._truth is None else {"ground_truth": self._truth}
         if self.view is not None and self.view.input is not None and not turn.input:
             changed["input"] = self.view.input.replace("{output}", turn.output or "")
@@ -328,7 +328,8 @@ class BoundMetric:
         return None
 
     def not_applicable(self, turn: Turn) -> Score | None:
-        """Return a ``skipped`` score if the metric doesn't apply to a turn, or None if it does. A failed check returns an error.
+        """Return a ``skipped`` score if the metric doesn't apply to a turn, or None if it does. An exception becomes an error
+        score.
 
         The reason is a missing turn field or the result of ``applies``. Call this before you evaluate or sample a turn, because
         :meth:`evaluate` doesn't call ``applies``.
@@ -355,7 +356,7 @@ class BoundMetric:
         return await asyncio.to_thread(self.evaluate, turn, judge=judge, embedder=embedder)
 
     def combine(self, scores: Sequence[Score]) -> Score:
-        """Compute a score from other scores, for composites and policies."""
+        """Compute the score of a composite or policy from other scores."""
         try:
             if not self.metric.combines:
                 raise MetricError("not_a_composite", f"{self.name}: must be a composite metric to combine scores")
@@ -374,9 +375,9 @@ class BoundMetric:
     def over(self, scores: Sequence[Score]) -> Score:
         """Compute a composite's score from the scores of its inner metrics.
 
-        If an inner metric wasn't evaluated (:data:`NOT_EVALUATED`), the composite is skipped as ``missing:METRIC``. A composite
-        with the trait ``one_fails`` fails instead if the other scores already fail it. :meth:`combine` handles scores that were
-        evaluated without a value.
+        If an inner metric wasn't evaluated (:data:`NOT_EVALUATED`), the composite is skipped as ``missing:METRIC``. However, a
+        composite with the trait ``one_fails`` fails if the other scores are enough to fail it. :meth:`combine` handles inner
+        metrics that were evaluated but have no value.
         """
         if "companion" in self.metric.traits:
             (score,) = scores
@@ -462,7 +463,7 @@ def _plain_detail(value: Any) -> Any:
 
 
 def _media_in(turn: Turn) -> str:
-    """Return the number of a turn's images, recordings and videos, such as ``image × 2, video × 1``."""
+    """Count a turn's images, recordings and videos: ``image × 2, video × 1``."""
     if not turn.attachments and not any(message.attachments for message in turn.messages):
         return ""
     from .lib.media import attachments_of, modalities_of
