@@ -4,10 +4,10 @@
     def code_tool_success(turn: Turn, *, empty_value: float = 1.0) -> Result:
         'Share of tool calls that didn't end in an error.'
 
-The properties are the name, kind (prefix), family (by default the module), parameters (keyword-only arguments, checked by
-their annotations) and user documentation (docstring). An invalid function is refused at import, with its file and line. The
-generated file ``catalog_index.json`` makes it possible to import a built-in metric's module on first use. A parameter without a
-default is required. If it is missing, the metric can be created, but each score has ``status="error"``.
+The properties are the name, kind (prefix), family (by default the module), parameters (keyword-only arguments, checked by their
+annotations) and user documentation (docstring). An invalid function raises ConfigError at import, with its file and line. Because
+of the generated ``catalog_index.json``, built-in metric modules are only imported on first use. A parameter without a default is
+required. If it is missing, the metric can be created, but each score has ``status="error"``.
 
 A metric function returns a number, a bool, ``None`` (not applicable), or a :class:`Result`. It raises :class:`MetricError`
 for a configuration that can't work. It never receives OpenTelemetry objects.
@@ -88,7 +88,7 @@ FIELD_OF_NEED = {"duration": "duration_s", "cost": "cost_usd", "llm_calls": "llm
 
 
 class Param:
-    """Alternative names of a parameter, in its annotation: ``value: Annotated[str, Param("expected_output")]``."""
+    """Annotation that adds names to a parameter: ``value: Annotated[str, Param("expected_output")]``."""
 
     def __init__(self, *names: str) -> None:
         self.names = names
@@ -193,7 +193,7 @@ class Metric:
 
     @property
     def spellings(self) -> Mapping[str, str]:
-        """Alternative parameter names, mapped to the parameters' own names."""
+        """Alternative parameter names, each mapped to the canonical name."""
         notes = ((p.name, note) for p in self.parameters.values() for note in getattr(p.annotation, "__metadata__", ()))
         return {name: ours for ours, note in notes if isinstance(note, Param) for name in note.names}
 
@@ -251,12 +251,12 @@ def metric(
 ) -> Callable[[Function], Function]:
     """Register a function as a metric, and return the function unchanged.
 
-    The function defines all other properties. Its name starts with the kind. Its keyword-only arguments are the parameters,
-    which are validated by their annotations (:class:`Param` adds other names). If the first argument can be scores, the
-    metric is a composite. The family is the name of the module, or the module's constant ``FAMILY``.
+    The function defines all other properties. Its name starts with the kind. Its keyword-only arguments are the metric's
+    parameters, whose annotations validate the values (:class:`Param` adds alternative names). If the first argument's type
+    includes scores, the metric is a composite. The family is the name of the module, or the module's constant ``FAMILY``.
 
-    Expensive data, such as earlier turns for judged metrics, is only provided if a configured metric declares it in
-    ``needs``, ``uses`` or ``references``. A score names the source of each declared reference.
+    Turns contain expensive data, such as earlier turns for judged metrics, only if a configured metric declares it in ``needs``,
+    ``uses`` or ``references``. Each score records the source of the metric's declared references.
 
     Args:
         needs: Turn fields that must be known. Otherwise the score is ``skipped`` with the reason
@@ -268,10 +268,10 @@ def metric(
         boolean: True if the value is always 1.0 or 0.0. The metric then has the parameter ``inverse`` instead of
             ``threshold``.
         threshold: Default threshold. Without one, the metric has no verdict.
-        applies: Function that returns the reason that the metric doesn't apply to a turn (``missing:interactions``,
-            ``not_applicable:one_step``), or None. It runs before a turn is evaluated or sampled, and such a turn is
-            ``skipped`` with that reason. ``evaluate`` and ``combine`` don't call it. The first line of its docstring
-            completes "applies to …".
+        applies: Function that returns None if the metric applies to a turn. Otherwise, it returns a reason
+            (``missing:interactions``, ``not_applicable:one_step``), and the score is ``skipped`` with this reason. It runs before
+            a turn is evaluated or sampled. ``evaluate`` and ``combine`` don't call it. The first line of its docstring completes
+            "applies to …".
         groups: Groups that include the metric: ``safety``, ``quality``, ``cost``, or ``default`` for a default metric
             (reference-free, cheap, and meaningful for any answer).
         version: Version of the metric. Change it if the same turn gets a different value.
@@ -336,7 +336,7 @@ def metric(
 
 
 def metric_of(fn: Callable[..., Any]) -> Metric:
-    """Return the metric for a function of a turn. If the function isn't a metric yet, register it.
+    """Return the metric for a function that accepts a turn. If the function isn't a metric yet, register it.
 
     A function without the decorator becomes ``code_<its name>``. If it returns True or False, the score passes or fails.
 
@@ -451,7 +451,7 @@ def _add_alias(alias: str, name: str, preset: Mapping[str, Any]) -> None:
 
 
 def call_metric(name: str, alias: str) -> None:
-    """Make an alias, with and without its prefix, refer to a metric. Replaces an earlier meaning."""
+    """Make ``alias``, with and without its prefix, refer to the metric ``name``. This replaces earlier meanings of the alias."""
     for spelled in (alias, alias.rpartition(":")[2]):
         _import_metrics_called(spelled)
         _ALIASES[spelled] = [(name, {})]
@@ -478,7 +478,6 @@ def _import_entry_points() -> None:
 
 
 def catalog() -> Iterator[Metric]:
-    """Yield all metrics, sorted by name."""
     discover()
     yield from (_METRICS[name] for name in sorted(_METRICS))
 
@@ -487,7 +486,7 @@ def catalog() -> Iterator[Metric]:
 def builtin() -> dict[str, dict[str, Any]]:
     """Return the index of the built-in metrics, which ``scripts/gen_docs.py`` generates from the decorators.
 
-    Each row has a metric's module, relative to this package, its aliases, and the declarations that differ from the defaults.
+    Each row contains the metric's module within this package, its aliases, and the declarations that differ from the defaults.
     """
     found: dict[str, dict[str, Any]] = jsonio.loads(Path(__file__).with_name("catalog_index.json").read_bytes())
     for row in found.values():
@@ -515,14 +514,14 @@ def indexed(name: str) -> Metric | None:
 
 
 def _import_metrics_called(name: str) -> None:
-    """Import the built-in metrics with this alias, or with a pattern alias."""
+    """Import the built-in metrics that have this alias, or a pattern alias such as ``code_recall_at_{k}``."""
     for row in builtin().values():
         if any("{" in alias or name in (alias, alias.split(":", 1)[-1]) for alias in row["aliases"]):
             importlib.import_module(f"{__package__}.{row['module']}")
 
 
 def group_of(name: str, *, is_installed: bool = True) -> list[str]:
-    """Return the sorted names of a group's metrics whose extra is installed. With ``is_installed=False``, return all others.
+    """Return the sorted names of a group's metrics whose extra is installed or, with ``is_installed=False``, missing.
 
     Raises:
         ConfigError: If the group is unknown.
@@ -552,7 +551,7 @@ def default_pack() -> list[str]:
 
 
 def under(system: str | None, name: str) -> str:
-    """Add the prefix ``system`` to a name that this seed catalog contains. Our own names and prefixed names stay unchanged."""
+    """Add the prefix ``system`` to a name from this seed catalog. Canonical names and prefixed names stay unchanged."""
     if system is None or ":" in name or _find(name.partition(".")[0]):
         return name
     known = (f"{system}:{name.removeprefix('not-') if system == 'trusys' else name}", f"{system}:{name}Evaluator")
@@ -564,7 +563,7 @@ _PASS_MARKS = ("pass_threshold", "passing_threshold")
 
 
 class ResolvedName(NamedTuple):
-    """Metric and parameters for a name."""
+    """Metric that a name refers to, with the parameters that the name presets."""
 
     metric: Metric
     preset: dict[str, Any]
@@ -578,7 +577,7 @@ class ResolvedName(NamedTuple):
     """Parameters for configuration entries that set none: :attr:`Metric.live` if the entry has the metric's own name."""
 
     def parameters(self, given: Mapping[str, Any], scale: int = 1, *, configured: bool = False) -> dict[str, Any]:
-        """Return the preset and given parameters with our names and units. Unknown names stay unchanged.
+        """Return the preset parameters and the caller's parameters, with our names and units. Unknown names stay unchanged.
 
         Args:
             given: Parameters with the names that the caller uses.
@@ -607,7 +606,7 @@ class ResolvedName(NamedTuple):
         return {**self.live, **found} if configured and found.keys() <= {"threshold", "inverse"} else found
 
     def _all_spellings(self, scale: int) -> Spellings:
-        """Return all names of parameters. The tool's names override alternative names, which override the parameters' own names."""
+        """Return all accepted parameter names. The tool's names override alternative names, and both override canonical names."""
         found: dict[str, Spelling] = {
             **{name: name for name in self.metric.parameters},
             **self.metric.spellings,
@@ -662,7 +661,7 @@ def _resolve_seed_name(name: str, target: str, preset: Mapping[str, Any]) -> Res
 
 
 def name_under(seed: str, name: str) -> str:
-    """Return a metric's first name in a seed catalog, or the name itself if there is none."""
+    """Return a metric's first name in a seed catalog, or ``name`` if the catalog doesn't contain the metric."""
     plain, sign, number = name.partition("#")
     aliases = () if (found := _find(plain)) is None else found.aliases
     return next((alias.partition(":")[2] for alias in aliases if alias.startswith(f"{seed}:")), plain) + sign + number
