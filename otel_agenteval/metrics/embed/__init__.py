@@ -1,5 +1,5 @@
-"""Metrics that compare texts or images by their embeddings. The embedder is an argument.
+"""Metrics that compare the embeddings of texts or images. The embedder is an argument of each metric.
 
-May import :mod:`~otel_agenteval.core`, :mod:`~otel_agenteval.media`, the registry, ``metrics.lib`` and numpy. Start at
-``embeddings.py``.
+This package may import :mod:`~otel_agenteval.core`, :mod:`~otel_agenteval.media`, the registry, ``metrics.lib`` and numpy. Start
+at ``embeddings.py``.
 """

@@ -1,6 +1,6 @@
-"""Provide helpers that several metric families share.
+"""Helpers that several metric families share.
 
-The helpers parse JSON, code, SQL and XML, and read a turn's agents, steps, tool calls and media. Detectors of text are in
-:mod:`otel_agenteval.detectors`. May import ``core``, ``detectors``, ``media`` and the registry. Each optional package is imported
-by one module, on first use. No module here defines a metric, so start with the metric family that you need.
+The helpers parse JSON, code, SQL and XML, and read a turn's agents, steps, tool calls and media. Text detectors are in
+:mod:`otel_agenteval.detectors`. This package may import ``core``, ``detectors``, ``media`` and the registry. Only one module
+imports each optional package, on first use. No module here defines a metric, so start with the metric family that you need.
 """

@@ -1,5 +1,5 @@
 """Metrics that call a judge. One function is one metric, and one module is one family.
 
-May import :mod:`~otel_agenteval.core`, :mod:`~otel_agenteval.media`, the registry, and shared code in ``metrics``. The judge is
-an argument, so metrics don't depend on providers, queues or budgets. Start at ``quality_judges.py``.
+This package may import :mod:`~otel_agenteval.core`, :mod:`~otel_agenteval.media`, the registry, and shared code in ``metrics``.
+The judge is an argument, so metrics don't depend on providers, queues or budgets. Start at ``quality_judges.py``.
 """
