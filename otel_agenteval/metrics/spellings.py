@@ -1,7 +1,7 @@
-"""Alternative names and units of parameters, as in other tools.
+"""Parameter names and units of other tools, and how they map to our parameters.
 
-``Param`` in a parameter's annotation adds names that always work. The data files in :mod:`.names` define the names of each
-catalog or tool. They map a parameter's name to our name, to :class:`Converted`, or to :class:`Unsupported`.
+``Param`` in a parameter's annotation adds names that work for every catalog and tool. The data files in :mod:`.names` define the
+names that one catalog or tool uses. They map each name to our name, to :class:`Converted`, or to :class:`Unsupported`.
 """
 
 from __future__ import annotations

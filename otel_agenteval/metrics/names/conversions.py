@@ -1,7 +1,6 @@
 """Convert parameter values of other tools to our parameters.
 
-In a data file, the first key of a converted parameter is a name in :data:`SPELLINGS`. The value of this key and the remaining
-keys are the arguments.
+In a data file, ``{kind: argument, option: value}`` means ``SPELLINGS[kind](argument, option=value)``.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def _number(value: Any) -> float:
 
 
 def _share(value: Any) -> float | None:
-    """Convert a threshold from 0 to 100: 70 → 0.70. A number below 1 stays unchanged. The number 1 is ambiguous and refused."""
+    """Convert a threshold from 0 to 100: 70 → 0.70. Numbers below 1 stay unchanged. 1 is ambiguous and raises ValueError."""
     if value is None:
         return None
     number = _number(value)
@@ -67,7 +66,7 @@ _ATTRIBUTE_CONDITIONS = frozenset(("has_attributes", "has_attribute_keys"))
 
 
 def _query(query: Any) -> Any:
-    """Convert a span query: keys in camel case, ``not_``, and durations."""
+    """Convert a span query: camel-case keys to snake case, ``not_`` to ``not``, and durations to seconds."""
     if isinstance(query, list):
         return [_query(one) for one in query]
     if not isinstance(query, Mapping):
@@ -88,7 +87,7 @@ def _flag(value: Any) -> bool:
 
 
 def _of_one(shown: str, convert: Callable[[Any], Any]) -> Callable[[str], Converted]:
-    """Return a constructor of spellings that use ``convert``. The documentation shows our name, followed by ``shown``."""
+    """Return a function that creates a conversion of one parameter. The documentation shows our name for it, then ``shown``."""
     return lambda ours: Converted(f"`{ours}`{shown}", lambda value: {ours: convert(value)})
 
 
@@ -96,7 +95,7 @@ percent = _of_one(" (70 becomes 0.70)", _share)
 
 
 def renamed(ours: str, keys: Mapping[str, str]) -> Converted:
-    """Accept an object or a list of objects. Rename keys by ``keys``, and convert other keys from camel case."""
+    """Accept an object or a list of objects. Rename its keys as in ``keys``, and convert other keys from camel case."""
 
     def rename(value: Any) -> Any:
         if isinstance(value, list):
@@ -109,7 +108,7 @@ def renamed(ours: str, keys: Mapping[str, str]) -> Converted:
 
 
 def keyed_by(ours: str, keys: list[str]) -> Converted:
-    """Accept a mapping. Warn once about ignored keys."""
+    """Accept a mapping. Keys that aren't in ``keys`` have no effect, so log one warning for each."""
 
     def convert(value: Any) -> Mapping[str, Any]:
         for key in value.keys() - keys if isinstance(value, Mapping) else ():
@@ -123,7 +122,7 @@ def keyed_by(ours: str, keys: list[str]) -> Converted:
 
 
 def only(allowed: Any, how: str, sets: Mapping[str, Any] | None = None) -> Converted:
-    """Accept only the value ``allowed``, which sets the parameters ``sets``. Refuse other values with the message ``how``."""
+    """Accept only the value ``allowed``, and set the parameters ``sets``. Other values raise an error with the text ``how``."""
 
     def convert(value: Any) -> Mapping[str, Any]:
         if value != allowed or isinstance(value, bool) is not isinstance(allowed, bool):
@@ -136,13 +135,13 @@ def only(allowed: Any, how: str, sets: Mapping[str, Any] | None = None) -> Conve
 
 
 def flag(sets: Mapping[str, Any], shown: str = "") -> Converted:
-    """Accept a flag that sets other parameters if it is true."""
+    """Accept a boolean. If it is true, set the parameters ``sets``."""
     shown = shown or ", ".join(f"`{name}={given!r}`" for name, given in sets.items()) + " if true"
     return Converted(shown, lambda value: sets if _flag(value) else {})
 
 
 def ignored(why: str) -> Converted:
-    """Accept a parameter that has no effect, and log a warning once."""
+    """Accept a parameter that has no effect, and log the warning ``why`` once."""
 
     def convert(value: Any) -> Mapping[str, Any]:
         _warn_once(why)
@@ -152,7 +151,7 @@ def ignored(why: str) -> Converted:
 
 
 def spread(shown: str) -> Converted:
-    """Accept an object whose fields are parameters, such as ``{Alpha: 0.8}``."""
+    """Accept an object, and set a parameter for each field: ``{Alpha: 0.8}`` sets ``alpha``."""
 
     def convert(value: Any) -> Mapping[str, Any]:
         fields = value if isinstance(value, Mapping) else getattr(value, "__dict__", None)
