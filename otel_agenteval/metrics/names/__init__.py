@@ -1,9 +1,9 @@
 """Metric names and parameters of other tools and of the seed catalogs, loaded from YAML files on first use.
 
-A tool's file maps each of its metrics to the equivalent metric here, or to a text with the difference and an alternative. Two
-metrics are equivalent if they evaluate the same property, on the same scale and in the same direction. ``note`` describes smaller
-differences. Names with the same entry are separated by commas. A parameter maps to our name, or to one of
-:data:`.conversions.SPELLINGS`.
+Each tool's file maps the tool's metrics to equivalent metrics here. If there is no equivalent, a text describes the difference
+and an alternative. Two metrics are equivalent if they evaluate the same property, on the same scale and in the same direction.
+``note`` describes smaller differences. A key can contain several names, separated by commas. A parameter maps to our name for it,
+or to a conversion in :data:`.conversions.SPELLINGS`.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def names_of(ours: str) -> list[str]:
 
 
 def find(name: str) -> ToolMetric | None:
-    """Return the metric with a tool's name, or None if no tool has the name. An unambiguous name needs no prefix.
+    """Return the metric that another tool calls ``name``, or None if no tool does. An unambiguous name needs no prefix.
 
     The parameters of the result include the tool's common parameters.
 
@@ -145,7 +145,7 @@ def presets() -> Mapping[str, SeedPreset]:
 
 @functools.cache
 def seeds() -> Mapping[str, tuple[Spellings, Mapping[str, Spellings]]]:
-    """Return the parameter names of each seed catalog: names for all metrics, and names for single metrics."""
+    """Return each seed catalog's parameter names: a mapping for all metrics, and additional mappings for single metrics."""
     return {
         seed: (
             _spellings(content.get("parameters", {})),
@@ -156,7 +156,7 @@ def seeds() -> Mapping[str, tuple[Spellings, Mapping[str, Spellings]]]:
 
 
 class SeedView(NamedTuple):
-    """Differences of a metric under a seed's name (``seeds.yaml``): additional ``detail`` keys, and a replacement for an unknown input."""
+    """Changes to a metric under a seed catalog's name: additional ``detail`` keys, and a substitute for an unknown input."""
 
     seed: str
     details: Mapping[str, str]
