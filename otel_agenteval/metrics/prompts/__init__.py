@@ -1,14 +1,14 @@
 """Texts of judge prompts, in one YAML file for each family of metrics.
 
-A prompt starts with the text to judge and the standard. Optional parts follow, in this order: ``How:`` (the procedure), the
-scale with a sentence for each level, ``What counts:``, ``What does not count:``, a short ``Good:`` and ``Bad:`` example, and
-rules for frequent cases such as refusals. The system prompt explains
-delimiters, redaction markers, truncated material and other languages once for all prompts.
+A prompt starts with the text to judge and the standard. Optional sections follow, in this order: ``How:`` (the procedure), the
+scale with a sentence for each level, ``What counts:``, ``What does not count:``, short ``Good:`` and ``Bad:`` examples, and rules
+for frequent cases such as refusals. The system prompt explains delimiters, redaction markers, truncated material and other
+languages once for all prompts.
 
 An indented line continues the previous line. A placeholder such as ``{missing}`` inserts a sentence from :data:`SENTENCES`, which
 several prompts share.
 
-``cases`` contains good and bad example turns for ``judge probe``.
+In each file, ``cases`` contains good and bad example turns for ``otel-agenteval judge probe``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ VERDICT = '{"reason": "<why, in one or two sentences>", "verdict": "<yes or no>"
 
 
 class Prompts:
-    """Prompts of a family by name, loaded on first use."""
+    """Prompts of one metric family by name, loaded on first use."""
 
     def __init__(self, family: str) -> None:
         self._path = Path(__file__).with_name(f"{family}.yaml")
