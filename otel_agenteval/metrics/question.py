@@ -1,7 +1,6 @@
-"""Judge calls as objects, and the state of the evaluation that makes these calls.
+"""Judge calls, and the state that a judged metric and its judge share during one evaluation.
 
-The state is a context variable rather than an argument, so that wrappers of a judge, such as budgets and panels, don't have to
-pass it on.
+The state is a context variable. Otherwise, each wrapper around a judge, such as a budget or panel, would have to pass it on.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class Answers(ABC):
         Args:
             stage: Name of the call in errors and statistics, such as ``score``.
             task: Instructions: what to judge, how, and the meaning of each level. Trusted, so it must not contain turn content.
-            data: Material by name, as texts or as values to send as JSON. Not trusted.
+            data: Material by name: texts, or values that are sent as JSON. Not trusted.
             reply: Requested JSON object, with a hint for each value. Put the reason before the verdict.
             criteria: The user's criteria by name, such as a rubric, a policy, a role, labels or steps. Trusted, and never
                 truncated.
@@ -97,12 +96,12 @@ class EvaluationState:
         self.truncated = self.truncated or truncated
 
     def next_piece(self) -> bool:
-        """Advance to the next piece, and return True if there is one."""
+        """Advance to the next piece of an input that is too long for one judge call. Return True if there is one."""
         self.piece += 1
         return self.piece < self.pieces
 
     def when_accepted(self, do: Callable[[], None]) -> None:
-        """Register a callback that runs when the metric has accepted the judge's replies."""
+        """Register a callback that runs after the metric has computed its score from the judge's replies."""
         self._when_accepted.append(do)
 
     def accept(self) -> None:
