@@ -25,14 +25,14 @@ _NAMES = {
 
 
 def headline(metric: Metric) -> str:
-    """Return a metric's summary for lists, without a note on its scale, such as ``(1.0 = new, 0.0 = repeated)``."""
+    """Return a metric's one-line summary without its scale, such as ``(1.0 = new, 0.0 = repeated)``."""
     return _SCALE.sub(".", metric.summary).replace("``", "")
 
 
 def type_name(annotation: Any, s: str = "") -> str:
     """Return a parameter's type in words, such as ``number 0..1 or null`` or ``list of strings``. With ``s="s"``, use the plural.
 
-    A string in the metadata of ``Annotated`` replaces the type's name.
+    If the metadata of ``Annotated`` contains a string, return this string.
     """
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
