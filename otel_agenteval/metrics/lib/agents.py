@@ -1,11 +1,11 @@
 """Read a turn's agents and the interactions between them, for all multi-agent metrics.
 
 * An *interaction* is one message from an agent to one or more others. Interactions in the turn's reference data take precedence.
-* Without such data, the spans provide the interactions: calls from agent to agent (also through a tool with the agent's name) and hand-offs.
-  If an agent calls another agent and also hands off to it, the call and the hand-off are one interaction.
-* The *agents* are listed in the turn's role table. Without a table, they are the agents that ran or took part in a hand-off. Senders
-  and recipients of interactions are added.
-* An agent run without a known caller adds an agent, but no interaction.
+* Without reference data, the spans provide the interactions: hand-offs, and calls from agent to agent. A call of a tool with an
+agent's name counts as a call to this agent. A call and a hand-off between the same two agents are one interaction.
+* The *agents* are the names in the turn's role table. Without a table, they are the agents that ran or took part in a hand-off.
+  In both cases, senders and recipients of interactions are added.
+* If an agent's caller is unknown, its run adds the agent, but no interaction.
 """
 
 from __future__ import annotations
@@ -57,9 +57,7 @@ def interactions_of(turn: Turn) -> list[Interaction]:
     return found
 
 
-class _AsFact:
-    """Pydantic type of a role table, for parameter annotations."""
-
+class _ParsedRoles:
     @staticmethod
     def __get_pydantic_core_schema__(source: Any, handler: Any) -> Any:
         from pydantic_core.core_schema import no_info_plain_validator_function
@@ -67,12 +65,12 @@ class _AsFact:
         return no_info_plain_validator_function(lambda given: READERS["agents"](given, "roles"))
 
 
-Roles = Annotated[dict[str, dict[str, Any]], _AsFact]
+Roles = Annotated[dict[str, dict[str, Any]], _ParsedRoles]
 """Role table: maps each agent's name to its properties, such as ``role``."""
 
 
 def read_once(turn: Turn, roles: Roles | None = None) -> Turn:
-    """Return a reduced turn with its interactions already read, for use by several metrics. ``roles`` replaces its agents, if set."""
+    """Return a turn with only multi-agent data and parsed interactions, for several metrics. ``roles`` replaces its agents."""
     return Turn(
         interactions=interactions_of(turn), agents=turn.agents if roles is None else roles, agent_runs=turn.agent_runs, handoffs=turn.handoffs,
         conflicts=turn.conflicts,
@@ -107,7 +105,7 @@ def seconds(value: Any) -> float | None:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean. ``values`` can't be empty. Divides before adding, so that the sum can't overflow."""
+    """Return the mean of at least one value. Each value is divided before it is added, so that the sum can't overflow."""
     return sum(value / len(values) for value in values)
 
 
@@ -152,5 +150,5 @@ def _agent_calls(turn: Turn) -> list[Interaction]:
 
 
 def _folded(name: str) -> str:
-    """Return an agent's name as a tool name: ``Billing Agent`` → ``billing_agent``."""
+    """Convert an agent's name to the format of tool names: ``Billing Agent`` → ``billing_agent``."""
     return name.strip().lower().replace(" ", "_").replace("-", "_")

@@ -1,12 +1,12 @@
 """Predicates that decide which turns a metric applies to, in addition to the turn fields that it needs.
 
-For some turns, a metric's value doesn't depend on the agent's behavior. Such turns are skipped: a predicate in
-``metric(applies=…)`` returns the reason, or None if the metric applies.
+A metric skips a turn if its value wouldn't depend on the agent's behavior. The predicate in ``metric(applies=…)`` returns the
+reason, or None if the metric applies.
 
 The first line of a predicate's docstring completes the sentence "applies to …" in the documentation. Predicates also run on the
 agent's thread, so they must be fast.
 
-A reason such as ``missing:image`` names a fact that you can provide (see docs/reference/metrics/facts.md). Other reasons, such as
+A reason such as ``missing:image`` names data that you can provide (see docs/reference/metrics/facts.md). Other reasons, such as
 ``not_applicable:no_tools``, name a property of the turn.
 """
 
