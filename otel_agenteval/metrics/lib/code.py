@@ -50,8 +50,9 @@ _INFO = re.compile(r"[{. ]*(?:lang(?:uage)?-)?([^\s,;:{}()\[\]]+)")
 def code_blocks(text: str) -> list[Block]:
     """Return the fenced code blocks that aren't empty, at most :data:`MAX_BLOCKS`.
 
-    A fence is a line that starts with three or more backticks or tildes, also after a list marker or ``>``. An unclosed block
-    ends with its quotation or the text. If a text without fences is code, the whole text is one block.
+    A fence is a line that starts with three or more backticks or tildes, also after a list marker or ``>``. A block without a
+    closing fence ends at the end of its block quote or of the text. If a text without fences is code, the whole text is one
+    block.
     """
     fenced: list[tuple[str, list[str]]] = []  # info string and lines of each block
     opening: re.Match[str] | None = None
@@ -77,7 +78,7 @@ def code_blocks(text: str) -> list[Block]:
 
 
 def languages(blocks: Sequence[Block], *, labels: bool = True) -> list[str | None]:
-    """Return the language of each block, or None if unknown. With ``labels``, a fence's label takes precedence."""
+    """Return the language of each block, or None if unknown. With ``labels``, a label in the opening fence takes precedence."""
     found: list[str | None] = []
     left = PARSED_CHARS
     for block in blocks:

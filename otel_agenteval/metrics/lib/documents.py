@@ -70,8 +70,9 @@ def lookup(document: Any, path: str) -> Any:
 def first_difference(expected: Any, actual: Any, *, ignore_list_order: bool) -> str | None:
     """Return the JSONPath of the first difference between two documents, or None if they are equal.
 
-    Keys are compared in the order of the expected document. With ``ignore_list_order``, lists are compared as multisets, and a
-    difference has the list's path. Without it, documents can be nested to any depth, because the comparison isn't recursive.
+    Keys are compared in the order of the expected document. With ``ignore_list_order``, lists are compared as multisets, and the
+    result is the path of the list instead of an item. Without this option, the comparison isn't recursive, so documents can have
+    any depth.
     """
     pending: list[tuple[Any, Any, _Place]] = [(expected, actual, None)]
     while pending:
@@ -92,7 +93,7 @@ def first_difference(expected: Any, actual: Any, *, ignore_list_order: bool) -> 
 
 
 def _unordered(value: Any) -> Hashable:
-    """Convert a document to a hashable value that ignores the order of lists."""
+    """Convert a document to a hashable value that is the same for any order of list items."""
     if isinstance(value, dict):
         return "object", frozenset([(key, _unordered(inner)) for key, inner in value.items()])
     if isinstance(value, list):
@@ -160,8 +161,8 @@ def containers(text: str) -> list[tuple[int, int]]:
 def _end_of_container(text: str, start: int, inner: dict[int, int], broken: set[int]) -> int | None:
     """Return the position after the container that starts at ``start``, or None if it is incomplete.
 
-    If it is incomplete, the complete containers inside are added to ``inner``, and the incomplete ones to ``broken``. Their text
-    isn't read again.
+    If it is incomplete, complete containers inside it are added to ``inner``, and incomplete ones to ``broken``, so that
+    :func:`containers` doesn't read them again.
     """
     match = _TOKEN.match
     opened: list[int] = []
@@ -202,7 +203,7 @@ _LARGEST_CHUNK = 65_536
 
 
 class _RefusedMarkup(Exception):
-    """Raised for markup that expat accepts, but this module rejects. An optional argument is the position at which to resume."""
+    """Raised for markup that expat accepts but this module rejects. The optional argument is the byte position to resume at."""
 
 
 class XmlDocument(NamedTuple):
@@ -212,7 +213,7 @@ class XmlDocument(NamedTuple):
 
 
 def read_xml(text: str, required: Sequence[str] = ()) -> XmlDocument:
-    """Parse an XML document, and find missing required elements. If the text isn't well-formed, all required elements count as missing."""
+    """Parse an XML document, and list the required elements that it lacks. A malformed document lacks all of them."""
     deepest = max((max(path.count(".") + 1, 2) for path in required), default=0)
     opened: list[str] = []
     paths: set[tuple[str, ...]] = set()
@@ -248,7 +249,7 @@ def read_xml(text: str, required: Sequence[str] = ()) -> XmlDocument:
 def xml_elements(text: str) -> list[str]:
     """Return the text of each outermost well-formed element, in order.
 
-    An error discards all elements that are still open, but not the elements that are already closed. Parsing resumes after it.
+    At a syntax error, elements that are still open are discarded, and closed elements are kept. Parsing resumes after the error.
     """
     data = encoded = text.encode("utf-8", "surrogatepass")
     # Markup without an end becomes invalid, at the same length. Otherwise, the parser searches for each end in all of the text.
@@ -264,10 +265,7 @@ def xml_elements(text: str) -> list[str]:
 
 
 def _parse_content(data: bytes, start: int, found: list[tuple[int, int]]) -> int:
-    """Parse XML from ``start`` to the first error, and return the error's position.
-
-    Add the start and end of each outermost element to ``found``.
-    """
+    """Parse XML from ``start`` to the first error. Add outermost elements to ``found``, and return the error's position."""
     opened: list[int] = []
     only_start = False
     parser = expat.ParserCreate()
