@@ -1,4 +1,4 @@
-"""Collect a turn's answer, and the given texts that can support its claims.
+"""Collect a turn's answer, and the texts that can support the answer's claims ("given texts").
 
 The given texts are tool results, user messages, retrieved documents, system instructions, tool definitions and earlier messages,
 including the agent's. Tool *arguments* and the agent's messages in this turn are excluded, because the model wrote them.
@@ -17,7 +17,7 @@ from ...detectors.texts import SCAN_LIMIT, GivenTexts
 
 
 def screen_of_output(turn: Turn) -> Look:
-    """Return the screened answer (empty if unknown). Screening runs once per turn, for all detectors."""
+    """Return the screened answer, which all detectors of the turn share. An unknown answer counts as empty."""
     output = turn.output or ""
     screen: Look | None = turn.shared.get("screen")
     if screen is None or screen.whole is not output:
@@ -26,7 +26,7 @@ def screen_of_output(turn: Turn) -> Look:
 
 
 class GivenInTurn(GivenTexts):
-    """The texts that the agent was given in a turn, each with its path, such as ``messages[0].content``."""
+    """The texts that the agent received in a turn, each with its path, such as ``messages[0].content``."""
 
     __slots__ = ("_turn", "found")
 
@@ -92,7 +92,7 @@ def _given_values(turn: Turn) -> Iterator[tuple[str, Any]]:
 
 
 def _message_texts(messages: Sequence[Message], calls: Sequence[ToolCall]) -> Iterator[tuple[str, Any]]:
-    """Yield the path and text of each message. Skips the agent's messages in this turn, and results that ``calls`` contain."""
+    """Yield the path and text of each message, except the agent's messages in this turn and results that ``calls`` contain."""
     asked = _last_user_message(messages)
     results: dict[str | None, Any] = {call.call_id: call.result for call in calls if call.call_id is not None}
     for i, message in enumerate(messages):
@@ -104,7 +104,7 @@ def _message_texts(messages: Sequence[Message], calls: Sequence[ToolCall]) -> It
 
 
 def _is_same_result(sent: Any, result: Any) -> bool:
-    """Return True if ``sent``, the value that the model received, equals a tool's result. The result can be JSON text."""
+    """Return True if the value sent to the model equals a tool's result, which can be JSON text."""
     if isinstance(result, str) and not isinstance(sent, str) and len(result) <= SCAN_LIMIT:
         try:
             result = jsonio.loads(result)
@@ -123,7 +123,7 @@ def _has_unknown_parts(turn: Turn) -> bool:
 
 
 def has_material(turn: Turn) -> bool:
-    """Return True if numbers can be checked against more than the user's question.
+    """Return True if the answer's numbers can be checked against more than the user's question.
 
     Tool calls, tool results and retrieved documents always count. Instructions, tool definitions and earlier messages count if
     they contain numbers. The user's input counts if it contains numbers and a text to process, for example to summarize.
