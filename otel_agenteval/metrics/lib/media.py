@@ -1,7 +1,7 @@
 """Prepare a turn's images, recordings and videos for judges and embedding models.
 
-Media are opened if the configuration allows it (:mod:`otel_agenteval.media`). The model then receives only pixels and samples,
-without metadata such as the author. Other URLs are sent unchanged, and the model's server may fetch them. Other media are sent as ids.
+If the configuration allows opening a medium (:mod:`otel_agenteval.media`), the model receives only its pixels or sound, without
+metadata such as the author. Otherwise, the model receives the unchanged URL, which its server may fetch, or only an id.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Medium:
 
 
 def is_accessible(reference: str) -> bool:
-    """Return True if a model can access the reference, which is the case for a URL or a data URI."""
+    """Return True for a URL or a data URI. A model can't access other references."""
     return "://" in reference or reference[:5].lower() == "data:"
 
 
@@ -55,7 +55,7 @@ def attachments_of(turn: Turn) -> Iterator[Mapping[str, Any]]:
 
 
 def attachments_at(metadata: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield attachments for AgentUnit's keys ``image_path``, ``audio_path`` and ``video_path`` in the metadata of a test case."""
+    """Yield an attachment for each path under AgentUnit's metadata keys ``image_path``, ``audio_path`` and ``video_path``."""
     for modality in _MEDIA_TYPES:
         given = metadata.get(f"{modality}_path")
         for path in given if isinstance(given, (list, tuple)) else (given,):
@@ -110,14 +110,14 @@ def image_for_model(reference: str) -> str:
 
 
 def _is_openable(reference: str) -> bool:
-    """Return True if a reference may be opened, or is a local file, which a model can't read. Opening a file can still be refused."""
+    """Return True if otel-agenteval opens the reference. This includes forbidden local files, which then cause an error."""
     return may_open(reference) or scheme_of(reference) == "file"
 
 
 def recordings_for_model(media: Iterable[Medium]) -> list[str]:
     """Return the recordings as data URIs or URLs, to send to a model.
 
-    If the model has no audio input, recordings that may be opened are left out. They are transcribed instead.
+    If the model has no audio input, recordings that may be opened are omitted, because they are transcribed instead.
 
     Raises:
         MetricError: If an opened recording is broken or isn't audio.
@@ -135,7 +135,7 @@ def transcripts_of(media: Iterable[Medium], *, for_judge: bool = False) -> str:
     """Return the transcripts of the recordings, one per line.
 
     If a recording has no transcript and may be opened, the configured transcriber creates one. With ``for_judge``, new
-    transcripts are redacted, because they leave the process.
+    transcripts are redacted before they leave the process.
     """
     rules = current_rules()
     found = []
@@ -163,7 +163,7 @@ Frames = Annotated[int, Ge(1), Le(1000)]
 
 
 def newest_video(turn: Turn, *, with_frames: bool = False) -> Medium | None:
-    """Return the turn's last video, or None. With ``with_frames``, only videos with sampled frames count."""
+    """Return the turn's last video, or None. With ``with_frames``, ignore videos without sampled frames."""
     videos = [video for video in media_of(turn, "video") if video.frames or not with_frames]
     return videos[-1] if videos else None
 
