@@ -20,7 +20,7 @@ SCAN_LIMIT = 100_000
 def compiled(pattern: str, flags: str = "") -> Any:
     """Compile a pattern with RE2.
 
-    ``flags`` can contain ``i`` (ignore case), ``m`` (``^`` and ``$`` match at lines) and ``s`` (``.`` matches newlines).
+    ``flags`` can contain ``i`` (ignore case), ``m`` (``^`` and ``$`` match at each line) and ``s`` (``.`` matches newlines).
 
     Raises:
         MetricError: If RE2 doesn't accept the pattern.

@@ -1,4 +1,4 @@
-"""Read scores, verdicts and lists from judge replies, by the same rules for all metrics.
+"""Read scores, verdicts and lists from judge replies, with the same rules for all metrics.
 
 Only the keys that a formula uses are required. A required value that is missing, has the wrong type or isn't an allowed word is
 an ``invalid_reply`` error. Unknown keys are ignored.
@@ -42,7 +42,7 @@ def number(reply: Mapping[str, Any], key: str = "score") -> float:
 
 
 def number_within(reply: Mapping[str, Any], low: float, high: float, key: str = "score") -> float:
-    """Return the number at ``key``. Raises MetricError if it isn't between ``low`` and ``high``, because then its scale is unknown."""
+    """Return the number at ``key``. A number outside ``low`` to ``high`` has another scale, and raises MetricError."""
     value = number(reply, key)
     if not low <= value <= high:
         raise invalid(key, f"a number from {low:g} to {high:g}")
@@ -95,7 +95,7 @@ def texts(reply: Mapping[str, Any], key: str) -> list[str]:
 
 
 def reply_details(reply: Mapping[str, Any], **keys: str) -> dict[str, Any]:
-    """Return reply values for ``detail``, as ``name=key``. A missing value becomes None, and lists lose their blank texts."""
+    """Return values of a reply: ``name=key`` stores the value of ``key``, or None, as ``name``. Blank list items are removed."""
     found = {name: reply.get(key) for name, key in keys.items()}
     return {
         name: [item for item in value if not isinstance(item, str) or item.strip()] if isinstance(value, list) else value
@@ -135,7 +135,7 @@ def verdicts(reply: Mapping[str, Any], count: int, vocabulary: Sequence[str], mi
 
 
 def scored(reply: Mapping[str, Any], *, top: float = 1, why: str = "reason", **keys: str) -> Result:
-    """Return the reply's score divided by ``top``. ``detail`` has the reason and the values of ``keys``."""
+    """Return the reply's score divided by ``top``. ``detail`` has the reason, and other values as in :func:`reply_details`."""
     detail = {**reply_details(reply, **keys), why: reason_of(reply, why)}
     return Result(number_within(reply, 0, top) / top, detail=detail, explanation=detail[why])
 
@@ -165,7 +165,8 @@ def g_eval(
 ) -> Result:
     """Score each criterion from 0 to 10 and return the mean, divided by 10.
 
-    ``what`` names the evaluated text in the task. If ``steps`` is None, a judge call writes evaluation steps for each criterion.
+    ``what`` is the name of the evaluated text in the prompt. If ``steps`` is None, a judge call writes evaluation steps for each
+    criterion.
     """
     given = None if steps is None else [step.strip() for step in steps if step.strip()]
     if given == []:
