@@ -5,7 +5,7 @@ The program can't use the network, your files or your environment variables. Wit
 - ``bubblewrap`` runs CPython in separate namespaces. It requires Linux, ``bwrap`` 0.8 or newer and ``prlimit``.
 - ``monty`` (package ``pydantic-monty``) interprets a subset of Python without any access to the operating system.
 
-Both are tested once per process, with programs that try to escape.
+Each process tests both sandboxes once, with programs that try to escape.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def run(sandbox: Name, program: str, stdin: str, timeout_s: float) -> ProgramRes
     """Run a Python program until it ends or reaches its time limit.
 
     Raises:
-        MetricError: If the sandbox failed or doesn't support the program. The program itself may be correct.
-        MissingExtra: If the sandbox's package isn't installed.
+        MetricError: If the sandbox failed, or if it doesn't support the program, which may be valid Python. MissingExtra: If the
+        sandbox's package isn't installed.
     """
     return (_run_in_bubblewrap if sandbox == "bubblewrap" else _run_in_monty)(program, stdin, timeout_s)
 
@@ -177,7 +177,7 @@ def _command(code: int, status: int, timeout_s: float) -> Sequence[str]:
 
 
 def _wait_for(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[str, bool]:
-    """Return the end of standard error, and True if the program reached its time limit."""
+    """Return the last characters of standard error, and True if the program reached its time limit."""
     deadline = time.monotonic() + timeout_s
     tail = b""
     assert process.stderr is not None
@@ -234,7 +234,7 @@ def _run_in_monty(program: str, stdin: str, timeout_s: float) -> ProgramResult:
 
 
 class _HostFunctions:
-    """The functions outside the sandbox that a program may call: ``input`` and ``exit``."""
+    """Functions outside the sandbox that a sandboxed program may call: ``input`` and ``exit``."""
 
     def __init__(self, stdin: str) -> None:
         self._lines = io.StringIO(stdin, newline=None)  # reads lines as ``sys.stdin`` does

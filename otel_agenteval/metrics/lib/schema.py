@@ -1,6 +1,7 @@
 """Validate values against a JSON Schema, in limited time and without network access.
 
-With nested references, the number of validation steps can double at each level. The steps are therefore counted first.
+With nested references, the number of validation steps can double at each level. Therefore, this module counts the steps before it
+validates.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ class _TooManySteps(Exception):
 
 
 def takes_too_many_steps(schema_text: str, instance: Any) -> bool:
-    """Return True if a validation takes too many steps, or if they can't be counted."""
+    """Return True if validating ``instance`` takes too many steps, or if the steps can't be counted."""
     if not _may_double(schema_text):
         return False
     most = _STEPS_AT_LEAST + _STEPS_PER_CHARACTER * len(jsonio.dumps(instance))
@@ -156,7 +157,7 @@ _parsed = functools.lru_cache(maxsize=256)(jsonio.loads)
 
 @functools.lru_cache(maxsize=256)
 def _may_double(schema_text: str) -> bool:
-    """Return True if a schema refers to itself, or is large with its references expanded.
+    """Return True if a schema refers to itself, or is large after its references are expanded.
 
     For other schemas, the steps are limited by the schema's size times the value's size.
     """
@@ -184,7 +185,7 @@ class _StepCount:
             pending += schema.values() if isinstance(schema, dict) else _list(schema)
 
     def size(self, schema: Any) -> int:
-        """Count the schemas in a schema, including its references. Raises :class:`_TooManySteps` for a cycle."""
+        """Count a schema and its subschemas, with references expanded. Raises :class:`_TooManySteps` for a cycle."""
         if not isinstance(schema, dict):
             return sum(map(self.size, _list(schema)))
         if (known := self._sizes.get(id(schema))) is None:
@@ -208,7 +209,7 @@ class _StepCount:
         return known
 
     def _applied(self, schema: dict[str, Any], value: Any) -> Iterator[tuple[Any, Any]]:
-        """Yield each inner schema with the value that it validates, which is ``value`` or a part of it."""
+        """Yield each direct subschema with the value that it validates: ``value`` itself, or one of its properties or items."""
         same = [inner for keyword in _LISTS for inner in _list(schema.get(keyword))]
         same += [schema[keyword] for keyword in _SINGLE if keyword in schema]
         same += [inner for keyword in ("dependentSchemas", "dependencies") for inner in _object(schema.get(keyword)).values()]

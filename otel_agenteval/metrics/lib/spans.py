@@ -27,8 +27,8 @@ Counts = tuple[list[int], list[int]]
 class Forest:
     """The parent and child relations of a turn's spans, by index.
 
-    A parent that isn't in the turn is ignored. In a cycle of parents, the first span becomes a root. If several spans have the
-    same id, the first one is the parent.
+    A parent that isn't in the turn is ignored. If parents form a cycle, the cycle's first span becomes a root. If several spans
+    have the same id, children belong to the first one.
     """
 
     def __init__(self, spans: Sequence[SpanInfo]) -> None:
@@ -88,7 +88,7 @@ class Forest:
         return total, matched
 
     def descendants(self, matching: Answers, stops: Answers) -> Counts:
-        """Count each span's descendants, except spans in ``stops`` and their subtrees."""
+        """Count each span's descendants, and those that match. Spans in ``stops`` and their subtrees don't count."""
         total, matched = [0] * len(self.spans), [0] * len(self.spans)
         for index in reversed(self.order):
             parent = self.parents[index]
