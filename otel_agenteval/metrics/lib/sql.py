@@ -24,7 +24,7 @@ _PARENTHESIS = re.compile(r"[()]")
 
 
 def shape_of(text: str) -> dict[str, bool]:
-    """Return four signs of SQL, such as ``starts_with_verb``, each True or False. Surrounding white space is ignored."""
+    """Check a text for four signs of SQL, such as ``starts_with_verb``. Surrounding white space is ignored."""
     text = text.strip()
     code = _LITERAL.sub(" ", text)
     verb = _VERB.match(text)
@@ -99,7 +99,7 @@ _ALLOWS_LAST_COMMA = frozenset(("bigquery", "clickhouse", "duckdb", "snowflake")
 
 
 def _has_fault(words: Iterable[str], dialect: str) -> bool:
-    """Return True for syntax errors that SQL parsers accept.
+    """Return True if the words contain a syntax error that SQL parsers accept.
 
     Examples are ``SELECT , a``, ``GROUP BY`` without columns, and ``LIMIT 5`` before ``WHERE``. ``words`` are in upper case, with
     0 in place of literals and quoted names.
@@ -119,7 +119,7 @@ def _has_fault(words: Iterable[str], dialect: str) -> bool:
 
 
 def _flat(words: Iterable[str]) -> str:
-    """Join the words, with the content of parentheses as separate statements: ``F ( A )`` → ``A ; F 0``. Empty parentheses become NIL."""
+    """Move the content of parentheses to separate statements: ``F ( A )`` → ``A ; F 0``. ``F ( )`` becomes ``F NIL``."""
     done: list[str] = []
     open_parts: list[list[str]] = [[]]
     for word in words:
@@ -281,7 +281,7 @@ def _is_statement(tree: Any, dialect: str) -> bool:
 
 
 def refused_tables(parsed: ParsedSql, allowed: Iterable[str]) -> list[str]:
-    """Return the tables that aren't in ``allowed``, either by full name or by last part. Case is ignored."""
+    """Return the tables that aren't in ``allowed``, which can contain ``shop.orders`` or only ``orders``. Case is ignored."""
     known = {name.lower() for name in allowed}
     return [name for name in parsed.tables if name.lower() not in known and name.rpartition(".")[2].lower() not in known]
 
@@ -289,8 +289,9 @@ def refused_tables(parsed: ParsedSql, allowed: Iterable[str]) -> list[str]:
 def refused_columns(parsed: ParsedSql, allowed: Iterable[str]) -> list[str]:
     """Return the columns of real tables that aren't allowed, in lower case and without duplicates.
 
-    ``*`` means all columns of a table. Aliases in ORDER BY, GROUP BY and HAVING, and columns of a CTE or subquery, are ignored,
-    because the statement defines them. Columns that a CTE or subquery reads from a table are checked.
+    ``*`` counts as a column name, which ``allowed`` can contain. Names that the statement itself defines are ignored: aliases in
+    ORDER BY, GROUP BY and HAVING, and result columns of a CTE or subquery. Columns that a CTE or subquery reads from a table are
+    checked.
     """
     known = {name.lower() for name in allowed}
     refused: dict[str, None] = {}
@@ -315,7 +316,7 @@ def _column_name(node: Any) -> str:
 
 
 def _is_defined_here(node: Any, name: str) -> bool:
-    """Return True if the statement itself defines the column: as an alias, or in a CTE or subquery."""
+    """Return True if the statement itself defines the column, as an alias or as a result column of a CTE or subquery."""
     from sqlglot import exp
 
     if not isinstance(node, (exp.Column, exp.Star)):
