@@ -8,9 +8,9 @@
     4. [billing] tool refund(order="A-17", amount=20.0) → error: Timeout: no reply in 10 s
     5. hand-off billing → support
 
-A step states the agent (if there are several), the action, its arguments, and its result or error. Times, prompts, ids outside
-arguments and results, and most span attributes are left out. Long fields and lists are shortened in the middle, with a mark such as
-``[… 12 steps left out …]``.
+A step contains the agent (if there are several), the action, its arguments, and its result or error. Times, prompts, ids outside
+arguments and results, and most span attributes are omitted. Long fields and lists are shortened in the middle, with a note such
+as ``[… 12 steps left out …]``.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def shortened(text: str, limit: int) -> str:
 
 
 def ends_of(items: Sequence[Item], limit: int) -> tuple[Sequence[Item], Sequence[Item], int]:
-    """Return the first items and the last items, together at most ``limit``, and the number of items between them."""
+    """Return the first and the last items, at most ``limit`` in total, and the number of items between them."""
     if len(items) <= limit:
         return items, (), 0
     first = limit - limit // 2
@@ -70,7 +70,7 @@ def ends_of(items: Sequence[Item], limit: int) -> tuple[Sequence[Item], Sequence
 
 
 def steps_of(turn: Turn) -> str:
-    """Return all steps of the turn, one per line. Beyond :data:`STEPS` or :data:`TOTAL_CHARS`, middle steps are left out."""
+    """Return the turn's steps, one per line. Above the limits :data:`STEPS` and :data:`TOTAL_CHARS`, middle steps are omitted."""
     return numbered_lines(list(_StepWriter(turn).lines()))
 
 
@@ -86,9 +86,9 @@ def calls_as_text(
 
     Args:
         calls: The tool calls.
-        most: Maximum number of calls. If there are more, the middle calls are left out. None lists all calls.
+        most: Maximum number of calls. If there are more, the middle calls are omitted. None includes all calls.
         argument_chars: Maximum length of one call's arguments.
-        result_chars: Maximum length of one call's result. With 0, only the outcome is shown, such as ``ok``.
+        result_chars: Maximum length of one call's result. With 0, only the outcome is included, such as ``ok``.
         shorten: Function that shortens arguments and results.
     """
     several = _have_several_agents(calls)
@@ -104,7 +104,7 @@ def tools_as_text(definitions: Sequence[Mapping[str, Any]], *, most: int = 200) 
 
 
 def numbered_lines(lines: Sequence[str], *, most: int = STEPS, chars: int | None = TOTAL_CHARS, what: str = "steps") -> str:
-    """Return numbered lines. Beyond the limits, a mark replaces the middle lines."""
+    """Return numbered lines. Above the limits, a note such as ``[… 12 steps left out …]`` replaces the middle lines."""
     kept = most
     first, last, left_out = ends_of(lines, kept)
     while chars is not None and kept > 2 and sum(map(len, (*first, *last))) > chars:
@@ -196,7 +196,7 @@ def _parameter(name: str, schema: Any, required: bool, depth: int) -> str:
 
 
 class _StepWriter:
-    """Writer of a turn's steps, in this order: remarks without a known call, retrievals, spans and hand-offs."""
+    """Writer of a turn's steps, in this order: remarks without a known tool call, retrievals, spans, hand-offs."""
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
@@ -260,7 +260,7 @@ def _have_several_agents(calls: Iterable[ToolCall]) -> bool:
 
 
 def _remarks(turn: Turn) -> tuple[list[str], dict[str | None, str]]:
-    """Return the agent's remarks since the last user message: a list of remarks without a known tool call, and others by call id."""
+    """Return the agent's remarks since the last user message: a list of those without a known call, and the others by call id."""
     messages = turn.messages
     asked = max((place for place, one in enumerate(messages) if one.role == "user" and one.content), default=-1)
     calls = {call.call_id for call in turn.tool_calls or () if call.call_id is not None}
@@ -282,7 +282,7 @@ def _is_model(span: SpanInfo) -> bool:
 
 
 def _other_span_lines(span: SpanInfo, turn: Turn) -> list[str]:
-    """Return the line of a custom span. Return an empty list if it is infrastructure, or if other steps contain its values."""
+    """Return the line of a custom span, or an empty list for infrastructure and for spans that only repeat other steps."""
     attributes = span.attributes
     kind = str(attributes.get("openinference.span.kind") or attributes.get("gen_ai.operation.name") or "").lower()
     if kind in _IN_THE_TURN or any(key.startswith(_INFRASTRUCTURE) for key in attributes):
@@ -324,9 +324,9 @@ def cut(text: str, limit: int) -> str:
 
 
 def trace_of(turn: Turn, *, findings: bool = True) -> dict[str, Any]:
-    """Return the turn's request, reasoning, steps, answer and error for a judge. Unknown values are left out.
+    """Return the turn's request, reasoning, steps, answer and error for a judge. Unknown values are omitted.
 
-    ``findings`` adds retrieved texts that the steps don't contain. Request, reasoning and answer aren't shortened.
+    With ``findings``, retrieved texts that the steps don't contain are added. Request, reasoning and answer aren't shortened.
     """
     known: dict[str, Any] = {
         "user_input": turn.input,
@@ -340,7 +340,7 @@ def trace_of(turn: Turn, *, findings: bool = True) -> dict[str, Any]:
 
 
 def findings_of(turn: Turn) -> str:
-    """Return shortened texts of retrieved documents. Texts that the steps already show in full are left out."""
+    """Return shortened texts of retrieved documents, except texts that the steps contain in full."""
     given = [jsonio.text_of(call.result) for call in turn.tool_calls or () if call.result is not None]
     results = "\n".join(text for text in given if len(text) <= RESULT_CHARS)
     known = (text for text in turn.context if text.strip() and text not in results)
@@ -365,26 +365,26 @@ def history_of(turn: Turn) -> list[tuple[str, str]]:
 
 
 def unsent(turn: Turn, before: Iterable[Message]) -> list[tuple[str, str]]:
-    """Return the ``history`` messages that aren't in ``before``. The client doesn't send messages that the model's server stores."""
+    """Return the ``history`` messages that aren't in ``before``, such as messages that only the model's server stores."""
     known = {message.content for message in before}
     return [(role, text) for role, text in history_of(turn) if text not in known]
 
 
 def start_of(messages: Sequence[Message], asked: str | None = None) -> int:
-    """Return the position of the turn's request: the last user message that equals ``asked`` or, without one, the last user message."""
+    """Return the index of the last user message that equals ``asked`` or, without such a message, of the last user message."""
     places = [place for place, message in enumerate(messages) if message.role == "user" and message.content]
     return next((place for place in reversed(places) if messages[place].content == asked), places[-1] if places else 0)
 
 
 def whole_conversation(turn: Turn) -> list[Message]:
-    """Return the turn's ``messages``, preceded by ``history`` messages that they don't contain. Empty without ``messages``."""
+    """Return ``messages``, preceded by ``history`` messages that they lack. If ``messages`` is empty, return an empty list."""
     messages = turn.messages
     earlier = unsent(turn, messages[: start_of(messages)]) if messages else ()
     return [*(Message(role, text) for role, text in earlier), *messages]
 
 
 def last_as_text(earlier: Sequence[tuple[str, str]], max_messages: int | None = None, max_chars: int | None = None) -> str:
-    """Return the last messages as numbered lines, each cut at ``max_chars``. A mark states how many messages are left out."""
+    """Return the last messages as numbered lines, each cut at ``max_chars``. A first line counts omitted messages."""
     left_out = 0 if max_messages is None else max(0, len(earlier) - max_messages)
     lines = (line_of(role, text if max_chars is None else cut(text, max_chars)) for role, text in earlier[left_out:])
     mark = f"[… {left_out} messages left out …]\n" if left_out else ""
