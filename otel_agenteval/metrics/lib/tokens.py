@@ -48,7 +48,7 @@ _MS = re.compile(r"N[NP_-]*|[LMC](?:[LMCN]|-\r?\n)*|[SP_]|-(?!\r?\n)")
 
 @lazy
 def _word() -> str:
-    """Return a pattern for runs of letters, digits and ``_``, with their marks."""
+    """Return a pattern for runs of letters, digits and ``_``, with combining marks."""
     codes = (*range(0x300, 0x3100), *range(0xA600, 0xAC00), *range(0xFB00, 0xFE30))
     marks = "".join(char for char in map(chr, codes) if unicodedata.category(char) in ("Mn", "Mc"))
     return f"\\w[\\w{marks}\U00010a00-\U00016fff\U0001e000-\U0001e94a]*"
@@ -73,7 +73,7 @@ def _syllable() -> str:
 
 
 class _Kinds(dict[str, str]):
-    """First letter of each character's Unicode category, except for white space, ``-`` and ``_``."""
+    """Map of characters to the first letter of their Unicode category. ``-``, ``_`` and line breaks map to themselves."""
 
     def __missing__(self, char: str) -> str:
         self[char] = " " if char.isspace() else unicodedata.category(char)[0]
@@ -86,8 +86,8 @@ _KINDS = _Kinds(zip("-_\r\n", "-_\r\n", strict=True))
 def _ms_tokens(text: str) -> Iterator[str]:
     """Split a text with the tokenizer ``ms``.
 
-    A number that starts a word includes the digits and punctuation after it (``3.14,``). A letter after it starts a new word. A
-    hyphen at the end of a line joins the two parts of the word. Five HTML entities are decoded.
+    A token that starts with a digit includes the digits and punctuation that follow (``3.14,``), but not letters. A word that is
+    hyphenated at the end of a line becomes one token. Five HTML entities are decoded.
     """
     kinds = "".join(map(_KINDS.__getitem__, text))
     done = 0
@@ -146,7 +146,7 @@ def ngrams(tokens: Sequence[str], n: int) -> Counter[Gram]:
 
 
 def common_subsequence(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return the length of the longest common subsequence. Uses one bit per word of ``other``."""
+    """Return the length of the longest common subsequence."""
     places: dict[str, int] = {}
     for place, token in enumerate(other):
         places[token] = places.get(token, 0) | 1 << place

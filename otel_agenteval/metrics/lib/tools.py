@@ -51,7 +51,7 @@ def failure_in(result: Any) -> str | None:
 
 
 def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> list[Any] | None:
-    """Return the expected tools from the parameter or the turn's references, or None.
+    """Return the expected tools from ``given`` or, if it is None, from the turn's references. Return None if both are missing.
 
     Each entry is a name, or an object with ``name`` and optional ``arguments`` and ``output``. ``_call`` defines alternative
     keys. A string can list several names, separated by commas, semicolons or bars.
@@ -106,7 +106,7 @@ _ASKS = re.compile(r"(?:ask|call|consult|invoke|run|use)_(?:the_)?")
 
 
 def without_delegation(turn: Turn, entries: Sequence[Any]) -> list[ToolCall]:
-    """Return the turn's tool calls, without unexpected calls that run another agent."""
+    """Return the turn's tool calls, except unexpected calls that only delegate to another agent."""
     calls = turn.tool_calls or []
     expected = {_normalized(entry_name(entry)) for entry in entries}
     if all(_normalized(call.name) in expected for call in calls):
@@ -137,7 +137,7 @@ def _normalized(name: Any) -> str:
 def lacks_arguments(turn: Turn, call: ToolCall) -> str | None:
     """Return the skip reason if a call's arguments are unknown, or None.
 
-    In a turn that wasn't rebuilt from spans, a call without recorded arguments had none.
+    In a turn that wasn't rebuilt from spans, missing arguments mean that the call had no arguments.
     """
     if call.arguments is not None:
         return None
@@ -147,7 +147,7 @@ def lacks_arguments(turn: Turn, call: ToolCall) -> str | None:
 
 
 def lacks_result(turn: Turn, call: ToolCall) -> bool:
-    """Return True if the spans contain neither a result nor an error of a call."""
+    """Return True if the call has neither a result nor an error, in a turn that was rebuilt from spans."""
     return call.result is None and call.error is None and turn.close_reason is not None
 
 
@@ -173,7 +173,7 @@ _MOST_NAMES = 12
 
 
 def expected_and_called(entries: Sequence[Any], turn: Turn, value: float, wanted: Sequence[Expectation] = ()) -> str | None:
-    """Explain a value below 1: list the expected tools, the called tools, and different arguments. Return None for the value 1."""
+    """Explain a value below 1 with the expected tools, the called tools and the arguments that differ. Return None for 1."""
     if value >= 1:
         return None
     calls = turn.tool_calls or ()
@@ -201,7 +201,7 @@ class Expectation:
         return replace(self, compares_arguments=False, compares_output=False)
 
     def lacks(self, turn: Turn, calls: Sequence[ToolCall]) -> str | None:
-        """Return the skip reason if a call of this tool has unknown arguments or output that must be compared, or None."""
+        """Return the skip reason if arguments or output that must be compared are unknown, or None."""
         for call in calls:
             if call.name == self.name:
                 if self.compares_arguments and (self.arguments or call.malformed) and (why := lacks_arguments(turn, call)):
@@ -232,7 +232,7 @@ class Expectation:
         return f"{self.name} has other arguments: {_listed(names)}" if names else None
 
     def match(self, call: ToolCall) -> float:
-        """Return how well a call meets the expectation, from 0 to 1."""
+        """Return a number from 0 to 1: how well a call meets the expectation."""
         if call.name != self.name or (self.compares_output and not _same_output(self.output, call.result)):
             return 0.0
         if not self.compares_arguments:
@@ -360,8 +360,8 @@ class Circle(NamedTuple):
 def circles_in(calls: Sequence[ToolCall], names: Collection[str], most: int, asked: str, *, finished: bool) -> list[Circle]:
     """Return groups of more than ``most`` equal calls that returned nothing new, largest group first.
 
-    Only tools in ``names`` count. A group is ignored if the user's text (``asked``) contains its number of calls. Polling of a
-    temporary state is ignored if the turn is ``finished``.
+    Only calls of tools in ``names`` count. A group is ignored if the user's text (``asked``) requests its number of calls, such
+    as "5 times". If the turn is ``finished``, repeated calls that wait for a temporary state are ignored too.
     """
     keys = [None if call.arguments is None else (call.name, canonical(call.arguments)) for call in calls]
     if all(count <= most for key, count in Counter(keys).items() if key is not None):

@@ -20,8 +20,6 @@ from ...core.wellformed import plain
 
 
 class _Stripped:
-    """Pydantic type of texts without surrounding white space, for parameter annotations."""
-
     @staticmethod
     def __get_pydantic_core_schema__(source: Any, handler: Any) -> Any:
         from pydantic_core.core_schema import str_schema
@@ -81,9 +79,9 @@ def canonical(value: Any) -> str:
 
 
 def reference(turn: Turn, given: Any, *names: str) -> Any:
-    """Return ``given``. If it is None, return the first of ``names`` in the turn's references, or None.
+    """Return ``given``. If it is None, return the turn's first reference under one of ``names``, or None.
 
-    An empty ``given`` takes precedence too, because an empty list of expected tools is meaningful.
+    An empty ``given`` also takes precedence, because an empty list of expected tools is meaningful.
     """
     if given is not None:
         return given
@@ -105,7 +103,7 @@ def fact(turn: Turn, name: str) -> Any:
 
 
 def readable(read: Reader, given: Any, path: str, kind: str = "reference") -> Any:
-    """Parse a value with ``read``. Raises a MetricError of type ``invalid_<kind>`` instead of the reader's ConfigError."""
+    """Parse a value with ``read``. If ``read`` raises ConfigError, raise a MetricError of the type ``invalid_<kind>`` instead."""
     try:
         return read(given, path)
     except ConfigError as error:
@@ -137,7 +135,7 @@ For example, the last word of ``call +1 (415) 55`` is ``+1 (415) 55``.
 def excerpt(text: str, limit: int) -> str:
     """Return at most ``limit`` characters of a text, cut between words: ``one two th`` → ``one two``.
 
-    Scores are redacted later, and redaction wouldn't recognize half an address or number.
+    The text never ends inside an address or number, because redaction, which runs later, wouldn't recognize half of one.
     """
     if len(text) <= limit:
         return text
