@@ -1,7 +1,7 @@
 """These metrics compare texts, based on their embeddings.
 
-Each metric embeds all its texts in one request, if the server accepts this many. Negative cosines, negative means of cosines, and
-cosines of a zero vector count as 0. Don't compare values from different embedding models.
+Each metric sends all its texts in one request, unless this exceeds the server's limit. Negative cosines, negative means of
+cosines, and cosines of a zero vector count as 0. Don't compare values from different embedding models.
 """
 
 from __future__ import annotations

@@ -28,10 +28,9 @@ def embed_cross_modal_grounding(
 ) -> Result:
     """Similarity of the answer and the turn's images, relative to a threshold.
 
-    The similarity is the cosine of the embeddings of the answer and its most similar image. If it is at least ``threshold``, the value is
-    1 and the metric passes. Otherwise, the metric fails, and the value is
-    ``similarity / threshold``, or 0 if the similarity is negative. If the answer
-    doesn't contain text, the score is skipped as ``empty_output``.
+    The similarity is the highest cosine between the embeddings of the answer and of an image. If the similarity is at least
+    ``threshold``, the value is 1 and the metric passes. Otherwise, the metric fails, and the value is ``similarity / threshold``,
+    or 0 if the similarity is negative. If the answer doesn't contain text, the score is skipped as ``empty_output``.
 
     The metric requires an embedder for images and text, such as CLIP, which receives the data, URI or id of each image.
 

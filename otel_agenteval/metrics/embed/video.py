@@ -20,8 +20,9 @@ def embed_video_response_relevance(turn: Turn, embedder: Embeds, *, num_frames: 
     """Similarity of the answer and the turn's video, based on frame embeddings.
 
     The value is ``0.6 * mean + 0.4 * max`` of the cosine similarities between the answer and each frame, but at least 0. The metric
-    selects evenly spaced ``frames`` of the last video that has this field. Without ``frames``, it opens the last video. This requires
-    the extra ``[media]``. The turn must contain the file, or ``media`` must allow fetching it.
+    selects evenly spaced ``frames`` of the last video that has this field. If no video has ``frames``, the metric opens the last
+    video. This requires the extra ``[media]``, and a file that the turn contains or that the ``media`` configuration allows
+    fetching.
 
     The metric requires an embedder for images and text. The score is skipped as ``missing:video`` if frames aren't
     available, and as ``empty_output`` if the answer doesn't contain text.
