@@ -1,11 +1,13 @@
 """The ``llm_`` metrics judge a turn's recordings, based on their sound or on transcripts.
 
-The recordings are the turn's audio attachments. If the turn contains the recording itself, or the ``media`` configuration allows
-opening it, the judge receives the sound or, with ``media.transcriber.instead_of_sound``, only a transcript. Otherwise, the judge
-receives the recording's HTTP address or, as text, its id. Any other address is an error.
+The recordings are the turn's audio attachments. A recording can be opened if the turn contains it, or if the ``media``
+configuration allows opening it. The judge then receives the sound or, with ``media.transcriber.instead_of_sound``, only a
+transcript. If a recording can't be opened, the judge receives its HTTP address or, as text, its id. Any other address is an
+error.
 
 The judge also reads the turn's reference ``transcript`` or, if it is missing, the transcripts of the attachments or of
-``media.transcriber``. A transcript without a recording is enough. If the turn has neither, the score is skipped as ``missing:audio``.
+``media.transcriber``. The turn can contain a transcript without a recording. If it has neither, the score is skipped as
+``missing:audio``.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ def _speech_as_text(measured: Mapping[str, Any]) -> str:
 
 
 def _transcript(given: Any) -> str:
-    """Return a transcript as text. A transcript is a string, or segments that have a text and, optionally, a speaker."""
+    """Convert a transcript to text. It can be a string, or a list of segments with a text and an optional speaker."""
 
     def segment(given: Any, path: str) -> str:
         speaker = given.get("speaker", given.get("role")) if isinstance(given, Mapping) else None
@@ -59,7 +61,7 @@ def _transcript(given: Any) -> str:
 
 
 def _recordings_of(turn: Turn) -> tuple[dict[str, Any], list[str]] | None:
-    """Return the names and transcripts for the judge, and the recordings. Return None if the turn has neither."""
+    """Return the judge's text material (recording names, transcripts) and the recordings, or None if the turn has neither."""
     recordings = media_of(turn, "audio")
     given = turn.references.get("transcript")
     transcript = transcripts_of(recordings, for_judge=True) if given is None else _transcript(given)
@@ -93,7 +95,7 @@ def _expected_labels(expected: str | Sequence[str] | None, labels: Sequence[str]
 
 
 def _free_label(label: Any) -> str:
-    """Return a label as a few lower-case words, without digits."""
+    """Convert a free-text label to at most five lower-case words, without digits or punctuation."""
     words = re.sub(r"[\W\d_]+", " ", label).split() if isinstance(label, str) else []
     if not words:
         raise invalid("label", "a few words")
@@ -103,7 +105,7 @@ def _free_label(label: Any) -> str:
 def _label_recordings(
     turn: Turn, judge: Asks, task: str, labels: Sequence[str] | None, expected: str | Sequence[str] | None
 ) -> Result:
-    """Label the recordings with a judge call, in the judge's words if ``labels`` is None. The value is True for an expected label."""
+    """Label the recordings with one judge call. If ``labels`` is None, the judge uses its own words. An expected label passes."""
     if labels is None:
         wanted = {_free_label(label) for label in ([expected] if isinstance(expected, str) else expected or ())} or None
     else:
@@ -240,7 +242,7 @@ def llm_audio_false_intent_identification(turn: Turn, judge: Asks, *, expected: 
     ``expected``, the metric passes if the judge's result is as expected.
 
     Parameters:
-        expected: True if false intent is expected, or false if it isn't. Null means false.
+        expected: True if you expect false intent. The default, null, means false.
 
     Detail: ``detected``, ``evidence`` and ``reason``.
     """
