@@ -24,9 +24,9 @@ def llm_moderation(turn: Turn, judge: Asks, *, categories: tuple[str, ...] = (),
     """Check that moderation doesn't flag any content in the response.
 
     The judge reads the user's message and the response, and flags content as a moderation service does. If the judge has
-    ``endpoint: moderations``, the server's moderation endpoint flags the response instead. A flag counts if its code is in
-    ``categories`` (ignoring case, by default any code) and its confidence is at least ``min_confidence``. A flag without a
-    confidence has the confidence 1. If the response is blank, the score is skipped as ``empty_output``.
+    ``endpoint: moderations``, the server's moderation endpoint flags the response instead. A flag counts if ``categories``
+    contains its code (ignoring case), and if its confidence is at least ``min_confidence``. Without ``categories``, all codes
+    count. A flag without a confidence has the confidence 1. If the response is blank, the score is skipped as ``empty_output``.
 
     Parameters:
         categories: Codes to count, such as ``violence`` or ``self-harm``. By default, all codes count, and the judge uses the
