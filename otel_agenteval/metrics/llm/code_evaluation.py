@@ -48,11 +48,12 @@ def llm_code_readability(turn: Turn, judge: Asks) -> Result:
 
 @metric(references=("spec",), threshold=0.5, applies=applies.code, version="2", aliases=("trusys:code-correctness",))
 def llm_code_correctness(turn: Turn, judge: Asks, *, spec: str | None = None) -> Result:
-    """Correctness of the code in the output, judged by its specification. The code isn't run.
+    """Correctness of the code in the output, judged against its specification. The code isn't run.
 
-    A single judge call returns a score from 0 to 10. The value is the score divided by 10. The score is also skipped for these reasons:
+    A single judge call returns a score from 0 to 10. The value is the score divided by 10. The score is skipped in these cases:
 
     - ``missing:output``: the output is unknown.
+    - ``too_long``: the output has more than 1,048,576 characters.
     - ``no_code``: the output doesn't contain code.
     - ``missing:input``: the specification and the input are missing.
 
