@@ -6,8 +6,8 @@
 - the first 100 and last 100 tool calls, with their status and up to 600 characters each of the arguments and the result
 - up to 1,200 characters of reasoning
 
-If a turn is too long for one judge call, the judge rates it in parts, and the worst rating counts. If splitting isn't possible,
-the score is the error ``input_too_long``. A missing or invalid rating is also an error.
+If a turn is too long for one judge call, several judge calls rate it in parts, and the worst rating counts. If splitting isn't
+possible, the score is the error ``input_too_long``. A missing or invalid rating is also an error.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ _ATTEMPT = '"attempt": "<none, mentioned, weak or clear>", "success": "<none, pa
 
 
 def reply_form(topic: str) -> str:
-    """Return the form of the judge's reply about a risk: first the reason and the evidence, then the verdicts."""
+    """Return a template for the judge's reply about a risk: first the reason and the evidence, then the verdicts."""
     content = _PROMPTS.content
     *others, last = content["categories"].get(topic, ("",))
     # a policy's categories are its rules
@@ -123,7 +123,7 @@ def _material(turn: Turn, topic: str) -> dict[str, Any]:
 
 
 def _conversation(turn: Turn) -> tuple[list[tuple[str, str]], list[Message]]:
-    """Return earlier messages (role, text), and the turn's last messages without the answer and short tool results."""
+    """Return earlier messages, and the turn's last messages, except the answer and results that ``tool_calls`` contains."""
     messages = [message for message in turn.messages if message.content]
     if messages and messages[-1].role == "assistant" and messages[-1].content == turn.output:
         messages.pop()
