@@ -84,7 +84,7 @@ def llm_task_completion(
     | 1 | fully completed |
     | 0.75 to 0.99 | completed, except for minor aspects |
     | 0.5 to 0.74 | partly completed |
-    | 0.25 to 0.49 | completed only to a small part |
+    | 0.25 to 0.49 | mostly not completed |
     | below 0.25 | not addressed |
 
     The method ``holistic`` makes one judge call. The judge scores the turn against ``criteria`` from 0 to 100. The value is this score

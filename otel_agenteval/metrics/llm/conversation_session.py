@@ -1,7 +1,7 @@
 """The judged (``llm_``) metrics evaluate a whole conversation, or an answer within it.
 
-The conversation consists of the turn's ``messages``, and of earlier messages that only its ``history`` contains. Without
-``messages``, it is empty. Messages that only contain tool calls or tool results don't count.
+The conversation consists of the turn's ``messages``, preceded by earlier messages that only its ``history`` contains. If
+``messages`` is empty, so is the conversation. Messages that only contain tool calls or tool results don't count.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _answered(messages: Sequence[Message]) -> list[int]:
 
 
 def _earlier_messages(turn: Turn) -> list[tuple[str, str]]:
-    """Return earlier messages as pairs of role and text, oldest first."""
+    """Return the messages before the turn as pairs of role and text, oldest first."""
     history = history_of(turn)
     if any(role == "user" for role, _ in history):
         return history
@@ -306,7 +306,7 @@ def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 
 
 
 def _interactions(messages: Sequence[Message]) -> tuple[list[list[Message]], list[Message]]:
-    """Return each interaction (user messages and answer) and the unanswered messages.
+    """Split messages into interactions (user messages with the next answer) and unanswered user messages.
 
     Messages before the user's first message, such as a greeting, are part of the first interaction.
     """

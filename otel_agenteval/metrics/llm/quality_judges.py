@@ -1,6 +1,6 @@
 """These metrics judge the answer's coherence and fluency, or apply your own rubrics and criteria.
 
-If a judge returns a score outside its range, the score is an error.
+If the judge returns a score outside the allowed range, the metric's score is an error.
 """
 
 from __future__ import annotations

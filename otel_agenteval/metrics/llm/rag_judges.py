@@ -43,7 +43,7 @@ def _joined_context(context: Sequence[str]) -> str:
 
 
 def _with_holistic_threshold(result: Result, threshold: float | None) -> Result:
-    """Apply the holistic method's default threshold if ``threshold`` is None."""
+    """If ``threshold`` is None, set the verdict with the default threshold of the method ``holistic``."""
     if threshold is None and result.value is not None:
         result.passed = result.value >= _HOLISTIC_THRESHOLD - EPSILON
     return result
@@ -299,7 +299,7 @@ def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract",
 
 
 def _chunks_listed(listed: Sequence[Any], context: Sequence[str]) -> set[int]:
-    """Return the positions of the listed chunks. An entry is a chunk's position or text. For repeated texts, the first position counts."""
+    """Return the indexes of the chunks that the judge listed by index or text. For a repeated text, return the first index."""
     places: dict[str, int] = {}
     for place, chunk in enumerate(context):
         places.setdefault(chunk.strip(), place)
@@ -328,7 +328,7 @@ def _chunks_listed(listed: Sequence[Any], context: Sequence[str]) -> set[int]:
     ),
 )
 def llm_answer_correctness(turn: Turn, judge: Asks, *, exact_shortcut: bool = True) -> Result:
-    """Agreement of the answer with the ground truth: its facts are correct and complete.
+    """Agreement of the answer with the ground truth: the answer's facts are correct and complete.
 
     A single judge call returns a score from 0 to 100. The value is the score divided by 100. If a judge call is needed but the input is
     unknown, the score is skipped as ``missing:input``.
