@@ -6,6 +6,7 @@ import asyncio
 import importlib.metadata
 import inspect
 import re
+from types import SimpleNamespace
 
 import pytest
 
@@ -143,6 +144,12 @@ def test_evaluate_async_and_combine_never_raise():
     bound = oa.get_metric("code_latency")
     assert asyncio.run(bound.evaluate_async(oa.Turn(duration_s=1.0))).value == 1.0
     assert bound.combine([]).error_type == "not_a_composite"
+
+
+def test_evaluate_async_passes_the_judge_to_inner_metrics():
+    bound = oa.get_metric("code_composite_mean", metrics=[{"llm_custom_judge": {"rubric": "The answer is polite."}}])
+    judge = SimpleNamespace(ask=lambda *args, **options: {"reason": "polite", "score": 1})
+    assert asyncio.run(bound.evaluate_async(oa.Turn(input="q", output="a"), judge=judge)).value == 1.0
 
 
 def test_every_metric_is_documented_and_skips_or_scores_an_empty_turn():

@@ -348,8 +348,8 @@ class BoundMetric:
             return self.failed(error)
 
     async def evaluate_async(self, turn: Turn, *, judge: Any = None, embedder: Any = None) -> Score:
-        """Run :meth:`evaluate` from an event loop. A metric that calls a model runs in a thread."""
-        if self._service is None:
+        """Run :meth:`evaluate` from an event loop. A metric that calls a model, itself or by an inner metric, runs in a thread."""
+        if not self.asks:
             return self.evaluate(turn)
         import asyncio  # already imported if a coroutine runs
 
@@ -473,7 +473,7 @@ def _media_in(turn: Turn) -> str:
 
 
 def why_missing(score: Score) -> str | None:
-    """Return a short reason if an inner score is missing, or None if it was evaluated."""
+    """Return why a composite lacks an inner score, such as ``no_judge``, or None if the inner metric was evaluated."""
     if score.status != "skipped":
         return None
     reason, by = str(score.detail.get("reason", "")), score.detail.get("by")
