@@ -225,7 +225,7 @@ def _parser(name: str) -> tuple[Any, Any]:
     base: Any = dialect.parser_class
 
     class Bounded(base):  # type: ignore[misc]
-        """A parser with a step limit, because each chained join can double the time."""
+        """Parser with a step limit, because each chained join can double the parsing time."""
 
         steps_left = 0
 
@@ -261,7 +261,7 @@ def _syntax_trees(dialect_and_parser: tuple[Any, Any], text: str, chained: int, 
 
 
 def _is_statement(tree: Any, dialect: str) -> bool:
-    """Return True for a complete statement. The parser also accepts single words, and prose such as ``update it``."""
+    """Return True for a complete statement. (The parser also accepts single words, and prose such as ``update it``.)"""
     kind = type(tree).__name__
     if kind == "Create" and tree.args.get("kind") in ("TABLE", "VIEW"):
         return any(tree.args.get(part) for part in ("expression", "properties", "clone")) or bool(tree.this.expressions)

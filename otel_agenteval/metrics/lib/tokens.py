@@ -127,7 +127,7 @@ def words_in(text: str) -> list[str]:
 
 
 def long_words(text: str, least: int) -> frozenset[str]:
-    """Return the words of at least ``least`` characters in lower case, and all words of scripts without spaces."""
+    """Return the lower-case words of at least ``least`` characters. In scripts without spaces, return all words."""
     return frozenset(word for word in words_in(text.lower()) if len(word) >= least or _syllable.match(word))
 
 

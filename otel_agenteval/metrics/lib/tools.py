@@ -223,7 +223,7 @@ class Expectation:
         )
 
     def difference(self, calls: Sequence[ToolCall]) -> str | None:
-        """Return a text such as ``search has other arguments: city``, or None. It describes the tool's most similar call."""
+        """Describe the arguments that differ in the most similar call (``search has other arguments: city``), or return None."""
         nearest = max((call for call in calls if call.name == self.name), key=self.match, default=None)
         if nearest is None or not self.compares_arguments or nearest.malformed:
             return None
@@ -272,7 +272,7 @@ _MOST_STEPS = 2_000_000
 
 
 def match_in_any_order(expectations: Sequence[Expectation], calls: Sequence[ToolCall]) -> list[float]:
-    """Pair each expectation with a different call, and return the matches. For many calls, the pairing is greedy instead of optimal."""
+    """Pair each expectation with a different call, and return each match (0 to 1). Many calls are paired greedily."""
     values = [[expectation.match(call) for call in calls] for expectation in expectations]
     if not calls or len(expectations) * len(calls) * min(len(expectations), len(calls)) > _MOST_STEPS:
         found, free = [0.0] * len(values), set(range(len(calls)))
@@ -290,7 +290,7 @@ def match_in_any_order(expectations: Sequence[Expectation], calls: Sequence[Tool
 
 
 def _pairing(values: Sequence[Sequence[float]]) -> list[int]:
-    """Return one column per row so that the sum of values is highest (Kuhn-Munkres). Requires at least as many columns as rows."""
+    """Return a different column for each row, with the highest sum (Kuhn-Munkres). Requires at least as many columns as rows."""
     import numpy as np
 
     cost = -np.array(values)
@@ -348,7 +348,7 @@ _DIGITS = re.compile("[0-9]+")
 
 
 class Circle(NamedTuple):
-    """Group of equal calls of one tool."""
+    """Repeated equal calls of one tool."""
 
     name: str
     calls: int
