@@ -125,8 +125,9 @@ def _has_unknown_parts(turn: Turn) -> bool:
 def has_material(turn: Turn) -> bool:
     """Return True if the answer's numbers can be checked against more than the user's question.
 
-    Tool calls, tool results and retrieved documents always count. Instructions, tool definitions and earlier messages count if
-    they contain numbers. The user's input counts if it contains numbers and a text to process, for example to summarize.
+    Tool calls, tool results and retrieved documents are always enough. Instructions, tool definitions and earlier messages are
+    enough if they contain numbers. The user's input is enough if it contains numbers and a text to process, such as a text to
+    summarize.
     """
     earlier = turn.messages[: max(_last_user_message(turn.messages), 0)]
     return (

@@ -89,7 +89,7 @@ def choice(reply: Mapping[str, Any], choices: Sequence[str]) -> str:
 
 
 def texts(reply: Mapping[str, Any], key: str) -> list[str]:
-    """Return the items of a list as text, without blank items."""
+    """Return the items of the list at ``key`` as text, without blank items."""
     items = [item if isinstance(item, str) else "" if item is None else str(item) for item in entries(reply, key)]
     return [item.strip() for item in items if item.strip()]
 
