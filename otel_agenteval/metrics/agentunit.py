@@ -231,7 +231,7 @@ DEFAULT_METRICS: Mapping[str, BoundMetric] = _DEFAULTS
 
 
 def resolve_metrics(names: Sequence[str] | None = None) -> list[BoundMetric]:
-    """Return metrics by AgentUnit's names, or all of :data:`DEFAULT_METRICS`. Raises ConfigError for an unknown name."""
+    """Return the metrics with these AgentUnit names, by default :data:`DEFAULT_METRICS`. Unknown names raise ConfigError."""
     if isinstance(names, str):
         raise ConfigError(f"resolve_metrics: names must be a list, got the string {names!r}. Write [{names!r}]")
     return [DEFAULT_METRICS.get(name) or get_metric(f"agentunit:{name}") for name in names or DEFAULT_METRICS]

@@ -220,7 +220,7 @@ class Metric:
 
     @property
     def applies_to(self) -> str | None:
-        """Description of the turns to which the metric applies, or None if only ``needs`` decides."""
+        """Description of the turns to which the metric applies, or None if it applies to all turns with the needed fields."""
         line = (inspect.getdoc(self.applies) or "").split("\n", 1)[0].rstrip(".") if self.selective else ""
         return line[:1].lower() + line[1:] or None
 
@@ -621,7 +621,7 @@ class ResolvedName(NamedTuple):
 
 
 def resolve(name: str) -> ResolvedName:
-    """Return the metric and parameters for a name, which can also be a name in a seed catalog or another tool.
+    """Return the metric and parameters that a name refers to. The name can also come from a seed catalog or another tool.
 
     Raises:
         ConfigError: If the name is unknown (lists the three closest names), ambiguous (lists the candidates), or has no
