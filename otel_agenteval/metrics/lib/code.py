@@ -30,7 +30,7 @@ _SAME = {
 
 
 def language_name(name: str) -> str:
-    """Return the canonical name of a language in lower case: ``py`` → ``python``."""
+    """Return the canonical, lower-case name of a language: ``py`` → ``python``."""
     plain = name.strip().lower()
     return _SAME.get(plain, plain)
 

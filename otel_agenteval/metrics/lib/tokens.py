@@ -146,7 +146,6 @@ def ngrams(tokens: Sequence[str], n: int) -> Counter[Gram]:
 
 
 def common_subsequence(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return the length of the longest common subsequence."""
     places: dict[str, int] = {}
     for place, token in enumerate(other):
         places[token] = places.get(token, 0) | 1 << place

@@ -52,7 +52,6 @@ def _answered(messages: Sequence[Message]) -> list[int]:
 
 
 def _earlier_messages(turn: Turn) -> list[tuple[str, str]]:
-    """Return the messages before the turn as pairs of role and text, oldest first."""
     history = history_of(turn)
     if any(role == "user" for role, _ in history):
         return history
