@@ -178,6 +178,7 @@ class BoundMetric:
         self._change_facts(metric=self.name)
 
     def set_policy(self, policy: Policy) -> None:
+        """Set the policy of the metric's scores: ``gate`` or ``trend``."""
         self.policy = policy
         self._change_facts(policy=policy)
 
