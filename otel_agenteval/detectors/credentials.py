@@ -37,8 +37,6 @@ from .tokens import is_sample, may_be_format, secret_spans
 
 
 class Credential(NamedTuple):
-    """A password, token, key or other secret in a text."""
-
     type: str
     start: int
     end: int
@@ -80,7 +78,7 @@ def credentials(text: str, *, given: Callable[[], str], asked: str, users: str) 
 
 
 def _in_view(text: str, asked: str, given: Callable[[], str]) -> Iterator[Credential]:
-    """Yield credentials, most certain kinds first. The caller drops later credentials that overlap."""
+    """Yield the credentials in one view, most certain kinds first. The caller drops a credential that overlaps an earlier one."""
     for kind, start, end in secret_spans(text):
         if _NOT_REAL.search(text, max(0, start - 40), start) is None:
             yield Credential(kind, start, end, text[start:end], True)
@@ -172,7 +170,6 @@ def _is_harmless(written: bytes, start: int, end: int) -> bool:
 
 
 def _has_long_secret(shape: bytes, written: bytes) -> bool:
-    """Return True if any word of 20 or more characters may be a secret."""
     solid = shape.translate(_AS_ONE)
     at = solid.find(_LONG_WORD)
     while at >= 0:
@@ -187,7 +184,6 @@ def _has_long_secret(shape: bytes, written: bytes) -> bool:
 
 
 def _has_mixed_word(shape: bytes, written: bytes) -> bool:
-    """Return True if any word of six or more characters mixes letters and digits and isn't harmless."""
     at = shape.find(b"0")
     while at >= 0:
         end = shape.find(b" ", at)
@@ -377,7 +373,7 @@ def _without_certificates(text: str) -> str:
 
 
 def _passwords_given_elsewhere(text: str, near: Iterable[Span], given: Callable[[], str]) -> Iterator[Credential]:
-    """Yield strong-looking values that ``given`` labels as a password."""
+    """Yield strong-looking values that also occur after a word such as "password" in the text of ``given``."""
     for _, last in near:
         found = _VALUE.search(text, text.rfind(" ", 0, last) + 1, last)
         start, end = trimmed(text, *found.span()) if found is not None else (0, 0)
@@ -393,7 +389,7 @@ def _passwords_given_elsewhere(text: str, near: Iterable[Span], given: Callable[
 
 
 def _parts_before_values(text: str) -> list[Span]:
-    """Return ranges that end with a possible value and start up to ``_BEFORE`` characters earlier."""
+    """Return the ranges to search for a word such as "password": each possible value and ``_BEFORE`` characters before it."""
     parts: list[Span] = []
     for found in _WORD.finditer(text):
         word = found.group()

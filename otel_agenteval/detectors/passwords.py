@@ -95,7 +95,7 @@ _UNIT = lazy(
 
 
 def is_strong(value: str) -> bool:
-    """Return True if a value looks random, or has at least three parts and two digits."""
+    """Return True if a value looks random, or has two digits and at least three parts, as in ``blue-Horse-42``."""
     plain = "".join(sign if sign.isascii() else "a" for sign in value)
     if _VARIABLE.search(value) is not None:
         return False
@@ -149,7 +149,7 @@ _SIGN = lazy(r"[!#$%^&*?~]")
 
 
 def new_ones(text: str) -> Iterator[tuple[str, int, int, bool]]:
-    """Yield ``(kind, start, end, is_certain)`` after phrases such as "the new one is". A sign such as ``!`` makes a value certain."""
+    """Yield ``(kind, start, end, is_certain)`` of values after phrases such as "the new one is". Values with a sign such as ``!`` are certain."""
     for match in _NEW_ONE.finditer(text):
         start, end = trimmed(text, *match.span(1))
         value = text[start:end]
@@ -274,7 +274,7 @@ _NO_CHOICE = lazy(
 
 
 def may_be_chosen(value: str) -> bool:
-    """Return True if a person may have chosen a value: letters and digits, but not a known sample."""
+    """Return True if a person may have chosen the value as a password: letters and digits, but not a known sample."""
     return (
         _CHOSEN.fullmatch(value) is not None
         and not _is_no_secret(value, value.casefold())
@@ -328,5 +328,5 @@ def may_be_meant(text: str, name_end: int, start: int, end: int) -> bool:
 
 
 def is_filled_in(text: str, start: int) -> bool:
-    """Return True if a template is open before a position, as in ``{{ .Values``."""
+    """Return True if a position is inside a template, as in ``{{ .Values``."""
     return _OPEN_TEMPLATE.search(text, max(0, start - 70), start) is not None

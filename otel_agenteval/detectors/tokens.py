@@ -16,8 +16,6 @@ from .texts import SCAN_LIMIT, DistinctRanges, has_any, lazy, table, word_set
 
 
 class Token(NamedTuple):
-    """A kind of token with a known prefix, body length and character set."""
-
     prefix: str
     body: str
     """Characters allowed in the body, as a regular expression character class."""
@@ -65,7 +63,7 @@ def formats(key: str) -> tuple[Format, ...]:
 
 @cache
 def _answer_formats() -> tuple[Format, ...]:
-    """Return formats with a type. A format precedes all formats that it contains, because the first of overlapping finds counts."""
+    """Return the formats with a type. If two matches overlap, the format that is earlier in this order counts."""
     prefixed = (
         Format(
             lazy(rf"(?<![A-Za-z0-9_])(?:{token.prefix})[{token.body}]{{{token.least},{token.most}}}(?<!\.)(?![A-Za-z0-9_])"),
@@ -85,7 +83,7 @@ _SAMPLE_CLAIMS = ("IjEyMzQ1Njc4OTAi", "kpvaG4gRG9l", "Sm9obiBEb2", "pvaG4gRG9lI"
 
 
 def secret_spans(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the format, start and end of each secret. Placeholders and documentation samples are skipped."""
+    """Yield the type, start and end of each secret. Placeholders and documentation samples are skipped."""
     text = text[:SCAN_LIMIT]
     taken = DistinctRanges()
     for form in _answer_formats():
