@@ -3,11 +3,11 @@
 ``data/identity_numbers.yaml`` lists each kind of number: its shape, its check digits, and words that announce it. Most kinds are
 found only after a word such as "passport", because many random numbers have valid check digits.
 
-Searching 40 shapes everywhere would be slow, so kinds with words are found in three steps:
+Searching a text for 40 shapes would be slow. Kinds that require a word are therefore found in three steps:
 
-1. Find candidates: at least four digits that ``given`` doesn't contain.
-2. Find the words of all kinds before each candidate.
-3. Search only the shapes of these kinds, and return the first number after the word.
+1. Find groups of at least four digits that ``given`` doesn't contain.
+2. Before each group, find a word of any kind.
+3. Search for the shapes of this kind only, and return the first number after the word.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def _weighted_sum(digits: str, weights: Iterable[int]) -> int:
 
 
 def _divisible(modulus: int, weights: Iterable[int]) -> Check:
-    """Return a check that the weighted sum of all digits is a multiple of ``modulus``."""
+    """Return a function that checks if the weighted sum of all digits is a multiple of ``modulus``."""
     each = tuple(weights)
     return lambda digits: _weighted_sum(digits, each) % modulus == 0
 
 
 def _remainder(modulus: int, weights: Iterable[int]) -> Check:
-    """Return a check that the last digit is the weighted sum modulo ``modulus``, modulo 10."""
+    """Return a function that compares the last digit with the weighted sum modulo ``modulus``, then modulo 10."""
     each = tuple(weights)
     return lambda digits: _weighted_sum(digits, each) % modulus % 10 == int(digits[-1])
 
@@ -50,7 +50,7 @@ def _both(one: Check, other: Check) -> Check:
 
 
 def _ends_with_11_minus(digits: str, weights: Iterable[int]) -> bool:
-    """Return True if the last digit is 11 minus the weighted sum modulo 11. Results of 10 and 11 become 0."""
+    """Check the last digit: 11 minus the weighted sum of the others modulo 11, with 0 in place of 10 and 11."""
     return int(digits[-1]) == (11 - _weighted_sum(digits[:-1], weights) % 11) % 11 % 10
 
 
@@ -234,7 +234,7 @@ class _NumberKind(NamedTuple):
 
 @cache
 def _kinds(*, named: bool) -> tuple[_NumberKind, ...]:
-    """Return the kinds that require a word before the number (``named``), or all other kinds."""
+    """Return the kinds that require a word such as "passport" before the number (``named``), or the other kinds."""
     return tuple(
         _NumberKind(
             row.get("kind", "national_id"),
@@ -275,7 +275,7 @@ _LONGEST_WORD = 40
 
 
 def identity_numbers(text: str, given: str = "") -> Iterable[tuple[str, int, int, bool]]:
-    """Yield ``(kind, start, end, is_valid)`` for each identity number. For kinds that require a keyword before the number, skip numbers in ``given``."""
+    """Yield ``(kind, start, end, is_valid)`` for each identity number. If a kind requires a word, numbers in ``given`` are skipped."""
     for found in _UNNAMED.finditer(text):
         kind = _kinds(named=False)[(found.lastindex or 1) - 1]
         if kind.is_valid(_without_separators(found.group())):
@@ -297,7 +297,7 @@ def identity_numbers(text: str, given: str = "") -> Iterable[tuple[str, int, int
 
 
 def _first_number_after(text: str, lowered: str, word_end: int) -> Iterator[tuple[str, int, int, bool]]:
-    """Yield the first valid number after a word, or the first number with the right shape but wrong check digits."""
+    """Yield the first valid number after a word. If none is valid, yield the first number with the right shape."""
     before = lowered[max(0, word_end - _LONGEST_WORD) : word_end]
     last_start = min(len(text), word_end + _REACH)
     invalid: tuple[str, int, int, bool] | None = None
@@ -331,7 +331,6 @@ _ONE_CASE = lazy("[A-Z0-9]+|[a-z]{2}[0-9]+[a-z]{0,5}[0-9]+")  # unlike random te
 
 
 def ibans(text: str) -> Iterable[tuple[int, int]]:
-    """Yield the start and end of each valid IBAN."""
     known = table("ibans.json")
     lengths, samples = known["lengths"], known["samples"]
     at = 0
