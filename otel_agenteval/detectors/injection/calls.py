@@ -1,8 +1,8 @@
 """Detect prompt injection by structure: a text addresses a machine and makes a demand.
 
-Both are rated. The *address* is how clearly the text speaks to a machine, as in "Note to AI agents:". The *demand* is a request
-to hide something, to give a verdict, or to act. Hidden text needs no address. Text that only mentions an assistant, or only
-instructs people, lacks either the address or the demand.
+The address and the demand get separate ratings. The *address* rating measures how clearly the text speaks to a machine, as in
+"Note to AI agents:". The *demand* rating is high for a request to hide something, to give a verdict, or to act. Hidden text
+needs no address. Text that only mentions an assistant, or only instructs people, gets a low rating for one of the two.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ _REPLIES = any_of(
 
 
 def calls_machine(text: str, *, hidden: bool = False) -> bool:
-    """Return True if a sentence addresses a machine and makes a demand there or in a following sentence.
+    """Return True if a sentence addresses a machine, and this sentence or a following sentence makes a demand.
 
-    The text must be folded after :func:`~.readers.marked`. Text that people can't see (``hidden``) needs no address.
+    Prepare ``text`` with :func:`~.readers.marked`, then :func:`~.normalise.folded`. Text that people can't see (``hidden``)
+    needs no address.
     """
     may_name = len(text) < _LONG or _finder().found_in(_letters(text) + _END) > 0
     named = may_name and has_any(text, _name_pieces(text.isascii()))
@@ -80,7 +81,7 @@ _IMPERATIVE = re.compile(r"[^.:,!]{0,70}[:!,]\s*(?P<first>[^\W\d_]{2,})\s(?:\S+\
 
 
 def _is_imperative(rest: str) -> bool:
-    """Return True if the first word after the punctuation may be an imperative, such as "add" in ``: add this line``."""
+    """Return True if the word after a colon, comma or exclamation mark may be an imperative, such as "add" in ``: add this line``."""
     found = _IMPERATIVE.match(rest)
     return (
         found is not None
@@ -100,7 +101,7 @@ _WORDS = "injection_words.txt"
 
 @cache
 def _name_pieces(in_ascii: bool) -> tuple[str, ...]:
-    """Return substrings for a fast pre-check. Every name of a machine or person contains at least one substring."""
+    """Return substrings for a fast pre-check. Every name of a machine or assistant contains at least one of them."""
     return tuple(piece for piece in words(_WORDS, "calls") if not in_ascii or piece.isascii())
 
 
@@ -171,5 +172,5 @@ _PREPOSITIONS = frozenset({"pro", "do", "an", "a", "ao", "to", "for", "til"})
 
 
 def _demand_in(text: str) -> int:
-    """Return 2 if a text demands to hide something, to give a verdict or to act. Return 0 for other texts."""
+    """Return 2 if a text demands to hide something, to give a verdict or to act, otherwise 0."""
     return 2 * (len(text) >= 6 and any(demand.search(text) is not None for demand in (HIDES, VERDICTS, GRANTS)))

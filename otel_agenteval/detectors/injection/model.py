@@ -1,9 +1,9 @@
 """Rate passages with a linear model over character n-grams.
 
 Characters are first mapped to plain *letters*: lower case, without accents. Each n-gram of two to five letters is hashed to a
-*place* in a table of 8-bit weights, which ``scripts/text_models.py`` trains on labeled passages. The model needs no word lists,
-so it works across inflections, spellings and languages. A passage's total is the difference of two running sums, so rating takes
-about 10 ns per character.
+*place*, which is an index in a table of 8-bit weights. ``scripts/text_models.py`` trains the weights on labeled passages. The
+model needs no word lists, so it works across inflections, spellings and languages. Running sums of the weights make rating
+fast: about 10 ns per character.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NO_WINDOW, _FIRST_WINDOW = np.zeros(0, np.intp), np.zeros(1, np.intp)
 
 @cache
 def _letters() -> tuple[NDArray[np.uint16], bytes]:
-    """Return two maps to plain letters (``É`` → ``e``, ``7`` → ``0``): one for all characters, and one for ``bytes.translate``."""
+    """Return two tables of plain letters (``É`` → ``e``, ``7`` → ``0``): one for code points below 65,536, and one for ASCII bytes."""
     letter_of = np.arange(1 << 16, dtype=np.uint16)
     for code in range(1 << 16):
         character = chr(code)
@@ -63,7 +63,7 @@ def _letters() -> tuple[NDArray[np.uint16], bytes]:
 
 
 def _letters_in(text: str) -> tuple[NDArray[np.uint32], NDArray[np.bool_] | None]:
-    """Return the plain letters of a text (``Call  911`` → ``call 0``) and a mask of kept characters, or None if all were kept."""
+    """Return a text's plain letters (``Call  911`` → ``call 0``), and a mask of the characters that were kept, or None if all were."""
     if _LONG_TOKEN_SHAPE in text.encode("ascii", "replace").translate(_TOKEN_SHAPES):  # faster than a search for the pattern
         text = _LONG_TOKEN.sub(lambda token: "0" * len(token.group()), text)
     letter_of, ascii_letter_of = _letters()
@@ -82,9 +82,9 @@ def _letters_in(text: str) -> tuple[NDArray[np.uint32], NDArray[np.bool_] | None
 
 
 def _places_by_length(letters: NDArray[np.uint32]) -> list[NDArray[np.uint16]]:
-    """Return one array per n-gram length. Index 7 has the place of the n-gram that starts at letter 7.
+    """Return one array of table indexes per n-gram length. Element 7 belongs to the n-gram that starts at letter 7.
 
-    For ``abc``, the first array has the places of ``ab`` and ``bc``, and the second array has the place of ``abc``.
+    For ``abc``, the first array has the indexes of ``ab`` and ``bc``, and the second array has the index of ``abc``.
     """
     places = []
     hashes = letters * _MULTIPLIER
@@ -100,20 +100,20 @@ def _places_by_length(letters: NDArray[np.uint32]) -> list[NDArray[np.uint16]]:
 
 
 def places_in(text: str) -> NDArray[np.intp]:
-    """Return the places of a passage's n-grams, including duplicates."""
+    """Return the table indexes of a passage's n-grams, including duplicates."""
     places_by_length = _places_by_length(_letters_in(f" {text} ")[0])
     return np.concatenate([np.zeros(0, np.intp), *places_by_length])
 
 
 class OrderModel(NamedTuple):
-    """Weights of hashed n-grams. They fit into 8 bits, but 16-bit numbers are added faster."""
+    """Weights of hashed n-grams. They fit into 8 bits, but numpy adds 16-bit numbers faster."""
 
     weights: NDArray[np.int8 | np.int16]
     unit: float
     bias: float
 
     def score(self, text: str) -> float:
-        """Return the log-odds that a passage is an order to an agent."""
+        """Return the log-odds that a passage is an instruction to an agent."""
         return self.rate(text).scores([(0, len(text))])[0]
 
     def rate(self, text: str) -> Rated:
@@ -125,7 +125,7 @@ class OrderModel(NamedTuple):
         return Rated(self, places_by_length, letter_totals.cumsum(dtype=np.int32), is_kept)
 
     def log_odds(self, total: Any, root: Any) -> Any:
-        """Return log-odds from a passage's total weight and the square root of its n-gram count. Arrays are also accepted."""
+        """Return the log-odds for a passage's total weight and the square root of its n-gram count. Both can be arrays."""
         return total * self.unit / root + self.bias
 
     def total_for(self, log_odds: float, root: float) -> float:
@@ -137,8 +137,8 @@ class OrderModel(NamedTuple):
 class Rated:
     """Ratings of the passages of one text. Public methods take character positions, private methods letter positions.
 
-    A *score* counts every n-gram and is fast. Tables and lists repeat n-grams, which can inflate their scores. A *distinct score*
-    counts each n-gram once. It requires a sort, so only passages with a high score get one.
+    A *score* counts every n-gram and is fast. Tables and lists repeat n-grams, which can inflate their scores. A *distinct
+    score* counts each n-gram once. It requires a sort, so it is computed only for passages with a high score.
     """
 
     _model: OrderModel
@@ -147,18 +147,17 @@ class Rated:
     _is_kept: NDArray[np.bool_] | None  # see _letters_in
 
     def scores(self, passages: Sequence[tuple[int, int]]) -> list[float]:
-        """Return the log-odds that each passage, given by start and end, is an order to an agent."""
+        """Return the log-odds that each ``(start, end)`` passage is an instruction to an agent."""
         spans = self._letter_spans(passages)
         sums, sizes = self._sums.take(spans), spans[:, 1] - spans[:, 0]
         roots = np.sqrt(np.maximum(1, sizes * len(_NGRAM_LENGTHS)))
         return cast("list[float]", self._model.log_odds(sums[:, 1] - sums[:, 0], roots).tolist())
 
     def distinct_scores(self, passages: Sequence[tuple[int, int]]) -> list[float]:
-        """Return the log-odds of each passage, with repeated n-grams counted once."""
         return [self._distinct(start, end) for start, end in self._letter_spans(passages).tolist()]
 
     def _letter_spans(self, passages: Sequence[tuple[int, int]]) -> NDArray[np.intp]:
-        """Convert character positions to letter positions, including the characters before and after each passage."""
+        """Convert character positions to letter positions, and widen each passage by one character on both sides."""
         spans = np.array(passages, np.intp)
         spans[:, 1] += 2  # 1 for the space before the rated text, and 1 for the character after the passage
         return spans if self._is_kept is None else self._letters_before.take(spans)
@@ -168,7 +167,7 @@ class Rated:
         return np.concatenate([[0], np.cumsum(cast("NDArray[np.bool_]", self._is_kept))])
 
     def _distinct(self, start: int, end: int) -> float:
-        """Return the distinct score of the passage between two letters."""
+        """Return the distinct score of the passage between two letter positions."""
         if end - start < _NGRAM_LENGTHS[0]:
             return self._model.bias
         by_length = zip(_NGRAM_LENGTHS, self._places, strict=False)

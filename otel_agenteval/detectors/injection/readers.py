@@ -1,4 +1,4 @@
-"""Vocabulary of texts that address a machine, in all languages.
+"""Words and patterns, in many languages, that occur in texts addressed to a machine.
 
 Words must have the form that :func:`~.normalise.folded` returns. :func:`marked` replaces upper-case ``AI``, ``KI`` or ``IA`` with
 ``aiagent`` before folding, because ``ai`` is a frequent word in Italian, French and Vietnamese.
@@ -18,7 +18,7 @@ _SHORT_NAMES = ("AI", "A.I", "KI", "IA", "LLM", "ИИ", "ШІ")
 
 
 def marked(text: str) -> str:
-    """Replace short names of artificial intelligence, such as ``AI``, with ``aiagent``."""
+    """Replace abbreviations such as ``AI`` and ``LLM`` with ``aiagent``."""
     return _SHORT_NAME.sub("aiagent", text) if has_any(text, _SHORT_NAMES) else text
 
 
