@@ -1,4 +1,4 @@
-"""Normalize untrusted text to the form that the model rates, and decode its hidden parts."""
+"""Normalize untrusted text before it is rated, and decode encoded or invisible text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SUSPICIOUS = re.compile(
 
 
 def may_hide(text: str) -> bool:
-    """Return False if a text can't contain a match of :data:`SUSPICIOUS`."""
+    """Return False if a text can't match :data:`SUSPICIOUS`. This check is faster than the search."""
     return not text.isascii() and has_any(_upper_bytes(text), (b"\x20", b"\xdb", b"\xfe"))
 
 
@@ -51,7 +51,6 @@ _PLAIN_CHARACTERS: dict[int, str | None] = {
 
 
 def _ranges(codes: Iterable[int]) -> list[tuple[int, int]]:
-    """Return the first and last number of each run of consecutive numbers."""
     found: list[tuple[int, int]] = []
     for code in sorted(codes):
         if found and found[-1][1] == code - 1:
@@ -165,7 +164,7 @@ _PRINTABLE = 0.9
 
 
 def payloads(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield decoded text and its position: base64, hex, percent-encoding, rot13, tag characters and variation selectors."""
+    """Yield ``(decoded, start, end)`` for base64, hex, percent-encoding, rot13, tag characters and variation selectors."""
     encoded = text.encode("ascii", "replace")
     for found in islice(_tokens(text, encoded.translate(_TOKEN_SHAPES)), _MOST_PAYLOADS):
         if (plain := _decoded_token(found.group())) is not None:

@@ -1,4 +1,4 @@
-"""Find instructions to an agent in texts from other sources."""
+"""Find instructions to an agent in tool results and other untrusted texts."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def markers_in(text: str) -> tuple[Marker, ...]:
 def _orders_in(
     result: str, texts: list[str], rated: Rated | None = None, disguised: list[tuple[str, Rated]] | None = None
 ) -> list[Marker]:
-    """Return at most one forged role and one order. ``rated`` and ``disguised`` are known ratings of a single text."""
+    """Return at most one forged role and one instruction. Pass ``rated`` and ``disguised`` if a single text was rated before."""
     markers: dict[str, Marker] = {}
     for text in texts:
         if ("instruction_override" in markers or not _has_enough_words(text)) and not has_any(text, _ROLE_MARKS):
@@ -84,7 +84,7 @@ def _orders_in(
 
 
 def _hidden_in(text: str) -> list[Marker]:
-    """Return at most one encoded order, one invisible text and one bidirectional control character."""
+    """Return at most one encoded instruction, one invisible text and one bidirectional control character."""
     markers = [
         Marker("encoded_text", start, end, True)
         for plain, start, end in payloads(text)
@@ -102,7 +102,7 @@ def _hidden_in(text: str) -> list[Marker]:
 
 
 def _span_of(text: str, passage: str) -> tuple[int, int]:
-    """Return the range of a passage in plain text or serialized JSON. Return the full range if the passage isn't found."""
+    """Return the range of a passage in a text or in serialized JSON, or the full range if the passage isn't found."""
     for spelled in (passage, jsonio.text_of([passage])[2:-2]):
         start = text.find(spelled)
         if start >= 0:
@@ -119,7 +119,7 @@ def readable(text: str) -> str:
 
 
 class _ResultText:
-    """A text in a tool result. In ``unquoted``, quotations are blanked. In ``spoken``, speaker labels are blanked too."""
+    """A text in a tool result. ``unquoted`` has blanks for quotations. ``spoken`` also has blanks for the agent's speaker labels."""
 
     def __init__(
         self, text: str, rated: Rated | None = None, disguised: Sequence[tuple[str, Rated | None]] | None = None
@@ -162,7 +162,7 @@ class _ResultText:
         )
 
     def order(self) -> tuple[str, bool] | None:
-        """Return the most likely order and whether it is clearly not meant for people. Return None if there is no order."""
+        """Return the most likely instruction, and True if it is clearly not meant for people. Return None without an instruction."""
         spoken = self.spoken
         if (order := _likeliest_order(spoken, self, may_be_called=True, rated=self._rated)) is not None:
             start, end, is_sure = order
@@ -181,7 +181,7 @@ class _ResultText:
 def _likeliest_order(
     text: str, source: _ResultText | None = None, *, may_be_called: bool = False, hidden: bool = False, rated: Rated | None = None
 ) -> tuple[int, int, bool] | None:
-    """Return ``(start, end, is_sure)`` of the most likely order, or None. A sure order is clearly not meant for people."""
+    """Return ``(start, end, is_sure)`` of the most likely instruction, or None. ``is_sure`` means that it can't be meant for people."""
     passages = list(passages_in(text)) if _has_enough_words(text) else []
     if not passages:
         return None
@@ -214,7 +214,7 @@ def _likeliest_order(
 
 
 def _has_enough_words(text: str) -> bool:
-    """Return False for a text that is too short for an order, such as most table cells."""
+    """Return False for a text that is too short for an instruction, such as most table cells."""
     return len(text) > _SHORT or _FEW_WORDS.search(text) is not None
 
 
@@ -225,7 +225,7 @@ _MAX_PASSAGE = 400
 
 
 def passages_in(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the range of each pair of adjacent sentences and of each text in brackets. Long pairs are split into overlapping parts."""
+    """Yield the range of each pair of adjacent sentences and of each text in brackets. Long pairs are split into overlapping ranges."""
     marks = _PASSAGE_ENDS.finditer(text) if has_any(text, _END_MARKS) else ()
     limits = [0, *[mark.end() for mark in marks], len(text)]
     sentences = [(start, end) for start, end in pairwise(limits) if text[start:end].strip()]
@@ -255,7 +255,7 @@ _SEPARATORS = re.compile(r"[\s-]")
 
 
 def is_obeyed(order: str, known: Iterable[str], calls: Iterable[str]) -> bool:
-    """Return True if a later tool call uses a target of the order, such as a link, that no ``known`` text contains."""
+    """Return True if a later tool call uses a link, file or other target that ``order`` contains and no ``known`` text contains."""
     known_text = "\n".join(map(_comparable, known))
     named = (target for pattern in (_TARGET, _NAME) for target in map(_comparable, pattern.findall(order)))
     own_targets = {target for target in named if target not in known_text}
@@ -351,7 +351,7 @@ _CELL_END = re.compile(r"\s*(?:[\]},)|]|$)", re.MULTILINE)
 
 
 def _without_quotations(text: str, is_reported: Callable[[], bool]) -> str:
-    """Blank quotations and code blocks. In texts about attacks, also blank inline code and quoted cells and fields."""
+    """Blank quotations and code blocks. In texts about attacks, also blank inline code and quotations that fill a cell or field."""
     if "`" in text or "~" in text:
         text = _FENCE.sub(_blanked, text)
     if "<" in text and "<blockquote" in text:
