@@ -71,8 +71,10 @@ def ungrounded_urls(
     has_results: Callable[[], bool],
     allowed: Sequence[str] = (),
 ) -> list[str] | None:
-    """Return links without a source, and links whose text shows another site than their target. Return None if nothing can be
-    checked. Arguments of calls that opened a page count as given. ``has_results`` is True if the agent got results or documents.
+    """Return links without a source, and links whose text shows another site than their target.
+
+    Return None if nothing can be checked: the agent got neither links nor results or documents (``has_results``), and no link
+    is suspicious. Links count as given if they are arguments of a call that opened a page.
     """
     left = [link for link in links.values() if not _is_allowed(link.key, allowed)]
     if left := _not_written(left, given):
@@ -102,7 +104,7 @@ def _is_allowed(key: str, allowed: Sequence[str]) -> bool:
 
 
 def _not_written(left: list[Link], given: Iterable[str]) -> list[Link]:
-    """Return the links that no given text contains. A site's front page counts as given if any page of the site is given."""
+    """Return the links that no given text contains. A site's front page counts as given if a text contains any page of the site."""
     for text in given:
         if not left:
             break
@@ -117,7 +119,6 @@ def _is_among(link: Link, pages: set[str]) -> bool:
 
 
 def _pages(text: str, host: str) -> set[str]:
-    """Return the normalized URLs of a site in a text."""
     found: set[str] = set()
     known = host_of(key_of(host))
     at = text.find(host)
@@ -197,7 +198,7 @@ class _LinkEvidence:
         return len(rest) > 2 and (self._is_token(rest) or (rest.count("/") > 1 and self._is_token(rest[1:])))
 
     def _only_sets_options(self, query: str, given: set[str]) -> bool:
-        """Return False if a query value has no source and looks like data, or if it changes a parameter of a given link."""
+        """Return False if the query changes a parameter of a given link, or adds a value that looks like data and isn't given."""
         names = {pair.partition("=")[0] for pair in given}
         for pair in query.split("&"):
             name, _, value = pair.partition("=")
@@ -207,7 +208,7 @@ class _LinkEvidence:
         return True
 
     def _shows_given_data(self, key: str) -> bool:
-        """Return True if a URL on a well-known site contains given data: a search for given words, or a given name or id."""
+        """Return True if a URL on a well-known site contains data from the given texts, such as search words, a name or an id."""
         page, _, query = key.partition("?")
         values = [value for _, value in parse_qsl(query) if len(value) > 1]
         if values:
@@ -229,7 +230,7 @@ class _LinkEvidence:
         return any(not text[end : end + 1].isalnum() for text, end in places)
 
     def _is_token(self, token: str) -> bool:
-        """Return True if a given text contains the token as a whole word or path end. A token with a leading ``/`` must be a whole path."""
+        """Return True if a given text contains the token as a complete word or at the end of a path. ``/token`` must be a complete path."""
         if (known := self._tokens.get(token)) is None:
             known = self._tokens[token] = self._search_token(token)
         return known
@@ -251,7 +252,7 @@ class _LinkEvidence:
         return any(piece in text for text in self._texts)
 
     def _is_named(self, host: str) -> bool:
-        """Return True if the host is the front page of a site that a text mentions by name."""
+        """Return True if a text mentions the site by name, such as "Acme" for ``acme.com``, and no other domain of this name."""
         label = host.split(".", 1)[0]
         if host != site_of(host) or len(label) < 4 or not (label.isascii() and label.isalpha()):
             return False
@@ -315,7 +316,7 @@ def _plain(key: str) -> str:
 
 
 def _is_place_of_data(base: str, known: str) -> bool:
-    """Return True if a given page is the path ``base``, or ``base`` followed by an id."""
+    """Return True if the given URL ``known`` is the path ``base``, or ``base`` followed by an id."""
     if known == base:
         return "/" in base
     return known.startswith(base + "/") and _is_data(known[len(base) + 1 :])
@@ -326,7 +327,7 @@ def _is_data(part: str) -> bool:
 
 
 def _parts_of(key: str, mark: str) -> Iterator[tuple[str, str]]:
-    """Split a key at each of its last ten marks, and yield both parts."""
+    """Yield the text before and after each of the last ten ``mark`` characters, last character first."""
     at = len(key)
     for _ in range(_LEVELS):
         at = key.rfind(mark, 0, at)
