@@ -17,7 +17,7 @@ from .texts import lazy, word_set
 
 @cache
 def endings() -> frozenset[str]:
-    """Return the top-level domains that can make a dotted word a host name. :func:`_is_host` makes the decision."""
+    """Return the top-level domains that may make a word with dots a host name. :func:`_is_host` decides."""
     return _prose_endings() | word_set("hosts.txt", "files")
 
 
@@ -26,7 +26,7 @@ def _prose_endings() -> frozenset[str]:
 
 
 def well_known() -> frozenset[str]:
-    """Return well-known hosts. An answer can link their front pages without a source."""
+    """Return well-known hosts. An answer may link to their front pages without a source."""
     return word_set("hosts.txt", "well_known")
 
 
@@ -219,7 +219,7 @@ def revealed(text: str) -> str:
 
 
 def without_code(text: str) -> str:
-    """Remove code blocks, inline code, commands and namespaces. An answer that is one block of data is kept."""
+    """Remove code blocks, inline code, commands and XML namespaces. If an answer is a single block of data, keep the data."""
     if "`" in text or "~~~" in text:
         kind, _, rest = text.strip().removeprefix("```").removesuffix("```").partition("\n")
         data, newline, last = rest.rpartition("\n")
@@ -231,7 +231,7 @@ def without_code(text: str) -> str:
 
 
 def links_in(text: str) -> dict[str, Link]:
-    """Return the links in the result of :func:`without_code`, by key. Links that make no claim are skipped."""
+    """Return the links by key. ``text`` must be a result of :func:`without_code`. Links that claim no page, such as placeholders, are skipped."""
     found: dict[str, Link] = {}
     spans: list[str] = []
     at = 0
@@ -257,8 +257,9 @@ def links_in(text: str) -> dict[str, Link]:
 
 
 def _is_host(found: re.Match[str], host: str, rest: str) -> bool:
-    """Return True if a dotted word without a scheme is a host name. If its ending is also a word (``unsure``), the name needs a
-    path, a hyphen or ``www.``. If the ending is used mainly for files, the name needs ``www.``.
+    """Return True if a word with dots and without a scheme is a host name. If its ending is also a word (``unsure``), the name
+    needs a path, a hyphen or ``www.``. If its ending is mainly a file ending, the name needs ``www.`` or text that refers to
+    a site.
     """
     name, _, top = host.rpartition(".")
     if host in _NO_HOST or host.startswith(_PACKAGE) or host.endswith(_PACKAGE[-2:]):
@@ -280,7 +281,7 @@ def _is_shown_as_site(found: re.Match[str], letters: str) -> bool:
 
 
 def _add(found: dict[str, Link], scheme: str, rest: str, next_line: re.Match[str] | None = None) -> None:
-    """Add a link if it makes a claim. ``next_line`` is a match of the first word on the next line."""
+    """Add a link, unless it is a placeholder or similar. ``next_line`` matches the first word on the next line, where the link may continue."""
     parts = readings(rest)
     first = key_of(parts[0])
     if parts[0].endswith("...") and "/" in first:
@@ -294,7 +295,7 @@ def _add(found: dict[str, Link], scheme: str, rest: str, next_line: re.Match[str
 
 
 def readings(rest: str) -> tuple[str, ...]:
-    """Return the possible links at the start of ``rest``, most likely first. In CSV or text without spaces, a link has no clear end."""
+    """Return the possible links at the start of ``rest``, most likely first. In CSV or text without spaces, the end of a link is unclear."""
     separator = _SEPARATOR.search(rest)
     if separator is None:
         return (rest,)
@@ -352,7 +353,7 @@ def ascii_host(host: str) -> str:
 
 
 def shown_otherwise(text: str) -> list[tuple[str, str, str]]:
-    """Return the displayed key, target key and source of each Markdown link whose text shows another host."""
+    """Return ``(displayed key, target key, source)`` of each Markdown link whose text shows another host than its target."""
     found = []
     if "](" in text:
         for match in _MARKDOWN.finditer(text):
