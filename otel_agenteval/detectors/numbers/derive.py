@@ -1,6 +1,7 @@
-"""Derive numbers from given numbers: counts, totals, averages, differences, products, ratios.
+"""Calculate numbers from given numbers: counts, totals, averages, differences, products and ratios.
 
-Almost any number can be derived from many numbers. So a result supports a number only if a match by chance is unlikely.
+With enough given numbers, almost any number can be calculated. A result therefore supports a claim only if a match by chance is
+unlikely.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _CELL = re.compile(r"[-−+]?[0-9]+(?:[.,'’\u00a0\u202f ][0-9]+)*")
 
 
 class Facts:
-    """Counts, totals and pools of related numbers in texts and JSON values."""
+    """Counts, totals and shares of numbers in texts and JSON values, and pools of related numbers."""
 
     def __init__(self, roots: Iterable[Any]) -> None:
         self.counts: set[float] = set()
@@ -112,7 +113,7 @@ def parsed(text: str) -> Any:
 
 
 def _table(lines: list[str]) -> list[Any]:
-    """Return records if all lines have as many cells as the heading. Otherwise, return the numbers of each line."""
+    """Return one record per line if all lines have as many cells as the heading. Otherwise, return the numbers of each line."""
     for mark in ("\t", "|", ";", ","):
         head, *rows = [[cell.strip() for cell in line.strip("|").split(mark)] for line in lines]
         if len(head) > 1 and all(len(row) == len(head) for row in rows):
@@ -152,7 +153,6 @@ def _number_in(text: str) -> float | None:
 
 @cache
 def _pairs(count: int) -> NDArray[np.intp]:
-    """Return the indexes of all pairs as two rows: first indexes and second indexes."""
     return np.array(np.triu_indices(count, 1))
 
 
@@ -160,7 +160,7 @@ _NO_NUMBERS = np.zeros(0)
 
 
 def _percentages(a: Array, b: Array) -> tuple[Array, ...]:
-    """Return ``b`` % of ``a``, ``a`` minus and plus ``b`` %, and the net and tax amounts if ``a`` includes ``b`` % tax."""
+    """Return ``b`` % of ``a``, ``a`` minus and plus ``b`` %, and the net amount and the tax if ``a`` includes ``b`` % tax."""
     few = b <= 100
     a, b = a[few], b[few] / 100
     share, whole = a * b, a / (1 + b)
@@ -168,7 +168,7 @@ def _percentages(a: Array, b: Array) -> tuple[Array, ...]:
 
 
 def sums_of_runs(groups: Iterable[Sequence[float]]) -> list[float]:
-    """Return the sum of each run of consecutive numbers in a group, and the group's average."""
+    """Return the sum of each sequence of adjacent numbers in a group, and the group's average."""
     found: list[float] = []
     for group in groups:
         for first in range(min(len(group), _LONGEST) - 1):
@@ -191,14 +191,14 @@ def results(pools: Iterable[Sequence[float]]) -> list[Array]:
 
 
 class Candidates:
-    """Calculated results of several kinds. Each kind has its own limit for matches by chance."""
+    """Calculated results of several kinds, such as sums and products. Each kind has its own limit for matches by chance."""
 
     def __init__(self, kinds: Iterable[tuple[Array | list[float], float]]) -> None:
         self._kinds = [(np.asarray(results), chance) for results, chance in kinds]
         self._all = np.concatenate([_NO_NUMBERS, *(results for results, _ in self._kinds)])
 
     def support(self, readings: Iterable[tuple[float, float]], point: float = 0.0) -> bool:
-        """Return True if a result matches and a match by chance is unlikely. ``point`` is the size of a percentage point."""
+        """Return True if a result matches and a match by chance is unlikely. ``point`` is one percentage point, or 0 without a percentage."""
         for value, half in readings:
             slack = half * (1 + 1e-9) + value * 1e-12
             if not value or not (np.abs(self._all - value) <= slack).any():
@@ -220,7 +220,7 @@ _WIDEST_OPERATOR = 24 + len("mal") + 8
 
 
 def results_shown(text: str, places: Sequence[tuple[int, int, float]]) -> list[float]:
-    """Return the results of calculations in a text, such as ``7 × 8 + 2``. ``places`` has each number's start, end and value."""
+    """Return the results of calculations in a text, such as 56 and 58 for ``7 × 8 + 2``. ``places`` has each number's start, end and value."""
     found: list[float] = []
     total = product = 0.0
     for i, (start, _, value) in enumerate(places):

@@ -1,8 +1,8 @@
 """Find numbers in an answer that don't follow from the given texts.
 
-A number in an answer (a *claim*) can be given as written, rounded, or in another unit or notation. It can also be calculated from
-given numbers or from other supported claims. Cheap checks run first. A *reading* is a value with half its rounding interval. For
-example, 4.2 means 4.15 to 4.25, so its reading is ``(4.2, 0.05)``.
+A number in an answer (a *claim*) is supported if it is given as written, rounded, or in another unit or notation. A claim is
+also supported if it can be calculated from given numbers or from other supported claims. Cheap checks run first. A *reading* is
+a possible value and half its rounding interval. For example, 4.2 means 4.15 to 4.25, so its reading is ``(4.2, 0.05)``.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def word_claims(text: str, look: Look | None = None) -> list[Claim]:
 
 @dataclass(eq=False)
 class AnswerNumbers:
-    """The claims of an answer and their support. If ``derived`` is True, calculated results count as supported."""
+    """The claims of an answer. If ``derived`` is True, calculated results can support a claim too."""
 
     text: str
     claims: list[Claim]
@@ -121,7 +121,7 @@ class AnswerNumbers:
     def _rounding(value: float, half: float) -> float:
         """Return half the rounding interval, such as 500 for ``58 000``.
 
-        Numbers below 1000 aren't rounded. The result is at most 5 % of larger numbers.
+        Numbers below 1000 count as exact. For larger numbers, the result is at most 5 % of the number.
         """
         if half != 0.5 or value < _MIN_ROUNDED or value % 10:
             return half
@@ -138,7 +138,7 @@ class AnswerNumbers:
         return "\n".join(re.sub(r"(?<=[0-9])[ ()./-]{1,3}(?=[0-9])", "", text) for text in self.given.texts)
 
     def _is_identifier(self, claim: Claim) -> bool:
-        """Return True if a given identifier has the same digits with other separators."""
+        """Return True if a text contains the same identifier with other separators, such as ``030-123456`` for ``030/12 34 56``."""
         identifiers = _IDENTIFIER.finditer(self.text, max(0, claim.at - _WINDOW), claim.end + _WINDOW)
         identifier = next((match.group() for match in identifiers if match.start() <= claim.at < match.end()), "")
         digits = re.sub("[^0-9]", "", identifier).lstrip("0")
@@ -150,7 +150,7 @@ class AnswerNumbers:
 
     @cached_property
     def rows(self) -> list[list[tuple[int, float]]]:
-        """Position and value of each number, by line. Lines without claims are omitted."""
+        """Position and value of each number, grouped by line. Lines without claims are omitted."""
         rows: list[list[tuple[int, float]]] = []
         line_end = -1
         for claim in self.claims:
@@ -212,7 +212,7 @@ class Timeline:
 
     @cached_property
     def _reachable_days(self) -> set[Day]:
-        """Days that are a duration away from a given day or today, and the first and last days of the given months."""
+        """Days that are a known duration before or after a given day or today, and the first and last day of each given month."""
         days = np.array([*self._given.dates[:_MAX_DAYS], *self._given.today], "datetime64[D]")
         long_ones = [(seconds, unit) for seconds, unit in self._durations if _SECONDS_OF_DAY <= seconds < _MAX_DURATION]
         lengths = {(round(seconds / unit), unit) for seconds, unit in long_ones if unit >= 3600}
@@ -266,7 +266,7 @@ class Timeline:
 
 
 def _days_of(dates: Iterable[NDArray[np.datetime64]]) -> set[Day]:
-    """Convert arrays to days. Each date is included twice: with its year and with the year 0."""
+    """Convert date arrays to ``(year, month, day)``. Each date is included twice: with its year and with the year 0."""
     days = {day for array in dates for day in array.tolist() if isinstance(day, datetime.date)}
     return {(year, day.month, day.day) for day in days for year in (0, day.year)}
 
@@ -278,7 +278,7 @@ def _is_given_day(day: Day, given: Collection[Day]) -> bool:
 
 
 def _days_moved(days: NDArray[np.datetime64], count: int, unit: float) -> list[NDArray[np.datetime64]]:
-    """Move days by ``count`` units. For days, also count working days. For months and years, follow the calendar."""
+    """Move days by ``count`` units. If the unit is a day, also move by working days. Months and years follow the calendar."""
     moved = [days + int(count * unit / _SECONDS_OF_DAY)]
     if unit == _SECONDS_OF_DAY and abs(count) <= _MAX_WORKING_DAYS:
         moved.append(np.busday_offset(days, count, "backward" if count > 0 else "forward"))
@@ -295,7 +295,7 @@ def _days_moved(days: NDArray[np.datetime64], count: int, unit: float) -> list[N
 
 
 class Arithmetic:
-    """Results calculated from supported and given numbers. Claims at positions in ``missing`` aren't used."""
+    """Results calculated from given numbers and from claims of the answer, except claims at the positions in ``missing``."""
 
     def __init__(self, answer: AnswerNumbers, missing: set[int]) -> None:
         self._answer = answer
@@ -321,7 +321,7 @@ class Arithmetic:
         return self._follows(claim, self._answer_results) or self._follows(claim, self._given_results)
 
     def _follows(self, claim: Claim, candidates: derive.Candidates) -> bool:
-        """Return True if a candidate matches the claim. Percentages also match as ratios."""
+        """Return True if a candidate matches the claim. For a percentage such as 20 %, the ratio 0.2 matches too."""
         is_share = claim.scale == 0.01 or self._answer.text[max(0, claim.at - 2) : claim.at].rstrip()[-1:] == "%"
         if not is_share:
             return candidates.support(claim.scaled)
@@ -330,7 +330,7 @@ class Arithmetic:
 
     @cached_property
     def _answer_results(self) -> derive.Candidates:
-        """Sums of numbers in a line or column, and results of numbers in the same line."""
+        """Sums over lines and columns of the answer, and results of two numbers in the same line."""
         pools = [list(dict.fromkeys(map(abs, row)))[:_MAX_LINE] for row in self._rows]
         sums = (derive.sums_of_runs(self._lines_and_columns), derive.CHANCE)
         return derive.Candidates([sums, *((results, _CHANCE_IN_LINE) for results in derive.results(pools))])
@@ -346,7 +346,7 @@ class Arithmetic:
 
     @cached_property
     def _given_results(self) -> derive.Candidates:
-        """Totals of given numbers, and results of two numbers from the answer or from the same record or text."""
+        """Totals and shares of given numbers, and results of two numbers from the answer or from the same record or text."""
         extra = self._operands if len(self._operands) <= _MAX_EXTRA else []
         pools = self._given.facts.pools
         if sum(map(len, pools)) <= derive.POOL:  # few enough to combine numbers of different records
@@ -363,7 +363,7 @@ class Arithmetic:
 
 
 def _as_number(claim: Claim) -> Claim:
-    """Convert a pace or duration such as ``5:30`` to a number. Other claims stay unchanged."""
+    """Convert a pace or duration such as ``5:30`` from a time of day to a number. Other claims stay unchanged."""
     pace = _PACE.fullmatch(claim.text) if claim.minutes >= 0 else None
     if pace is None:
         return claim
