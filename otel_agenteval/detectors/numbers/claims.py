@@ -31,7 +31,7 @@ def _blank(found: re.Match[str]) -> str:
 
 
 class Claim(NamedTuple):
-    """A number, date or time of day in an answer. Some, such as ``1.234``, have several readings."""
+    """A number, date or time of day in an answer. Some, such as ``1.234``, have several possible values."""
 
     text: str
     at: int
@@ -226,7 +226,6 @@ _SENTENCE_END = re.compile(r"[.!?…][ \n\"”)]|[\n。！？]")
 
 
 def _sentence_of(text: str, at: int) -> str:
-    """Return the sentence around a position, at most 600 characters."""
     begin = 0
     for found in _SENTENCE_END.finditer(text, max(0, at - 300), at):
         begin = found.end()
@@ -235,7 +234,7 @@ def _sentence_of(text: str, at: int) -> str:
 
 
 def is_no_claim(claim: Claim, text: str) -> bool:
-    """Return True if a number isn't stated as a fact, because it is part of a name, an example or a question."""
+    """Return True if a number isn't stated as a fact, because it belongs to a name, an example or a question."""
     sentence = _sentence_of(text, claim.at)
     if sentence.rstrip()[-1:] in ("?", "？", "؟") or _is_hypothetical(sentence):
         return True

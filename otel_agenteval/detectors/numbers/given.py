@@ -38,7 +38,8 @@ _AMOUNT = re.compile(r"(?i:amount|cents|cost|fee|price|total)\w{0,20}\W{0,2}[:=]
 class GivenNumbers:
     """The numbers that the agent was given. Each kind is collected on first use.
 
-    ``paths`` maps each given text to its path in the turn. ``beside`` has more texts with numbers. ``now`` is the turn's start.
+    ``paths`` maps each given text to its path in the turn. ``beside`` contains given texts without a path. ``now`` is the
+    turn's start.
     """
 
     def __init__(
@@ -65,12 +66,12 @@ class GivenNumbers:
         return sorted(self.plain.values)
 
     def rounds_to(self, value: float, half: float) -> bool:
-        """Return True if a given number in digits rounds to this value. ``half`` is half the rounding interval."""
+        """Return True if a given number in digits rounds to ``value``. ``half`` is half the rounding interval, such as 0.05 for 4.2."""
         return _is_near(self._plain_sorted, value, half)
 
     @cached_property
     def _claims(self) -> list[Claim]:
-        """The given numbers, found as in an answer, so that ``4 200``, ``4.7 million`` and ``5 May`` are included."""
+        """Numbers, dates and times in the given texts, including forms such as ``4 200``, ``4.7 million`` and ``5 May``."""
         return claims_in(self._whole)
 
     @cached_property
@@ -83,12 +84,12 @@ class GivenNumbers:
         return sorted({*self.plain.values, *read, *(value for _, _, value in self._worded)})
 
     def has(self, value: float, half: float) -> bool:
-        """Return True if any number in the given texts, including forms such as ``4.7 million``, rounds to ``value``."""
+        """Return True if a given number, including forms such as ``4.7 million``, rounds to ``value``."""
         return _is_near(self._values, value, half)
 
     @cached_property
     def amounts(self) -> set[int]:
-        """Whole numbers in fields such as ``unit_amount``. In APIs for payments, these are cents."""
+        """Whole numbers in fields such as ``unit_amount``. In payment APIs, these numbers are cents."""
         return set(map(int, _AMOUNT.findall(self._whole)))
 
     @cached_property
@@ -119,7 +120,7 @@ class GivenNumbers:
 
     @cached_property
     def durations(self) -> list[tuple[float, float]]:
-        """Given durations in seconds, each with its smallest unit in seconds."""
+        """Given durations in seconds, each with its precision in seconds, such as 3600 for ``2 h``."""
         found = [(seconds, unit) for _, _, seconds, unit in islice(durations_in(self._whole), _LIMIT)]
         fields = [(value * step, step) for value, (dimension, step) in self._fields if dimension == "time"]
         units = ((value, unit_after(self._whole, end)) for _, end, value in self._worded)
@@ -172,7 +173,7 @@ class GivenNumbers:
 
     @cached_property
     def _places(self) -> list[tuple[str, int]]:
-        """Numbers, dates and times in order, each with the index of the first text that contains it."""
+        """Given numbers, dates and times in order, each with the index of the first text that contains it."""
         first: dict[str, int] = {}
         for at in range(len(self._sources)):
             for number in NUMBER.findall(self.texts[at]):
@@ -181,7 +182,7 @@ class GivenNumbers:
 
     @cached_property
     def _positions(self) -> tuple[list[tuple[float, int]], ...]:
-        """Sorted values, days and minutes of :attr:`_places`, each with its index in :attr:`_places`."""
+        """Sorted values, days and times of day, each with the index of its number in :attr:`_places`."""
         read = [(meanings_of(number), at) for at, (number, _) in enumerate(self._places)]
         return (
             sorted((value, at) for meanings, at in read for value in meanings.values),
@@ -191,7 +192,7 @@ class GivenNumbers:
 
 
 def _is_near(values: Sequence[float], value: float, half: float) -> bool:
-    """Return True if any of the sorted values rounds to this value at the shown digits."""
+    """Return True if any of the sorted values is within ``half`` of ``value``."""
     slack = half * (1 + 1e-9) + abs(value) * 1e-9
     at = bisect_left(values, value - slack)
     return at < len(values) and values[at] <= value + slack

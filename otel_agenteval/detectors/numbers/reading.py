@@ -170,7 +170,7 @@ _AFTER = re.compile(
 
 
 def scale_after(text: str, at: int) -> tuple[float, str]:
-    """Return the factor and the text of the word after a number, such as 0.01 and ``%``."""
+    """Return the factor and the text of the word or sign after a number, such as 0.01 and ``%``."""
     first = text[at : at + 1]
     if first in _BEFORE_SCALE:
         first = text[at + 1 : at + 2]
@@ -218,7 +218,7 @@ def form_of(text: str, start: int, end: int) -> str:
 
 
 def without_forms(text: str, forms: Sequence[str]) -> str:
-    """Replace numbers of these forms with spaces. Positions stay the same."""
+    """Replace numbers that have one of the forms of :func:`form_of` with spaces. Positions stay the same."""
     return _pattern_of(tuple(forms)).sub(lambda found: " " * len(found[0]), text)
 
 
@@ -271,7 +271,7 @@ def unit_of(word: str) -> Unit | None:
 
 
 def quantities_in_fields(text: str) -> Iterator[tuple[float, Unit]]:
-    """Yield the number and unit of each field with a unit in its name, last field first."""
+    """Yield the number and unit of fields such as ``distance_km``, last field first."""
     for number, name in _FIELD_VALUE.findall(text[::-1]):
         if (unit := _unit_in_name(name[::-1])) is not None:
             yield float(number[::-1]), unit
