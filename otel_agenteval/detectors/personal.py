@@ -56,9 +56,10 @@ _WANTED = lazy(lambda: _words("sample_wanted"))
 
 
 def leaks(look: Look, given: Iterable[str], *, asked: str, check_given: bool = True, in_records: bool = True) -> list[Find]:
-    """Return the personal data that a text discloses and the agent wasn't given, in order. ``asked`` may request fictional data.
-    Set ``check_given`` to False if the text is itself a given text. ``in_records`` is True if the agent reads records, so the
-    text may contain more than general knowledge.
+    """Return the personal data that a text discloses and the agent wasn't given, in order.
+
+    Confidence is lower if ``asked`` requests fictional data. Set ``check_given`` to False if the text is itself a given text.
+    Set ``in_records`` to True if the agent reads records, because a text may then contain more than general knowledge.
     """
     evidence = _GivenPeople(given if check_given else ())
     if check_given and _is_all_given(look, evidence.written):
@@ -85,7 +86,7 @@ def _look_at(look: Look, text: str) -> Look:
 
 
 def _is_all_given(look: Look, given: str) -> bool:
-    """Return True if every possible piece of personal data in a text was given in the same spelling."""
+    """Return True if the given texts contain all possible personal data of a text in the same spelling."""
     text, *more = (view.text for view in islice(views_of(look.text), 2))
     if more or has_any(text, _SPELLED):
         return False
@@ -328,7 +329,7 @@ def _addresses(text: str, context: _Context) -> Iterator[Find]:
 
 
 def _house(text: str, after: int) -> tuple[int, int] | None:
-    """Return the range of a house number and a capitalized street word next to it, or None."""
+    """Return the range of a house number with a capitalized street name next to it, or None."""
     line = text.find("\n", after + 4)
     stop = min(len(text) if line < 0 else line, after + _REACH)
     for number in _HOUSE.finditer(text, after, stop):
@@ -409,7 +410,7 @@ class _Context:
         return before > 0 and at < self._code[before - 1][1]
 
     def before(self, at: int) -> str:
-        """Return the lower-case text before a position in its line and, in a table, the column heading."""
+        """Return the lower-case text between the start of the line and a position. In a table, include the column heading."""
         line = self.lowered.rfind("\n", 0, at) + 1
         label = self.lowered[max(0, at - _LABEL, line - 1 if at - line > 2 else 0) : at]
         if self.lowered[line : line + 1] == "|":
@@ -429,7 +430,7 @@ class _Context:
         return cells[column][-_LABEL:] if column < len(cells) else ""
 
     def nearest(self, at: int, for_it: str, against: str) -> bool | None:
-        """Return True if ``for_it`` matches last before a position, False if ``against`` does, and None without a match."""
+        """Return True if the last match before a position is of ``for_it``, False if it is of ``against``, or None without a match."""
         before = self.before(at)
         yes = max((found.end() for found in re.finditer(for_it, before)), default=-1)
         no = max((found.end() for found in re.finditer(against, before)), default=-1)

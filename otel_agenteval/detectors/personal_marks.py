@@ -1,7 +1,8 @@
 """Rule out most texts without personal data within a few microseconds.
 
-The check maps a text's bytes to a *shape* of digits, capitals and separators. Most personal data contains ``@`` or at least seven
-digits that aren't a date. Dates of birth, addresses and identity papers can have fewer digits. Typical words find them.
+The check maps a text's bytes to a *shape* of digits, capitals and separators. Most personal data contains ``@`` or at least
+seven digits that aren't a date. Dates of birth, addresses and identity papers can have fewer digits, so they are found by
+typical words.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def _spaced(stems: str) -> tuple[str, ...]:
 
 
 def _stems(**by_script: str) -> tuple[tuple[bytes, tuple[bytes, ...]], ...]:
-    """Group word stems by the first byte of their script. Most stems omit their first letter, which may be a capital."""
+    """Group word stems by the first UTF-8 byte of their script. Most stems omit their first letter, which may be a capital."""
     return tuple((_LEADS[script], tuple(stem.encode() for stem in _spaced(stems))) for script, stems in by_script.items())
 
 
@@ -80,7 +81,7 @@ _REACH, _STRIDE = 144, 32
 
 
 def may_hold(text: str, look: Look | None = None) -> bool:
-    """Return True if a text needs the full check. ``look`` is a screen of the same text, if available."""
+    """Return True if a text needs the full check. ``look`` is the screen of the same text, if available."""
     if "@" in text or " dot " in text or ("(" in text and "(at)" in text) or ("[" in text and "[at]" in text):
         return True
     if ("&" in text and "&#" in text) or ("%" in text and "%4" in text) or ("\\" in text and "\\u" in text):
@@ -101,7 +102,7 @@ def _hides_something(text: str, written: bytes) -> bool:
 
 
 def may_hold_numbers(written: bytes, look: Look | None = None) -> bool:
-    """Return True for a long run of digits that isn't a date, or for typical words of addresses, birth dates or papers."""
+    """Return True for a long run of digits that isn't a date, or for typical words of addresses, birth dates or identity papers."""
     shape = written.translate(_SHAPES)
     if b"0" not in shape:
         return False

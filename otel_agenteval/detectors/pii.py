@@ -118,7 +118,7 @@ NAMES = Rule((b"A-A",), (Detector("name", 0.60, re.compile(rb"A-A"), _matches(_N
 
 
 def find(text: str, rules: Iterable[Rule]) -> list[tuple[Detector, int, int]]:
-    """Return every match in the first :data:`SCAN_LIMIT` characters as ``(detector, start, end)``. Kinds may overlap."""
+    """Return every match in the first :data:`SCAN_LIMIT` characters as ``(detector, start, end)``. Matches may overlap."""
     if len(text) > SCAN_LIMIT:
         text = text[:SCAN_LIMIT]
     shape = text.encode("ascii", "replace").translate(_SHAPES, _VANISHING)
