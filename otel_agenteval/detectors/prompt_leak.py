@@ -61,7 +61,7 @@ NONE = Leak(0.0, 0, 0, ())
 
 
 def letters(text: str) -> str:
-    """Remove ASCII punctuation and spaces, lower ASCII letters, and replace other characters with their UTF-8 bytes."""
+    """Lowercase ASCII letters, remove ASCII punctuation and spaces, and replace other characters with their UTF-8 bytes."""
     return text.encode("utf-8", "replace").translate(_LOWER, _NO_LETTERS).decode("latin-1")
 
 
@@ -83,7 +83,7 @@ class _Sentence:
 
 
 class _Given:
-    """The other texts that the agent was given. They are prepared on first use."""
+    """Texts that the agent was given in addition to the system prompt, prepared on first use."""
 
     def __init__(self, asked: str, others: Iterable[str]) -> None:
         self._asked, self._others = asked, others
@@ -102,7 +102,7 @@ class _Given:
 
 
 class SystemPrompt:
-    """A system prompt, prepared for many answers. The prompt is split into sentences only if an answer shares text with it."""
+    """A system prompt that is compared with many answers. It is split into sentences only if an answer shares text with it."""
 
     def __init__(self, system: str) -> None:
         self._system = system
@@ -128,14 +128,14 @@ class SystemPrompt:
 
     @cached_property
     def _is_unreadable(self) -> bool:
-        """True if no instruction in a long prompt is recognized, for example in an unknown language. The full prompt then counts."""
+        """True if no sentence of a long prompt is recognized as an instruction, for example in an unknown language. All sentences then count."""
         return self.size >= _UNREADABLE and not any(piece.instructs for piece in self._pieces)
 
     def _instructs(self, piece: _Sentence) -> bool:
         return piece.instructs or self._is_unreadable
 
     def leak(self, look: Look, asked: str, others: Iterable[str]) -> Leak:
-        """Measure the leak in an answer. Sentences that also occur in ``asked`` or ``others`` (other given texts) don't count."""
+        """Measure how much of the prompt an answer leaks. Sentences in ``asked`` or ``others`` (other given texts) don't count."""
         output = look.text
         spelled = letters(output)
         candidates = [text for text in _disguised_texts(look, spelled) if self._shares_text_with(text)]
@@ -166,7 +166,7 @@ class SystemPrompt:
         return False
 
     def _leak_test(self, answer: str, given: _Given) -> Callable[[_Sentence], bool]:
-        """Return a test that decides if a repeated sentence counts. A sentence about the role must be repeated from its start."""
+        """Return a function that decides if a repeated sentence counts. A sentence about the agent's role must be repeated from its start."""
 
         @cache
         def is_known() -> Callable[[str], bool]:
@@ -200,7 +200,7 @@ class SystemPrompt:
         return self._measured(copied, counts, answer, output) if 1 in copied else NONE
 
     def _repeated_wholly(self, answer: str) -> list[tuple[int, int, _Sentence]]:
-        """Return the sentences that the answer contains completely, with their positions in the prompt's letters."""
+        """Return the sentences that the answer contains completely, with their positions among the prompt's letters."""
         found, at = [], 0
         is_said = _part_finder([answer], len(self._pieces))
         for piece in self._pieces:
@@ -235,7 +235,7 @@ class SystemPrompt:
         return Leak(repeated / total, longest, count, _spans(stretches, answer, output))
 
     def _reworded(self, output: str, given: _Given) -> Leak:
-        """Measure how many instructions are repeated or reworded in an answer about the agent's instructions."""
+        """Measure how many instructions an answer repeats in any wording. Use this only for texts that mention the instructions."""
         answer = _words_of(output)
         if not any(len(piece.words & answer) >= _FEW for piece in self._pieces):
             return NONE
@@ -254,7 +254,7 @@ def _probes_of(spelled: str) -> list[str]:
 
 
 def _copied(wanted: str, answer: str) -> bytearray:
-    """Return one byte per letter of the prompt: 1 if the answer copies the letter, otherwise 0."""
+    """Return one byte per letter of the prompt: 1 if the letter is in a copied run of at least :data:`RUN` letters, otherwise 0."""
     runs = {answer[i : i + RUN] for i in range(len(answer) - RUN + 1)}
     copied = bytearray(len(wanted))
     end = 0
@@ -267,7 +267,7 @@ def _copied(wanted: str, answer: str) -> bytearray:
 
 
 def _part_finder(texts: list[str], count: int) -> Callable[[str], bool]:
-    """Return a fast test for substrings of the texts. ``count`` is the expected number of calls."""
+    """Return a function that checks if any text contains a string. ``count`` is the expected number of calls."""
 
     def contained(part: str) -> bool:
         return any(part in text for text in texts)
@@ -291,7 +291,7 @@ _STEM = 5
 
 
 def _words_of(text: str) -> frozenset[str]:
-    """Return word stems, numbers and codes. In scripts without spaces, return pairs of characters."""
+    """Return a text's word stems, numbers and codes. In scripts without spaces, return pairs of characters."""
     found: set[str] = set()
     for word in _WORD.findall(unicodedata.normalize("NFKC", text).lower()):
         if not word.isascii() and _UNSPACED.search(word) is not None:
@@ -342,7 +342,7 @@ def _spans(stretches: Iterable[str], answer: str, output: str) -> tuple[tuple[in
 
 
 def _characters_with(ends: list[int], count: int) -> int:
-    """Return the number of leading characters that contain ``count`` letters."""
+    """Return the number of characters at the start of a text that contain ``count`` letters."""
     return min(bisect_left(ends, count), len(ends) - 1)
 
 
@@ -354,7 +354,7 @@ _NO_WORD = re.compile(
 
 
 def _exact(text: str) -> str:
-    """Return only letters and digits, in lower case and normalized, in the form of :func:`letters`."""
+    """Return a text's letters and digits, in lower case and normalized, in the format of :func:`letters`."""
     if text.isascii():
         return letters(text)
     text = unicodedata.normalize("NFKC", text.translate(_INVISIBLE)).lower()
@@ -381,7 +381,7 @@ _HEX_SHAPE = bytes(104 if chr(code) in "0123456789abcdef" else 32 for code in ra
 
 
 def _disguised_texts(look: Look, answer: str) -> Iterator[str]:
-    """Yield the letters of an answer, and of each text that it may disguise. Cheap tests decide which disguises are reversed."""
+    """Yield the letters of an answer and of its decoded versions, such as base64 or reversed text. Cheap tests skip most decoders."""
     output = look.text
     ascii_only = output.isascii()
     yield answer

@@ -1,4 +1,4 @@
-"""Separate instructions to the agent from texts for its users in a system prompt.
+"""Distinguish a system prompt's instructions to the agent from its texts for users.
 
 A sentence is an instruction if it gives the agent a role, mentions the user in the third person, or is about answers, tools,
 tone, secrecy or escalation. A command such as *never* or *do not* is an instruction too, unless it addresses the user (*your*,
@@ -105,8 +105,10 @@ def gives_a_role(sentence: str) -> bool:
 
 
 def sentences(system: str) -> Iterator[tuple[str, bool | None]]:
-    """Yield each piece of a prompt: True for a sentence below a heading for facts, False for other sentences, and None for
-    headings and quotations. Together, the pieces contain every letter of the prompt.
+    """Yield the sentences, headings and quotations of a prompt. Together, they contain every letter of the prompt.
+
+    The second value is True for a sentence below a heading such as "FAQ" or "Prices", False for other sentences, and None for
+    headings and quotations.
     """
     of_facts, rules_level = False, 0
     for line in system.splitlines():
@@ -162,7 +164,7 @@ def _sentences_of(text: str, of_facts: bool) -> Iterator[tuple[str, bool]]:
 
 
 def is_instruction(sentence: str, of_facts: bool = False) -> bool:
-    """Return True if a sentence instructs the agent. Set ``of_facts`` for sentences below a heading for facts."""
+    """Return True if a sentence instructs the agent. Set ``of_facts`` for sentences below a heading such as "FAQ" or "Prices"."""
     sentence = sentence[:_READ]
     if of_facts:
         return any(_TO_USER.match(found.group()) is None for found in _STRONG.finditer(sentence))
