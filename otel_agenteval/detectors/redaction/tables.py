@@ -27,7 +27,7 @@ _HEAD = lazy(r"[*`\"]{0,3}[^\W\d][^<>{}()=|,;\t:]{0,40}")
 
 
 def cells_in(text: str, places: Sequence[int]) -> Iterator[TableCell]:
-    """Yield the cells of tables with a column heading at one of the sorted positions in ``places``."""
+    """Yield the cells of tables with a column heading at one of the sorted ``places``. For SQL and JSON, yield all cells."""
     if not places:
         return
     if "\n" in text:
