@@ -39,13 +39,13 @@ def may_hold(text: str) -> bool:
 
 
 def find_in(text: str, kinds: Collection[str]) -> tuple[Find, ...]:
-    """Return data of the given kinds in order, with overlaps merged. Results for recent texts are cached."""
+    """Return the personal data and secrets of some kinds in order, with overlaps merged. Results for recent texts are cached."""
     return searcher(frozenset(kinds))(text)
 
 
 @cache
 def searcher(kinds: frozenset[str]) -> Callable[[str], tuple[Find, ...]]:
-    """Return a cached search function for the given kinds."""
+    """Return a search function for some kinds of data. The function caches its results."""
     return remembered(lambda text: tuple(_search(text, kinds)) if may_hold(text) else ())
 
 
@@ -109,7 +109,7 @@ def is_telling(name: str) -> bool:
 
 
 def kind_by_name(name: str, value: str, kinds: Collection[str]) -> str | None:
-    """Return the kind of a field's value based on the field's name, as in ``{"phone": 5551234567}``, or None."""
+    """Return the kind of a field's value according to the field's name, as in ``{"phone": 5551234567}``, or None."""
     of_phone, of_ssn, strength = _meaning_of(name[-_LONGEST_KEPT:])
     if of_phone and "phone" in kinds and is_phone(value):
         return "phone"

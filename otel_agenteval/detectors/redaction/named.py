@@ -117,7 +117,7 @@ _BRACED = lazy(r"=\s?\{([^{}\n]{3,128}(?:\}\}[^{}\n]{0,64}){0,4})\}(?=(;)?)")  #
 
 
 def _quotation_at(text: str, at: int) -> Span | None:
-    """Return the range of the quoted text that starts at ``at``, or None. An unclosed double quote ends with the line."""
+    """Return the range of the quoted text that starts at ``at``, or None. If a double quote isn't closed, the line's end closes it."""
     if (opening := _QUOTE.match(text, at)) is None:
         return None
     start, mark, is_escaped = opening.end(), opening.group(1)[-1], len(opening.group(1)) > 1  # \"value\"
@@ -134,7 +134,7 @@ def _quotation_at(text: str, at: int) -> Span | None:
 
 
 def _whole_end(text: str, value: NamedValue) -> int:
-    """Return the end of a value. Long values are first read in part, which keeps the time linear."""
+    """Return the end of a value. Values are first matched up to ``_MAX_VALUE`` characters, which keeps the time linear."""
     remainder = _REMAINDER.match(text, value.end) if value.end - value.start >= _MAX_VALUE else None
     return remainder.end() if remainder is not None else value.end
 
@@ -355,7 +355,7 @@ _IS_NAME_KEY, _IS_VALUE_KEY = lazy(rf"\w{{0,20}}{_NAME_KEY}", re.IGNORECASE), la
 
 
 def named_beside(entry: Mapping[Any, Any]) -> tuple[str, Collection[Any]] | None:
-    """Return ``"DB_PASSWORD"`` and ``["value"]`` for ``{"name": "DB_PASSWORD", "value": "…"}``, or None."""
+    """Return the name and the value keys of an entry: ``"DB_PASSWORD"`` and ``["value"]`` for ``{"name": "DB_PASSWORD", "value": "…"}``."""
     value_keys = [key for key in entry if isinstance(key, str) and _IS_VALUE_KEY.fullmatch(key) is not None]
     if not value_keys or len(entry) > _MAX_KEYS:
         return None
@@ -382,7 +382,7 @@ def _named_after_value(text: str, name: Name) -> Iterator[NamedValue]:
 
 
 def _frames_of(text: str, name: Name) -> Sequence[Frame]:
-    """Return the frames to try for a name. Header names are left to :mod:`.secrets`, unless name and value are separate fields."""
+    """Return the frames to try for a name. :mod:`.secrets` handles names of HTTP headers, unless name and value are separate fields."""
     if text[name.start : name.end].lower().endswith(("cookie", "authorization")):
         return (_sibling,)
     is_in_path = text[name.start - 1 : name.start] == "/"  # or a flag: "/password=…"

@@ -229,7 +229,7 @@ _PHONE_VALUE = lazy(r"\+?\(?[0-9](?:(?:[ ()./-]{0,3}|\+)[0-9]){6,14}")
 
 
 def phones(text: str) -> Iterator[Span]:
-    """Yield telephone numbers by their form, or by a word or heading before them. The library also checks grouped digits."""
+    """Yield telephone numbers in a known format, or after a word such as "phone". The phonenumbers library checks other grouped digits."""
     candidate_count = 0
     for row in _DIALABLE.finditer(text):
         is_grouped = not row.group().isdigit()
@@ -257,7 +257,7 @@ _DIGITS_IN_ID = lazy(  # "whatsapp_4915123456789", but neither a date (20261231)
 
 
 def numbers_in_id(text: str) -> Iterator[Span]:
-    """Yield assigned telephone numbers in an id. They need a country code, or the form of the United States or China."""
+    """Yield assigned telephone numbers in an id. They need a country code, or the format of the United States or China."""
     for run in _DIGITS_IN_ID.finditer(folded(text)):
         digits = run.group().lstrip("+")
         numbers = (parsed(f"+{digits}", None), parsed(digits, "US") if len(digits) == 10 else None)
@@ -275,7 +275,7 @@ def is_phone(value: str) -> bool:
 
 
 def _phones_in(text: str, start: int, end: int, *, is_grouped: bool) -> Iterator[Span]:
-    """Yield telephone numbers in a row of digits, by their form or by a word before them."""
+    """Yield telephone numbers in a run of digits, recognized by their format or by a word before them."""
     stop = min(end + _WINDOW_AFTER, len(text))
     head = text[max(0, start - 3) : end]
     if "+" in head or "00" in head:

@@ -5,7 +5,7 @@ is enough, because a truncated secret still reveals most of its value. Other sec
 ``password=…``, ``"client_secret": "…"``, ``Authorization: …``, ``?token=…``, ``scheme://user:…@host``. Placeholders, code and
 ordinary words after such a name are ignored.
 
-A search runs only if the text contains a word that its pattern requires. Limited repetitions keep the patterns linear.
+Each search runs only if the text contains a word that its pattern requires. Limited repetitions keep the search time linear.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class _KeyMark(NamedTuple):
 def _pem_keys(text: str) -> Iterator[Span]:
     """Yield private keys between their BEGIN and END lines.
 
-    If one of these lines is missing, the key includes all adjacent lines that look like key lines.
+    If the BEGIN or END line is missing, the key includes all adjacent lines that look like lines of a key.
     """
     marks = [_KeyMark(*found.span(), True) for found in _BEGIN.finditer(text)]
     marks += [_KeyMark(*found.span(), False) for found in _END.finditer(text)]
@@ -167,7 +167,7 @@ def _searches() -> tuple[_TokenSearch, ...]:
 
 @cache
 def _literals() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return prefixes to search in runs of token characters, and prefixes to search in the complete text."""
+    """Return two groups of token prefixes: one to search for in runs of token characters, and one to search for in the complete text."""
     in_runs = [literal for token in tokens() if not token.literals for literal in token.starts()]
     return tuple(in_runs), tuple(literal for token in tokens() for literal in token.literals)
 
@@ -191,7 +191,7 @@ def _tokens(text: str) -> Iterator[Span]:
 
 
 def _joined_body(text: str, start: int, search: _TokenSearch) -> tuple[str, int] | None:
-    """Return a token's body without line breaks, and its end. Return None if the body is missing or too short."""
+    """Return a token's body, joined across line breaks, and its end. Return None without a body, or if ordinary words follow."""
     token, found = search.token, search.body.match(text, start)
     if found is None:
         return None

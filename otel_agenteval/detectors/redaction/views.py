@@ -1,8 +1,8 @@
 """Decode a text in layers, and map positions back to the original.
 
-The first view has the same length as the text. In this view, digits of all scripts, full-width and mathematical letters, dashes
-and spaces are replaced with ASCII. Each further view decodes one layer of JSON and Python escapes, percent-encoding, HTML entities
-and quoted-printable, and removes invisible characters. A match in a view is replaced in the original text. Escapes are replaced
+The first view has the same length as the text. It replaces digits of all scripts, full-width and mathematical letters, dashes
+and spaces with ASCII. Each further view decodes one layer of JSON and Python escapes, percent-encoding, HTML entities and
+quoted-printable, and removes invisible characters. A match in a view is replaced in the original text. Escapes are replaced
 completely, so the text stays as well-formed as before.
 """
 
@@ -60,7 +60,7 @@ class View:
 
 
 def views_of(text: str) -> Iterator[View]:
-    """Yield the views of a text. In the first view, look-alike characters are ASCII and the length is unchanged."""
+    """Yield the views of a text, least decoded first. The first view replaces look-alike characters with ASCII and keeps the length."""
     view: View | None = View(folded(text))
     for _ in range(_MAX_LAYERS + 1):
         if view is None:
@@ -76,7 +76,7 @@ def decoded(text: str) -> str:
 
 
 def next_view(view: View) -> View | None:
-    """Return a view with one more layer decoded, or with tags removed if nothing is encoded. Return None if nothing changes."""
+    """Return a view with one more layer decoded, or without HTML tags if nothing is encoded. Return None if nothing changes."""
     text = view.text
     encoded = _WRITTEN if _MARKS.search(text) is not None and _WRITTEN.search(text) is not None else _TAG
     parts: list[str] = []

@@ -44,7 +44,7 @@ _NO_NAME = lazy(
 
 @cache
 def _unspaced() -> dict[str, int]:
-    """Return the strength of names in scripts without spaces or with attached particles."""
+    """Return the strength of each name in languages without spaces, or with particles attached to words."""
     return {
         name: strength
         for section, strength in (("unspaced_passwords", PASSWORD), ("unspaced_keys", KEY))
@@ -73,7 +73,7 @@ class Name(NamedTuple):
 
 
 def strength_of(name: str) -> int:
-    """Return the strength of a name, or 0 if the name doesn't mark a secret."""
+    """Return how strongly a name suggests a secret, or 0 for other names."""
     return _strength_of(name[-_LONGEST:])
 
 
@@ -116,7 +116,7 @@ def names_in(text: str, lowered: str) -> Iterator[Name]:
 
 
 def _strongest_name(text: str, start: int, end: int) -> Name | None:
-    """Return the strongest name that ends with this word: the word alone, or with up to three words before it."""
+    """Return the strongest name that the word at ``start`` forms, alone or with up to three words before it."""
     word = text[start:end]
     best = Name(start, end, strength_of(word))
     if _LAST_WORDS.fullmatch(word.lower()) is not None:
