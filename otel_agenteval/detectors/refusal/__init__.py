@@ -4,7 +4,8 @@ The decision combines evidence from the complete answer, not a single phrase. Le
 such as negation, speaker, rule, result, failure or missing data. The evidence is the classes in each sentence, the request, tool
 calls, and the answer's length and numbers. All languages share the same weights, which ``scripts/refusal_weights.py`` fits.
 
-If the weighted sum is close to zero, small text models decide. Quotations are ignored. Code, tables and many numbers aren't refusals.
+If the weighted sum of the evidence is close to zero, small text models decide. Quotations are ignored. Answers with code,
+tables or many numbers aren't refusals.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Declined(NamedTuple):
 def refusal_in(
     output: str, asked: str = "", acted: bool = False, material: Iterable[str] = (), instructions: str = ""
 ) -> Declined | None:
-    """Return an answer's refusal, or None. An answer that passes on ``material`` (tool results) or ``instructions`` isn't a refusal."""
+    """Return an answer's refusal, or None. An answer that repeats ``material`` (tool results) or ``instructions`` isn't a refusal."""
     if output[:1] in ("{", "["):
         return _in_json(output, asked)
     if _delivers(output) or _reports(output := with_plain_apostrophes(output), acted):
@@ -88,13 +89,13 @@ def refusal_in(
 
 
 def _passes_on(answer: str, asked: str, material: Iterable[str], least: int) -> bool:
-    """Return True if an answer has at least ``least`` words that occur in the material but not in the request."""
+    """Return True if at least ``least`` words of an answer occur in the material but not in the request."""
     words = {word for word in _WORD.findall(answer) if word not in asked}
     return len(words) >= least and sum(map("\n".join(map(plain, material)).__contains__, words)) >= least
 
 
 def _reports(output: str, acted: bool) -> bool:
-    """Return True for an English answer without refusal words that has a number or followed a tool call."""
+    """Return True if an English answer has no refusal words, and has a number or followed a tool call."""
     if not output.isascii():
         return False
     text = output.lower()
@@ -106,7 +107,7 @@ def _reports(output: str, acted: bool) -> bool:
 
 
 def _in_json(output: str, asked: str) -> Declined | None:
-    """Return the refusal in a JSON object, or None. Its status must decline, and it must have a reason or no data."""
+    """Return the refusal in a JSON object, or None. Its status must decline the request, and it must contain a reason or no data."""
     if len(output) > _LONG or _DECLINED.match(output) is None or _REASON.search(output) is None:
         return None
     language = language_of(plain(asked[:_LONG]))

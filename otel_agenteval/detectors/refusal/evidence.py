@@ -49,8 +49,9 @@ class Lexicon(NamedTuple):
 def lexicon(language: str) -> Lexicon:
     """Load a language's words by class from ``data/refusal``, in their usual spelling.
 
-    ``word`` matches a complete word, ``stem*`` its start and ``*end`` its end. An entry with a space is a phrase anywhere in a
-    sentence. In languages without spaces, or with attached particles, all entries are substrings.
+    The entry ``word`` matches a complete word, ``stem*`` the start of a word, and ``*end`` the end of a word. An entry with a
+    space is a phrase anywhere in a sentence. In languages without spaces, or with attached particles, entries match any
+    substring.
     """
     return Lexicon(**{section: tuple(entries) for section, entries in sections(f"refusal/{language}.txt").items()})
 
@@ -79,7 +80,7 @@ _ARABIC = re.compile("[\u0600-\u06ff]")
 
 
 class LexiconTable(NamedTuple):
-    """A lexicon for lookup. Bits show the classes of words, stems, endings and substrings."""
+    """A lexicon prepared for fast lookup. Words, stems, endings and substrings map to their classes, one bit per class."""
 
     name: str
     common: frozenset[str]
@@ -98,7 +99,7 @@ class LexiconTable(NamedTuple):
 
 
 def plain(text: str) -> str:
-    """Fold a text, remove Arabic vowel marks, and normalize alef."""
+    """Convert a text to lower case without accents and Arabic vowel marks."""
     text = folded(text)
     return text if _ARABIC.search(text) is None else text.translate(_ARABIC_MARKS)
 
@@ -142,7 +143,7 @@ _LATIN = tuple(language for language in LANGUAGES if language not in dict(_SCRIP
 
 
 def language_of(text: str) -> LexiconTable | None:
-    """Return the table for a folded text's language, found by letters or frequent words, or None if the language is unknown."""
+    """Return the lexicon of a folded text's language, or None if neither its letters nor frequent words identify the language."""
     if not text.isascii() and _OTHER_SCRIPT.search(text):
         for name, letters in _SCRIPTS:
             if len(letters.findall(text)) * (1 if name not in ("uk", "fa") else 12) > len(text) * 0.25:
@@ -159,7 +160,7 @@ def language_of(text: str) -> LexiconTable | None:
 
 @cache
 def _languages_of_words() -> dict[str, int]:
-    """Return a number for each frequent word, with 16 bits per language. A sum then counts all languages together."""
+    """Map each frequent word to an integer that holds a 16-bit counter per language. Adding these integers counts a text's words in all languages."""
     found: dict[str, int] = {}
     for place, language in enumerate(_LATIN):
         for word in table_of(language).common:
@@ -176,12 +177,12 @@ def words_of(text: str) -> list[str]:
 
 
 def pieces_in(text: str, table: LexiconTable) -> tuple[tuple[str, int], ...]:
-    """Return the lexicon's substrings that occur in a text. Its sentences are then searched only for these."""
+    """Return the lexicon's substrings that occur in a text. Each sentence is then searched only for these."""
     return tuple([piece for piece in table.pieces if piece[0] in text])
 
 
 def classes(sentence: str, table: LexiconTable, pieces: tuple[tuple[str, int], ...]) -> int:
-    """Return the classes of a sentence's words as bits. ``pieces`` are the substrings that may occur."""
+    """Return the classes of a sentence's words, one bit per class. ``pieces`` are the substrings that may occur."""
     found = 0
     for piece, bits in pieces:
         if piece in sentence:
@@ -204,7 +205,7 @@ def classes(sentence: str, table: LexiconTable, pieces: tuple[tuple[str, int], .
 
 
 def has_class(text: str, table: LexiconTable, wanted: int) -> bool:
-    """Return True if a text with spaces has a word of the ``wanted`` classes. This is faster than :func:`classes`."""
+    """Return True if a text in a language with spaces has a word of the ``wanted`` classes. This is faster than :func:`classes`."""
     words = words_of(text.replace("'", "' ") if table.name in _ELIDING else text)
     different = frozenset(words)
     without = table.without.setdefault(wanted, set())

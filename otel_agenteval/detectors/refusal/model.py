@@ -1,4 +1,4 @@
-"""Turn the evidence for and against a refusal into numbers for the weighted sum. Each class of words is one bit."""
+"""Convert the evidence for and against a refusal into numbers for the weighted sum."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
 
 
 def place_of_declining(output: str, language: str) -> tuple[int, int]:
-    """Return the position of the first sentence that declines, or of the complete answer."""
+    """Return the range of the first sentence that declines, or of the complete answer if no sentence does."""
     table = table_of(language)
     start = 0
     for end in [*(mark.start() for mark in _SENTENCE_END.finditer(output)), len(output)]:
@@ -103,7 +103,7 @@ def place_of_declining(output: str, language: str) -> tuple[int, int]:
 
 
 def _says_nothing(text: str, table: LexiconTable) -> bool:
-    """Return True for English text without refusal words and removable marks. Most answers need no further check."""
+    """Return True for English text without refusal words and quotations. Most answers need no further check."""
     if has_any(text, _REMOVED_MARKS) or ">" in text or ("'" in text and _OPENING.search(text)):
         return False
     return not has_class(text, table, _REFUSAL_BITS | BITS["failed"])
@@ -165,7 +165,7 @@ _COMBINED_WITH_ANSWER = {
 
 
 def _combined_evidence(numbers: dict[str, float]) -> dict[str, float]:
-    """Return products of evidence, mainly for requests phrased as commands, and for answers that neither report nor ask anything."""
+    """Multiply evidence that counts only together, mainly for commands (``order``) and for answers that neither report nor ask (``bare``)."""
     order = (1 - numbers["question mark"]) * (1 - numbers["question"])
     bare = (1 - numbers["done"]) * (1 - numbers["failed"]) * (1 - numbers["lack"]) * (1 - numbers["asks"])
     combined = {"order": order, "bare": bare, "order & bare": order * bare, "order & no & bare": order * numbers["no"] * bare}
@@ -249,5 +249,5 @@ def _without_quotes(text: str) -> str:
 
 
 def length(text: str) -> float:
-    """Return the length in Latin letters. An East Asian character counts as 2.5 letters."""
+    """Return a text's length in Latin letters. An East Asian character counts as 2.5 letters."""
     return len(text) if text.isascii() else len(text) + (_LETTERS_PER_CHARACTER - 1) * len(_EAST_ASIAN_CHARACTER.findall(text))
