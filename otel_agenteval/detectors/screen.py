@@ -2,7 +2,8 @@
 
 Fifty separate searches would read a text fifty times. Instead, the screen looks up every group of four letters in one table for
 all words. For example, "password" is listed under its rarest letters, "word". Detectors skip each group of words
-(:class:`ScreenedWords`) that the screen rules out, and search the others word by word. It never rules out a word that occurs.
+(:class:`ScreenedWords`) that the screen rules out, and search for the other words one by one. The screen never rules out a word
+that occurs.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _FREQUENT_QUADS = frozenset(
 
 
 class Finder:
-    """Search for many words in one pass over a text. ``pieces`` are the initial search words, in the format of :meth:`add`."""
+    """Search for many words in one pass over a text. ``pieces`` are the initial words, in the format of :meth:`add`."""
 
     __slots__ = ("_last_number", "_number_by_hash", "_words_by_number")
 
@@ -47,7 +48,7 @@ class Finder:
         self.add(pieces)
 
     def add(self, pieces: Iterable[tuple[bytes, int]]) -> None:
-        """Add words of at least three letters, each with its group bit. Letters are numbers below 32: ``a`` is 1."""
+        """Add ``(word, group_bit)`` pairs. A word needs at least three letters, encoded as numbers below 32: ``a`` is 1."""
         for word, group_bit in pieces:
             hashes = [
                 (int.from_bytes(quad, "little") * _MULTIPLIER & 0xFFFFFFFF) >> (32 - _HASH_BITS) for quad in _quads_of(word)
@@ -62,7 +63,7 @@ class Finder:
                 self._words_by_number[number].append((word, group_bit))
 
     def found_in(self, letters: bytes) -> int:
-        """Return the group bits of the words that occur in a text. Its letters are numbered as in :meth:`add`."""
+        """Return the group bits of the words that occur in a text. The text must be encoded as in :meth:`add`."""
         overlapping_quads = np.ndarray((max(0, len(letters) - _QUAD + 1),), _QUAD_AS_INTEGER, letters, 0, (1,))
         hashes = overlapping_quads * _MULTIPLIER_ARRAY
         hashes >>= _SHIFT_ARRAY
@@ -76,7 +77,7 @@ class Finder:
 
 
 def _quads_of(word: bytes) -> list[bytes]:
-    """Return the rarest four letters of a word. For a word of three letters, return all continuations."""
+    """Return the four rarest adjacent letters of a word. For a word of three letters, return it with each possible fourth letter."""
     if len(word) < _QUAD:
         return [word + bytes([next_letter]) for next_letter in range(32)]
     quads = [word[start : start + _QUAD] for start in range(len(word) - _QUAD + 1)]
@@ -110,7 +111,7 @@ _FOUND_GROUPS = 0
 
 
 def _groups_in(letters: bytes) -> int:
-    """Return the bits of groups that may occur. Groups that another thread has just added are included without a search."""
+    """Return the bits of word groups that may occur. A group that another thread is adding counts as possible."""
     global _FOUND_GROUPS
     searched_bits = _FOUND_GROUPS
     if searched_bits + 1 != 1 << len(_GROUPS):  # a detector was imported meanwhile
@@ -123,8 +124,8 @@ def _groups_in(letters: bytes) -> int:
 
 
 class ScreenedWords:
-    """Words of which a detector requires at least one. ``pieces`` are searched case-sensitively. If given, ``screened`` replaces
-    them in the screen. A space in it matches any gap.
+    """Words of which a detector requires at least one. The search for ``pieces`` is case-sensitive. If given, ``screened``
+    replaces ``pieces`` in the screen, and a space in it matches any gap between words.
     """
 
     __slots__ = ("_group_bit", "_pieces")
@@ -142,7 +143,7 @@ class ScreenedWords:
         return look is None or bool(look.found() & self._group_bit)
 
     def occur_in(self, written: bytes, look: Look | None = None) -> bool:
-        """Return True if any of the words occurs in ``written``, which may be part of the text of ``look``."""
+        """Return True if any of the words occurs in ``written``, which must be the text of ``look`` or a section of it."""
         if look is not None and not look.found() & self._group_bit:
             return False
         for piece in self._pieces:  # any() with a generator would be slower

@@ -40,7 +40,7 @@ def with_plain_apostrophes(text: str) -> str:
 
 
 def tree(words: Iterable[str]) -> str:
-    """Return a pattern that matches any of the words and shares their prefixes. It is much faster than a list of alternatives."""
+    """Return a pattern that matches any of the words. Words share prefixes, so it is much faster than a list of alternatives."""
     branches: dict[str, list[str]] = {}
     for word in words:
         branches.setdefault(word[:1], []).append(word[1:])
@@ -77,8 +77,6 @@ def lazy(pattern: str | Callable[[], str], flags: int = 0) -> re.Pattern[str]:
 
 
 class DistinctRanges:
-    """Ranges of a text that don't overlap."""
-
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._ends: list[int] = []
