@@ -1,4 +1,5 @@
 """Statistics on scores: estimates for turns that weren't judged, intervals, tests and change detection.
 
-May import :mod:`~otel_agenteval.core` and numpy. The code doesn't depend on agents or traces. Start at :mod:`.estimates`.
+This package may import only :mod:`~otel_agenteval.core` and numpy, and doesn't depend on agents or traces. Start at
+:mod:`.estimates`.
 """

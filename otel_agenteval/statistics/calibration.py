@@ -1,7 +1,7 @@
 """Calibration of a judge with human labels, and correction of pass rates for the judge's errors.
 
-The positive class is the *bad* turns. The judge finds or misses a turn that people labeled bad. It passes a turn that people
-labeled good, or raises a false alarm.
+The positive class is *bad*. If people labeled a turn bad, the judge finds or misses it. If people labeled a turn good, the
+judge passes it or raises a false alarm.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Confusion(NamedTuple):
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[bool, bool]]) -> Confusion:
-        """Count pairs of verdicts. The first verdict of a pair is the human one. True means a good turn."""
+        """Count ``(human verdict, judge verdict)`` pairs. True means a good turn."""
         counts = Counter(pairs)
         return cls(counts[False, False], counts[False, True], counts[True, False], counts[True, True])
 
@@ -179,7 +179,7 @@ class PassRate(NamedTuple):
 
 
 def read_calibration(path: str, where: str) -> dict[str, Confusion]:
-    """Read each metric's confusion from the output of ``otel-agenteval calibrate --format json``, or raise ConfigError."""
+    """Read each metric's confusion matrix from the output of ``otel-agenteval calibrate --format json``, or raise ConfigError."""
     try:
         found = jsonio.loads(Path(path).read_bytes())
         return {str(one["metric"]): Confusion(**{name: int(n) for name, n in one["confusion"].items()}) for one in found}
@@ -214,12 +214,12 @@ class Corrected:
         return self.verdicts.state()
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
-        """Restore the output of :meth:`state`. Metrics that are no longer calibrated are left out."""
+        """Restore the output of :meth:`state`, except metrics that are no longer calibrated."""
         self.verdicts.restore([one for one in state if one[0] in self.confusions], passed)
 
 
 def corrected(raw: Estimate, confusion: Confusion) -> dict[Method, Estimate]:
-    """Return a pass rate by method: ``raw`` (uncorrected) and, if the labels allow it, two corrected rates.
+    """Return a pass rate by correction method: ``raw`` (uncorrected) and, if the labels allow it, two corrected rates.
 
     ``rogan_gladen`` uses the judge's error rates. ``ppi`` (prediction-powered inference) uses the difference between human
     and judge verdicts. Both need labels of randomly chosen turns.
