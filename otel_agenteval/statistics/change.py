@@ -2,12 +2,12 @@
 
 A series learns its usual level from its first scores. From then on, three detectors check each score with constant memory:
 
-* ``cusum`` bets against the usual mean. It keeps stakes on a lower and on a higher mean, and multiplies them by the payoff of each
-  score. If the mean doesn't change, no bet wins on average. Without a change, a stake therefore reaches A at most once in A
-  scores, for any distribution (an e-detector: Shin, Ramdas and Rinaldo 2023). For zeros and ones, it is Page's CUSUM. Nearly
-  constant series need no special case, because one failure among a thousand passes hardly raises the stake.
-* ``ewma`` compares an exponentially weighted mean of batches with limits for the required run length (Lucas and Saccucci 1990).
-  It finds small, lasting shifts.
+* ``cusum`` bets that the mean became lower or higher. Each score multiplies the stake of a bet. While the mean is unchanged, no
+  bet wins on average. Without a change, a stake therefore reaches the value A at most once in A scores, for any distribution
+  (an e-detector: Shin, Ramdas and Rinaldo 2023). For zeros and ones, it is Page's CUSUM. Nearly constant series need no special
+  case, because one failure among a thousand passes hardly raises the stake.
+* ``ewma`` finds small, lasting shifts. It compares an exponentially weighted mean of batches with limits that are rarely crossed
+  by chance (Lucas and Saccucci 1990).
 * ``release`` compares the scores of a new ``service.version`` with those of the version before (:mod:`.release`).
 
 Scores from 0 to 1 are used as they are. Other scores (seconds, tokens) are replaced by their ranks among the first scores.
@@ -99,7 +99,7 @@ class Found:
 
 
 class Series:
-    """Change detection for one series of scores.
+    """Change detector for one series of scores.
 
     If the series is ``bounded`` and its first scores are all from 0 to 1, scores are used as they are. Otherwise, ranks
     replace them. ``is_amount`` is true for seconds, dollars and other amounts, whose logarithms are compared between releases.
@@ -215,7 +215,7 @@ class Series:
         return self._end_batch() if batch.weight >= self._batch_size else None
 
     def _end_batch(self) -> Found | None:
-        """Add the batch to the exponentially weighted mean. Return a change if the mean is out of its limits."""
+        """Add the batch to the exponentially weighted mean. Return a change if the mean is outside its limits."""
         batch, options = self._batch, self._options
         mean = self._batch_total / batch.weight
         batch.weight_squares = batch.weight  # each value has weight 1
@@ -287,7 +287,7 @@ class Series:
     # --- state across restarts
 
     def state(self) -> dict[str, Any]:
-        """Return the state as plain values. Runs of the weighted mean aren't saved and start again after a restart."""
+        """Return the state as plain values. Values since the weighted mean left its usual level aren't saved."""
         sides = self._low, self._high
         return {
             "bounded": self._bounded, "usual": self._usual.state(), "ranks": list(self._ranks), "known": self._known, "ewma": self._ewma,
@@ -339,7 +339,7 @@ class _Bets:
         self.bets = tuple([fraction / (1.0 - bound) for fraction in _FRACTIONS]) if 0.0 < bound < 1.0 else ()
 
     def add(self, value: float, raw: float, at: float, exemplar: str | None) -> float:
-        """Add a value. Return the mean stake, or 0 if no bet is open. ``raw`` is the score before ranking and mirroring."""
+        """Add a value. Return the mean stake, or 0 if no bet is open. ``raw`` is the score before its conversion to a rank or to 1 - value."""
         gain = self.bound - value
         if not self.bets:
             return 0.0

@@ -1,4 +1,4 @@
-"""Change detection for all series of a process. Each tenant, metric and agent has a series."""
+"""Change detection for all series of a process. Each combination of tenant, metric and agent is a series."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class _OpenSeries:
 
 
 class Changes:
-    """Change detector for all series. Thread-safe."""
+    """Thread-safe change detector for all series of a process."""
 
     def __init__(self, options: DetectorOptions, clock: Clock) -> None:
         self._options = options
@@ -108,7 +108,7 @@ class Changes:
         return changes
 
     def _place_of(self, key: _Key, unit: str) -> _OpenSeries:
-        """Return the series with this key, and record :data:`_USES` uses of it. If there are too many series, unused ones are discarded."""
+        """Return the series with this key, and record :data:`_USES` uses of it at once. If there are too many series, discard unused ones."""
         wanted, now = key, self._clock.monotonic()
         if key in self._places:
             self._places.use(key, now, _USES)
@@ -152,7 +152,7 @@ class Changes:
             return [[*key, series.state()] for key, series in self._series.items()]
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
-        """Restore the output of :meth:`state`. A series with an invalid state starts empty. Raises TypeError or ValueError."""
+        """Restore the output of :meth:`state`, without series that are invalid. Raises TypeError or ValueError if it isn't a list of series."""
         for metric, agent, tenant, known in state:
             try:
                 series = Series.of_state(self._options, known)

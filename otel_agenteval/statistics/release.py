@@ -1,9 +1,9 @@
 """Comparison of a new ``service.version`` with the version before, while scores arrive.
 
 The test is the same as in :mod:`.groups`, so that live alerts and the ``compare`` commands agree. It runs after 20 scores of
-the new version, and then each time that the number of its scores has grown by a quarter, up to about 3,000. All tests of a
-release share its allowed false alarms. Versions can run side by side. Only a version that wasn't seen recently begins a
-release. After that, scores of both versions are added.
+the new version, and again each time that the number of scores has grown by a quarter, up to about 3,000. All tests of a release
+share its allowed false alarms. Versions can run side by side: only a version that wasn't seen recently begins a release, and
+scores of both versions count from then on.
 """
 
 from __future__ import annotations
@@ -35,8 +35,6 @@ _LEAST_SPREAD = 0.02
 
 @dataclass(slots=True, eq=False)
 class Moments:
-    """Weighted sums of a series, with their mean and variance."""
-
     weight: float = 0.0
     weight_squares: float = 0.0
     sum: float = 0.0
@@ -56,7 +54,7 @@ class Moments:
 
     @property
     def n(self) -> float:
-        """Effective number of values (Kish)."""
+        """Kish's effective sample size."""
         return self.weight * self.weight / self.weight_squares if self.weight_squares else 0.0
 
     @property
@@ -151,7 +149,7 @@ class VersionScores:
 
 
 class ReleaseWatch:
-    """Current version of a series and the version before. ``error`` is the probability of a false alarm per release."""
+    """Comparison of a series' current version with the version before. ``error`` is the probability of a false alarm per release."""
 
     __slots__ = (
         "_after", "_before", "_error", "_high", "_is_amount", "_known", "_last", "_low", "_next", "before", "reported",
@@ -206,7 +204,7 @@ class ReleaseWatch:
         return begins
 
     def test(self) -> tuple[Difference, Moments, list[str]] | None:
-        """Return a significant difference with the new version's scores and examples. Return None otherwise, or if no test is due."""
+        """Return a significant difference with the new version's scores and example turn ids, or None. Tests run only when they are due."""
         after, before = self._after.raw, self._before.raw
         if self.reported or self.before is None or not self._next <= after.n or self._next > _LAST or before.n < FIRST:
             return None
