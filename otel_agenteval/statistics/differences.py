@@ -1,8 +1,8 @@
-"""Search for facts, and pairs of facts, that are more frequent among bad turns than among the rest.
+"""Search for facts, and pairs of facts, that are more frequent among bad turns than among other turns.
 
 A fact is the value of a turn's attribute, such as ``model = gpt-5`` or ``duration_s > 12``. A sampled turn counts for all the
-turns that it represents. Turns of a conversation aren't independent, so each share is converted into the number of independent
-turns with the same variance. Fisher's exact test then applies. At most a share ``error`` of the reported facts is expected to
+turns that it represents. Turns of a conversation aren't independent. Shares are therefore converted to numbers of independent
+turns with the same variance, which Fisher's exact test requires. At most a share ``error`` of the reported facts is expected to
 differ by chance (Benjamini and Hochberg 1995). Intervals have the matching coverage (Benjamini and Yekutieli 2005).
 """
 
@@ -49,8 +49,6 @@ class TurnFact(NamedTuple):
 
 @dataclass(slots=True)
 class Contrast:
-    """Fact or pair of facts that is more frequent among bad turns."""
-
     facts: tuple[TurnFact, ...]
     bad: float
     """Share among the bad turns, weighted."""
@@ -92,7 +90,7 @@ class Differences:
 
 
 class _Table(NamedTuple):
-    """Numbers of independent turns, as pairs ``(with the fact, all)``."""
+    """Numbers of turns, converted to independent turns: ``(with the fact, all)`` for bad turns and for other turns."""
 
     bad: tuple[float, float]
     rest: tuple[float, float]
@@ -108,7 +106,8 @@ def find_differences(
     error: float = ERROR,
     selected: bool = False,
 ) -> Differences:
-    """Find facts, and pairs of facts, that are more frequent among bad turns. Each fact of a pair must matter if the other one is present.
+    """Find facts that are more frequent among bad turns. In a pair of facts, each must also be more frequent if the other is
+    present.
 
     Args:
         turns: the attributes of each turn. A collection of names is one fact per name. Numbers are cut at quantiles.
@@ -142,7 +141,7 @@ def find_differences(
 
 
 class _Search:
-    """Facts of the turns. ``has_fact`` has one row per fact, with True for each turn that has the fact."""
+    """Facts of the turns. ``has_fact`` has one row per fact and one column per turn, with True if the turn has the fact."""
 
     def __init__(
         self,
@@ -170,7 +169,7 @@ class _Search:
         self.row_of = {fact: row for row, fact in enumerate(self.facts)}
 
     def leave_out_same(self) -> list[TurnFact]:
-        """Leave out and return the facts whose turns are nearly the same as the bad turns."""
+        """Remove and return the facts whose turns are nearly the same as the bad turns."""
         is_same = (self.has_fact & self.bad).sum(1) >= _MIN_OVERLAP * (self.has_fact | self.bad).sum(1)
         same = [self.facts[row] for row in np.flatnonzero(is_same)]
         self.facts = [self.facts[row] for row in np.flatnonzero(~is_same)]
@@ -182,7 +181,7 @@ class _Search:
         return np.logical_and.reduce([self.has_fact[self.row_of[fact]] for fact in facts])
 
     def table_of(self, has_fact: Any, among: Any = None) -> _Table:
-        """Count a fact among bad and other turns, in independent turns. ``among`` selects the turns to count."""
+        """Count the turns with a fact among bad and other turns, converted to independent turns. ``among`` selects the turns to count."""
         counts = []
         for side in (self.bad, ~self.bad):
             in_side = side if among is None else side & among
@@ -196,7 +195,7 @@ class _Search:
         return _Table(*counts)
 
     def pairs(self) -> dict[tuple[TurnFact, ...], float]:
-        """Return the p-value of each pair. Each fact is tested among the turns with the other fact, and the larger p-value is used."""
+        """Return the p-value of each pair of facts: the larger p-value of testing each fact among the turns with the other fact."""
         facts = [fact for fact in self.facts if fact.attribute not in self.effects][:_MAX_FACTS_IN_PAIRS]
         has_fact = self.has_fact[[self.row_of[fact] for fact in facts]]
         weighted = has_fact * self.weights
@@ -236,7 +235,7 @@ class _Search:
             yield Contrast(facts, bad_with / bad_all, rest_with / rest_all, interval, p, turns, also, is_effect)
 
     def p_within(self, has_facts: Any, sets: Sequence[Any]) -> float:
-        """Return the one-sided p-value of a fact, stratified by the ``sets`` to which a turn belongs."""
+        """Return a fact's one-sided p-value, stratified by earlier findings. Each of ``sets`` selects the turns with one finding."""
         stratum = np.zeros(len(has_facts), dtype=np.int64)
         for bit, in_set in enumerate(sets):
             stratum |= in_set.astype(np.int64) << bit
@@ -251,7 +250,7 @@ class _Search:
 
 
 def _as_independent(weights: Any, weights_with_fact: Any) -> tuple[float, float]:
-    """Convert weights by draw into the numbers ``(with the fact, all)`` of independent turns with equal share and variance."""
+    """Return how many independent turns ``(with the fact, all)`` have the same share and variance as the weighted draws."""
     total = float(weights.sum())
     if not total:
         return 0.0, 0.0
@@ -342,7 +341,7 @@ def _facts(
 
 
 def _first_of_same_turns(has_fact: Any) -> list[int]:
-    """Return, for each fact, the index of the first fact of nearly the same turns. This can be the fact itself."""
+    """For each fact, return the index of the first fact that nearly the same turns have, which can be the fact itself."""
     both = has_fact.astype(np.float32) @ has_fact.T.astype(np.float32)
     sizes = np.diag(both)
     are_same = both >= _MIN_OVERLAP * (sizes[:, None] + sizes - both)
@@ -355,7 +354,7 @@ def _first_of_same_turns(has_fact: Any) -> list[int]:
 def _names_and_numbers(
     turns: Sequence[Mapping[str, Value]], order: Any
 ) -> tuple[dict[TurnFact, list[int]], dict[str, list[tuple[int, float]]]]:
-    """Return the turns by attribute and name, and the turns and values by numeric attribute. Turns are indices in ``order``."""
+    """Return the turns with each text value, and the turns and values of each numeric attribute. Turns are indices in ``order``."""
     turns_of_name: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     numbers: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
     for index, place in enumerate(order):
@@ -380,7 +379,7 @@ def _mask(length: int, indices: Any) -> Any:
 
 
 def _ranges(values: Any) -> Iterator[tuple[str, Any]]:
-    """Yield ranges of numbers (``> 12``), or single numbers if there are few, with a mask of the values in each range."""
+    """Yield ranges such as ``> 12``, each with a mask of the values in the range. If few values differ, yield single numbers instead."""
     distinct = np.unique(values)
     if len(distinct) <= _MAX_VALUES:
         for value in distinct:
