@@ -1,16 +1,16 @@
-"""Estimates of judged metrics for all turns, based on the judged turns, by metric and agent.
+"""Estimates for all turns from the turns that were judged, by metric and agent.
 
-One estimate covers the last hour and one the time since the start. A score that was sampled with probability p represents 1/p
-turns. Turns of one trace are correlated, so the variance is computed over traces (see :mod:`.weighted`). The hourly estimate has
-a 95 % interval. The estimate since the start has a confidence sequence, which stays valid if you check it repeatedly. Proxies
-are cheap scores that every turn has. They narrow both intervals.
+Each metric and agent has two estimates: for the last hour and since the start. A score that was sampled with probability p
+represents 1/p turns. Turns of one trace are correlated, so the variance is computed over traces (see :mod:`.weighted`). The
+hourly estimate has a 95 % interval. The estimate since the start has a confidence sequence, which stays valid if you check it
+repeatedly. Proxies are cheap scores that every turn has. They narrow both intervals.
 
-Some selected turns get no score, because the budget is used up or the judge is unavailable. Scored turns of the same class
-(selected by a rule, or at random) then represent them too. Turns that need no judge call, such as empty turns, are a separate
-class. Otherwise, their weight would grow with every missing score. If turns of a class were selected, but none of them has a
-score, there is no estimate.
+Some selected turns get no score, because the budget is used up or the judge is unavailable. Scored turns of the same class then
+represent them too. The classes are turns selected by a rule, turns selected at random, and turns that need no judge call, such
+as empty turns. If turns of a class were selected, but none of them has a score, there is no estimate.
 
-Only sums per minute and the latest scores, which revisions can replace, are kept. Memory therefore doesn't grow with traffic.
+Memory doesn't grow with traffic, because only sums per minute and the latest scores are kept. Revisions can replace the latest
+scores.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Estimates:
         """By metric and turn: series and time part to which the turn's proxies were added, and the proxies."""
 
     def add_proxies(self, metric: str, agent: str, turn_id: str, proxies: Sequence[float]) -> None:
-        """Record the proxies of a turn that can be drawn for a metric. They replace older proxies of the turn."""
+        """Record the proxies of a turn that may be sampled for a metric. They replace older proxies of the turn."""
         known = padded(proxies)
         with self._lock:
             key, number, part = self._now(metric, agent, 1)
@@ -209,7 +209,7 @@ class Estimates:
                 sums.widen(value)
 
     def _parts_of(self, key: tuple[str, str], number: int) -> list[_TimePart]:
-        """Return the time part with this number and the part for all time. Parts that are no longer kept are left out."""
+        """Return the time part with this number and the part for all time, except parts that have expired."""
         parts = self._series.get(key, {})
         return [parts[one] for one in (number, _EVER) if one in parts]
 
@@ -224,7 +224,7 @@ class Estimates:
         return found
 
     def _count(self, key: tuple[str, str], answer: _TurnScore, sign: int) -> list[Sums]:
-        """Add a score to its trace's sums, in its time part and for all time, and return both. A sign of -1 removes the score."""
+        """Add a score to its trace's sums, in its time part and for all time, and return these sums. A ``sign`` of -1 removes the score."""
         key, number, _ = self._now(*key, 0)
         parts = self._series[key]
         trace = self._traces.pop((key, answer.trace), None)
@@ -250,7 +250,7 @@ class Estimates:
         return found
 
     def _now(self, metric: str, agent: str, sightings: int) -> tuple[tuple[str, str], int, _TimePart]:
-        """Return the series key, the part number and the part for a score that arrives now."""
+        """Return the series key for a score that arrives now, and the number and content of the current time part."""
         now = self._clock.monotonic()
         self._changes += 1
         number = int(now // self._length)
@@ -303,7 +303,7 @@ class Estimates:
     # --- state across restarts
 
     def state(self) -> list[list[Any]]:
-        """Return all series as plain values, in parts of ten minutes and one for all time."""
+        """Return all series as plain values: one time part per ten minutes, and one for all time."""
         newest = int(self._clock.monotonic() // self._length)
         found = []
         with self._lock:

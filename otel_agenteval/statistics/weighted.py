@@ -184,7 +184,7 @@ class Sums:
         return mean, total, n * variance / total
 
     def _spread(self, means: Any) -> float:
-        """Return the variance of scores from 0 to 1, as a share of the variance of zeros and ones with the same mean."""
+        """Return the variance of scores from 0 to 1, divided by the variance of zeros and ones with the same mean."""
         most = means[1] * (1 - means[1])
         return float(min(1.0, max(_LEAST_SPREAD, (means[2] - means[1] ** 2) / most))) if most > 0 else 1.0
 
@@ -209,5 +209,5 @@ _NO_PROXIES = padded(())
 
 
 def vector(weight: float, value: float, proxies: Any = _NO_PROXIES) -> Any:
-    """Return one turn's vector. ``proxies`` must be :func:`padded`."""
+    """Return a turn's weight, weighted score, weighted square and weighted proxies. ``proxies`` must be :func:`padded`."""
     return np.array([weight, weight * value, weight * value * value, *(weight * proxies)])
