@@ -35,7 +35,7 @@ _FEW = 200
 
 
 class Group:
-    """Scores of one metric in one group. Add the turns of a trace one after another."""
+    """Scores of one metric in one group. Add all turns of a trace before the turns of the next trace."""
 
     __slots__ = ("_open", "_sums", "turns")
 
@@ -162,7 +162,7 @@ def _compare_estimates(before: Group, after: Group) -> Difference | None:
 
 
 def _of_few_clusters(found: Difference, before: _Clusters, after: _Clusters, *, in_logs: bool) -> Difference:
-    """Return the difference with a permutation test of the clusters' means and Student's wider interval."""
+    """Return the difference with the p-value of a permutation test of the clusters' means, and with Student's wider interval."""
     place = 1 if in_logs else 0
     p = permutation(*([one[place] / one[2] for one in clusters.values()] for clusters in (before, after)))
     freedom = min(len(before), len(after)) - 1

@@ -23,7 +23,7 @@ _CELLS = 2_000_000  # per block of resamples, to limit memory
 
 
 def blocks(width: int, stream: int = 0) -> Iterator[tuple[Any, int]]:
-    """Yield a random generator and a number of resamples for each block."""
+    """Split the resamples into blocks, to limit memory. Yield the random generator and the number of resamples of each block."""
     generator = np.random.default_rng((_SEED, stream))
     step, left = max(1, _CELLS // width), RESAMPLES
     while left > 0:
@@ -78,13 +78,13 @@ def newcombe_paired(both: int, lost: int, gained: int, neither: int) -> Interval
 
 
 def mean_interval(differences: Sequence[float]) -> Interval:
-    """Return the 95 % interval of a mean, such as a mean of paired differences. Up to :data:`MANY` values, use a bootstrap."""
+    """Return the 95 % interval of a mean, such as a mean of paired differences. For up to :data:`MANY` values, it is a bootstrap interval."""
     found = np.asarray(differences, dtype=float)
     return _interval(float(found.mean()), _error(found) ** 2, found.size, lambda: _bootstrap(found))
 
 
 def difference_interval(before: Sequence[float], after: Sequence[float]) -> Interval:
-    """Return the 95 % interval of the difference of two independent means. Up to :data:`MANY` values, use a bootstrap."""
+    """Return the 95 % interval of the difference of two independent means. For up to :data:`MANY` values, it is a bootstrap interval."""
     first, second = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
     difference, variance = float(second.mean() - first.mean()), _error(first) ** 2 + _error(second) ** 2
     return _interval(difference, variance, max(first.size, second.size), lambda: _bootstrap(second) - _bootstrap(first, 1))
