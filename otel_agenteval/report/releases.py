@@ -1,6 +1,7 @@
-"""Comparison of two groups of stored turns, such as versions, models or prompts, and estimates for each group.
+"""Comparison of two groups of stored turns, such as versions, models or prompts. Also estimates each metric for each group.
 
-A comparison shows, for each metric, differences larger than chance, and how many more turns an unclear result needs.
+For each metric, a comparison shows if the difference is larger than chance. If the result is unclear, it shows how many more
+turns are needed.
 """
 
 from __future__ import annotations
@@ -84,11 +85,11 @@ def _chosen(by: str, known: Mapping[str, int], groups: Sequence[str]) -> tuple[s
     listed = ", ".join(f"{name} ({turns} turns)" for name, turns in known.items()) or "none"
     for name in groups:
         if name not in known:
-            raise AgentEvalError(f"{by}: must be a group of stored turns, got {name!r}. Stored: {listed}")
+            raise AgentEvalError(f"{by}: must be a group of stored turns, got {name!r}. Stored groups: {listed}")
     if groups:
         return groups[0], groups[1]
     if len(known) < 2:
-        raise AgentEvalError(f"{by}: a comparison needs two groups. The store has: {listed}")
+        raise AgentEvalError(f"{by}: a comparison needs two groups of stored turns, got {listed}")
     before, after = list(known)[-2:]
     return before, after
 
@@ -180,7 +181,7 @@ def estimates_of(reader: StoreReader, by: str, wanted: Wanted) -> list[GroupMean
         if (estimate := group.estimate()) is not None
     ]
     if not found:
-        raise AgentEvalError(f"{by}: the store doesn't contain scores of such turns")
+        raise AgentEvalError(f"{by}: the store contains no scores of matching turns")
     return found
 
 

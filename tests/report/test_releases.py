@@ -119,8 +119,8 @@ def test_it_can_be_read(store: str, form: str, capsys: pytest.CaptureFixture[str
     ("args", "message"),
     [
         (["1.1"], "must be two groups"),
-        (["1.1", "9.9"], "must be a group of stored turns, got '9.9'. Stored: 1.0 (400 turns), 1.1 (400 turns)"),
-        (["--by", "agent"], "a comparison needs two groups. The store has: bot (1200 turns)"),
+        (["1.1", "9.9"], "must be a group of stored turns, got '9.9'. Stored groups: 1.0 (400 turns), 1.1 (400 turns)"),
+        (["--by", "agent"], "a comparison needs two groups of stored turns, got bot (1200 turns)"),
         (["--by", "nothing"], "The store has: none"),
         (["--effect", "0"], "must be a number above 0"),
         (["--since", "yesterday"], "--since"),
@@ -144,6 +144,6 @@ def test_estimates_say_what_the_scores_mean_for_all_turns(store: str, capsys: py
         assert "llm_relevance" in said
         assert "95 % interval" in said
     assert main(["estimates", "--store", store, "--agent", "nobody"]) == 2
-    assert "the store doesn't contain scores of such turns" in capsys.readouterr().err
+    assert "the store contains no scores of matching turns" in capsys.readouterr().err
     assert main(["estimates", "--store", store, "--out", "/nowhere/x"]) == 2
     assert "--out: /nowhere/x: " in capsys.readouterr().err
