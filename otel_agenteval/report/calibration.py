@@ -85,8 +85,8 @@ def read_labels(path: str) -> list[Label]:
     """Read labels from a JSONL, CSV or Parquet file. Raise a :class:`ConfigError` that names the row if a label is invalid.
 
     Columns are ``turn_id`` or ``case_id``, ``label`` (pass, fail, good, bad, yes, no, 1, 0, 👍, 👎), and optionally ``metric``.
-    If ``by`` identifies the person, the person's later label replaces the earlier one, and a ``null`` label withdraws it.
-    If ``chosen`` isn't ``random``, the turn wasn't drawn at random.
+    If ``by`` identifies the person, a person's later label replaces the earlier label of the same turn, and a ``null`` label
+    withdraws it. If ``chosen`` isn't ``random``, the turn wasn't drawn at random.
     """
     found: dict[tuple[object, ...], Label] = {}
     for number_of_row, (place, row) in enumerate(rows_in(path, "labels")):
@@ -98,7 +98,7 @@ def read_labels(path: str) -> list[Label]:
             continue
         if turn is None or label is None:
             raise ConfigError(
-                f"labels: {place}: must have a turn_id or case_id, and a label, got {', '.join(sorted(row)) or 'nothing'}"
+                f"labels: {place}: must have a turn_id or case_id, and a label, got columns {', '.join(sorted(row)) or 'none'}"
             )
         word = str(label).strip().lower()
         if word not in _GOOD and word not in _BAD:
@@ -122,7 +122,7 @@ def labels_of_feedback(run: Run) -> list[Label]:
         if row.passed is not None
     ]
     if not found:
-        raise AgentEvalError(f"--feedback: the run contains no scores of {METRIC}")
+        raise AgentEvalError(f"--feedback: the run contains no {METRIC} scores")
     return found
 
 
