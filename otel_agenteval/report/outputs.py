@@ -124,7 +124,7 @@ class RunOutput:
             self._out.write(text)
 
     def finish(self, report: Report) -> None:
-        """Write the end of the output: the report or a summary. For ``jsonl``, only create the file."""
+        """Write the report, or the summary and comparison after the turns. For ``jsonl``, empty an old file if there is no score."""
         if self.needs_run:
             self._out.write(_DOCUMENTS[self._form](report))
         elif self._form == "jsonl":
@@ -140,7 +140,7 @@ class RunOutput:
 
 
 class OutcomeTable:
-    """Outcomes of each metric over many turns, with the names of the counter ``agenteval.results``."""
+    """Table of each metric's outcomes over many turns. The outcomes have the same names as in the counter ``agenteval.results``."""
 
     _SHOWN = ("pass", "fail", "vacuous", "error", "skipped")
 
