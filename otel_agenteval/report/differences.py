@@ -1,4 +1,4 @@
-"""Report on the differences between some turns and others, such as failed turns and passed turns."""
+"""Report on the differences between two sets of turns, such as failed and passed turns."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LEAST_BEFORE = 60.0
 
 
 def compare_verdicts(metric: str, rows: Sequence[VerdictRow], *, selected: bool = False) -> Differences:
-    """Compare the failed turns of a metric with its passed turns. Facts that the metric itself is computed from are left out."""
+    """Compare the failed turns of a metric with its passed turns, without the facts from which the metric itself is computed."""
     known = indexed(metric.partition(".")[0])
     left_out = follows_from(known) if known is not None else frozenset[str]()
     facts = [{name: value for name, value in row.facts.items() if name not in left_out} for row in rows]
@@ -48,7 +48,7 @@ def compare_verdicts(metric: str, rows: Sequence[VerdictRow], *, selected: bool 
 
 
 def explained(path: str, change: Change) -> Change:
-    """Return the change with the facts that distinguish its failed turns. If the store can't be read, return it unchanged."""
+    """Add to a change the facts that distinguish its failed turns. If the store can't be read, return the change as it is."""
     agents = (change.agent,) if change.agent else ()
     # A score arrives later than its turn starts: after the turn, the decision delay and the judge call.
     since = change.found.since - max(_LEAST_BEFORE, change.at - change.found.since)
@@ -81,7 +81,7 @@ def differences_of_group(rows: Sequence[VerdictRow], group: Sequence[FactConditi
     for condition in group:
         if condition.name not in known:
             raise ConfigError(
-                refusal(option, repr(condition.name), f"must be a fact of the turns: {', '.join(sorted(known)) or 'none'}")
+                refusal(option, repr(condition.name), f"must be a fact of the turns. Facts: {', '.join(sorted(known)) or 'none'}")
             )
         facts = [condition.without(one) for one in facts]
     chosen = [all(condition.holds(row.facts) for condition in group) for row in rows]
@@ -94,7 +94,7 @@ def differences_of_group(rows: Sequence[VerdictRow], group: Sequence[FactConditi
 def differences_of_runs(
     before: Mapping[str, Sequence[VerdictRow]], after: Mapping[str, Sequence[VerdictRow]]
 ) -> list[ShownDifferences]:
-    """For each metric that got worse, compare the failed turns of two runs. Then compare all turns (key ``""``) in both directions."""
+    """Compare the failed turns of two runs for each metric that got worse, then all turns (key ``""``) in both directions."""
     metrics = sorted((before.keys() & after.keys()) - {""})
     ps = holm([fisher(_failed(before[metric]), _failed(after[metric])) for metric in metrics])
     found = []
@@ -127,7 +127,7 @@ def _failed(rows: Sequence[VerdictRow]) -> tuple[int, int]:
 
 
 def facts_row(turn: Turn, attributes: Collection[str] = ()) -> VerdictRow:
-    """Return a turn's facts and the given span attributes, without a verdict."""
+    """Return a turn's facts and the values of the span ``attributes``, without a verdict."""
     facts = {**attributes_of(turn, attributes), **facts_of(turn)}
     return VerdictRow(turn.turn_id, False, facts, turn.conversation_id or turn.turn_id, 1.0)
 

@@ -133,7 +133,7 @@ def modes_of(found: StoredModes) -> list[FailureMode]:
 
 
 def _share(failed: FailedTurns, total: int) -> tuple[float, float]:
-    """Return failed and all turns as numbers of independent turns with the same precision."""
+    """Return the numbers of failed turns and of all turns, converted to independent turns with the same variance."""
     total = max(total, failed.turns)
     if not failed.turns:
         return 0.0, float(total)
@@ -163,7 +163,7 @@ class TopicFinder:
         self.model = model
 
     def topics_of(self, mode: str, texts: Sequence[FailureText], others: Sequence[str]) -> list[Topic]:
-        """Return a mode's topics, most frequent first. Known topics keep their ids. New names use words that are rare in ``others``."""
+        """Return a mode's topics, most frequent first. Known topics keep their ids. New topics are named with words that are rare in ``others``."""
         texts = [each for each in texts if each.text.strip()]
         if len(texts) < 2 * LEAST:
             return []
@@ -196,7 +196,7 @@ def _members(vectors: Any, centers: Sequence[Sequence[float]]) -> list[list[int]
 
 
 def _new_id(mode: str, words: Sequence[str], taken: Collection[str]) -> str:
-    """Return a hash of the mode and the first words. Words are added until the hash is unique."""
+    """Return a unique hash of the mode and the first words. If needed, more words make it unique."""
     texts = ("\0".join([mode, *words[:number], *[""] * (number - len(words))]) for number in count(1))
     ids = (hashlib.blake2b(text.encode(errors="replace"), digest_size=4).hexdigest() for text in texts)
     return next(each for each in ids if each not in taken)

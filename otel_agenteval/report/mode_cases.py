@@ -1,6 +1,6 @@
 """Cases for ``otel-agenteval experiment`` from the failed turns of a failure mode.
 
-A case fails until the agent is fixed.
+A case of a failed turn fails until the agent is fixed.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def case_of(
 
 
 def gates_of(scores: Iterable[Score], kind: str, parameters: Parameters) -> list[dict[str, Any]]:
-    """Return failed metrics, and metrics that detect the fault, as gates. Metrics that can't be evaluated again are left out."""
+    """Return as gates the failed metrics, and the metrics that detect the fault. Metrics that can't be evaluated again are left out."""
     wanted: dict[str, dict[str, Any]] = {}
     for score in scores:
         if score.verdict is False:
@@ -155,7 +155,7 @@ def references_in(labels: str) -> dict[str, dict[str, Any]]:
 
 
 def references_of(labels: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return references by turn or case id: additional columns, a text ``value``, and a JSON object in ``comment``."""
+    """Return references by turn or case id. A reference is an additional column, a text ``value``, or a JSON object in ``comment``."""
     found: dict[str, dict[str, Any]] = {}
     for row in labels:
         given = {name: value for name, value in row.items() if name not in _OF_LABELS and value is not None}
