@@ -1,6 +1,6 @@
 """Reports of a run as JSON lines, tables, JUnit XML, Markdown or a web page, with an optional comparison to a baseline.
 
-May import :mod:`~otel_agenteval.statistics`, :mod:`~otel_agenteval.metrics`, packages that read turns, and numpy.
+This package may import :mod:`~otel_agenteval.statistics`, :mod:`~otel_agenteval.metrics`, packages that read turns, and numpy.
 Start at :mod:`.outputs`.
 """
 

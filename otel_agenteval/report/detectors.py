@@ -159,7 +159,7 @@ class DetectorReport:
         return sorted(self._detectors.items(), key=lambda item: (-item[1].alarms, item[0]))
 
     def suggestions(self) -> list[Suggestion]:
-        """Return the suggested settings in the order of the table, in which they are numbered from 1."""
+        """Return the suggested settings, in the order in which the report numbers them."""
         return [
             Suggestion(name, *pattern.setting, counted.turns)
             for name, detector in self._ranked()

@@ -77,7 +77,7 @@ class Experiment:
 
     @property
     def turns(self) -> list[Turn]:
-        """The turns of all trials. An evaluated conversation is an additional turn after its turns."""
+        """The turns of all trials. A conversation that is evaluated as a whole is added as a turn after its own turns."""
         return [turn for trial in self.trials for turn, _ in trial.scored]
 
     @property

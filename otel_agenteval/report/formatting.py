@@ -38,12 +38,12 @@ def with_interval(share: float | None, interval: Interval) -> str:
 
 
 def share(passed: int, judged: int, *, whole: bool) -> str:
-    """Format a pass rate as ``67 %`` or, unless every attempt was scored (``whole``), as ``67 % (4 of 6)``."""
+    """Format a pass rate as ``67 %``, or as ``67 % (4 of 6)`` unless ``whole`` (every attempt was scored)."""
     return percent(passed / judged if judged else None) + ("" if whole or not judged else f" ({passed:,} of {judged:,})")
 
 
 def rate_and_interval(summary: SeriesSummary) -> tuple[str, str]:
-    """Format a pass rate and its interval in percent, such as ``(78–100)``. The interval can be ``""``."""
+    """Format a pass rate and its interval in percent, such as ``(78–100)``. Without an interval, the second text is empty."""
     scored = summary.outcomes["pass"] + summary.outcomes["fail"]
     rate = share(summary.passed, summary.judged, whole=scored == summary.outcomes.total())
     if summary.rate_interval is None:
@@ -81,7 +81,7 @@ class Report:
 
     @property
     def decides(self) -> bool:
-        """True if the run can fail, because it has a gate or a comparison with a watched metric."""
+        """True if the run can fail, because it has a gate or because a watched metric is compared with a baseline."""
         gates = any(series.facts.policy == "gate" for series in self.run.series.values())
         return gates or (self.comparison is not None and any(change.watched for change in self.comparison.changes))
 

@@ -109,7 +109,7 @@ def _indented(cell: str) -> str:
 
 
 def page(title: str, parts: Iterable[str]) -> str:
-    """Return an HTML document of HTML ``parts``. Readers can sort its tables by column."""
+    """Return an HTML document with the HTML ``parts`` as its body. Users can sort its tables by column."""
     style, script = ((files(__package__) / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     style_hash, script_hash = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script))
     return for_document(_PAGE.format(

@@ -99,7 +99,7 @@ class MetricSeries:
 
     @property
     def label(self) -> str:
-        """Metric name in reports. From the second configuration of a metric on, a number is added."""
+        """Metric name in reports. If a metric is configured several times, the second name is ``name#2``, and so on."""
         return self.facts.metric if self.number == 1 else f"{self.facts.metric}#{self.number}"
 
     @property
@@ -150,7 +150,7 @@ class SeriesSummary:
 
 
 class Run:
-    """The scores of one run: turns by id, and configured metrics. Both are in the order of the scores."""
+    """The scores of one run. Turns (by id) and configured metrics are in the order of the scores."""
 
     def __init__(self, scale: int = 1) -> None:
         self.scale = scale
@@ -223,7 +223,7 @@ class Run:
         return run
 
     def _add_line(self, line: bytes, where: str, report: Report) -> str:
-        """Add the score in a line. Return the id of the turn that the score's turn replaces, or "". Report invalid lines."""
+        """Add the score in a line, or report the line as invalid. Return the id of the turn that the score's turn replaces, or ""."""
         try:
             data = jsonio.loads(line)
             if not isinstance(data, dict) or not isinstance(data.get("turn_id"), str):
@@ -232,7 +232,7 @@ class Run:
             numbers = {key: data[key] for key in ("case_turn", "revision") if isinstance(data.get(key), int)}
             score = Score.from_dict({key: value for key, value in data.items() if key in FIELDS})
         except (ValueError, ConfigError, AttributeError, TypeError) as problem:
-            report(f"{where}: no score: {str(problem)[:120]}")
+            report(f"{where}: invalid score: {str(problem)[:120]}")
             return ""
         self.add(About(data["turn_id"], **known, **numbers), score, str(data.get(PARAMETERS, "")))
         earlier = data.get("supersedes")
