@@ -6,7 +6,7 @@ found only after a word such as "passport", because many random numbers have val
 Searching a text for 40 shapes would be slow. Kinds that require a word are therefore found in three steps:
 
 1. Find groups of at least four digits that ``given`` doesn't contain.
-2. Before each group, find a word of any kind.
+2. Before each group, find a word that announces one of the kinds.
 3. Search for the shapes of this kind only, and return the first number after the word.
 """
 
@@ -40,7 +40,7 @@ def _divisible(modulus: int, weights: Iterable[int]) -> Check:
 
 
 def _remainder(modulus: int, weights: Iterable[int]) -> Check:
-    """Return a function that compares the last digit with the weighted sum modulo ``modulus``, then modulo 10."""
+    """Return a function that checks if the last digit is the weighted sum modulo ``modulus``, reduced modulo 10."""
     each = tuple(weights)
     return lambda digits: _weighted_sum(digits, each) % modulus % 10 == int(digits[-1])
 
@@ -50,7 +50,7 @@ def _both(one: Check, other: Check) -> Check:
 
 
 def _ends_with_11_minus(digits: str, weights: Iterable[int]) -> bool:
-    """Check the last digit: 11 minus the weighted sum of the others modulo 11, with 0 in place of 10 and 11."""
+    """Return True if the last digit is 11 minus the weighted sum of the other digits modulo 11. 10 and 11 count as 0."""
     return int(digits[-1]) == (11 - _weighted_sum(digits[:-1], weights) % 11) % 11 % 10
 
 
