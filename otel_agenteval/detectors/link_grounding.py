@@ -230,7 +230,7 @@ class _LinkEvidence:
         return any(not text[end : end + 1].isalnum() for text, end in places)
 
     def _is_token(self, token: str) -> bool:
-        """Return True if a given text contains the token as a complete word or at the end of a path. ``/token`` must be a complete path."""
+        """Return True if a given text contains the token as a complete word or path end. A token that starts with ``/`` must be a complete path."""
         if (known := self._tokens.get(token)) is None:
             known = self._tokens[token] = self._search_token(token)
         return known

@@ -112,7 +112,7 @@ def unescaped(text: str) -> str:
 
 
 class GivenTexts:
-    """The texts that the agent was given, in order. Each value is converted only when the iteration reaches it."""
+    """The texts that the agent was given, in order. A value is converted to text only when an iteration reaches it."""
 
     __slots__ = ("_read", "_rest", "is_cut")
 

@@ -258,8 +258,8 @@ def links_in(text: str) -> dict[str, Link]:
 
 def _is_host(found: re.Match[str], host: str, rest: str) -> bool:
     """Return True if a word with dots and without a scheme is a host name. If its ending is also a word (``unsure``), the name
-    needs a path, a hyphen or ``www.``. If its ending is mainly a file ending, the name needs ``www.`` or text that refers to
-    a site.
+    needs a path, a hyphen or ``www.``. If its ending is mainly used for files, the name needs ``www.`` or text that refers
+    to a site.
     """
     name, _, top = host.rpartition(".")
     if host in _NO_HOST or host.startswith(_PACKAGE) or host.endswith(_PACKAGE[-2:]):
@@ -281,7 +281,7 @@ def _is_shown_as_site(found: re.Match[str], letters: str) -> bool:
 
 
 def _add(found: dict[str, Link], scheme: str, rest: str, next_line: re.Match[str] | None = None) -> None:
-    """Add a link, unless it is a placeholder or similar. ``next_line`` matches the first word on the next line, where the link may continue."""
+    """Add a link, unless it is reserved or a placeholder. ``next_line`` matches the first word on the next line, where the link may continue."""
     parts = readings(rest)
     first = key_of(parts[0])
     if parts[0].endswith("...") and "/" in first:

@@ -82,7 +82,7 @@ def _letters_in(text: str) -> tuple[NDArray[np.uint32], NDArray[np.bool_] | None
 
 
 def _places_by_length(letters: NDArray[np.uint32]) -> list[NDArray[np.uint16]]:
-    """Return one array of table indexes per n-gram length. Element 7 belongs to the n-gram that starts at letter 7.
+    """Return one array of table indexes per n-gram length. Element i is the index of the n-gram that starts at letter i.
 
     For ``abc``, the first array has the indexes of ``ab`` and ``bc``, and the second array has the index of ``abc``.
     """

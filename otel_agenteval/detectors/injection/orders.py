@@ -255,7 +255,7 @@ _SEPARATORS = re.compile(r"[\s-]")
 
 
 def is_obeyed(order: str, known: Iterable[str], calls: Iterable[str]) -> bool:
-    """Return True if a later tool call uses a link, file or other target that ``order`` contains and no ``known`` text contains."""
+    """Return True if a later tool call uses a link, file or other target from ``order`` that no ``known`` text contains."""
     known_text = "\n".join(map(_comparable, known))
     named = (target for pattern in (_TARGET, _NAME) for target in map(_comparable, pattern.findall(order)))
     own_targets = {target for target in named if target not in known_text}
@@ -400,7 +400,7 @@ def is_structured(text: str) -> bool:
 
 
 def texts_in(text: str) -> list[str]:
-    """Return the strings in JSON or JSON lines, or the text itself. Messages of exported chats are skipped."""
+    """Return the strings in JSON or JSON lines, or the text itself. Chat messages, which have a ``role`` and ``content``, are skipped."""
     if not is_structured(text):
         return [text]
     are_lines = text.lstrip()[0] == "{" and "\n{" in text

@@ -198,7 +198,7 @@ class Candidates:
         self._all = np.concatenate([_NO_NUMBERS, *(results for results, _ in self._kinds)])
 
     def support(self, readings: Iterable[tuple[float, float]], point: float = 0.0) -> bool:
-        """Return True if a result matches and a match by chance is unlikely. ``point`` is one percentage point, or 0 without a percentage."""
+        """Return True if a result matches and a match by chance is unlikely. For percentages, ``point`` is the size of one percentage point."""
         for value, half in readings:
             slack = half * (1 + 1e-9) + value * 1e-12
             if not value or not (np.abs(self._all - value) <= slack).any():

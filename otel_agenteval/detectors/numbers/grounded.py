@@ -266,7 +266,7 @@ class Timeline:
 
 
 def _days_of(dates: Iterable[NDArray[np.datetime64]]) -> set[Day]:
-    """Convert date arrays to ``(year, month, day)``. Each date is included twice: with its year and with the year 0."""
+    """Convert date arrays to ``(year, month, day)``. Each date is included twice: with its year, and with 0 for claims without a year."""
     days = {day for array in dates for day in array.tolist() if isinstance(day, datetime.date)}
     return {(year, day.month, day.day) for day in days for year in (0, day.year)}
 
@@ -278,7 +278,7 @@ def _is_given_day(day: Day, given: Collection[Day]) -> bool:
 
 
 def _days_moved(days: NDArray[np.datetime64], count: int, unit: float) -> list[NDArray[np.datetime64]]:
-    """Move days by ``count`` units. If the unit is a day, also move by working days. Months and years follow the calendar."""
+    """Return dates moved by ``count`` units. Days can also be working days. Months and years follow the calendar."""
     moved = [days + int(count * unit / _SECONDS_OF_DAY)]
     if unit == _SECONDS_OF_DAY and abs(count) <= _MAX_WORKING_DAYS:
         moved.append(np.busday_offset(days, count, "backward" if count > 0 else "forward"))

@@ -308,7 +308,7 @@ _AND = re.compile(r"[ ,\u00a0]{0,2}(?:and|und|et|y|e|og|och|и|و)?[ ,\u00a0]{0,
 
 
 def durations_in(text: str) -> Iterator[tuple[int, int, float, float]]:
-    """Yield ``(start, end, seconds, unit)`` of each duration. ``unit`` is the precision: 3600 for ``2 h``, 360 for ``2.5 h``."""
+    """Yield ``(start, end, seconds, unit)`` of each duration. ``unit`` is the precision in seconds: 3600 for ``2 h``, 360 for ``2.5 h``."""
     start, end, seconds, unit = 0, 0, 0.0, 0.0
     for found in _DURATION.finditer(text):
         number, word = found.groups()

@@ -39,13 +39,13 @@ def may_hold(text: str) -> bool:
 
 
 def find_in(text: str, kinds: Collection[str]) -> tuple[Find, ...]:
-    """Return the personal data and secrets of some kinds in order, with overlaps merged. Results for recent texts are cached."""
+    """Return the personal data and secrets of the requested kinds in order, with overlaps merged. Results for recent texts are cached."""
     return searcher(frozenset(kinds))(text)
 
 
 @cache
 def searcher(kinds: frozenset[str]) -> Callable[[str], tuple[Find, ...]]:
-    """Return a search function for some kinds of data. The function caches its results."""
+    """Return a search function for these kinds of data. The function caches its results."""
     return remembered(lambda text: tuple(_search(text, kinds)) if may_hold(text) else ())
 
 

@@ -117,7 +117,7 @@ _BRACED = lazy(r"=\s?\{([^{}\n]{3,128}(?:\}\}[^{}\n]{0,64}){0,4})\}(?=(;)?)")  #
 
 
 def _quotation_at(text: str, at: int) -> Span | None:
-    """Return the range of the quoted text that starts at ``at``, or None. If a double quote isn't closed, the line's end closes it."""
+    """Return the range of the quoted text that starts at ``at``, or None. An unclosed double quote ends at the end of the line."""
     if (opening := _QUOTE.match(text, at)) is None:
         return None
     start, mark, is_escaped = opening.end(), opening.group(1)[-1], len(opening.group(1)) > 1  # \"value\"

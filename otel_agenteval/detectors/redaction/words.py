@@ -116,7 +116,7 @@ def names_in(text: str, lowered: str) -> Iterator[Name]:
 
 
 def _strongest_name(text: str, start: int, end: int) -> Name | None:
-    """Return the strongest name that the word at ``start`` forms, alone or with up to three words before it."""
+    """Return the name that most strongly suggests a secret: the word at ``start``, alone or with up to three words before it."""
     word = text[start:end]
     best = Name(start, end, strength_of(word))
     if _LAST_WORDS.fullmatch(word.lower()) is not None:
