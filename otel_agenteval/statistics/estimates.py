@@ -1,4 +1,4 @@
-"""Estimates for all turns from the turns that were judged, by metric and agent.
+"""Estimates of metrics for all turns, from the turns that were judged, by metric and agent.
 
 Each metric and agent has two estimates: for the last hour and since the start. A score that was sampled with probability p
 represents 1/p turns. Turns of one trace are correlated, so the variance is computed over traces (see :mod:`.weighted`). The
@@ -151,7 +151,7 @@ class Estimates:
                 one.chosen[group] = one.chosen.get(group, 0.0) + 1 / probability
 
     def make_certain(self, metric: str, turn_id: str) -> None:
-        """Give a drawn turn the weight 1, because a rule now selects it, for example after late feedback."""
+        """Set the weight of a sampled turn to 1, because a rule now selects it, for example after late feedback."""
         with self._lock:
             turn = self._turns.get((metric, turn_id))
             if turn is None or turn.certain:

@@ -5,7 +5,7 @@
   test, and other measures of small groups a permutation test.
 - As in :mod:`.weighted`, a sampled score counts for all the turns that it represents. Turns of one conversation aren't
   independent, so the variance is computed over conversations.
-- Amounts, such as seconds and dollars, are tested on a logarithm. Otherwise, a few large amounts would hide other changes.
+- Amounts, such as seconds and dollars, are tested on a logarithmic scale. Otherwise, a few large amounts would hide other changes.
   With few conversations, the variance of amounts would be too low, so the conversations' means get a permutation test.
 """
 

@@ -51,7 +51,7 @@ class Estimate(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Everyone:
-    """Proxies of all turns: count, sums, and sums of products."""
+    """Sums over the proxies of all turns: count, sums, and sums of products."""
 
     n: float = 0.0
     total: Any = field(default_factory=lambda: np.zeros(PROXIES))
