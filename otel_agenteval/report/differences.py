@@ -94,7 +94,7 @@ def differences_of_group(rows: Sequence[VerdictRow], group: Sequence[FactConditi
 def differences_of_runs(
     before: Mapping[str, Sequence[VerdictRow]], after: Mapping[str, Sequence[VerdictRow]]
 ) -> list[ShownDifferences]:
-    """Compare the failed turns of two runs for each metric that got worse, then all turns (key ``""``) in both directions."""
+    """Compare the failed turns of two runs for each metric that got worse. Also find facts that are more frequent in one run (key ``""``)."""
     metrics = sorted((before.keys() & after.keys()) - {""})
     ps = holm([fisher(_failed(before[metric]), _failed(after[metric])) for metric in metrics])
     found = []

@@ -96,7 +96,7 @@ class Report:
 
 
 def unevaluated_gates(metrics: Iterable[BoundMetric], run: Run) -> list[str]:
-    """Return a message for each gate without a verdict or error on any turn, with the reason."""
+    """For each gate that has neither a verdict nor an error on any turn, return a message with the reason."""
     found = []
     for metric in metrics:
         series = run.series.get((metric.name, parameters_hash(metric))) if metric.policy == "gate" else None

@@ -102,7 +102,7 @@ def markdown_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _indented(cell: str) -> str:
-    """Return a Markdown cell with its indentation. Indented text isn't interpreted as markup."""
+    """Return a Markdown cell that keeps its indentation. Markup in an indented cell is escaped."""
     text = cell.lstrip(" ")
     indent = "&nbsp;" * (len(cell) - len(text))
     return indent + re.sub(r"([\\`*_{}\[\]<>#!~&])", r"\\\1", text) if indent else cell
