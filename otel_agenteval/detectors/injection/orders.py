@@ -119,7 +119,7 @@ def readable(text: str) -> str:
 
 
 class _ResultText:
-    """A text in a tool result. ``unquoted`` has blanks for quotations. ``spoken`` also has blanks for the agent's speaker labels."""
+    """A text in a tool result. ``unquoted`` replaces quotations with blanks, and ``spoken`` also replaces the agent's speaker labels."""
 
     def __init__(
         self, text: str, rated: Rated | None = None, disguised: Sequence[tuple[str, Rated | None]] | None = None

@@ -37,7 +37,7 @@ _CELL = re.compile(r"[-−+]?[0-9]+(?:[.,'’\u00a0\u202f ][0-9]+)*")
 
 
 class Facts:
-    """Counts, totals and shares of numbers in texts and JSON values, and pools of related numbers."""
+    """Counts, totals and shares of the numbers in texts and JSON values. A *pool* contains related numbers that can be combined."""
 
     def __init__(self, roots: Iterable[Any]) -> None:
         self.counts: set[float] = set()

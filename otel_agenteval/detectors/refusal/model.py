@@ -165,7 +165,7 @@ _COMBINED_WITH_ANSWER = {
 
 
 def _combined_evidence(numbers: dict[str, float]) -> dict[str, float]:
-    """Multiply evidence that counts only together, mainly for commands (``order``) and for answers that neither report nor ask (``bare``)."""
+    """Return products of evidence that matters only in combination, such as a request without a question and an answer without a result."""
     order = (1 - numbers["question mark"]) * (1 - numbers["question"])
     bare = (1 - numbers["done"]) * (1 - numbers["failed"]) * (1 - numbers["lack"]) * (1 - numbers["asks"])
     combined = {"order": order, "bare": bare, "order & bare": order * bare, "order & no & bare": order * numbers["no"] * bare}
