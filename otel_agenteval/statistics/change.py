@@ -2,10 +2,10 @@
 
 A series learns its usual level from its first scores. From then on, three detectors check each score with constant memory:
 
-* ``cusum`` bets that the mean became lower or higher. Each score raises or lowers the stake of a bet. While the mean is
-  unchanged, no bet wins on average. A stake of A is then reached at most once in A scores on average, for any distribution (an
-  e-detector: Shin, Ramdas and Rinaldo 2023). For zeros and ones, it is Page's CUSUM. Nearly constant series need no special
-  case, because one failure among a thousand passes hardly raises the stake.
+* ``cusum`` bets that the mean became lower or higher. Each score raises or lowers the bet's stake, and a high stake is an alarm.
+  While the mean is unchanged, no bet wins on average, so the stake exceeds a value A at most once in A scores on average. This
+  holds for any distribution (an e-detector: Shin, Ramdas and Rinaldo 2023). For zeros and ones, it is Page's CUSUM. Nearly
+  constant series need no special case, because one failure among a thousand passes hardly raises the stake.
 * ``ewma`` finds small, lasting shifts. It compares an exponentially weighted mean of batches with limits that are rarely crossed
   by chance (Lucas and Saccucci 1990).
 * ``release`` compares the scores of a new ``service.version`` with those of the version before (:mod:`.release`).

@@ -108,7 +108,7 @@ class Changes:
         return changes
 
     def _place_of(self, key: _Key, unit: str) -> _OpenSeries:
-        """Return the series with this key, and record :data:`_USES` uses of it at once. If there are too many series, discard unused ones."""
+        """Return the series with this key, and count the next :data:`_USES` scores as uses. If there are too many series, discard unused ones."""
         wanted, now = key, self._clock.monotonic()
         if key in self._places:
             self._places.use(key, now, _USES)

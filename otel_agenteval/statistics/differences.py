@@ -90,7 +90,7 @@ class Differences:
 
 
 class _Table(NamedTuple):
-    """Numbers of turns, converted to independent turns: ``(with the fact, all)`` for bad turns and for other turns."""
+    """Turns with a fact and all turns, among bad turns and among other turns. The numbers are converted to independent turns."""
 
     bad: tuple[float, float]
     rest: tuple[float, float]
