@@ -57,7 +57,7 @@ class TurnAlarms(NamedTuple):
 
 
 def alarms_in(turn: Turn, scores: Sequence[Score], kinds: Collection[str]) -> TurnAlarms:
-    """Return the alarms of a turn. ``kinds`` are the types of data in ``privacy.redact``."""
+    """Return the alarms of a turn. ``kinds`` are the types of data in ``privacy.redact``, which are removed from patterns."""
     redactor = Redactor(kinds)
     alarms: dict[str, list[Pattern]] = {}
     for score in scores:
