@@ -1,5 +1,5 @@
-"""Deterministic metrics, which evaluate a turn without calling a model. One function is one metric, and one module is one family.
+"""Metrics that evaluate a turn without calling a model. Each function is a metric, and each module is a family of metrics.
 
-May import :mod:`~otel_agenteval.core`, :mod:`~otel_agenteval.detectors`, :mod:`~otel_agenteval.media`, the registry, and shared
-helpers in :mod:`otel_agenteval.metrics.lib`. Start at ``answer.py``, and copy one of its functions.
+These modules may import :mod:`~otel_agenteval.core`, :mod:`~otel_agenteval.detectors`, :mod:`~otel_agenteval.media`, the
+registry, and shared helpers in :mod:`otel_agenteval.metrics.lib`. To write a metric, copy a function in ``answer.py``.
 """
