@@ -1,6 +1,6 @@
 """These metrics check that the turn produced a complete answer, or measure its LLM calls. They don't need a reference.
 
-Some turns contain only the number of their LLM calls. Metrics that need individual calls are skipped for these turns.
+If a turn contains only the number of its LLM calls, metrics that need the individual calls are skipped.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _RELEASE = re.compile(r"[-@](?:[0-9]{3}[0-9-]*|latest)")
 def code_empty_answer(turn: Turn) -> bool | Result:
     r"""Check that the answer isn't empty, unless the turn has an error.
 
-    White space, control characters, other invisible characters, ``null``, ``{}``, ``[]``, ``""`` and an empty code fence don't count as
-    content. An image or file counts as an answer. If the turn ends with a tool call, for example one
-    that waits for approval, an empty output is skipped as ``tool_calls``.
+    White space, control characters, other invisible characters, ``null``, ``{}``, ``[]``, ``""`` and an empty code fence don't
+    count as content. An image or file counts as an answer. A turn without an answer is skipped as ``tool_calls`` if it ends with
+    a tool call, such as a call that waits for approval.
 
     | turn | result |
     |---|---|
@@ -61,7 +61,7 @@ def code_empty_answer(turn: Turn) -> bool | Result:
     | the output is ``""``, and the turn has an error | skipped as ``turn_error`` |
     | the output is ``""``, and the last LLM call ended with ``tool_calls``, or a tool waits for approval | skipped as ``tool_calls`` |
 
-    Detail: ``attachments`` (number of images and files), if the text is empty.
+    Detail: ``attachments`` (number of images and files in the answer), if the text is empty.
     """
     if turn.error is not None:
         return skip("turn_error")
@@ -75,7 +75,7 @@ def code_empty_answer(turn: Turn) -> bool | Result:
         tool.state == "requested" for tool in turn.tool_calls or ()
     ):
         return skip("tool_calls")
-    return Result(False, explanation="the turn ended without an error and with nothing to read")
+    return Result(False, explanation="the answer is empty, although the turn has no error")
 
 
 def _readable(text: str) -> bool:
@@ -151,9 +151,9 @@ def _filtered(reason: str | None, **detail: str | None) -> Result:
 def code_turn_error(turn: Turn) -> bool | Result:
     """Check that the turn didn't end in an error.
 
-    Only the turn's own error counts. A failed tool or model call doesn't count if the agent recovered from it. If the whole answer is a
-    framework's stop message ("Agent stopped due to max iterations."), it counts as an error of type ``stopped``. If the user or the
-    client stopped the turn, the score is skipped as ``cancelled``.
+    The metric reads the error of the turn. It ignores a failed tool or model call if the agent recovered from it. If the answer
+    is only a framework's stop message ("Agent stopped due to max iterations."), the metric reports an error of type ``stopped``.
+    If the user or the client stopped the turn, the score is skipped as ``cancelled``.
 
     Detail: ``type``, the type of the error (``unknown`` if it isn't recorded). The error message is omitted, because it can quote content.
 
@@ -180,9 +180,9 @@ def code_turn_error(turn: Turn) -> bool | Result:
 def code_llm_retries(turn: Turn) -> int | Result:
     """Number of failed LLM calls that were followed by another call to the same model.
 
-    The metric counts retries by the application or framework. It doesn't count a provider SDK's own retries, because telemetry shows a
-    call and its retries as one call. A model and its dated release (``m`` and ``m-2024-08-06``) count as the same model. A fallback to a
-    different model isn't a retry. A failed call without a model name doesn't count.
+    The metric counts retries by the application or framework. It can't count retries inside a provider's SDK, because telemetry
+    shows a call and its retries as one call. A model and its dated release (``m`` and ``m-2024-08-06``) count as the same
+    model. A fallback to a different model isn't a retry. A failed call without a model name doesn't count.
 
     Detail: ``errors`` (number of retries by error type).
 
@@ -212,8 +212,8 @@ def code_llm_retries(turn: Turn) -> int | Result:
 def code_time_to_first_token(turn: Turn) -> Result:
     """Time in seconds until the turn's last LLM call returned its first token.
 
-    The time starts with the last LLM call, so it excludes all earlier steps. Usually, only streamed calls record this time. For the duration of
-    the whole turn, see ``code_latency``.
+    The time starts with the last LLM call, so it excludes all earlier steps. Usually, spans contain this time only for streamed
+    calls. For the duration of the whole turn, see ``code_latency``.
 
     Detail: ``first_call``, the time to first token of the first LLM call that records it.
 
