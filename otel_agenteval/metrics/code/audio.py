@@ -1,4 +1,4 @@
-"""The ``code_`` metrics measure the quality of a turn's recordings and transcripts."""
+"""The ``code_`` metrics measure the quality of a turn's audio recordings and transcripts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LONGEST = 50_000
     traits=("media",),
 )
 def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normalize: Literal["none", "lower"] = "none") -> Result:
-    """Accuracy of a transcript: 1 minus its word error rate, but at least 0.
+    """Accuracy of an audio transcript: 1 minus its word error rate, but at least 0.
 
     The transcript is the turn's output. If the output is missing, the metric uses the ``transcript`` of the turn's recordings, or the
     result of ``media.transcriber``. The reference is the turn's ground truth.
@@ -35,7 +35,7 @@ def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normal
     space separates words. Differences in case and punctuation count as errors. An empty transcript has an error rate of 1. If a transcript has many additional
     words, its error rate can exceed 1.
 
-    The score is also skipped for these reasons:
+    The score is skipped for these reasons:
 
     - ``missing:transcript``: the transcript is missing.
     - ``missing:ground_truth``: the reference is missing or blank.
@@ -44,7 +44,7 @@ def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normal
     Parameters:
         use_wer: If false, the value is based on the character error rate, and white space at the start and end of the texts is
             ignored.
-        normalize: ``lower`` ignores case.
+        normalize: With ``lower``, the metric ignores case.
 
     Detail: ``wer`` and ``cer`` (word and character error rate), and ``accuracy`` (1 minus the rate, which can be negative).
     """
@@ -87,9 +87,9 @@ def _worst(found: list[dict[str, Any]], name: str, *shown: str) -> Result:
 def code_audio_silence(turn: Turn) -> Result:
     """Share of a recording that is silent, for example because of a broken microphone.
 
-    A recording is silent while all of its channels are below -50 dBFS, measured in intervals of 30 ms. If there are several recordings, the highest
-    share is used. The metric measures recordings that the turn contains, and recordings that the ``media`` configuration allows it
-    to open. It doesn't measure the sound of videos. A broken recording is an error.
+    A recording is silent while all of its channels are below -50 dBFS, measured in intervals of 30 ms. If there are several recordings, the
+    highest share is used. The metric measures recordings that the turn contains, and recordings that the ``media`` configuration allows it to
+    open. It doesn't measure the sound of videos. If a recording can't be decoded, the score is an error.
 
     The score is skipped for these reasons:
 
@@ -107,9 +107,9 @@ def code_audio_silence(turn: Turn) -> Result:
 def code_audio_clipping(turn: Turn) -> Result:
     """Share of a recording that is clipped at full scale, which distorts the sound.
 
-    A sample is clipped if both it and a neighboring sample reach 99 % of full scale. If there are several recordings, the highest
-    share is used. The metric finds few clipped samples in MP3 files, because compression smooths them. ``code_audio_silence``
-    describes which recordings are measured, and when the score is skipped.
+    A sample is clipped if both it and a neighboring sample reach 99 % of full scale. If there are several recordings, the
+    highest share is used. In MP3 files, the metric misses most clipped samples, because compression smooths them.
+    ``code_audio_silence`` describes which recordings are measured, and when the score is skipped.
 
     Detail: ``recordings``, each with ``duration_s``, ``channels``, ``clipped`` and ``peak`` (share of full scale).
     """
