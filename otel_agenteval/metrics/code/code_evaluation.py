@@ -62,7 +62,7 @@ def code_code_language(turn: Turn, *, language: Language, detector: Literal["fen
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:contains-code-language",), traits=("heavy",))
 def code_contains_code_language(turn: Turn, *, language: Language) -> Result:
-    """Check that some code in the output is in a given language.
+    """Check that at least one code block in the output is in a given language.
 
     The rules of ``code_code_language`` determine the language. An output without code fails.
 
@@ -124,13 +124,13 @@ def code_code_execution(
     Parameters:
         language: Language of the blocks that run. Only ``python`` is supported.
         timeout_s: Maximum wall-clock seconds of a program. A slower program fails.
-        sandbox: ``auto`` selects bubblewrap or, if it isn't usable, monty. If you select a specific sandbox that isn't usable, the score
-            is an error. Null means no sandbox, so the score is skipped.
+        sandbox: ``auto`` selects bubblewrap or, if it isn't usable, monty. If you select one of them and it isn't usable, the
+            score is an error. With null, the score is skipped.
         stdin: Standard input of the program. In monty, programs can only read it with ``input()``.
-        block: Python block to run. ``all`` runs all blocks as one program, in order. ``each`` runs the first 10 blocks separately, and all of
-            these must pass.
-        tests: Code that runs after the program in the same file, such as ``assert total([1, 2]) == 3``. If it raises an
-            exception or doesn't run, the metric fails. The default is the turn's reference ``tests``.
+        block: Which of the output's Python blocks to run. ``all`` runs all blocks as one program, in order. ``each`` runs the
+            first 10 blocks separately, and all of these must pass.
+        tests: Python code that runs after the program in the same file, such as ``assert total([1, 2]) == 3``. If it raises an
+            exception or isn't reached, the metric fails. The default is the turn's reference ``tests``.
 
     Detail: ``exit_code`` (null after a timeout), ``stderr`` (its last 1,000 characters), ``timed_out`` and ``sandbox``. With
     ``block: each``, these keys describe the first block that failed or, if none failed, the last block. ``blocks`` then lists the
