@@ -1,9 +1,9 @@
-"""Most of these metrics combine the scores of other metrics, called inner metrics, or apply a policy to them.
+"""Most of these metrics combine or check the scores of other metrics, called inner metrics.
 
-A composite metric evaluates the turn with its inner metrics. To combine existing scores instead, call the method ``combine``. The scores
-of inner metrics are exported only if you also configure these metrics separately. If an inner metric needs a judge, the composite metric
-usually waits for it. If an inner metric isn't evaluated, for example because there is no judge, the composite metric is skipped
-as ``missing:METRIC``, unless another metric already violates the policy.
+A composite metric evaluates the turn with its inner metrics. To combine existing scores instead, call the method ``combine``.
+The scores of inner metrics are exported only if you also configure these metrics separately. If an inner metric needs a judge,
+the composite metric usually waits for it. If an inner metric isn't evaluated, for example without a judge, the composite metric
+is skipped as ``missing:METRIC``. However, a policy metric fails if another inner metric already violates its policy.
 """
 
 from __future__ import annotations
@@ -83,16 +83,16 @@ def _vacuous(used: Sequence[Score]) -> dict[str, Any]:
 def code_composite_mean(subject: Subject, *, metrics: list[InnerMetric] | None = None, threshold: Finite | None = None) -> Result:
     """Mean of the values of several metrics.
 
-    Skipped scores and errors don't have a value, so the mean excludes them. Without values, the metric is skipped as
+    The mean excludes skipped scores and errors, because they don't have a value. If no score has a value, the metric is skipped as
     ``all_inner_null``. Combine only metrics with the same scale and direction. To reverse a metric's direction, use ``code_not``.
 
     Parameters:
         metrics: Metric names, or objects ``{name: {parameters}}``. Not needed if you only call ``combine``.
         threshold: Lowest passing value. If lower is better for all inner metrics, it is the highest passing value.
 
-    Detail: the ``detail`` of each inner score, by metric name. The score is vacuous if all inner values are vacuous.
+    Detail: the ``detail`` of each inner score, by metric name. The score is vacuous if the values of all inner metrics are vacuous.
 
-    Source: AgentUnit composite, which returns 0 if there is no value.
+    Source: ``composite`` in AgentUnit. Unlike this metric, it returns 0 if no score has a value.
     """
     scores = _inner_scores(subject, metrics)
     if not (used := [score for score in scores if _has_value(score)]):
@@ -108,7 +108,7 @@ def code_composite_mean(subject: Subject, *, metrics: list[InnerMetric] | None =
 
 
 class WeightedMetric(BaseModel):
-    """One entry of ``code_weighted_score``."""
+    """A metric and its weight in ``code_weighted_score``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
@@ -128,14 +128,13 @@ def code_weighted_score(
 ) -> Result:
     """Weighted mean of the values of several metrics.
 
-    The value is ``sum(value * weight) / sum(weights)``, without skipped scores and errors. Booleans are included only if
-    ``include_booleans`` is true. If the sum of the weights is 0 or negative, the divisor is 1. If no score is left, the metric is skipped
-    as ``all_inner_null``.
+    The value is ``sum(value * weight) / sum(weights)``. The sums exclude skipped scores, errors and, unless ``include_booleans`` is true, boolean
+    scores. If the sum of the weights is 0 or negative, the divisor is 1. If no score is left, the metric is skipped as ``all_inner_null``.
 
     Parameters:
         entries: Objects ``{metric, weight}``. Each metric is a name or ``{name: {parameters}}``.
-        metrics: Metric names, or objects ``{name: {parameters}}``, as an alternative to ``entries``. Requires ``weights``. Not needed if
-            you only call ``combine``.
+        metrics: Metric names, or objects ``{name: {parameters}}``. You can set ``metrics`` and ``weights`` instead of
+            ``entries``. Not needed if you only call ``combine``.
         weights: One weight for each inner metric, in the same order.
         include_booleans: If true, booleans are included as 1 and 0.
         threshold: Lowest passing value. If lower is better for all inner metrics, it is the highest passing value.
@@ -143,7 +142,7 @@ def code_weighted_score(
     Detail: ``used`` (metric names) and ``excluded`` (objects with ``name`` and ``reason``). The reason is ``boolean``, ``error``
     or the inner metric's skip reason. The score is vacuous if all used values are vacuous.
 
-    Source: HPD WeightedScoreEvaluator, which rounds to four decimals.
+    Source: ``WeightedScoreEvaluator`` in HPD-Agent, which rounds the value to four decimals.
     """
     if entries is not None:
         if metrics is not None or weights is not None:
@@ -191,9 +190,9 @@ def code_threshold_gate(
         direction: With ``up``, the value must be at least the threshold. With ``down``, it must be at most the threshold. ``auto``
             uses the inner metric's direction.
 
-    Detail: ``name`` (such as ``code_x >= 0.80``), ``inner_value``, and ``vacuous`` if the inner value is vacuous.
+    Detail: ``name`` (the condition, such as ``code_x >= 0.80``), ``inner_value``, and ``vacuous`` if the inner value is vacuous.
 
-    Source: HPD ThresholdGate, in which the value must always be at least the threshold.
+    Source: ``ThresholdGate`` in HPD-Agent. It doesn't support ``direction``, so the value must always be at least the threshold.
     """
     inner = _inner_score(subject, metric)
     if inner is None or not _has_value(inner):
@@ -208,14 +207,15 @@ def code_threshold_gate(
 def code_not(subject: Subject, *, metric: InnerMetric | None = None, threshold: Finite | None = None) -> Result:
     """Opposite of another metric's value: a reversed boolean, or ``1 - value``.
 
-    If the inner value isn't between 0 and 1, the score is an error. By default, the verdict is the opposite of the inner metric's
-    verdict. The opposite of a boolean always has a verdict, so ``code_not`` of ``code_refusal`` fails on refusals. If the inner metric is skipped, this metric is skipped as ``inner_null``. If the inner metric returns an error, this
-    metric does too. To reverse a boolean metric, you can also set its option ``inverse``.
+    If the inner value isn't between 0 and 1, the score is an error. By default, the verdict is the opposite of the inner metric's verdict. If the
+    inner metric is boolean, ``code_not`` always has a verdict. For example, ``code_not`` of ``code_refusal`` fails on refusals. If the inner
+    metric is skipped, this metric is skipped as ``inner_null``. If the inner metric returns an error, this metric returns an error too. To
+    reverse a boolean metric, you can also set its option ``inverse``.
 
     Parameters:
-        metric: Metric name, or ``{name: {parameters}}``. Not needed if you only call ``combine``, which uses the first score that you
-            pass.
-        threshold: Lowest passing value if the inner metric isn't boolean. Replaces the inner metric's verdict.
+        metric: Metric name, or ``{name: {parameters}}``. Not needed if you only call ``combine``, which uses the first score
+            that you pass.
+        threshold: Lowest passing value of ``1 - value``, instead of the opposite verdict. Ignored if the inner metric is boolean.
 
     Detail: ``name`` (such as ``Not (code_x)``), ``inner_value``, and ``vacuous`` if the inner value is vacuous.
     """
@@ -236,7 +236,7 @@ def code_not(subject: Subject, *, metric: InnerMetric | None = None, threshold: 
 
 
 class Oracle:
-    """User function that scores a turn, with a name that is stable across processes."""
+    """A user's scoring function. Its name, such as ``module:function``, is the same in all processes."""
 
     __slots__ = ("_fn", "name")
 
@@ -275,10 +275,10 @@ def _oracle(given: Any) -> Oracle:
 
 @metric(aliases=("hpd:TaskOracleEvaluator",))
 def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_oracle)]) -> Result:
-    """Score that your own function returns for the turn.
+    """Score that your Python function returns for the turn.
 
-    Your function receives the turn and must not change it. The turn's attributes have the names of the fields in ``turn.v1``. The score
-    depends on the function's result:
+    Your function receives a ``Turn`` object and must not change it. The object's attributes have the names of the fields in
+    ``turn.v1``. The score depends on the function's result:
 
     | result | score |
     |---|---|
@@ -291,15 +291,15 @@ def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_o
     If the function is slow, don't use this metric for live scoring.
 
     Parameters:
-        oracle: Your function. In a configuration file, write its import path ``module:function``. Source code isn't accepted.
-        threshold: Lowest passing value if the result has no verdict. Null means no verdict.
+        oracle: Your function. In a configuration file, set its import path, such as ``package.module:function``. Source code isn't accepted.
+        threshold: Lowest passing value, if the function's result has no verdict. With null, such a score has no verdict.
 
     Detail: the ``detail`` of the returned ``Score`` or ``Result``.
     """
     try:
         found = oracle(turn)
     except SystemExit:
-        raise MetricError("SystemExit", "oracle: tried to exit the process") from None
+        raise MetricError("SystemExit", "oracle: the function tried to exit the process") from None
     if isinstance(found, Score):
         if found.status == "error":
             raise MetricError(found.error_type or "oracle_error", found.explanation or "oracle: returned an error")
@@ -332,10 +332,10 @@ def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_o
     traits=("one_fails",),
 )
 def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric] | None = None) -> Result:
-    """Number of mandatory metrics that failed.
+    """Number of metrics that failed or returned an error, although all of them must pass.
 
-    A mandatory metric violates the policy if its score fails or is an error. Skipped scores and scores without a verdict aren't violations. By
-    default, the policy passes only if there are no violations.
+    A metric violates the policy if it fails or returns an error. Skipped scores and scores without a verdict aren't violations.
+    By default, the policy passes only if there are no violations.
 
     Parameters:
         metrics: Metric names, or objects ``{name: {parameters}}``. In a configuration file, the default is all metrics with ``policy:
@@ -343,7 +343,7 @@ def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric]
 
     Detail: ``violations`` (metric names, in order). The score is vacuous if there were no inner scores, or if all of them were skipped.
 
-    Source: HPD MustAlwaysPass, which counts a skipped score as a violation.
+    Source: ``MustAlwaysPass`` in HPD-Agent, which counts a skipped score as a violation.
     """
     scores = _inner_scores(subject, metrics)
     violations = [score.metric for score in scores if score.status == "error" or score.verdict is False]
@@ -353,10 +353,10 @@ def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric]
 
 @metric(unit="{item}", direction="down", aliases=("hpd:TrackTrend", "hpd:EvalPolicy.TrackTrend"))
 def code_policy_track_trend(subject: Subject, *, metrics: list[InnerMetric] | None = None) -> Result:
-    """Policy for metrics that you only observe. The value is always 0.
+    """Policy for metrics that can't fail a turn, because you only track their trend. The value is always 0.
 
     Parameters:
-        metrics: Metric names, or objects ``{name: {parameters}}``. Optional, because these metrics aren't evaluated.
+        metrics: Metric names, or objects ``{name: {parameters}}``. The policy doesn't evaluate them, so you can omit this option.
 
     Detail: ``violations``, which is always empty.
     """
