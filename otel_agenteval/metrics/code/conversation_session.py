@@ -1,7 +1,7 @@
 """These metrics evaluate the completeness of a conversation, and the agent's reliability over a session.
 
-Here, one turn represents the whole conversation. Its ``messages`` contain the input and output of each turn, and its ``session``
-contains the signals of each trace.
+For these metrics, one turn object represents the whole conversation. Its ``messages`` contain the input and output of each turn
+of the conversation. Its ``session`` contains the signals (scores) of each trace.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SHOWN = 200
 
 
 def says_something(message: Message) -> bool:
-    """Return False for a message that only has tool calls or results. Some frameworks send tool results as user messages."""
+    """Return True unless a message only contains tool calls or results. Some frameworks send tool results as user messages."""
     return bool(message.content) or not (message.tool_calls or message.tool_results)
 
 
@@ -104,7 +104,7 @@ def code_conversation_completeness(
 
 
 def _traces(turn: Turn) -> list[tuple[str, dict[Signal, float]]]:
-    """Return each trace's id (or position) and known signals, in the session's order."""
+    """Return the id (or position) and the known signals of each trace, in the session's order."""
     traces = (fact(turn, "session") or {}).get("traces", ())
     found: list[tuple[str, dict[Signal, float]]] = []
     for place, trace in enumerate(traces):
@@ -121,12 +121,12 @@ def _traces(turn: Turn) -> list[tuple[str, dict[Signal, float]]]:
 
 
 def _risks(signals: Mapping[Signal, float], weights: Mapping[Signal, float]) -> dict[Signal, float]:
-    """Return the risk of each known signal: its weight times its distance from 1."""
+    """Return the risk of each known signal: ``weight * (1 - signal)``."""
     return {name: weights[name] * (1 - value) for name, value in signals.items()}
 
 
 def _shown(signals: Mapping[Signal, float], **facts: float) -> dict[str, float]:
-    """Return a trace's signals and their distances from 1, such as ``loop_risk`` for ``loop_detection``."""
+    """Return a trace's signals for ``detail``, with their risks (``1 - signal``) under keys such as ``loop_risk``."""
     return dict(signals) | {f"{name.partition('_')[0]}_risk": round(1 - value, 4) for name, value in signals.items()} | facts
 
 
@@ -138,25 +138,25 @@ def code_agent_reliability(
     top_k: Annotated[float, Gt(0), Le(1)] = 0.15,
     ensemble: Share = 0.1,
 ) -> Result:
-    """Reliability of the agent over a session: 1 minus the risk of the session's worst traces.
+    """Reliability of the agent over a session: 1 minus the risk of the session's riskiest traces.
 
     A trace's risk is the highest ``weight * (1 - signal)`` of its signals, ignoring missing signals. The raw risk is ``0.9 * mean of the
     k highest risks + 0.1 * highest risk``, where ``k`` is ``ceil(0.15 * traces)``, but at least 1. The value is ``1 - raw risk``, limited
     to 0..1 and rounded to 4 decimals. Traces without signals are ignored. If no trace has a signal, the value is 1 (vacuous).
 
-    If the only known signal is a ``loop_detection`` of 1 in a single trace, the score is skipped as ``missing:signals``. A first output
-    can't repeat an earlier one, so this signal doesn't show that the agent is reliable.
+    The score is skipped as ``missing:signals`` if the session's only known signal is a ``loop_detection`` of 1 in a single
+    trace. The first output of a session can't repeat an earlier output, so this signal doesn't show that the agent is reliable.
 
-    The turn's ``session`` has the form ``{traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness,
+    The turn's ``session`` is an object ``{traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness,
     coherence}}]}``. Each signal is a score from 0 to 1, and higher is better. Any other value counts as missing. For live and
-    recorded turns, otel-agenteval enables the turn metrics that compute the signals: ``llm_confidence``,
+    recorded turns, otel-agenteval computes the signals with these metrics, and enables them automatically: ``llm_confidence``,
     ``embed_loop_detection``, ``llm_tool_correctness`` and ``embed_coherence``.
 
     Parameters:
-        signal_weights: Weight of each signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8, coherence
-            1. If a weight is above 1, a risk can exceed 1.
-        top_k: Share of the traces that determines ``k`` (0.15 in the formula).
-        ensemble: Weight of the highest risk in the raw risk (0.1 in the formula).
+        signal_weights: Weight of each signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8,
+            coherence 1. If a weight is above 1, a risk can exceed 1.
+        top_k: Share of the traces whose risks are averaged. Replaces 0.15 in the formula for ``k``.
+        ensemble: Weight of the highest risk. Replaces 0.1 in the formula. The weight of the mean is then ``1 - ensemble``.
 
     Detail: ``total_traces_in_session``, ``traces_evaluated``, ``raw_risk``, ``signal_weights``, ``flagged_traces`` (ids of traces
     with a risk above 0.5), ``per_trace_signals`` (for at most 200 traces: signals, risks and ``step_risk``) and
@@ -193,13 +193,14 @@ def code_agent_reliability(
 
 @metric(applies=applies.session_signals, uses=("session",), threshold=0.5, aliases=("pandaprobe:agent_consistency",))
 def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWeight] | None = None) -> Result:
-    """Consistency of the agent over a session: 1 minus the root mean square of its uncertainty.
+    """Consistency of the agent over a session: 1 minus the root mean square of the traces' uncertainty.
 
     The turn's ``session`` contains the signals of each trace, as described for ``code_agent_reliability``.
 
-    A trace's uncertainty is ``(1 + penalty) * weight * (1 - confidence)``. The penalty is the sum of ``weight * (1 - signal)`` over
-    ``loop_detection``, ``tool_correctness`` and ``coherence``, ignoring missing signals. The value is ``1 - sqrt(mean(uncertainty **
-    2))``, limited to 0..1 and rounded to 4 decimals. Traces without ``confidence`` are ignored. If no trace has it, the value is 1 (vacuous).
+    A trace's uncertainty is ``(1 + penalty) * weight * (1 - confidence)``. The penalty is the sum of ``weight * (1 - signal)``
+    over ``loop_detection``, ``tool_correctness`` and ``coherence``, ignoring missing signals. The value is ``1 -
+    sqrt(mean(uncertainty ** 2))``, limited to 0..1 and rounded to 4 decimals. Traces without ``confidence`` are ignored. If no
+    trace has a ``confidence``, the value is 1 (vacuous).
 
     A trace with a confidence of 1 doesn't lower the value, even if its other signals are low. To detect such traces, use
     ``code_agent_reliability``.
