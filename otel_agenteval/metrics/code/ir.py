@@ -1,5 +1,5 @@
-"""These metrics evaluate retrieval quality, based on document ids. Ids are compared ignoring case. A relevant id that is listed
-twice counts once. Ranks start at 1.
+"""These metrics evaluate retrieval quality, based on document ids. They ignore the case of ids. A relevant id that occurs twice
+counts once. Ranks start at 1.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def _relevant(turn: Turn) -> dict[str, str]:
 def code_recall_at_k(turn: Turn, *, k: Annotated[int, Ge(1)] = 10) -> Result:
     """Share of the relevant documents that are among the first ``k`` retrieved documents.
 
-    Duplicate retrieved documents count toward ``k``. If retrieval spans don't contain ids, the metric uses ids in tool results. If
-    nothing was retrieved, the value is 0. Relevant ids are in the turn's ``relevant_ids`` or its references. If they are
-    missing, the score is skipped as ``missing:relevant_ids``.
+    You provide the ids of relevant documents as the turn's ``relevant_ids`` or in its references. Without them, the score is
+    skipped as ``missing:relevant_ids``. If retrieval spans don't contain document ids, the metric uses ids in tool results.
+    Duplicates count toward ``k``. If nothing was retrieved, the value is 0.
 
     Parameters:
-        k: Number of retrieved documents to compare.
+        k: Number of retrieved documents that the metric considers, in rank order.
 
     Detail: ``k``, the counts ``relevant_count``, ``retrieved_at_k`` and ``relevant_found_at_k``, and the ids ``relevant_found`` and
     ``relevant_missed``.
@@ -68,11 +68,11 @@ def code_mrr(turn: Turn, *, max_rank: Annotated[int, Ge(0)] = 0) -> Result:
     """Reciprocal rank of the first relevant document: 1 at rank 1, 0.5 at rank 2.
 
     The average of this metric over several turns is the mean reciprocal rank (MRR). With the default threshold of 0.33, the
-    metric passes if a relevant document is among the first three. If nothing was retrieved, the value is 0. The score is skipped
-    for the same reasons as in ``code_recall_at_k``.
+    metric passes if a relevant document is among the first three. If nothing was retrieved, the value is 0. Without relevant
+    ids, the score is skipped as ``missing:relevant_ids``.
 
     Parameters:
-        max_rank: Last rank that the metric considers. 0 means no limit.
+        max_rank: Last rank at which a relevant document counts. 0 means no limit.
 
     Detail: ``first_relevant_rank`` (0 if no relevant document was found), ``max_rank``, ``reciprocal_rank`` and
     ``first_relevant_doc``.
