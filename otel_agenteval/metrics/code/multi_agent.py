@@ -1,7 +1,8 @@
-"""These metrics evaluate how several agents work together in a turn: self-organization, coordination and communication network.
+"""These metrics evaluate how several agents work together in a turn.
 
-If the turn lacks ``interactions``, the metrics derive them from its spans: calls from agent to agent, and hand-offs. The vacuous
-values on this page occur mainly if you call a metric function directly, or if another metric uses the value.
+An interaction is a message from one agent to others. If you don't provide ``interactions``, the metrics derive them from the
+turn's spans: calls from agent to agent, and hand-offs. You see the vacuous values on this page mainly if you call a metric
+function directly, or in a metric that combines other metrics.
 
 The coordination metrics evaluate hand-offs, conflicts, messages, roles and load. Instrumentations don't record conflicts or
 roles, so you must provide [conflicts](facts.md#conflicts) and [roles](facts.md#agent-roles) yourself.
@@ -49,7 +50,7 @@ _COLLECTIVE = ("collaboration", "negotiation")
 def code_coordination_efficiency(
     turn: Turn, *, weights: FiveWeights = (0.25, 0.20, 0.25, 0.15, 0.15), roles: Roles | None = None
 ) -> Result:
-    """Coordination of the agents in one number: hand-offs, conflicts, messages, roles and load.
+    """Overall coordination of the agents: weighted mean of metrics for hand-offs, conflicts, messages, roles and load.
 
     The value is a weighted mean of five metrics:
 
@@ -59,11 +60,11 @@ def code_coordination_efficiency(
     - 0.15: ``code_multiagent_role_adherence``
     - 0.15: ``code_load_balance``
 
-    If hand-offs, conflicts or roles are missing, the corresponding part is 1. Without interactions, the score is skipped as
-    ``missing:interactions``, or as ``missing:agents`` if no agent is known either.
+    If hand-offs, conflicts or roles are missing, the corresponding metric counts as 1. Without interactions, the score is skipped
+    as ``missing:interactions`` or, if no agent is known either, as ``missing:agents``.
 
     Parameters:
-        weights: Weights of the five parts, in the listed order. They are divided by their sum, which must not be 0.
+        weights: Weights of the five metrics, in the order above. They are divided by their sum, which must not be 0.
         roles: Roles of the agents, as in ``code_multiagent_role_adherence``.
 
     Detail: ``handoff_success_rate``, ``conflict_resolution_rate``, ``communication_efficiency``, ``role_adherence`` and
@@ -91,7 +92,7 @@ def code_handoff_success_rate(turn: Turn) -> Result:
     Without hand-offs, the value is 1 (vacuous). Hand-offs with an unknown result don't count. If no result is known, the
     score is skipped as ``missing:handoffs``.
 
-    Detail: ``handoffs`` (number with a known result) and ``successful`` (number that succeeded).
+    Detail: ``handoffs`` (number of hand-offs with a known result) and ``successful`` (number of successful hand-offs).
     """
     if not (handoffs := turn.handoffs):
         return vacuous(1.0, handoffs=0, successful=0)
@@ -121,10 +122,10 @@ def code_avg_handoff_time(turn: Turn) -> Result:
     aliases=("agentunit:conflict_rate",),
 )
 def code_conflict_rate(turn: Turn) -> Result:
-    """Conflicts per 100 interactions.
+    """Number of conflicts between agents per 100 interactions.
 
-    The value is ``conflicts / max(1, interactions) * 100``. Without conflicts, the value is 0. If you didn't provide
-    ``interactions`` either, this value is vacuous.
+    The value is ``conflicts / max(1, interactions) * 100``. Without conflicts, the value is 0. It is vacuous if you provide
+    neither ``conflicts`` nor ``interactions``.
 
     Detail: ``conflicts`` and ``interactions``.
     """
@@ -136,9 +137,9 @@ def code_conflict_rate(turn: Turn) -> Result:
 
 @metric(uses=("conflicts",), applies=applies.a_conflict, aliases=("agentunit:conflict_resolution_rate",))
 def code_conflict_resolution_rate(turn: Turn) -> Result:
-    """Share of the conflicts that were resolved.
+    """Share of the conflicts between agents that were resolved.
 
-    A conflict counts as resolved only if its ``resolved`` is true. Without conflicts, the value is 1 (vacuous).
+    A conflict is resolved if its field ``resolved`` is true. Without conflicts, the value is 1 (vacuous).
 
     Detail: ``conflicts`` and ``resolved`` (numbers of conflicts).
     """
@@ -150,7 +151,7 @@ def code_conflict_resolution_rate(turn: Turn) -> Result:
 
 @metric(uses=("conflicts",), unit="s", direction="down", aliases=("agentunit:avg_resolution_time",))
 def code_avg_resolution_time(turn: Turn) -> Result:
-    """Mean time to resolve a conflict, in seconds.
+    """Mean time to resolve a conflict between agents, in seconds.
 
     The mean includes only resolved conflicts whose resolution time is known. If there is no such conflict, the score is skipped as
     ``missing:conflicts``.
@@ -164,7 +165,7 @@ def code_avg_resolution_time(turn: Turn) -> Result:
 
 @_message_metric(applies=applies.an_interaction, aliases=("agentunit:communication_efficiency", "agentunit:InteractionAnalyzer"))
 def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)] = 5.0) -> Result:
-    """Success, speed and even distribution of messages between agents.
+    """Quality of the communication between agents: successful, fast and evenly distributed messages.
 
     The value is ``0.5 * success + 0.3 * response + 0.2 * evenness``:
 
@@ -174,7 +175,7 @@ def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)]
     - evenness: mean number of messages per (sender, recipient) pair, divided by the highest number for a pair. With fewer than two
       pairs, ``evenness`` is 1. A message to several agents counts once per recipient.
 
-    The response time of a called agent is its run time. Without interactions, the value is 1 (vacuous).
+    If spans provide the interactions, an agent's response time is its run time. Without interactions, the value is 1 (vacuous).
 
     Parameters:
         slow_s: Mean response time in seconds above which ``response`` decreases.
@@ -197,16 +198,16 @@ def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)]
 def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) -> Result:
     """Share of the interactions that the sender's role allows.
 
-    An interaction counts only if its sender has a role. To send a delegation, an agent needs ``can_delegate``. To send a
-    response, it needs an ``authority_level`` of at least 5. All other interaction types are allowed. A call to another agent is a
-    delegation. If no interaction counts, the value is 1 (vacuous).
+    The metric ignores interactions whose sender doesn't have a role. Agents may send delegations if their role has
+    ``can_delegate``, and responses if their ``authority_level`` is at least 5. They may send all other types of interactions. A
+    call to another agent is a delegation. If no sender has a role, the value is 1 (vacuous).
 
     Parameters:
         roles: Role of each agent: ``{agent: {can_delegate, authority_level}}``. The default is the turn's ``agents``. An omitted
             ``can_delegate`` is false, and an omitted ``authority_level`` is 5.
 
-    Detail: ``interactions`` (number of interactions that count) and ``adherent`` (number of these interactions that the role
-    allows).
+    Detail: ``interactions`` (number of interactions whose sender has a role) and ``adherent`` (number of these interactions that
+    the role allows).
     """
     table: Mapping[str, Any] = fact(turn, "agents") if roles is None else roles
     judged: list[bool] = []
@@ -225,14 +226,14 @@ def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) ->
 
 @_message_metric(applies=applies.three_agents, aliases=("agentunit:load_balance_score",))
 def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
-    """Even distribution of messages: 1 if all agents send and receive the same total number.
+    """Even distribution of messages: 1 if the number of sent and received messages is equal for all agents.
 
     The value is ``1 - population standard deviation / mean`` of the agents' activity, but at least 0. An agent's activity is the
     number of messages that it sent or received. A message to several agents counts once per recipient. If there are no messages,
     the value is 1 (vacuous).
 
     Parameters:
-        include_idle: If true, known agents without interactions count with an activity of 0.
+        include_idle: If true, the metric includes agents without messages, with an activity of 0.
 
     Detail: ``agents`` (number of agents compared) and ``messages``.
     """
@@ -257,7 +258,8 @@ def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
 def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Result:
     """Value of ``code_coordination_efficiency``, with all multi-agent metrics in its detail.
 
-    All these metrics use their default options, and your ``roles``. The score is skipped if ``code_coordination_efficiency`` is skipped.
+    All multi-agent metrics run with your ``roles`` and otherwise with default options. The score is skipped if
+    ``code_coordination_efficiency`` is skipped.
 
     Parameters:
         roles: Roles of the agents, as in ``code_multiagent_role_adherence``.
@@ -298,14 +300,14 @@ def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Resul
         "agentunit:EmergentBehaviorMetrics", "agentunit:EmergentBehaviorDetector",
     ))  # fmt: skip
 def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0.25, 0.20)) -> Result:
-    """Group behavior of the agents: self-organization, specialization, joint decisions and adaptation.
+    """Group behavior of the agents: weighted mean of self-organization, specialization, joint decisions and adaptation.
 
     The value is ``0.30 * self_organization + 0.25 * specialization + 0.25 * collective_decision + 0.20 * adaptation_rate``. Each
-    part is the value of the metric with the same name, such as ``code_self_organization``, with default options. Vacuous values
-    are included. Without interactions, the score is skipped as ``missing:interactions``.
+    variable is the value of the metric with the same name, such as ``code_self_organization``, with default options. Vacuous
+    values are included. Without interactions, the score is skipped as ``missing:interactions``.
 
     Parameters:
-        weights: Weights of the four parts, in the order of the formula. They are divided by their sum, which must not be 0.
+        weights: Weights of the four metrics, in the order of the formula. They are divided by their sum, which must not be 0.
 
     Detail: ``self_organization``, ``specialization``, ``collective_decision`` and ``adaptation_rate``.
     """
@@ -323,26 +325,26 @@ def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0
 
 
 def _entropy(interactions: Sequence[Interaction]) -> float:
-    """Return the entropy of the pairs of sender and interaction type, in bits."""
+    """Return the entropy of the (sender, interaction type) pairs, in bits."""
     counts = Counter((found.sender, found.kind) for found in interactions)
     return sum(count / len(interactions) * math.log2(len(interactions) / count) for count in counts.values())
 
 
 def _improvement(early: float, late: float) -> float:
-    """Return the relative decrease from ``early`` to ``late``, from 0 to 1. No change is 0.5."""
+    """Return 0.5 plus the relative decrease from ``early`` to ``late``, limited to 0..1."""
     return max(0.0, min(1.0, 0.5 + (early - late) / early)) if early > 0 else 0.5
 
 
 @_message_metric(applies=applies.many_interactions, aliases=("agentunit:self_organization_score", "agentunit:self_organization"))
 def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)] = 10) -> Result:
-    """Change in the division of labor during the turn: above 0.5 if it became clearer.
+    """Change in the division of labor during the turn: above 0.5 if agents became more specialized.
 
-    The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` and ``late`` are entropies (in bits) of the (agent,
+    The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` and ``late`` are entropies (in bits) of the (sender,
     interaction type) pairs. ``early`` covers the first half of the interactions (rounded down), and ``late`` the second half. If
     ``early`` is 0, the value is 0.5. If there are fewer than ``min_interactions`` interactions, the value is 0 (vacuous).
 
     Parameters:
-        min_interactions: Minimum number of interactions.
+        min_interactions: Minimum number of interactions. With fewer, the value is vacuous.
 
     Detail: ``interactions``, ``early_entropy`` and ``late_entropy``.
     """
@@ -357,7 +359,7 @@ def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)
 
 @_message_metric(applies=applies.typed_interactions, aliases=("agentunit:specialization_emergence", "agentunit:specialization"))
 def code_specialization(turn: Turn) -> Result:
-    """Specialization of agents: 1 if every agent sends only one type of message.
+    """Specialization of the agents: 1 if every agent sends only one type of message.
 
     Each sender's specialization is the sum of the squared shares of its message types (Herfindahl-Hirschman index), so it is 1
     for a single message. The value is the mean over the senders. If an interaction has no ``message_type``, its ``type`` is used
@@ -381,8 +383,8 @@ def code_specialization(turn: Turn) -> Result:
 def code_collective_decision(turn: Turn) -> Result:
     """Share of interactions that are collaborations or negotiations.
 
-    An interaction counts if its ``type`` is ``collaboration`` or ``negotiation``. Without interactions, the value is 0
-    (vacuous).
+    The metric compares each interaction's ``type`` with ``collaboration`` and ``negotiation``, ignoring case. Without
+    interactions, the value is 0 (vacuous).
 
     Detail: ``interactions`` (number of all interactions) and ``collective`` (number of collaborations and negotiations).
     """
@@ -396,12 +398,12 @@ def code_collective_decision(turn: Turn) -> Result:
 def code_adaptation_rate(turn: Turn, *, min_interactions: Annotated[int, Ge(0), Param("min")] = 5) -> Result:
     """Change in response times during the turn: above 0.5 if the agents became faster.
 
-    The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` is the mean response time in the first half of the
-    interactions (rounded down), and ``late`` is the mean in the second half. Only interactions with a response time above 0 count. If fewer
-    than ``min_interactions`` count, the value is 0.5 (vacuous). The response time of a called agent is its run time.
+    The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` is the mean response time in the first half of the interactions
+    (rounded down), and ``late`` is the mean in the second half. Only interactions with a response time above 0 count. If fewer than
+    ``min_interactions`` count, the value is 0.5 (vacuous). If spans provide the interactions, an agent's response time is its run time.
 
     Parameters:
-        min_interactions: Minimum number of interactions that count. 0 and 1 mean 2. You can also call this option ``min``.
+        min_interactions: Minimum number of interactions with a response time. 0 and 1 mean 2. Alias: ``min``.
 
     Detail: ``interactions``, ``early_s`` and ``late_s``.
     """
