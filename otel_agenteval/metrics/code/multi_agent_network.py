@@ -1,7 +1,7 @@
 """The network metrics evaluate a graph whose nodes are agents. An edge leads from agent A to agent B if A sent B a message. The
 nodes are the agents in the turn's role table (``agents``) or, without a table, the agents that ran or took part in a hand-off.
-Agents that occur only in interactions are added. An agent's message to itself isn't an edge. If the graph is too large to compute a
-metric, for example shortest paths between thousands of agents, the score is skipped as ``too_long``.
+Other senders and recipients of messages are added as nodes. An agent's message to itself isn't an edge. If the graph is too large
+to compute a metric, for example shortest paths between thousands of agents, the score is skipped as ``too_long``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MOST_AGENTS = 10_000
 
 
 class GraphTooLarge(Exception):
-    """Raised for a graph that exceeds the step limit or :data:`MOST_AGENTS`."""
+    """Raised if computing a measure takes too many steps, or if a graph has more agents than :data:`MOST_AGENTS`."""
 
 
 def _check(steps: int, most: int) -> None:
@@ -45,8 +45,8 @@ def _check(steps: int, most: int) -> None:
 class AgentGraph:
     """A directed graph with one node per agent.
 
-    ``out[i]`` is the set of agents that agent ``i`` wrote to, by index. Messages that an agent sends to itself are ignored. If
-    the graph is too large for a measure, its method raises :class:`GraphTooLarge`.
+    ``out[i]`` contains the indices of agents that agent ``i`` sent messages to, except ``i``. Methods raise
+    :class:`GraphTooLarge` if the graph is too large for their measure.
     """
 
     def __init__(self, names: Sequence[str], pairs: Iterable[tuple[str, str]]) -> None:
@@ -62,23 +62,17 @@ class AgentGraph:
         return len(self.names)
 
     def density(self) -> float:
-        """Return the number of edges divided by the number of possible edges. Requires at least two agents."""
+        """Return the number of edges divided by the number of possible edges. The graph must have at least two agents."""
         return self.edges / (len(self) * (len(self) - 1))
 
     def centralization(self, *, as_seed: bool = False) -> float:
-        """Return Freeman's out-degree centralization. ``as_seed`` divides by (n - 1)(n - 2) instead of (n - 1)².
-
-        Requires at least three agents.
-        """
+        """Return Freeman's out-degree centralization. The graph must have at least three agents."""
         n = len(self)
         degrees = [len(recipients) for recipients in self.out]
         return (n * max(degrees) - sum(degrees)) / ((n - 1) * (n - 2 if as_seed else n - 1))
 
     def clustering(self) -> float:
-        """Return the mean local clustering coefficient of the agents.
-
-        An agent's coefficient is the share of its ordered pairs of recipients in which the first wrote to the second.
-        """
+        """Return the mean of the agents' local clustering coefficients."""
         steps, total = 0, 0.0
         for recipients in self.out:
             if (k := len(recipients)) <= 1:
@@ -89,7 +83,7 @@ class AgentGraph:
         return total / len(self)
 
     def mean_distance(self) -> float | None:
-        """Return the mean length of the shortest paths of all ordered pairs with a path, or None without edges."""
+        """Return the mean length of the shortest paths between all ordered pairs of connected agents, or None without edges."""
         if len(self) > MOST_AGENTS:
             raise GraphTooLarge
         # Search from all agents at once: bit i of reached[place] is set if a path from agent i to place was found.
@@ -120,10 +114,6 @@ class AgentGraph:
         return [float(count * len(recipients)) for count, recipients in zip(senders, self.out, strict=True)]
 
     def betweenness(self) -> list[float]:
-        """Return the betweenness centrality of each agent.
-
-        This is the share of shortest paths between two other agents that pass through the agent, summed over all pairs.
-        """
         through = [0.0] * len(self)
         steps = 0
         for start in range(len(self)):
@@ -151,7 +141,7 @@ class AgentGraph:
         return through
 
     def near_the_top(self, values: Sequence[float], share: float) -> list[str]:
-        """Return the agents whose value is at least ``share`` of the highest value, or none if all values are 0."""
+        """Return the agents whose value is at least ``share`` times the highest value, or an empty list if all values are 0."""
         if not any(values):
             return []
         least = share * max(values) * (1 - EPSILON)
@@ -180,14 +170,13 @@ def _measured(graph: AgentGraph, measure: Callable[[], float | None]) -> Result:
 def code_network_fault_tolerance(turn: Turn, *, roles: Roles | None = None) -> Result:
     """Resilience of the agent network: many connections and few bottlenecks.
 
-    The value is ``0.6 * density + 0.4 * (1 - bottlenecks / agents)``, based on ``code_network_density`` and
-    ``code_bottleneck_agents``. A fully connected network has the value 0.6, because ``code_bottleneck_agents`` counts all of its
-    agents. Without interactions, the score is skipped as ``missing:interactions``. If neither a role table nor the spans
-    contain agents, it is skipped as ``missing:agents``.
+    The value is ``0.6 * density + 0.4 * (1 - bottlenecks / agents)``, based on ``code_network_density`` and ``code_bottleneck_agents``. The value
+    of a fully connected network is only 0.6, because ``code_bottleneck_agents`` counts all agents. Without interactions, the score is skipped as
+    ``missing:interactions``. If neither a role table nor the spans contain agents, the score is skipped as ``missing:agents``.
 
     Parameters:
-        roles: Role table: ``{agent: {…}}``. Its agents are part of the network even if they don't send messages. The default is the turn's
-            ``agents``.
+        roles: Role table: ``{agent: {…}}``. The network includes all of these agents, even without messages. The default is the
+            turn's ``agents``.
 
     Detail: ``density``, ``centralization``, ``clustering`` (null if it would take too long), ``hub_agents`` and ``bottleneck_count``.
     """
@@ -240,15 +229,15 @@ def _of_three_or_more(turn: Turn, measure: Callable[[AgentGraph], float]) -> Res
 
 @_network_metric(direction="neutral", aliases=("agentunit:centralization",), traits=("heavy",))
 def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed"] = "normalized") -> Result:
-    """Similarity of the network to a star: 1 if one agent sends to all others, and no others send.
+    """Similarity of the agent network to a star: 1 if one agent sends messages to all others, and the others send none.
 
     The value is Freeman's out-degree centralization. It is the sum of ``highest number of recipients - the agent's number of
     recipients`` over all agents, divided by the maximum possible sum, ``(agents - 1) ** 2``. With one or two agents, the value is
     0 (vacuous).
 
     Parameters:
-        mode: ``seed`` divides by ``(agents - 1) * (agents - 2)``, as AgentUnit does. This formula is meant for undirected graphs,
-            so a star of four agents has the value 1.5.
+        mode: With ``seed``, the divisor is ``(agents - 1) * (agents - 2)``, as in AgentUnit. This divisor is meant for undirected
+            graphs, so a star of four agents has the value 1.5.
 
     Detail: ``agents`` and ``edges``.
     """
@@ -257,14 +246,14 @@ def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed
 
 @_network_metric(unit="{item}", direction="neutral", aliases=("agentunit:avg_path_length",), traits=("heavy",))
 def code_avg_path_length(turn: Turn) -> Result:
-    """Mean length of the shortest directed path from one agent to another.
+    """Mean length of the shortest directed paths between agents.
 
-    The mean covers all ordered pairs of agents with a path from the first agent to the second. Without a path, the score is
-    skipped as ``missing:interactions``.
+    A path's length is its number of edges. The mean covers all ordered pairs of agents with a path from the first agent to the
+    second. Without a path, the score is skipped as ``missing:interactions``.
 
     Detail: ``agents`` and ``edges``.
 
-    Source: AgentUnit avg_path_length, which is always 0 in AgentUnit.
+    Source: ``avg_path_length`` in AgentUnit, which always returns 0.
     """
     graph, _ = _graph_of(turn)
     return _measured(graph, graph.mean_distance)
@@ -272,7 +261,7 @@ def code_avg_path_length(turn: Turn) -> Result:
 
 @_network_metric(direction="neutral", aliases=("agentunit:clustering_coefficient",), traits=("heavy",))
 def code_clustering_coefficient(turn: Turn) -> Result:
-    """Mean share of the possible edges among an agent's recipients.
+    """Share of the possible connections between an agent's recipients that exist, averaged over all agents.
 
     An agent's coefficient is the number of edges among its ``k`` recipients, divided by ``k * (k - 1)``. For an agent with at
     most one recipient, the coefficient is 0. The value is the mean over all agents. With one or two agents, the value is 0
@@ -289,14 +278,14 @@ def hubs_of(graph: AgentGraph, share: float) -> list[str]:
 
 @_network_metric(unit="{item}", direction="neutral", aliases=("agentunit:hub_agents",), traits=("heavy",))
 def code_hub_agents(turn: Turn, *, share_of_highest: Annotated[Share, Param("threshold")] = _HUB_SHARE) -> Result:
-    """Number of hub agents: agents that send to nearly as many agents as the best-connected agent.
+    """Number of hub agents, which send messages to nearly as many agents as the agent with the most recipients.
 
-    An agent counts if its number of recipients is at least ``share_of_highest`` times the highest number. If no messages were sent,
-    the value is 0 (vacuous).
+    An agent is a hub if its number of recipients is at least ``share_of_highest`` times the highest number of recipients. If no
+    messages were sent, the value is 0 (vacuous).
 
     Parameters:
-        share_of_highest: Share of the highest number of recipients. You can also call this option ``threshold``, as in AgentUnit.
-            The metric has no passing threshold.
+        share_of_highest: Lowest number of recipients of a hub, as a share of the highest number. Alias: ``threshold``, as in
+            AgentUnit. This option isn't a passing threshold.
 
     Detail: ``hub_agents`` (names, in the order of the role table, followed by other agents).
     """
@@ -317,15 +306,14 @@ def bottlenecks_of(graph: AgentGraph, mode: str) -> list[str]:
 
 @_network_metric(unit="{item}", direction="down", aliases=("agentunit:bottleneck_agents",), traits=("heavy",))
 def code_bottleneck_agents(turn: Turn, *, mode: Literal["heuristic", "betweenness"] = "heuristic") -> Result:
-    """Number of agents that much of the communication passes through.
+    """Number of bottlenecks: agents that much of the communication passes through.
 
-    For each agent, the metric multiplies the number of its senders by the number of its recipients. An agent counts if this
-    product is above 0 and at least half of the highest product. With one or two agents, or if no messages were sent, the value is
-    0 (vacuous).
+    For each agent, the metric multiplies the number of agents that send to it by the number of its recipients. An agent is a bottleneck if this
+    product is above 0 and at least half of the highest product. With one or two agents, or if no messages were sent, the value is 0 (vacuous).
 
     Parameters:
-        mode: ``betweenness`` compares the agents' betweenness centrality instead of the product. For
-            example, if all agents send to all others, ``heuristic`` counts every agent, and ``betweenness`` counts none.
+        mode: With ``betweenness``, the metric compares the agents' betweenness centrality instead of the product. For example, if
+            all agents send to all others, ``heuristic`` counts every agent, and ``betweenness`` counts none.
 
     Detail: ``bottleneck_agents`` (names, in the order of the role table, followed by other agents).
     """
