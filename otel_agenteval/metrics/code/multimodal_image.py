@@ -1,4 +1,4 @@
-"""The ``code_`` metrics measure images, or find references to media in the answer."""
+"""The ``code_`` metrics measure the quality of a turn's images, or search the answer for references to media."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _occurs(phrase: str, text: str, word_boundaries: bool) -> bool:
     traits=("heavy",),
 )
 def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Result:
-    """Share of the turn's modalities that the answer mentions, combined with its use of connectives.
+    """Share of the turn's modalities (such as images) that the answer mentions, combined with its use of connectives.
 
     The value is ``0.6 * referenced / present modalities + 0.4 * min(1, connectives / 3)``. Images, audio and video are present if an
     attachment has this modality or media type. Text is present if the input contains text. A modality is referenced if the answer
@@ -60,13 +60,14 @@ def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Re
     - video: video, clip, footage, scene, frame
     - text: text, written, document, read
 
-    Each of these connectives counts once: while, also, additionally, furthermore, moreover, in addition to, along with, together with,
-    combined with. If the answer is empty, the value is 0.
+    The metric counts each of these connectives at most once: while, also, additionally, furthermore, moreover, in addition to,
+    along with, together with, combined with. If the answer is empty, the value is 0.
 
     Parameters:
         word_boundaries: If true, only whole words count. If false, "see" also matches "seems".
 
-    Detail: ``coverage_score`` and ``coherence_score`` (unweighted, 0..1), ``referenced_modalities`` and ``present_modalities``.
+    Detail: ``coverage_score`` (referenced share of the modalities), ``coherence_score`` (``min(1, connectives / 3)``),
+    ``referenced_modalities`` and ``present_modalities``.
     """
     present = {"text"} if turn.input and turn.input.strip() else set()
     present = present.union(*map(modalities_of, attachments_of(turn)))
@@ -116,10 +117,11 @@ def code_image_sharpness(turn: Turn, *, min_sharpness: Annotated[float, Ge(0)] =
     Sharp photos have a sharpness of several hundred, and blurred photos less than 50. Drawings with large plain areas can also be
     below 50.
 
-    The background of transparent images is white, or black if nearly all visible pixels are white. 16-bit values are scaled to 8 bits.
+    Transparent images get a white background or, if nearly all visible pixels are white, a black background. Pixels with 16-bit
+    values are scaled to 8 bits.
 
-    The metric measures images that the turn contains, and images that the ``media`` configuration allows it to fetch. A broken image is
-    an error. The score is skipped for these reasons:
+    The metric measures images that the turn contains, and images that the ``media`` configuration allows it to fetch. If an image
+    can't be decoded, the score is an error. The score is skipped for these reasons:
 
     - ``missing:image``: the turn doesn't contain images.
     - ``media_not_open``: the metric isn't allowed to open any image.
@@ -137,7 +139,7 @@ def code_image_sharpness(turn: Turn, *, min_sharpness: Annotated[float, Ge(0)] =
 def code_image_exposure(turn: Turn, *, max_lost: Share = 0.4, brightness: tuple[Share, Share] = (0.08, 0.95)) -> Result:
     """Share of the turn's images that are neither too dark nor too bright.
 
-    An image is well exposed if all of these conditions are true:
+    An image counts as well exposed if all of these conditions are true:
 
     - Its mean brightness is in the range ``brightness``.
     - The share of pixels that are too dark to show detail is at most ``max_lost``.
@@ -147,8 +149,8 @@ def code_image_exposure(turn: Turn, *, max_lost: Share = 0.4, brightness: tuple[
     are measured and when scores are skipped.
 
     Parameters:
-        max_lost: Maximum share of too dark pixels. The same maximum applies to too bright pixels.
-        brightness: Lowest and highest mean brightness of a well exposed image.
+        max_lost: Maximum share of pixels that are too dark, and of pixels that are too bright.
+        brightness: Lowest and highest mean brightness of a well-exposed image.
 
     Detail: ``images``, each with ``width`` and ``height`` (pixels), ``brightness``, and the shares of ``dark`` and ``bright`` pixels.
     """
@@ -178,9 +180,9 @@ def code_image_blank(turn: Turn, *, min_contrast: Share = 0.02) -> Result:
 def code_image_duplicate(turn: Turn, *, max_likeness: Share = 0.95) -> Result:
     """Share of the turn's images that don't duplicate an earlier image.
 
-    The metric compares difference hashes (dHash, 128 bits). Two images are duplicates if more than ``max_likeness`` of the bits
-    are equal. A scaled, converted or recompressed image is usually still a duplicate. Images of a single color are duplicates of
-    each other. Repeated references to the same image count once.
+    The metric compares difference hashes (dHash, 128 bits). Two images are duplicates if the share of equal bits is above
+    ``max_likeness``. Scaled, converted or recompressed copies usually count as duplicates. All images of a single color are
+    duplicates of each other. If the turn refers to an image several times, the image counts once.
 
     ``code_image_sharpness`` explains which images are measured and when scores are skipped. If only one image is measured, the score is
     skipped as ``not_applicable:one_image``.
@@ -215,20 +217,19 @@ def _words(text: str) -> Counter[str]:
 def code_image_text_overlap(
     turn: Turn, *, share_of: Literal["image", "text"] = "image", against: Literal["output", "ground_truth"] = "output"
 ) -> Result:
-    """Share of the words in the turn's images that also occur in the answer or ground truth, or vice versa.
+    """Share of the words in the turn's images that also occur in a text, or vice versa. The text is the answer or the ground truth.
 
-    A local OCR model reads the images. The model recognizes Latin letters, digits and Chinese, but hardly any other script. Words
-    are compared ignoring case, and each word counts as often as it occurs. To check a transcription or an invoice's fields, use
-    ``share_of: image``. To check that a generated image shows a given text, use ``share_of: text``.
+    A local OCR model reads the images. The model recognizes Latin letters, digits and Chinese, but hardly any other script. The
+    metric ignores case, and counts each word as often as it occurs. To check if the answer contains all text of an image, use
+    ``share_of: image``. To check if a generated image contains a given text, use ``share_of: text``.
 
-    ``code_image_sharpness`` explains which images are read and when scores are skipped. If the text to compare with is missing,
-    the score is skipped as ``missing:output`` or ``missing:ground_truth``. If there are no words to search for, it is skipped as
-    ``no_writing``.
+    ``code_image_sharpness`` explains which images are read and when scores are skipped. If the answer or the ground truth is missing, the score
+    is skipped as ``missing:output`` or ``missing:ground_truth``. Without words to compare, the score is skipped as ``no_writing``.
 
     Parameters:
-        share_of: ``image`` returns the share of the images' words that the text contains. ``text`` returns the share of the text's words
-            that the images contain.
-        against: Text to compare with: the turn's ``output`` or its ``ground_truth``.
+        share_of: ``image`` returns the share of the images' words that the text contains. ``text`` returns the share of the
+            text's words that the images contain.
+        against: Text to compare the images with: the turn's ``output`` or its ``ground_truth``.
 
     Detail: the number of words in the images (``read``), in the text (``words``) and in both (``found``).
     """
