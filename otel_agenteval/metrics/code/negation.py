@@ -1,6 +1,4 @@
-"""These metrics are the opposites of ``code_contains`` and ``code_equals``. They are skipped, or return an error, for the same
-reasons.
-"""
+"""These metrics are the opposites of ``code_contains`` and ``code_equals``. The reasons for skips and errors are the same."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ def _negated(found: Result) -> Result:
 def code_not_equals(turn: Turn, *, value: Annotated[TextOrNumber | dict[str, Any] | list[Any], EXPECTED_OUTPUT]) -> Result:
     """Check that the output differs from a given text or JSON value.
 
-    The metric passes if ``code_equals`` fails. If ``value`` is an object or list, an output that isn't JSON passes.
+    The metric passes if ``code_equals`` fails. For example, if ``value`` is an object, an output that isn't JSON passes.
 
     Parameters:
         value: Value to compare with, as in ``code_equals``.
@@ -38,6 +36,6 @@ def code_not_contains(turn: Turn, *, value: Annotated[TextOrNumber, EXPECTED_OUT
     Parameters:
         value: String to search for, as in ``code_contains``. For several strings, use ``code_contains_any`` with ``inverse``.
 
-    Detail: ``value`` (as text).
+    Detail: ``value``, as text.
     """
     return _negated(code_contains(turn, value=value))
