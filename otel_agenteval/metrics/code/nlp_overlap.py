@@ -1,17 +1,17 @@
 """These metrics measure the word overlap of the output with reference texts.
 
-Compare only values with the same tokenizer and smoothing method. If there are several references, the highest value is used, except
-in ``code_bleu``, which compares the output with all references together. In ``detail``, ``reference_index`` is the
-position of the best reference, from 0, without blank references.
+Compare only values with the same tokenizer and smoothing method. With several references, a metric uses the one with the highest
+value. Only ``code_bleu`` compares the output with all references together. In ``detail``, ``reference_index`` is the position of
+the best reference, starting at 0 and not counting blank references.
 
-All tokenizers of these metrics follow the same rules for scripts and encodings:
+All tokenizers of these metrics handle scripts and encodings in the same way:
 
 - Letters keep their accents and vowel signs, so words in Hindi or Tamil stay whole. In Arabic and Hebrew, a word with optional
   vowel signs differs from the same word without them.
-- Scripts without spaces are split. In Chinese and Japanese, each character counts as a word. In Thai, Lao, Khmer and Burmese, each written
-  syllable counts as a word.
-- Different encodings of a character are equal: an accented letter as one or two code points, full-width and plain digits, and an emoji with
-  and without a variation selector. Most other invisible characters are ignored.
+- Text in scripts without spaces is split. In Chinese and Japanese, each character counts as a word. In Thai, Lao, Khmer and
+  Burmese, each written syllable counts as a word.
+- Different encodings of a character are equal: an accented letter as one or two code points, full-width and plain digits, and an
+  emoji with and without a variation selector. Most other invisible characters are ignored.
 
 If a text is compared with itself, the value is 1, with three exceptions:
 
@@ -110,11 +110,11 @@ def code_bleu(
     tokenizer: Tokenizer = "ms",
     smoothing: Literal["method4", "epsilon"] = "method4",
 ) -> Result:
-    """BLEU of the output: precision of its word n-grams, with a brevity penalty.
+    """BLEU of the output: share of its word n-grams that the references contain, with a penalty for short outputs.
 
-    The value is the precision multiplied by a brevity penalty. The precision is the geometric mean of the clipped precisions for
-    n-grams of 1 to ``max_n`` words. The penalty compares the output with the reference whose length is closest (the shorter one if
-    two are equally close). It is 1 if the output is longer, and otherwise ``exp(1 - reference length / output length)``.
+    The value is a precision multiplied by a brevity penalty. The precision is the geometric mean of the clipped precisions for n-grams of 1 to
+    ``max_n`` words. The penalty depends on the reference whose length is closest to the output's (the shorter reference if two are equally
+    close). If the output is longer than this reference, the penalty is 1. Otherwise, it is ``exp(1 - reference length / output length)``.
 
     The score is skipped with one of these reasons:
 
@@ -124,17 +124,17 @@ def code_bleu(
       the number of references exceeds a million.
 
     Parameters:
-        references: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, its ground
-            truth. Aliases: ``value``, ``expected_output``, ``expcted_output`` (spelled as in Trusys).
+        references: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, its
+            ground truth. Aliases: ``value``, ``expected_output``, ``expcted_output`` (spelled as in Trusys).
         max_n: Maximum number of words in an n-gram.
-        tokenizer: ``ms`` converts words to upper case. Each symbol or punctuation mark is a separate word, except punctuation after
-            a number: ``72.`` is one word and doesn't equal ``72``, so use ``word`` for short answers. ``word`` converts to lower
-            case and returns runs of letters and digits. If there are none, it returns the symbols. ``whitespace`` converts to lower
-            case and splits at white space.
-        smoothing: How to treat n-gram lengths without a match. ``method4`` (Chen and Cherry) replaces 0 matches with ``ln(output words)
-            / (5 · 2)`` for the first such length, ``ln(output words) / (5 · 4)`` for the second, and so on. If the texts have no
-            common word, the value is 0. ``epsilon`` uses a precision of 1e-7, ignores n-grams longer than the output, and clips
-            counts with the best single reference.
+        tokenizer: How to split texts into words. ``ms`` converts text to upper case. Each symbol or punctuation mark is a
+            separate word, except punctuation after a number. ``72.`` is one word and doesn't equal ``72``, so use ``word`` for
+            short answers. ``word`` converts text to lower case and uses runs of letters and digits as words or, if there are
+            none, symbols. ``whitespace`` converts text to lower case and splits it at white space.
+        smoothing: How to avoid a precision of 0 for n-gram lengths without a match. ``method4`` (Chen and Cherry) replaces the
+            number of matches with ``ln(output words) / (5 · 2)`` for the first such length, ``ln(output words) / (5 · 4)`` for
+            the second, and so on. If the texts have no common word, the value is 0. ``epsilon`` uses a precision of 1e-7, ignores
+            n-grams longer than the output, and clips counts with the best single reference.
 
     Detail: ``precisions`` (by n-gram length, after smoothing), ``brevity_penalty``, ``output_words`` and ``reference_words``.
     """
@@ -187,10 +187,10 @@ def _smoothed_by_epsilon(candidate: Sequence[str], references: Sequence[Sequence
 def code_gleu(
     turn: Turn, *, references: References = None, min_n: Order = 1, max_n: Order = 4, tokenizer: Tokenizer = "ms"
 ) -> Result:
-    """Google-BLEU of the output: the smaller of n-gram precision and recall.
+    """Google-BLEU (GLEU) of the output: the lower of n-gram precision and recall.
 
-    N-grams of all lengths from ``min_n`` to ``max_n`` words are counted together. The score is skipped for the same reasons as in
-    ``code_bleu``.
+    The metric counts n-grams of all lengths from ``min_n`` to ``max_n`` words together. The score is skipped for the same reasons
+    as in ``code_bleu``.
 
     Parameters:
         references: Reference texts, as in ``code_bleu``.
@@ -198,7 +198,7 @@ def code_gleu(
         max_n: Maximum number of words in an n-gram.
         tokenizer: Tokenizer, as in ``code_bleu``.
 
-    Detail: ``matches``, ``output_runs`` and ``reference_runs`` (numbers of n-grams), ``reference_index``.
+    Detail: ``matches``, ``output_runs`` and ``reference_runs`` (numbers of common n-grams, and of n-grams in each text), and ``reference_index``.
     """
     if min_n > max_n:
         raise MetricError("invalid_parameter", f"min_n: must be at most max_n ({max_n}), got {min_n}")
@@ -229,16 +229,16 @@ def _ngrams_between(tokens: Sequence[str], min_n: int, max_n: int) -> Counter[Gr
 def code_text_f1(
     turn: Turn, *, ground_truth: Annotated[Texts | None, Param("reference", "references")] = None, tokenizer: Tokenizer = "ms"
 ) -> Result:
-    """F1 score of the words that the output and the ground truth share, in any order.
+    """F1 score of the output's words compared with the ground truth's words, in any order.
 
-    Precision is the share of the output's words that also occur in the ground truth. Recall is the share of the ground truth's words that
-    also occur in the output. A repeated word counts as often as it occurs in both texts.
+    Precision is the share of the output's words that also occur in the ground truth. Recall is the share of the ground truth's
+    words that also occur in the output. If a word occurs twice in one text and once in the other, one occurrence matches.
 
     The score is skipped with one of these reasons:
 
     - ``empty_output`` if the output is blank.
     - ``missing:ground_truth`` if there is no ground truth, or if it is blank.
-    - ``too_long`` above the limits of ``code_bleu``.
+    - ``too_long`` if a text exceeds the limits of ``code_bleu``.
 
     Parameters:
         ground_truth: Text, or a list of texts. The default is the turn's ground truth.
@@ -280,10 +280,10 @@ def _rouge(
     least: int,
     most: int = WORD_LIMIT,
 ) -> Result:
-    """Return the ``measure`` of the best reference.
+    """Return the score for the reference with the highest ``measure``.
 
-    ``units`` counts the units to compare, such as n-grams. If None, the longest common subsequence is compared. A reference with
-    fewer than ``least`` words matches only an output that is equally short.
+    ``units`` counts the n-grams or pairs to compare. With None, the longest common subsequence is used. If a reference has fewer
+    than ``least`` words, the score is 1 if the output is as short, and otherwise 0.
     """
     output = turn.output or ""
     texts = _references(turn, reference)
@@ -327,19 +327,19 @@ def code_rouge(
     - ``rougeS``: pairs of words that occur in both texts in the same order, with any gap
     - ``rougeL``: the words of the longest common subsequence
 
-    A repeated n-gram or pair counts as often as it occurs in the text with fewer of them. Recall is the matched share of the reference, and
-    precision is the matched share of the output. The default measure is recall, which rewards long answers. ``rouge2`` and
-    ``rougeS`` need references of at least two words, and the other variants need at least one word. For shorter references, the
-    value is 1 if the output is also too short, and otherwise 0. An empty output isn't skipped.
+    Recall is the share of the reference's units that match, and precision is the share of the output's units that match. If a
+    unit occurs twice in one text and once in the other, one occurrence matches. The default measure is recall, which rewards long
+    answers. ``rouge2`` and ``rougeS`` need references of at least two words, and the other variants need at least one word. If a
+    reference is shorter, the value is 1 if the output is too short as well, and otherwise 0. An empty output isn't skipped.
 
-    The score is skipped as ``missing:references`` if there is no reference. It is skipped as ``too_long`` above the limits of
-    ``code_bleu``, or if the output or all references together have more than 50,000 words (1,000 words for ``rougeS``).
+    Without a reference, the score is skipped as ``missing:references``. The score is skipped as ``too_long`` if a text exceeds the limits of
+    ``code_bleu``. The output, and all references together, can also have at most 50,000 words (1,000 for ``rougeS``).
 
     Parameters:
-        reference: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, its ground
-            truth.
+        reference: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, its
+            ground truth.
         variant: Units to compare, as described above.
-        measure: Measure to use as the value. ``f1`` is the harmonic mean of precision and recall.
+        measure: Measure that the metric returns as its value. ``f1`` is the harmonic mean of precision and recall.
         tokenizer: Tokenizer, as in ``code_bleu``.
 
     Detail: ``variant``, ``precision``, ``recall``, ``f1``, ``reference_index``.
@@ -353,15 +353,15 @@ def code_rouge(
 def code_rouge_n(turn: Turn, *, reference: Reference = None, n: Order = 1, measure: Measure = "f1") -> Result:
     """ROUGE-N of the output: overlap of its n-grams with a reference text's n-grams.
 
-    The tokenizer is ``word`` (see ``code_bleu``). A repeated n-gram counts as often as it occurs in both texts. If the output or
-    the reference has fewer than ``n`` words, the value is 0, even if the texts are equal. An empty output isn't skipped. The score
-    is skipped as ``missing:references`` or ``too_long`` as in ``code_rouge``.
+    The metric uses the tokenizer ``word`` of ``code_bleu``. If an n-gram occurs twice in one text and once in the other, one
+    occurrence matches. If the output or the reference has fewer than ``n`` words, the value is 0, even if the texts are equal. An
+    empty output isn't skipped. The score is skipped for the same reasons as in ``code_rouge``.
 
     Parameters:
-        reference: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, its ground
-            truth. Aliases: ``value``, ``expected_output``, ``expcted_output`` (spelled as in Trusys).
+        reference: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, its
+            ground truth. Aliases: ``value``, ``expected_output``, ``expcted_output`` (spelled as in Trusys).
         n: Number of words in an n-gram.
-        measure: Measure to use as the value. ``f1`` is the harmonic mean of precision and recall.
+        measure: Measure that the metric returns as its value. ``f1`` is the harmonic mean of precision and recall.
 
     Detail: ``n``, ``precision``, ``recall``, ``f1``, ``reference_index``.
     """
@@ -382,7 +382,7 @@ def code_meteor(
     tokenizer: Tokenizer = "word",
     stemmer: Literal["suffix", "none"] = "suffix",
 ) -> Result:
-    """METEOR-style overlap of the output and a reference: shared word stems, with a penalty for a different order.
+    """Word overlap of the output and a reference, similar to METEOR: common word stems, with a penalty for a different order.
 
     The value is ``(1 - gamma · (chunks / m)^beta) · P·R / (alpha·P + (1 - alpha)·R)``:
 
@@ -394,18 +394,18 @@ def code_meteor(
 
     Unlike the original METEOR, the metric doesn't use synonyms and doesn't minimize the number of chunks. Identical texts are
     penalized too: a one-word text compared with itself has the value 0.5. If no word matches, the value is 0. If both texts are
-    empty, it is ``1``. Without a reference, the score is skipped as ``missing:references``. It is skipped as ``too_long``
-    above the limits of ``code_bleu``.
+    empty, it is 1. Without a reference, the score is skipped as ``missing:references``. If a text exceeds the limits of
+    ``code_bleu``, the score is skipped as ``too_long``.
 
     Parameters:
         references: Reference texts, as in ``code_bleu``.
-        alpha: Weight of recall in the mean.
-        beta: Exponent of the penalty.
-        gamma: Weight of the penalty.
+        alpha: Weight of recall in the harmonic mean of precision and recall.
+        beta: Exponent of the order penalty.
+        gamma: Weight of the order penalty.
         tokenizer: Tokenizer, as in ``code_bleu``.
-        stemmer: ``suffix`` removes ``ing``, ``ed``, ``es`` or ``s`` from words that are long enough. After ``ing`` and ``ed``, it also
-            removes one of two equal final consonants. ``none`` keeps words unchanged. ``suffix`` has no effect with the tokenizer ``ms``,
-            because its words are in upper case.
+        stemmer: How to reduce words to stems. ``suffix`` removes ``ing``, ``ed``, ``es`` or ``s`` from words that are long
+            enough. After ``ing`` and ``ed``, it also removes one of two equal final consonants. ``none`` keeps words unchanged.
+            ``suffix`` has no effect with the tokenizer ``ms``, because its words are in upper case.
 
     Detail: ``matches``, ``precision``, ``recall``, ``chunks``, ``reference_index``.
     """
