@@ -1,10 +1,10 @@
 """These metrics compare a number in the output with an expected number or a limit.
 
-If the whole output is a number, this number is compared. The number can have a sign (``-``, ``+`` or ``−``), a decimal point, an
-exponent, a currency symbol, or a trailing ``%`` (``15%`` is 15). A comma, an apostrophe or a non-breaking space can
-separate groups of three digits (``1,234`` is 1234), and so can ``{,}`` in LaTeX. ``3 × 10^8`` is 300000000. Other notations
-count if they are unambiguous: ``4,2``, ``0,125`` and ``1999,99`` have a decimal comma, ``1.234,56`` is 1234.56, and ``12,34,567`` is
-1234567. ``(4,2)`` is a pair of numbers, and so are ``ports 8080,8443`` and the year and the number in ``in 2024,12 people``.
+If the output contains only a number, the metric compares this number. The number can have a sign (``-``, ``+`` or ``−``), a decimal point, an
+exponent, a currency symbol, or a trailing ``%`` (``15%`` is 15). A comma, an apostrophe, a non-breaking space or LaTeX's ``{,}`` can separate
+groups of three digits (``1,234`` is 1234). ``3 × 10^8`` is 300000000. The metric also reads other notations if they are unambiguous: ``4,2``,
+``0,125`` and ``1999,99`` have a decimal comma, ``1.234,56`` is 1234.56, and ``12,34,567`` is
+1234567. ``(4,2)``, ``ports 8080,8443`` and ``in 2024,12 people`` contain two numbers each.
 
 If the output contains other text, ``extract`` selects the number. A hyphen after a letter or digit isn't a sign: ``COVID-19``
 contains 19, and ``3-5`` contains 3 and 5. ``NaN`` and ``Infinity`` aren't numbers.
@@ -58,7 +58,7 @@ _PAIR = re.compile(
 
 
 def _plain(text: str) -> str:
-    """Write minus signs as ``-`` and ``× 10^8`` as ``e8``, and remove the separators of unambiguous numbers: ``1,234`` → ``1234``."""
+    """Normalize numbers: minus signs to ``-``, ``× 10^8`` to ``e8``, and unambiguous separators (``1,234`` to ``1234``)."""
     text = _THOUSANDS.sub(",", _POWER.sub(lambda found: f"e{found[1] or found[2].translate(_RAISED)}", text))
     return _SEPARATED.sub(_without_separators, text.translate(_MINUS))
 
@@ -105,7 +105,7 @@ Number = Annotated[str | bool | int | float, Predicate(_is_number), "number or s
 
 
 def _shown(number: Decimal) -> float | str:
-    """Return the number for ``detail``: an int if it is whole, text if it is too large for a float, or a float."""
+    """Return a number for ``detail``: an int if it is whole, a string if it is too large for a float, or a float."""
     if -_EXACT_INTEGERS < number < _EXACT_INTEGERS and number == int(number):
         return int(number)
     near = float(number)
@@ -137,18 +137,18 @@ def code_equals_number(
     tolerance: Annotated[float, Ge(0), Predicate(math.isfinite)] = 0.0,
     extract: Extract = "only",
 ) -> Result:
-    """Check that the number in the output equals the expected number.
+    """Check that the number in the output equals an expected number.
 
-    An output without a number fails. Numbers are compared as decimals, so the difference between 0.3 and 0.2 is exactly 0.1 and
-    meets a ``tolerance`` of 0.1.
+    An output without a number fails. The metric uses decimal arithmetic: the difference between 0.3 and 0.2 is exactly 0.1, so a
+    ``tolerance`` of 0.1 allows it.
 
     Parameters:
         value: Expected number, as a number or as text. Aliases: ``expected_output``, ``expcted_output`` (spelled as in Trusys).
-        tolerance: Maximum difference at which numbers count as equal.
+        tolerance: Maximum difference between numbers that count as equal.
         extract: Number to compare if the output contains other text: ``first``, ``last``, or ``only``. With ``only``, the metric
             fails if there are several numbers.
 
-    Detail: ``number`` and ``value``. If no number was selected, ``number`` is null and ``reason`` is ``no_number``.
+    Detail: ``number`` and ``value``. Without a number to compare, ``number`` is null and ``reason`` is ``no_number``.
     """
     slack = Decimal(str(tolerance))
     return _compared(
@@ -160,13 +160,13 @@ def code_equals_number(
 def code_greater_than(turn: Turn, *, value: Annotated[Number, EXPECTED_OUTPUT], extract: Extract = "only") -> Result:
     """Check that the number in the output is greater than a limit.
 
-    An equal number fails. An output without a number also fails.
+    A number that equals the limit fails. An output without a number also fails.
 
     Parameters:
         value: Limit, as a number or as text.
         extract: Number to compare, as in ``code_equals_number``.
 
-    Detail: ``number`` and ``value``. If no number was selected, ``number`` is null and ``reason`` is ``no_number``.
+    Detail: ``number`` and ``value``. Without a number to compare, ``number`` is null and ``reason`` is ``no_number``.
     """
     return _compared(turn, value, extract, operator.gt)
 
@@ -175,12 +175,12 @@ def code_greater_than(turn: Turn, *, value: Annotated[Number, EXPECTED_OUTPUT], 
 def code_less_than(turn: Turn, *, value: Annotated[Number, EXPECTED_OUTPUT], extract: Extract = "only") -> Result:
     """Check that the number in the output is less than a limit.
 
-    An equal number fails. An output without a number also fails.
+    A number that equals the limit fails. An output without a number also fails.
 
     Parameters:
         value: Limit, as a number or as text.
         extract: Number to compare, as in ``code_equals_number``.
 
-    Detail: ``number`` and ``value``. If no number was selected, ``number`` is null and ``reason`` is ``no_number``.
+    Detail: ``number`` and ``value``. Without a number to compare, ``number`` is null and ``reason`` is ``no_number``.
     """
     return _compared(turn, value, extract, operator.lt)
