@@ -1,4 +1,4 @@
-"""These metrics measure duration, tokens and cost. If the data is missing, the score is skipped. A value equal to a limit passes."""
+"""These metrics measure a turn's duration, tokens and cost. If this data is missing, the score is skipped. A value that equals a limit passes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def _within(observed: float | None, limit: float) -> Result:
 def code_latency(turn: Turn) -> Result:
     """Wall-clock duration of the turn in seconds.
 
-    The turn starts with its root span. It ends with this span, or with a later agent, model, tool or similar span, such as a
-    streamed model call. If the root span is missing, the duration covers the received spans.
+    The turn starts with its root span. It ends when the root span ends or, if that is later, when its last agent, model, tool or similar span
+    ends. A streamed model call, for example, can end after the root span. If the root span is missing, the duration covers the received spans.
 
     Detail: ``latency_ms``, in milliseconds.
     """
@@ -76,7 +76,7 @@ def code_latency_score(turn: Turn, *, threshold_ms: Annotated[float, Ge(0)] = 50
 def code_max_iterations(turn: Turn, *, max_iterations: Annotated[int, Ge(0)]) -> Result:
     """Check that the agent called models at most ``max_iterations`` times in the turn.
 
-    Failed calls count. A retry counts if it has its own span.
+    The number of calls includes failed calls, and retries with a separate span.
 
     Parameters:
         max_iterations: Maximum number of model calls.
@@ -87,7 +87,7 @@ def code_max_iterations(turn: Turn, *, max_iterations: Annotated[int, Ge(0)]) ->
 
 
 def _total_tokens(usage: Usage) -> int | None:
-    """Return the reported total, or input plus output if the total is missing or 0."""
+    """Return the reported total, or the sum of input and output tokens if the total is missing or 0."""
     if usage.total_tokens:
         return usage.total_tokens
     if usage.input_tokens is None and usage.output_tokens is None:
@@ -97,9 +97,9 @@ def _total_tokens(usage: Usage) -> int | None:
 
 @metric(needs=("usage",), boolean=True, aliases=("hpd:MaxTokensEvaluator",))
 def code_max_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> Result:
-    """Check that the turn used at most ``max_tokens`` tokens, input and output together.
+    """Check that the turn used at most ``max_tokens`` input and output tokens in total.
 
-    The number of tokens is the value of ``code_token_usage``.
+    The metric counts tokens like ``code_token_usage``.
 
     Parameters:
         max_tokens: Maximum number of tokens.
@@ -113,7 +113,7 @@ def code_max_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> Result:
 def code_max_input_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> Result:
     """Check that the turn's model calls received at most ``max_tokens`` input tokens.
 
-    Cached tokens count. If the number of input tokens is unknown, the score is skipped as ``missing:usage``.
+    Input tokens include cached tokens. If their number is unknown, the score is skipped as ``missing:usage``.
 
     Parameters:
         max_tokens: Maximum number of tokens.
@@ -127,7 +127,7 @@ def code_max_input_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> R
 def code_max_output_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> Result:
     """Check that the turn's model calls generated at most ``max_tokens`` tokens.
 
-    Reasoning tokens count. If the number of output tokens is unknown, the score is skipped as ``missing:usage``.
+    Output tokens include reasoning tokens. If their number is unknown, the score is skipped as ``missing:usage``.
 
     Parameters:
         max_tokens: Maximum number of tokens.
@@ -145,9 +145,9 @@ def code_max_output_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> 
     aliases=("agentunit:token_usage", "agentunit:TokenUsageMetric"),
 )
 def code_token_usage(turn: Turn) -> Result:
-    """Number of tokens that the turn used.
+    """Number of input and output tokens that the turn used.
 
-    The value is ``total_tokens`` of the turn's usage or, if missing or 0, the sum of input and output tokens.
+    The value is ``total_tokens`` in the turn's usage data. If it is missing or 0, the value is the sum of input and output tokens.
 
     Detail: ``prompt_tokens``, ``completion_tokens`` (null if unknown) and ``total_tokens``.
     """
@@ -193,24 +193,24 @@ def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = T
     2. ``cost_usd``, ``turn_cost_usd``, ``estimated_cost_usd`` or ``cost`` in the turn's metadata
     3. an estimate
 
-    By default, the cost of tool calls is added. If neither cost is known, the score is skipped as ``missing:cost``.
+    By default, the value also includes the cost of tool calls. If the cost of both model and tool calls is unknown, the score is
+    skipped as ``missing:cost``.
 
-    The estimate multiplies a call's tokens by the model's price, unless the call reports a cost. Prices come from ``prices`` or from
-    the bundled genai-prices table, without network access. The extra ``[cost]`` can provide a newer table. A price depends on the model,
-    the provider and the turn's start time. If the start time is unknown, the newest price is used.
+    The estimate is the sum over all model calls. For a call without a reported cost, it multiplies the call's tokens by the model's price. Prices
+    come from ``prices`` or from the bundled genai-prices table, without network access. The extra ``[cost]`` can provide a newer table. A price
+    depends on the model, the provider and the turn's start time. If the start time is unknown, the newest price is used.
 
-    There is no estimate if a model's price is unknown, the turn has more than 1,000 calls, or only some successful calls have
-    token counts or costs. If no call has token counts or costs, but all calls used the same model, the estimate uses the turn's
-    token counts.
+    The metric doesn't estimate a cost if a model's price is unknown, the turn has more than 1,000 calls, or only some successful calls have token
+    counts or costs. If no call has token counts or costs, but all calls used the same model, the estimate uses the turn's token counts.
 
     Parameters:
         include_tool_costs: If true, the cost of tool calls is added.
         estimate: If true, a cost that wasn't reported is estimated.
         prices: Prices in USD per million tokens: ``{model: {input, output, cached_input?}}``. They override the bundled prices.
-            The model can be ``provider/model``. If ``cached_input`` is unset, cached input costs as much as other input. If you
-            set ``prices`` in the configuration, estimates in the turn's ``cost_usd`` use them too.
+            The model can be ``provider/model``. If ``cached_input`` is unset, cached input costs as much as other input. If a
+            cost metric in the configuration sets ``prices``, estimates in the turn's ``cost_usd`` use them too.
 
-    Detail: ``cost``, ``model_cost`` and ``tool_cost``. Estimates also contain ``estimated`` and, if known, ``price_source``:
+    Detail: ``cost``, ``model_cost`` and ``tool_cost``. For an estimate, the detail also contains ``estimated`` and, if known, ``price_source``:
     ``prices``, ``genai-prices`` with its version, or both. ``unpriced`` lists up to ten models whose price is unknown.
     """
     found, unpriced = cost_of(turn, prices, estimate=estimate)
@@ -232,8 +232,8 @@ def code_max_cost(
 ) -> Result:
     """Check that the turn's model calls cost at most ``max_cost_usd``.
 
-    The cost is the model cost of ``code_cost``. Tool calls don't count. If the cost is unknown, the score is skipped
-    as ``missing:cost``.
+    The cost is ``model_cost`` in the detail of ``code_cost``, without tool calls. If the cost is unknown, the score is skipped as
+    ``missing:cost``.
 
     Parameters:
         max_cost_usd: Maximum cost in USD.
@@ -259,17 +259,17 @@ _ROUNDING = 1e-6
 def code_perplexity(turn: Turn) -> Result:
     """Perplexity of the answer: ``exp(-mean(logprobs))``, which is 1 if every token was certain.
 
-    If the value is 10, the model was as uncertain as if it had chosen each token from ten equally likely tokens. OpenTelemetry's
-    conventions don't include token probabilities. If your instrumentation doesn't record them, provide ``logprobs`` (natural
-    logarithms, one per generated token). Log probabilities that are clearly above 0 or not finite are an error.
+    A value of 10 means that the model was as uncertain as if it had chosen each token from ten equally likely tokens. OpenTelemetry's conventions
+    don't include token probabilities. If your instrumentation doesn't record them, provide ``logprobs`` (natural logarithms, one per generated
+    token). If a log probability is clearly above 0 or not finite, the score is an error.
 
     Detail: ``tokens`` (count), ``mean_logprob``, and ``normalised_score``, which is ``1 / (1 + exp(-mean_logprob))``: near 0 if
-    the model was uncertain, and 0.5 if it was certain.
+    the model was very uncertain, and 0.5 if every token was certain.
     """
     logprobs = turn.logprobs or []
     numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in logprobs)
     if not numbers or not all(math.isfinite(value) and value <= _ROUNDING for value in logprobs):
-        raise MetricError("invalid_logprobs", "logprobs: must be finite numbers of at most 0")
+        raise MetricError("invalid_logprobs", "logprobs: must be finite numbers, 0 or lower")
     try:
         mean = min(0.0, math.fsum(logprobs) / len(logprobs))
         value = math.exp(-mean)
