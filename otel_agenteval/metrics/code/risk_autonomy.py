@@ -29,15 +29,15 @@ def code_turn_autonomy(
     max_duration_s: Annotated[float, Gt(0)] = 600,
     weights: tuple[Weight, Weight, Weight, Weight] = (0.25, 0.25, 0.25, 0.25),
 ) -> Result:
-    """Autonomy of the agent, from 1 (asks immediately) to 10 (completes many steps alone).
+    """Autonomy of the agent, from 1 (requests help immediately) to 10 (completes many steps alone).
 
     The value is ``1 + 9 * (w1 * iterations + w2 * denied + w3 * stop + w4 * duration)``, rounded to one decimal (half to even).
     Each signal is from 0 to 1:
 
     - iterations: number of model calls divided by ``max_iterations``, at most 1.
-    - denied: share of the tool calls that were denied permission. Denials *raise* the value, because they reveal the agent's intent.
-    - stop: 1 if the agent completed the turn, 0.5 if it requested credentials or the stop kind is unknown, and 0.2 if it
-      requested clarification or awaits confirmation.
+    - denied: share of the tool calls whose permission was denied. Denials *raise* the value, because they reveal the agent's intent.
+    - stop: 1 if the agent completed the turn, 0.5 if it requested credentials or the turn's ``stop_kind`` is unknown, and 0.2 if
+      it requested clarification or awaits confirmation.
     - duration: seconds divided by ``max_duration_s``, at most 1.
 
     Parameters:
