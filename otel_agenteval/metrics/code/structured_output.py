@@ -1,6 +1,7 @@
-"""These metrics check that the output is machine-readable.
+"""These metrics check that the output is valid JSON, XML, SQL or HTML, and has the expected content.
 
-JSON must strictly follow RFC 8259. A fenced Markdown block isn't a JSON document. Metrics skip an output over 1 MiB as ``too_long``.
+JSON must strictly follow RFC 8259. A fenced Markdown block isn't a JSON document. If the output is larger than 1 MiB, the score
+is skipped as ``too_long``.
 """
 
 from __future__ import annotations
@@ -50,15 +51,15 @@ def _conforms(turn: Turn, schema: Any, feature: str) -> Result:
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:is-json", "hpd:JsonValidityEvaluator"))
 def code_is_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
-    """Check that the whole output is one JSON document. You can require a schema.
+    """Check that the whole output is one JSON document, and optionally that it matches a schema.
 
-    Any JSON value passes, unless it is nested more than 200 levels deep or contains a number too large for Python. White space around
-    it is allowed. Comments, trailing commas, single quotes, ``NaN``, fenced Markdown blocks and an empty output fail. If a key occurs
-    twice, its last value is used.
+    Any JSON value passes, unless it is nested more than 200 levels deep or contains a number that is too large for Python. White
+    space around it is allowed. An empty output fails, and so does an output with comments, trailing commas, single quotes,
+    ``NaN`` or fenced Markdown blocks. If a key occurs twice, its last value is used.
 
     Parameters:
-        schema: JSON Schema for the value, as in ``code_schema_conformance``. It requires the extra ``[structured]``. An invalid schema is
-            an error.
+        schema: JSON Schema for the value, as in ``code_schema_conformance``. Requires the extra ``[structured]``. If the schema
+            is invalid, the score is an error.
 
     Detail: ``violations``, at most ten schema violations as ``[{path, message}]``.
     """
@@ -70,15 +71,15 @@ def code_is_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:contains-json",))
 def code_contains_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
-    """Check that the output contains a JSON object or array. You can require a schema.
+    """Check that the output contains a JSON object or array, and optionally that one matches a schema.
 
-    From left to right, the metric finds the longest JSON value at each ``{`` or ``[``, and continues after this value. An empty
-    array doesn't count. Invalid JSON such as ``{a: 1}`` doesn't count either. A footnote such as ``[1]`` counts as an array,
-    unless a schema excludes it. If you set a schema, at least one of the first 10,000 values must match it.
+    The metric reads the output from left to right. At each ``{`` or ``[``, it finds the longest JSON value, and continues after
+    this value. It ignores empty arrays and invalid JSON such as ``{a: 1}``. A footnote such as ``[1]`` counts as an array, unless
+    a schema excludes it. If you set a schema, at least one of the first 10,000 values must match it.
 
     Parameters:
-        schema: JSON Schema for the value, as in ``code_schema_conformance``. It requires the extra ``[structured]``. An invalid schema is
-            an error.
+        schema: JSON Schema for the value, as in ``code_schema_conformance``. Requires the extra ``[structured]``. If the schema
+            is invalid, the score is an error.
 
     Detail: ``count`` (number of values), ``first`` (the first 100 characters of the first value), and ``violations`` of the first value if
     no value matches the schema.
@@ -116,17 +117,18 @@ def _element_names(given: tuple[str, ...] | str) -> list[str]:
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:is-xml", "hpd:XmlValidityEvaluator"))
 def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) -> Result:
-    """Check that the whole output is one XML document. You can require certain elements.
+    """Check that the whole output is one XML document, and optionally that it contains required elements.
 
-    The document must have one root and matching tags. It can have a declaration, comments, processing instructions, and white space around
-    it. Namespace prefixes don't need a declaration. The metric doesn't load external files or expand entities. A document fails if
-    its DOCTYPE has an internal subset, because the subset can contain an entity bomb. An empty output fails.
+    The document must have one root and matching tags. It can have a declaration, comments, processing instructions, and white
+    space around it. Namespace prefixes don't need a declaration. The metric doesn't load external files or expand entities. To
+    prevent entity bombs, a document fails if its DOCTYPE has an internal subset. An empty output fails.
 
     Parameters:
-        required_elements: Required elements, as a list or as comma-separated text. A dotted path starts at the root (``analysis.rating``).
-            A single name is the root or one of its children. Namespace prefixes are part of names.
+        required_elements: Required elements, as a list or as comma-separated text. A dotted path starts at the root (``analysis.rating``). A name
+            without dots matches the root or one of its children. Namespace prefixes are part of names.
 
-    Detail: ``missing_elements``. If the output isn't XML, ``error`` and usually its ``line`` and ``column``.
+    Detail: ``missing_elements`` (required elements that the document lacks) or, if the output isn't XML, ``error`` and usually
+    its ``line`` and ``column``.
     """
     if too_long(output := turn.output or ""):
         return skip("too_long")
@@ -139,13 +141,13 @@ def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) ->
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:contains-xml",))
 def code_contains_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) -> Result:
-    """Check that the output contains an XML element. You can require certain elements.
+    """Check that the output contains an XML element, and optionally that it contains required elements.
 
-    An element extends from its start tag to the matching end tag, or is empty (``<a/>``). Only outermost elements count. At least one of the first 10,000
-    elements must contain all required elements.
+    An element extends from its start tag to the matching end tag, or is an empty-element tag (``<a/>``). The metric ignores
+    elements inside others. At least one of the first 10,000 elements must contain all required elements.
 
     Parameters:
-        required_elements: Required elements, as in ``code_is_xml``. The found element is the root.
+        required_elements: Required elements, as in ``code_is_xml``. Paths start at the outermost element.
 
     Detail: ``count`` (number of elements). If the output fails, ``missing_elements`` lists the required elements that the first
     element lacks.
@@ -176,31 +178,31 @@ def code_is_sql(
     allowed_columns: tuple[str, ...] | None = None,
     strict: bool = True,
 ) -> Result:
-    """Check that the whole output is SQL, optionally limited to given tables and columns.
+    """Check that the whole output is SQL, and optionally that it only uses allowed tables and columns.
 
     The parser ``sqlglot`` (extra ``[structured]``) must find one or more statements. The following outputs fail:
 
-    - an empty output, or a single name or expression
+    - an empty output, or only a name or expression
     - an incomplete statement such as "update it", and commands that the parser doesn't analyze, such as ``CALL``
-    - a dangling comma, ORDER or GROUP without BY, or clauses in the wrong order. The parser accepts these faults, but the metric
-      doesn't. A comma after the last item is allowed in BigQuery, ClickHouse, DuckDB and Snowflake
+    - SQL with a dangling comma, ORDER or GROUP without BY, or clauses in the wrong order, although the parser accepts these
+      faults. Exception: BigQuery, ClickHouse, DuckDB and Snowflake allow a comma after the last item
 
     The metric checks only the output's shape (``detail.parser`` is ``shape``) in these cases: the parser isn't installed, the
     output has more than 10,000 characters, or the SQL is too complex to parse. The output must then pass ``code_sql_shape``, must
-    not have the faults above, and must not end with a word such as FROM. ``allowed_tables`` and ``allowed_columns`` can't be
-    checked. If you set one of them, the metric fails or, if the parser isn't installed, returns an error.
+    not have the faults above, and must not end with a word such as FROM. If you set ``allowed_tables`` or ``allowed_columns``,
+    the metric fails, because it can't check them. If the parser isn't installed, the score is then an error.
 
     Parameters:
-        dialect: Name of a dialect in sqlglot: ``mysql``, ``postgres``, ``sqlite``, ``tsql``, ``bigquery``, ``snowflake``, … The
-            default is a generic dialect or, if parsing fails and the output contains backticks, MySQL's. An unknown
-            dialect is an error.
-        allowed_tables: Names of allowed tables, with or without their schema. Case is ignored. CTEs don't count as tables.
+        dialect: Name of a dialect in sqlglot: ``mysql``, ``postgres``, ``sqlite``, ``tsql``, ``bigquery``, ``snowflake``, … The default is a
+            generic dialect or, if parsing fails and the output contains backticks, MySQL. If the dialect is unknown, the score is an error.
+        allowed_tables: Names of allowed tables, with or without their schema. Case is ignored. Common table expressions (CTEs)
+            are always allowed.
         allowed_columns: Names of allowed columns, without their tables. Case is ignored. ``*`` is allowed only if the list
-            contains it, or in ``COUNT(*)``. Names that the statement defines don't count as columns.
+            contains it, or in ``COUNT(*)``. Names that the statement defines, such as aliases, are always allowed.
         strict: If true, ``SELECT a b FROM`` fails, because a comma is probably missing.
 
-    Detail: ``statements`` (number), ``tables``, ``parser`` (``sqlglot`` or ``shape``), and the tables and columns that aren't allowed
-    (``refused_tables``, ``refused_columns``).
+    Detail: ``statements`` (number of statements), ``tables``, ``parser`` (``sqlglot`` or ``shape``), and the tables and columns
+    that aren't allowed (``refused_tables``, ``refused_columns``).
     """
     if too_long(output := (turn.output or "").strip()):
         return skip("too_long")
@@ -242,7 +244,7 @@ def code_sql_shape(turn: Turn) -> Result:
 
     Detail: ``starts_with_verb``, ``balanced_parentheses``, ``even_single_quotes`` and ``even_double_quotes``.
 
-    Source: HPD SqlShapeEvaluator. Unlike this metric, it accepts "Selecting a plan".
+    Source: ``SqlShapeEvaluator`` in HPD-Agent. Unlike this metric, it accepts "Selecting a plan" as SQL.
     """
     if too_long(output := turn.output or ""):
         return skip("too_long")
@@ -255,15 +257,16 @@ _HTML_TAG = re.compile(r"<\s*[A-Za-z][A-Za-z0-9:-]*(?:\s|/?>)")
 
 @metric(needs=("output",), boolean=True, aliases=("hpd:HtmlShapeEvaluator",))
 def code_html_shape(turn: Turn, *, required_tags: tuple[Annotated[str, MinLen(1)], ...] = ()) -> Result:
-    """Check that the output contains HTML and opens all required tags. The HTML isn't validated.
+    """Check that the output contains HTML and all required tags. The metric doesn't validate the HTML.
 
-    An opening tag is ``<``, optional white space, a name, and then white space, ``>`` or ``/>``. For example, ``<br>`` and
-    ``<br/>`` open a tag, but ``</p>`` doesn't. Text such as ``a < b and c`` also counts as an opening tag. An empty output fails.
+    The output must contain at least one opening tag. An opening tag is ``<``, optional white space, a name, and then white space,
+    ``>`` or ``/>``. For example, ``<br>`` and ``<br/>`` are opening tags, but ``</p>`` isn't. Text such as ``a < b and c`` also
+    counts as an opening tag. An empty output fails.
 
     Parameters:
-        required_tags: Names of tags that the output must open. Case is ignored.
+        required_tags: Names of opening tags that the output must contain. Case is ignored.
 
-    Detail: ``missing_tags``, spelled as in ``required_tags``.
+    Detail: ``missing_tags`` (required tags that the output lacks).
     """
     if too_long(output := turn.output or ""):
         return skip("too_long")
@@ -273,18 +276,17 @@ def code_html_shape(turn: Turn, *, required_tags: tuple[Annotated[str, MinLen(1)
 
 @metric(needs=("output",), uses=("ground_truth",), boolean=True, aliases=("trusys:json-equals",))
 def code_json_equals(turn: Turn, *, value: Annotated[Any, EXPECTED_OUTPUT] = None, ignore_list_order: bool = False) -> Result:
-    """Check that the output is JSON and equals an expected value.
+    """Check that the output is JSON that equals an expected value.
 
     The order of keys doesn't matter, but the order of list items does. Numbers are compared by value, so ``1`` equals ``1.0``. ``true``
     doesn't equal 1. An output that isn't JSON fails. Without an expected value, the score is skipped as ``missing:ground_truth``.
 
     Parameters:
-        value: Expected JSON value. Text is parsed as JSON if possible (for null, write ``"null"``). The default is the turn's ground truth.
-            Aliases: ``expected_output``, ``expcted_output`` (spelled as in Trusys).
+        value: Expected JSON value. If it is text, it is parsed as JSON if possible (for null, write ``"null"``). The default is
+            the turn's ground truth. Aliases: ``expected_output``, ``expcted_output`` (spelled as in Trusys).
         ignore_list_order: If true, the order of list items doesn't matter.
 
-    Detail: ``path``, the JSONPath of the first difference. With ``ignore_list_order``, the path of a difference inside a list is
-    the list's path.
+    Detail: ``path``, the JSONPath of the first difference. With ``ignore_list_order``, the path ends at the list that contains the difference.
     """
     expected = turn.ground_truth if value is None else value
     if expected is None or (expected == "" and value is None):
@@ -298,7 +300,7 @@ def code_json_equals(turn: Turn, *, value: Annotated[Any, EXPECTED_OUTPUT] = Non
 
 
 def _as_json(value: Any) -> Any:
-    """Convert a configured value to the equal parsed JSON value. Text that isn't JSON stays text."""
+    """Convert a configured value to parsed JSON. Text that isn't JSON stays text."""
     if not isinstance(value, str):
         return jsonio.loads_exact(jsonio.dumps(value))
     try:
@@ -318,15 +320,17 @@ def code_array_length(
 ) -> Result:
     """Check that the output is JSON with an array of the expected length.
 
-    Set ``value``, ``min`` or ``max``. Otherwise, the score is an error. An output that isn't JSON, or has no array at the path, fails.
+    Set ``value``, ``min`` or ``max``. Otherwise, the score is an error. The metric fails if the output isn't JSON, or if ``path``
+    doesn't lead to an array.
 
     Parameters:
-        value: Exact number of elements. Overrides ``min`` and ``max``. Aliases: ``expected_output``, ``expcted_output`` (as in Trusys).
+        value: Exact number of elements. Overrides ``min`` and ``max``. Aliases: ``expected_output``, ``expcted_output`` (as in
+            Trusys).
         min: Minimum number of elements.
         max: Maximum number of elements.
-        path: Path of the array, made of keys and indices (``a.b``, ``a[0].b``, ``a.0.b``). The default is the whole document.
+        path: Keys and indices that lead to the array (``a.b``, ``a[0].b``, ``a.0.b``). The default is the whole document.
 
-    Detail: ``length``, if there is an array.
+    Detail: ``length`` of the array, if there is one.
     """
     if value is None and min is None and max is None:
         raise MetricError("missing_parameter", "code_array_length: set value, min or max")
@@ -344,13 +348,13 @@ def code_array_length(
 def code_schema_conformance(turn: Turn, *, schema: Any) -> Result:
     """Check that the output is JSON that conforms to a JSON Schema.
 
-    JSON Schema drafts 4 to 2020-12 are supported. ``$schema`` selects the draft. The default is 2020-12. From draft 6, ``2.0`` is an integer.
-    ``"1"`` doesn't equal 1 in an ``enum``. An output that isn't JSON fails. The score is an error if the schema is invalid, refers to another
-    document, or takes too many steps.
+    JSON Schema drafts 4 to 2020-12 are supported. ``$schema`` selects the draft. The default is 2020-12. From draft 6 on, ``2.0``
+    is an integer. ``"1"`` doesn't equal 1 in an ``enum``. An output that isn't JSON fails. The score is an error if the schema is
+    invalid, refers to another document, or takes too many steps.
 
     Parameters:
-        schema: Schema as an object, a boolean, or JSON text. It can be wrapped as in model requests: ``{"name": …, "schema": {…}}``. A
-            misspelled keyword is an error.
+        schema: Schema as an object, a boolean, or JSON text. It can be wrapped as in requests to models: ``{"name": …, "schema":
+            {…}}``. If a keyword is misspelled, the score is an error.
 
     Detail: ``violations`` as ``[{path, message}]``, at most ten. Paths and messages can contain keys of the output, but not its values.
     """
@@ -359,13 +363,13 @@ def code_schema_conformance(turn: Turn, *, schema: Any) -> Result:
 
 @metric(needs=("output",), aliases=("hpd:FieldCompletenessEvaluator",))
 def code_field_completeness(turn: Turn, *, fields: tuple[str, ...]) -> Result:
-    """Share of the given fields that exist in the output's JSON object and aren't null.
+    """Share of the required fields that exist in the output's JSON object and aren't null.
 
-    Empty text, 0, false and an empty list count as values. If the output isn't a JSON object, the value is 0. If ``fields`` is empty, the
-    value is 1 (vacuous).
+    A field counts even if its value is an empty string, 0, false or an empty list. If the output isn't a JSON object, the value
+    is 0. If ``fields`` is empty, the value is 1 (vacuous).
 
     Parameters:
-        fields: Names of top-level fields, or paths (``a.b``, ``a[0].b``). A key that equals the whole path takes precedence.
+        fields: Names of top-level fields, or paths (``a.b``, ``a[0].b``). If the object has a key ``a.b``, this key is used instead of the path.
 
     Detail: ``missing``, the fields that are absent or null.
     """
@@ -382,16 +386,16 @@ def code_field_completeness(turn: Turn, *, fields: tuple[str, ...]) -> Result:
 def code_field_accuracy(turn: Turn, *, field: str, expected: Any, ignore_case: bool = True) -> Result:
     """Check that a field of the output's JSON object has the expected value.
 
-    White space around text isn't removed. Values that aren't text are compared as JSON text, so null equals ``"null"``. The order of keys
-    doesn't matter. Numbers are compared by value, even if they are text: ``3.0`` equals ``"3"``. An output that isn't a JSON object,
-    or lacks the field, fails.
+    Text must match including white space. Values that aren't text are compared as JSON text, so null equals ``"null"``. The order
+    of keys doesn't matter. Numbers are compared by value, even if they are text: ``3.0`` equals ``"3"``. The metric fails if the
+    output isn't a JSON object or lacks the field.
 
     Parameters:
-        field: Name of a top-level field, or a path (``a.b``). A key that equals the whole path takes precedence.
-        expected: Text or any JSON value.
+        field: Name of a top-level field, or a path (``a.b``). If the object has a key ``a.b``, this key is used instead of the path.
+        expected: Expected text or JSON value.
         ignore_case: If true, case is ignored.
 
-    Detail: ``actual``, the field's value (text and JSON are limited to 100 characters).
+    Detail: ``actual``, the field's value. Text and JSON are truncated to 100 characters.
     """
     if too_long(output := turn.output or ""):
         return skip("too_long")
