@@ -40,7 +40,7 @@ def _number(facts: Mapping[str, Any], *names: str) -> float | None:
 
 
 def _stated(turn: Turn, names: tuple[str, ...]) -> float | None:
-    """Return the amount in the turn's metadata. If it is missing, add up the amounts of the outermost spans that have it."""
+    """Return the amount in the turn's metadata or, if it is missing, the sum over the outermost spans with this attribute."""
     if (known := _number(turn.metadata, *names)) is not None:
         return known
     amounts = [_number(span.attributes, *names) for span in turn.spans]
@@ -65,8 +65,8 @@ _Estimate = Callable[[str, str, int, float], "float | None"]
 def _estimated_kwh(turn: Turn) -> float | None:
     """Return the energy of all model calls of a turn in kWh, or None if unknown.
 
-    The energy is unknown if EcoLogits isn't installed or one call has no estimate, because a partial sum would be too low. A
-    failed call without output tokens counts as 0.
+    The energy is unknown if EcoLogits isn't installed, or if it has no estimate for a call, because a partial sum would be too
+    low. A failed call without output tokens counts as 0.
     """
     calls = [call for call in turn.llm_calls if call.output_tokens is not None or call.error is None]
     if not 0 < len(calls) <= _MOST_CALLS or any(call.output_tokens is None or not call.model for call in calls):
@@ -78,7 +78,7 @@ def _estimated_kwh(turn: Turn) -> float | None:
 
 
 def _kwh_of_call(call: LlmCall, estimate: _Estimate) -> float | None:
-    """Return a call's energy in kWh, or None if it can't be estimated. Also tries the model's name without a gateway's prefix."""
+    """Return a call's estimated energy in kWh, or None. Also tries the model's name without a gateway's prefix (``a/b`` as ``b``)."""
     model, known = call.model or "", word_list("energy_providers")
     named = (call.provider or "").lower()
     providers = [provider for provider, names in known.items() if named in names] or list(known)
@@ -129,20 +129,21 @@ def _share_within(actual: float, limit: float) -> float:
     traits=("heavy",),
 )
 def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate: bool = True) -> Result:
-    """Energy efficiency: 1 if the turn used at most ``threshold_kwh``, otherwise ``threshold_kwh / energy``.
+    """Energy efficiency of the turn: 1 up to ``threshold_kwh``, and otherwise ``threshold_kwh / energy``.
 
-    The energy amount comes from the first of these sources that has a value:
+    The turn's energy use comes from the first of these sources that has a value:
 
     1. ``energy_kwh`` in the turn's metadata
     2. the sum of the span attribute ``energy.kwh`` (or ``energy_kwh``) over the outermost spans that have it
     3. an estimate by EcoLogits, based on each call's model and output tokens (extra ``[sustainability]``)
 
-    The estimate is the middle of EcoLogits' range. EcoLogits must support the model of each call, and the turn can have
-    at most 500 calls. Failed calls without output tokens don't count. If no value is known, the score is skipped as ``missing:energy``.
+    EcoLogits estimates a range, and the metric uses the middle of this range. EcoLogits must support the model of each call, and the turn can
+    have at most 500 calls. Failed calls without output tokens count as 0. If no source has a value, the score is skipped as ``missing:energy``.
 
     Parameters:
         threshold_kwh: Highest energy use, in kWh, that still scores 1.
-        estimate: If true, an estimate replaces a missing measurement, provided that you set this option or a limit.
+        estimate: If true, the metric estimates a missing amount. If you don't set ``threshold_kwh`` or ``threshold``,
+            you must set this option to get estimates.
 
     Detail: ``energy_kwh``, ``threshold_kwh``, ``under_threshold`` and, for an estimate, ``estimated``.
     """
@@ -164,23 +165,24 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
 def code_carbon_emissions(
     turn: Turn, *, threshold_kg: Amount = 0.05, grid_intensity: Amount = 0.475, estimate: bool = True
 ) -> Result:
-    """Carbon efficiency: 1 if the turn emitted at most ``threshold_kg``, otherwise ``threshold_kg / carbon``.
+    """Carbon efficiency of the turn: 1 up to emissions of ``threshold_kg``, and otherwise ``threshold_kg / carbon``.
 
-    The carbon amount comes from the first of these sources that has a value:
+    The turn's emissions come from the first of these sources that has a value:
 
     1. ``carbon_kg`` in the turn's metadata
     2. the sum of the span attribute ``carbon.kg`` (or ``carbon_kg``) over the outermost spans that have it
     3. the energy of ``code_energy_consumption``, which can be an estimate, multiplied by ``grid_intensity``
 
-    If no value is known, the score is skipped as ``missing:energy``.
+    If no source has a value, the score is skipped as ``missing:energy``.
 
     Parameters:
         threshold_kg: Highest emissions, in kg of CO2 equivalent, that still score 1.
         grid_intensity: Kilograms of CO2 equivalent per kWh.
-        estimate: If true, an energy estimate replaces a missing measurement, provided that you set this option or a limit.
+        estimate: If true, the metric estimates a missing amount. If you don't set ``threshold_kg`` or ``threshold``,
+            you must set this option to get estimates.
 
-    Detail: ``carbon_kg``, ``threshold_kg``, ``under_threshold`` and ``equivalents`` (``km_driven`` by car, ``trees_needed`` for a
-    year). If the carbon amount was computed from energy, ``energy_kwh`` and, for an estimate, ``estimated`` are added.
+    Detail: ``carbon_kg``, ``threshold_kg``, ``under_threshold`` and ``equivalents`` (``km_driven`` by car, ``trees_needed`` for a year). If the
+    emissions were computed from energy, the detail also contains ``energy_kwh`` and, for an estimate, ``estimated``.
     """
     carbon = _stated(turn, _CARBON)
     computed: dict[str, Any] = {}
@@ -203,7 +205,7 @@ def code_carbon_emissions(
 
 
 def _closeness_to_target(actual: float, target: float) -> float:
-    """Return 1 if ``actual`` is 0.5 to 1.2 times the target, and a lower number otherwise."""
+    """Return 1 if ``actual`` is between 0.5 and 1.2 times the target, and otherwise a lower value."""
     if target == 0:
         return 1.0 if actual == 0 else 0.0
     if (ratio := actual / target) > 1.2 + EPSILON:
@@ -221,9 +223,9 @@ def _resource(turn: Turn, name: str) -> float | None:
 def code_resource_utilization(
     turn: Turn, *, target_cpu_percent: Amount = 80, target_memory_gb: Amount = 4, target_gpu_percent: Amount = 80
 ) -> Result:
-    """Utilization of processor, memory and GPU, compared with their targets.
+    """Utilization of CPU, memory and GPU: 1 if it is near the targets, and lower if it is above or below.
 
-    The value is the mean score of the known resources. The score of a resource depends on ``r = used / target``:
+    The value is the mean over all resources whose usage is known. A resource's score depends on ``r = used / target``:
 
     - ``r / 0.5`` if ``r`` is below 0.5
     - 1 if ``r`` is from 0.5 to 1.2
@@ -234,9 +236,9 @@ def code_resource_utilization(
     ``gpu_percent``) comes from the turn's metadata or, if unset, from the first span with this attribute.
 
     Parameters:
-        target_cpu_percent: Target for the processor.
-        target_gpu_percent: Target for the GPU.
-        target_memory_gb: Target for the memory, in gigabytes of 1024 megabytes.
+        target_cpu_percent: Target CPU utilization in percent.
+        target_gpu_percent: Target GPU utilization in percent.
+        target_memory_gb: Target memory use, in gigabytes of 1024 MB.
 
     Detail: ``cpu``, ``memory`` and ``gpu`` if known, each with its usage (``used_percent`` or ``used_gb``), target and ``score``.
     """
