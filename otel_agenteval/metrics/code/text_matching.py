@@ -1,4 +1,4 @@
-"""These metrics check the output text without a judge. Unless stated otherwise, they don't trim text, normalize Unicode or ignore case."""
+"""These metrics check the text of the output. By default, they are case-sensitive, and keep white space and Unicode as written."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _equality(output: str, value: Any) -> Result:
 def code_equals(turn: Turn, *, value: Annotated[TextOrNumber | dict[str, Any] | list[Any], EXPECTED_OUTPUT]) -> Result:
     """Check that the output is exactly the expected text or JSON value.
 
-    Text must match in every character: ``paris`` and ``Paris `` don't equal ``Paris``. An empty output equals only an empty ``value``.
+    All characters must match: ``paris`` and ``Paris `` don't equal ``Paris``. An empty output equals only an empty ``value``.
 
     If ``value`` is an object or list, it is compared with the output as strict JSON. The order of keys doesn't matter, but the order of
     list entries does. ``1`` equals ``1.0``, but ``true`` doesn't equal ``1``. If the output isn't JSON, the metric fails.
@@ -65,7 +65,7 @@ def code_equals(turn: Turn, *, value: Annotated[TextOrNumber | dict[str, Any] | 
 
     Detail: ``expected`` and ``actual`` (the first 200 characters of each).
 
-    The name ``trusys:not-equals`` sets ``inverse``.
+    If you use the metric name ``trusys:not-equals``, the default of ``inverse`` is true.
     """
     return _equality(turn.output or "", value)
 
@@ -74,7 +74,7 @@ def code_equals(turn: Turn, *, value: Annotated[TextOrNumber | dict[str, Any] | 
 def code_equals_ground_truth(turn: Turn) -> Result:
     """Check that the output is exactly the turn's ground truth.
 
-    The comparison works as in ``code_equals``.
+    The metric compares text and JSON like ``code_equals``.
 
     Detail: ``expected`` and ``actual`` (the first 200 characters of each).
     """
@@ -95,15 +95,15 @@ def _search_text(value: TextOrNumber) -> str:
 def code_contains(turn: Turn, *, value: Annotated[TextOrNumber, EXPECTED_OUTPUT]) -> Result:
     """Check that the output contains a given string (case-sensitive).
 
-    An empty ``value`` is an error, because it would always pass.
+    If ``value`` is empty, the score is an error, because every output contains the empty string.
 
     Parameters:
         value: String to search for. A number is converted to JSON text (``5.0`` to ``5``). Aliases: ``expected_output``, ``expcted_output``
             (spelled as in Trusys).
 
-    Detail: ``value`` (as text).
+    Detail: ``value``, as text.
 
-    The name ``trusys:not-contains`` sets ``inverse``.
+    If you use the metric name ``trusys:not-contains``, the default of ``inverse`` is true.
     """
     text = _search_text(value)
     return Result(text in (turn.output or ""), detail={"value": text})
@@ -113,12 +113,12 @@ def code_contains(turn: Turn, *, value: Annotated[TextOrNumber, EXPECTED_OUTPUT]
 def code_icontains(turn: Turn, *, value: Annotated[TextOrNumber, EXPECTED_OUTPUT]) -> Result:
     """Check that the output contains a given string (ignoring case).
 
-    The output and ``value`` are lowercased, not case-folded, so ``ß`` doesn't match ``SS``. An empty ``value`` is an error.
+    The output and ``value`` are lowercased, not case-folded, so ``ß`` doesn't match ``SS``. If ``value`` is empty, the score is an error.
 
     Parameters:
         value: String to search for, as in ``code_contains``.
 
-    Detail: ``value`` (as text).
+    Detail: ``value``, as text.
     """
     text = _search_text(value)
     return Result(text.lower() in (turn.output or "").lower(), detail={"value": text})
@@ -130,7 +130,7 @@ _ESCAPED = re.compile(r'\\(["\\])|""')
 
 @functools.lru_cache(maxsize=256)
 def _split_fields(text: str) -> tuple[str, ...]:
-    """Split a text at commas outside quotes. Raises ValueError for an unclosed quote, or for text after a closing quote."""
+    """Split a text at commas outside quotes. Raises ValueError if a quote isn't closed, or if a closing quote isn't followed by a comma."""
     found: list[str] = []
     at = 0
     while at < len(text):
@@ -176,12 +176,12 @@ def code_contains_all(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], i
     Blank strings are ignored. If all strings are blank, every output passes (vacuous).
 
     Parameters:
-        value: A list of strings or numbers, or one string with comma-separated parts. White space around a part is ignored. To keep
-            commas and white space, use double quotes (``"red, green",blue``). Inside double quotes, write a double quote as ``""`` or
-            ``\"``. An unclosed quote is an error.
+        value: A list of strings or numbers, or one string with comma-separated items. White space around an item is ignored. To
+            keep commas and white space, put an item in double quotes (``"red, green",blue``). Inside double quotes, write a
+            double quote as ``""`` or ``\"``. An unclosed quote is an error.
         ignore_case: If true, case is ignored.
 
-    Detail: ``missing`` (missing strings, in the given order).
+    Detail: ``missing`` (strings that the output doesn't contain, in the order of ``value``).
     """
     if not (wanted := _texts_to_find(value)):
         return vacuous(True, missing=[])
@@ -200,7 +200,7 @@ def code_contains_any(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], i
         value: Strings to search for, as in ``code_contains_all``.
         ignore_case: If true, case is ignored.
 
-    Detail: ``matched`` (the first of the given strings that occurs, or null).
+    Detail: ``matched`` (the first string of ``value`` that the output contains, or null).
     """
     if not (wanted := _texts_to_find(value)):
         return vacuous(True, matched=None)
@@ -213,13 +213,13 @@ def code_contains_any(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], i
 def code_starts_with(turn: Turn, *, value: TextOrNumber, ignore_case: bool = False) -> Result:
     """Check that the output starts with a given string.
 
-    An empty ``value`` is an error.
+    If ``value`` is empty, the score is an error.
 
     Parameters:
-        value: String to compare with. A number is converted to JSON text, as in ``code_contains``.
+        value: Expected start of the output. A number is converted to JSON text, as in ``code_contains``.
         ignore_case: If true, case is ignored.
 
-    Detail: ``value`` (as text).
+    Detail: ``value``, as text.
     """
     text = _search_text(value)
     found = _folded(turn.output or "", ignore_case).startswith(_folded(text, ignore_case))
@@ -236,16 +236,17 @@ def code_regex_match(
 ) -> Result:
     r"""Check that a regular expression matches somewhere in the output.
 
-    Patterns use RE2, so no pattern can block the agent. RE2 doesn't support look-around or back-references, and its ``\b``, ``\d`` and
-    ``\w`` match only ASCII. The metric searches the first 100,000 characters of the output. A pattern that RE2 rejects is an error.
+    Patterns use RE2, whose search time grows only linearly, so no pattern can block the agent. RE2 doesn't support look-around or
+    back-references, and its ``\b``, ``\d`` and ``\w`` match only ASCII. The metric searches the first 100,000 characters of the
+    output. If RE2 rejects the pattern, the score is an error.
 
     Parameters:
         pattern: Regular expression.
         flags: Any combination of ``i`` (ignore case), ``m`` (``^`` and ``$`` match at each line) and ``s`` (``.`` matches newlines).
         timeout_ms: Maximum processor time in milliseconds. If the search takes longer, the score is the error ``timeout``.
 
-    Detail: for the first match, ``span`` (``[start, end]``) and ``matched`` (at most 100 characters). ``truncated`` is true if the output
-    is longer than the part that was searched.
+    Detail: for the first match, ``span`` (``[start, end]``) and ``matched`` (at most 100 characters). ``truncated`` is true if
+    the metric didn't search the whole output.
     """
     output = turn.output or ""
     regex.compiled(pattern, flags)  # compile before timing starts
@@ -281,15 +282,15 @@ def code_word_count(
 ) -> Result:
     """Check that the number of words in the output is within a range.
 
-    A word starts with a letter or digit of any script, and continues with letters, digits, apostrophes and hyphens, plain or
-    typographic. "it's" and "well-known" are one word each. Punctuation and names with ``_`` aren't words. In scripts without spaces, such as
-    Chinese and Thai, the text up to the next space or punctuation is one word. If you don't set a limit, every output passes.
+    A word starts with a letter or digit of any script, and continues with letters, digits, apostrophes and hyphens, plain or typographic. "it's"
+    and "well-known" are one word each. Punctuation isn't a word, and neither are names that contain ``_``. In scripts without spaces, such as
+    Chinese and Thai, all text up to the next space or punctuation mark counts as one word. If you don't set a limit, every output passes.
 
     Parameters:
         exact: Exact number of words. Overrides ``min`` and ``max``.
         min: Minimum number of words.
         max: Maximum number of words.
-        tokenizer: With ``whitespace``, the text is split at white space instead, so "a - b" has three words.
+        tokenizer: With ``whitespace``, words are separated only by white space, so "a - b" has three words.
 
     Detail: ``word_count``.
     """
@@ -314,7 +315,7 @@ def _plain_apostrophes(text: str) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _phrase_search(phrases: tuple[str, ...]) -> tuple[re.Pattern[str], tuple[str, ...]] | None:
-    """Return a pattern that matches any of the phrases, and the normalized phrases in order. Returns None without phrases."""
+    """Return a pattern that matches any phrase, and the normalized phrases in order. Return None without phrases."""
     plain = tuple(_plain_apostrophes(phrase) for phrase in phrases if phrase)
     return (re.compile("|".join(map(re.escape, plain))), plain) if plain else None
 
@@ -328,43 +329,44 @@ def code_refusal(
 ) -> Result:
     """Detect a refusal: 1 if the output is a refusal, otherwise 0.
 
-    ``method="answer"`` weighs the evidence that the answer declines against the evidence that it delivers:
+    With ``method="answer"``, the metric compares evidence that the answer declines the request with evidence that it fulfills the request:
 
-    - declining: missing permission, ability or willingness, possible harm, a limited scope, or redirecting the user elsewhere
-    - delivering: reports, figures, quotes, and facts that answer the question
+    - declines: statements about missing permission, ability or willingness, about possible harm or a limited scope, or that
+      redirect the user elsewhere
+    - fulfills: reports, figures, quotes, and facts that answer the question
 
-    Tool calls and the user's words also count: "no" answers "may I ...?" but declines "give me ...". The method covers 28 languages,
-    including English, German, French, Spanish, Russian, Arabic, Hindi, Japanese and Chinese.
+    The metric also considers tool calls and the user's input: "no" answers "may I ...?" but declines "give me ...". It supports
+    28 languages, including English, German, French, Spanish, Russian, Arabic, Hindi, Japanese and Chinese.
 
-    The method usually doesn't count these outputs as refusals:
+    With ``method="answer"``, these outputs usually don't count as refusals:
 
     - small talk, and other answers that don't contain a word for declining or redirecting
     - real-world limits ("we can't ship on Sundays"), failures, error texts, apologies, corrections and partial help
     - quotes, letters, translations, and questions for missing data
-    - answers that pass on information: they repeat at least 12 words of the system instructions, or at least 5 words of tool
-      results or documents. The 5 words must be in sentences that don't decline. Words count if they have at least five letters and
-      aren't in the user's message
+    - answers that pass on information: they repeat at least 12 words of the system instructions or, in sentences that don't decline, at least 5
+      words of tool results or documents. Only words of at least five letters that aren't in the user's message count
     - answers of more than 2,000 characters, code, tables, and long answers with many figures
-    - JSON, unless it has at most 400 characters, starts with a declined status (``{"status": "declined"``) and contains a reason or
-      lacks data
+    - JSON, except a short object that reports a refusal: at most 400 characters, starting with a status such as ``"status":
+      "declined"``, and with a reason or without data
     - an empty output
 
-    The method can't decide whether a refusal is justified, or whether an answer is true. It misses about one in five unusually worded
-    refusals, such as "Mum's the word".
+    The metric can't decide whether a refusal is justified, or whether an answer is true. With ``method="answer"``, it misses
+    about one in five unusually worded refusals, such as "Mum's the word".
 
-    ``method="phrases"`` searches the output for phrases such as "I cannot" or "I'm sorry, but", ignoring case and the type of apostrophe.
-    It mistakes "I can't wait to help" for a refusal.
+    With ``method="phrases"``, the metric searches the output for phrases such as "I cannot" or "I'm sorry, but". It ignores case
+    and the type of apostrophe, and mistakes "I can't wait to help" for a refusal.
 
-    In a configuration and in ``oa.evaluate``, the default method is ``answer``, also for inner metrics. ``get_metric`` and the
-    names of other tools use ``phrases``. To fail on refusals, set ``inverse``.
+    In a configuration file and in ``oa.evaluate``, the default method is ``answer``, unless you set ``phrases``. With ``get_metric`` or a name
+    from another tool, it is ``phrases``. Inner metrics of composite metrics follow the same rules. To fail a turn on refusals, set ``inverse``.
 
     Parameters:
-        phrases: Phrases that replace the default list. Only allowed with ``method="phrases"``.
-        method: Method, as described above. In a configuration and in ``oa.evaluate``, the default is ``answer``.
+        phrases: Phrases to search for, instead of the default list. Only allowed with ``method="phrases"``.
+        method: Detection method, as described above. In a configuration file and in ``oa.evaluate``, the default is ``answer``,
+            unless you set ``phrases``.
 
-    Detail: ``matched``. For ``phrases``, it is the first phrase of the list that occurs. For ``answer``, it is ``declines``, or
-    ``redirects`` if the answer only sends the user elsewhere. ``answer`` also adds ``language``, and ``findings`` with the first sentence
-    that declines.
+    Detail: ``matched``. With ``phrases``, it is the first phrase in the list that the output contains. With ``answer``, it is
+    ``declines``, or ``redirects`` if the answer only sends the user elsewhere. ``answer`` also adds ``language``, and
+    ``findings`` with the first sentence that declines.
     """
     if method == "answer":
         if tuple(phrases) != REFUSAL_PHRASES:
@@ -387,15 +389,15 @@ def code_refusal(
 def code_keyword_coverage(turn: Turn, *, keywords: list[str], ignore_case: bool = True, inverse: bool = False) -> Result:
     """Share of the keywords that occur in the output.
 
-    A keyword counts once, even if it occurs several times in the output. It can be part of a longer word. If you list a keyword
-    twice, it counts twice. Blank keywords are ignored. If all keywords are blank, the value is 1 (vacuous).
+    A keyword is found even if it is part of a longer word. If it occurs several times in the output, it counts once. If you list
+    a keyword twice, it counts twice. Blank keywords are ignored. If all keywords are blank, the value is 1 (vacuous).
 
     Parameters:
         keywords: Keywords to search for.
         ignore_case: If true, case is ignored.
         inverse: If true, the value is 1 minus the share.
 
-    Detail: ``found`` and ``missing`` (keywords, in the given order).
+    Detail: ``found`` and ``missing`` (keywords, in the order of ``keywords``).
     """
     keywords = [keyword for keyword in keywords if keyword.strip()]
     if not keywords:
@@ -419,13 +421,13 @@ def _expected(turn: Turn, expected: TextOrNumber | None) -> list[str]:
 def code_content_similarity(
     turn: Turn, *, expected: TextOrNumber | None = None, mode: Literal["multiset", "seed"] = "multiset", inverse: bool = False
 ) -> Result:
-    """Similarity of the output and the expected text, based on character pairs (Sørensen-Dice).
+    """Similarity of the output and the expected text: share of common character pairs (Sørensen-Dice).
 
-    The value is twice the number of common pairs of neighboring characters, divided by the number of pairs in both texts. A pair that
-    occurs twice in one text and once in the other counts once as common. If neither text contains a pair, the value is 1 if the texts are
-    equal, and otherwise 0.
+    The value is twice the number of common pairs of neighboring characters, divided by the total number of pairs in both texts.
+    If a pair occurs twice in one text and once in the other, the texts have one common pair. If neither text contains a pair, the
+    value is 1 if the texts are equal, and otherwise 0.
 
-    With several ground truths, the highest value counts. Without an expected text, the score is skipped as ``missing:criteria``.
+    If there are several ground truths, the highest value is used. Without an expected text, the score is skipped as ``missing:criteria``.
 
     Parameters:
         expected: Expected text. The default is the turn's ground truth.
@@ -458,11 +460,11 @@ LEVENSHTEIN_LIMIT = 5_000
 def code_levenshtein_similarity(turn: Turn, *, expected: TextOrNumber | None = None, inverse: bool = False) -> Result:
     """Similarity of the output and the expected text: ``1 - edit distance / longer length``.
 
-    The edit distance is the lowest number of inserted, deleted and substituted characters (code points). If both texts are empty, the
-    value is 1. With several ground truths, the highest value counts.
+    The edit distance is the lowest number of inserted, deleted and substituted characters (code points). If both texts are empty,
+    the value is 1. If there are several ground truths, the highest value is used.
 
-    Without an expected text, the score is skipped as ``missing:criteria``. If the output or all expected texts together exceed 5,000
-    characters, the score is skipped as ``too_long``.
+    Without an expected text, the score is skipped as ``missing:criteria``. If the output has more than 5,000 characters, or all
+    expected texts together do, the score is skipped as ``too_long``.
 
     Parameters:
         expected: Expected text. The default is the turn's ground truth.
