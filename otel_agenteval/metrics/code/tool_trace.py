@@ -1,6 +1,6 @@
-"""These metrics evaluate the agent's tool use. Failed calls count, too. Metrics that check expected tools or arguments
-also count calls that were declined or await approval, because the agent chose them. ``code_tool_efficiency`` and, by default,
-``code_tool_success`` ignore such calls.
+"""These metrics evaluate the agent's tool calls, including failed calls. Metrics that check expected tools or arguments also
+count calls that were declined or await approval, because the agent chose them. ``code_tool_efficiency`` and, by default,
+``code_tool_success`` ignore calls that were declined or await approval.
 """
 
 from __future__ import annotations
@@ -71,19 +71,18 @@ def code_tool_selection(
 ) -> Result:
     """Share of the expected tools that were called, minus a penalty for each unexpected tool.
 
-    Names are compared ignoring case. If you list a tool twice, it counts twice, but one call is enough unless
-    ``strict_order`` is set. Tools that run another agent are ignored unless they are expected or forbidden.
+    The metric ignores the case of tool names. If ``expected_tools`` contains a tool twice, it counts twice, but one call is
+    enough unless ``strict_order`` is true. Tools that run another agent are ignored unless they are expected or forbidden.
 
-    If no tool is expected, the value is 1 minus the penalties. Penalties don't lower the value below 0. If a forbidden tool was called,
-    the value is 0.
+    If the list of expected tools is empty, the value is 1 minus the penalties. The value is at least 0. If a forbidden tool was called, it is 0.
 
     Parameters:
         expected_tools: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools``. If there is
             no list of expected tools, the metric is skipped as ``missing:expected_tools``.
         forbidden_tools: Names of tools that must not be called.
-        strict_order: If true, the turn must start with calls of the expected tools, in order. Any other call before or between
-            these calls breaks the order. The order is checked only if all expected tools were called.
-        extra_penalty: Penalty for each distinct unexpected tool.
+        strict_order: If true, and all expected tools were called, the turn's first calls must be calls of the expected tools, in
+            order. Otherwise, the value is reduced by ``order_penalty``.
+        extra_penalty: Penalty for each unexpected tool, even if it was called several times.
         order_penalty: Penalty for a wrong order, if ``strict_order`` is true.
 
     Detail: lists of tool names (``matched``, ``missed``, ``extra`` for unexpected tools, ``violations`` for forbidden tools), and
@@ -116,14 +115,14 @@ def code_tool_selection(
 def code_tool_arguments(
     turn: Turn, *, required_arguments: dict[str, list[str]] | None = None, non_empty: bool = False, schemas: bool = False
 ) -> Result:
-    """Share of the required arguments that the tool calls provided.
+    """Share of the required arguments that the agent provided in its tool calls.
 
-    The metric checks each call of a tool that has required arguments. Names are compared ignoring case. An argument is provided if its
-    key exists, even with an empty value. If a call's arguments aren't an object, all required arguments are missing.
+    The metric checks each call of a tool that has required arguments, and ignores the case of names. By default, an argument counts as provided
+    if its key exists, even with an empty value. If a call's arguments aren't a JSON object, all of its required arguments count as missing.
 
-    The metric ignores a call if its arguments weren't recorded as JSON, or are malformed because the turn's content was truncated. If all calls
-    of tools with required arguments are ignored, the metric is skipped as ``missing:arguments`` or ``truncated``. If no tool with
-    required arguments was called, the value is 1 (vacuous).
+    The metric ignores a call if its arguments weren't recorded, or if they aren't valid JSON because the turn's content was
+    truncated. If all calls of tools with required arguments are ignored, the metric is skipped as ``missing:arguments`` or
+    ``truncated``. If no tool with required arguments was called, the value is 1 (vacuous).
 
     Parameters:
         required_arguments: Required arguments by tool: ``{tool: [argument, …]}``. If unset, the turn's reference
@@ -131,8 +130,8 @@ def code_tool_arguments(
             instead of a list. If there are no required arguments and ``schemas`` is false, the score is skipped as
             ``missing:criteria``.
         non_empty: If true, an argument is also missing if its value is null, blank text, or an empty list or object.
-        schemas: If true, each call is also checked against the JSON Schema in the tool's definition (one check per call). Requires
-            the extra ``[structured]``.
+        schemas: If true, the metric also checks each call against the JSON Schema in the tool's definition. This adds one check
+            per call. Requires the extra ``[structured]``.
 
     Detail: ``total_checks``, ``passed_checks``, and ``issues`` (at most 100 messages such as ``SendEmail: missing 'to'``).
     """
@@ -177,7 +176,7 @@ def _missing_arguments(call: ToolCall, names: Sequence[str], non_empty: bool) ->
 
 
 def _required(given: Any, path: str) -> dict[str, list[str]]:
-    """Read the required arguments of each tool. They can be a name, a list of names, or a JSON Schema."""
+    """Return the required arguments of each tool. ``given`` contains a name, a list of names or a JSON Schema for each tool."""
 
     def argument(given: Any, path: str) -> str:
         if isinstance(given, (Mapping, list, tuple)):
@@ -217,14 +216,14 @@ def code_tool_success(
     true}``, an object that only describes an ``error``, such as ``{"status": "error"}`` or ``{"success": false, "message": …}``, or
     text such as ``Error: …``. A call without a status counts as successful.
 
-    A turn passes if the value is at least 0.7. A lower value also passes if the agent repaired every failure: a later call of the same tool
-    with similar arguments succeeded. This exception doesn't apply if you set ``threshold``, or use an AgentEval or AgentUnit name, which
-    sets ``threshold``.
+    A turn passes if the value is at least 0.7. It also passes if the agent repaired every failure: a later call of the same tool
+    with similar arguments succeeded. This second rule doesn't apply if you set ``threshold``, or if you use an AgentEval or
+    AgentUnit name for this metric, which sets ``threshold``.
 
     Parameters:
-        empty_value: Value for a turn without tool calls, marked as vacuous. If null, such a turn is skipped.
+        empty_value: Value for a turn without tool calls. This value is vacuous. With null, such a turn is skipped.
         count_denied: If true, declined calls count as failed. By default, they are ignored.
-        repair_all: If true, any failure that the agent didn't repair fails the turn, even if the value is high enough.
+        repair_all: If true, the turn fails if the agent didn't repair every failure, even if the value reaches the threshold.
 
     Detail: ``total``, ``successful``, ``failed`` (``[{name, error}]``), and ``repaired`` (number of repaired failures, if above 0).
     """
@@ -258,7 +257,7 @@ def code_tool_success(
 
 
 def is_repaired(call: ToolCall, later: ToolCall) -> bool:
-    """Return True if a later call of the tool has at least a third of the failed call's argument words, and its result isn't empty."""
+    """Return True if a successful later call of the same tool has similar arguments (a third of the words) and a non-empty result."""
     if later.name != call.name or later.result == "":
         return False
     wanted = _words_of(call.arguments)
@@ -293,22 +292,22 @@ def code_tool_efficiency(
     duplicate_key: Literal["name", "name_args"] = "name",
     optimal_calls: Annotated[int, Ge(0)] | None = None,
 ) -> Result:
-    """Efficiency of tool use: few calls, little time, no repeats.
+    """Efficiency of tool use. Many, long or repeated calls lower the value.
 
-    The value is the mean of these two scores, minus 0.05 per repeated call, but at least 0:
+    The value is the mean of the following two numbers, minus 0.05 for each repeated call, but at least 0:
 
     - 1 minus 0.1 for each call over ``max_calls``, at least 0
     - 1 minus 0.05 for each second over ``max_duration_s``, at least 0
 
-    The durations of all calls are added, even if calls ran in parallel. A call without a duration counts as 0 s. If no tool ran, the
-    value is 1 (vacuous).
+    The metric adds up the durations of all calls, even if calls ran in parallel. A call with an unknown duration counts as 0 s.
+    If no tool ran, the value is 1 (vacuous).
 
     Parameters:
-        max_calls: Number of calls without a penalty.
-        max_duration_s: Seconds without a penalty.
-        duplicate_key: With ``name``, each further call of the same tool is a repeat (case-sensitive). With ``name_args``, only
-            further calls with the same arguments are repeats.
-        optimal_calls: If set, the value is this number divided by the number of calls, at most 1. Time and repeats are then ignored.
+        max_calls: Maximum number of calls without a penalty.
+        max_duration_s: Maximum total duration without a penalty, in seconds.
+        duplicate_key: With ``name``, each call of a tool after its first call is a repeated call. With ``name_args``, this
+            applies only to calls with the same arguments.
+        optimal_calls: If set, the value is this number divided by the number of calls, at most 1. Durations and repeated calls are then ignored.
 
     Detail: ``call_count``, ``total_duration_s``, and ``duplicates`` (number of equal calls for each repeated tool).
     """
@@ -346,17 +345,17 @@ def code_tool_correctness(
     exact_match: bool = False,
     ordered: bool = False,
 ) -> Result:
-    """Share of the expected tool calls that were made. You can also check arguments.
+    """Share of the expected tool calls that the agent made. You can also check arguments and outputs.
 
-    The metric pairs each expected call with a different actual call of the same tool (case-sensitive), and chooses the pairs with the
-    highest total score. The value is this total divided by the number of expected calls. Additional calls have no penalty. If no call is
+    The metric pairs each expected call with a different actual call of the same tool (case-sensitive), so that the total score of the pairs is as
+    high as possible. The value is this total divided by the number of expected calls. Additional calls don't lower the value. If no call is
     expected, the value is 1 if no tool was called, and otherwise 0. Tools that run another agent are ignored unless they are expected.
 
-    The score of a pair is 1 or, with ``check_arguments``, the similarity of the arguments. With ``check_output``, the score is 0 if the
-    outputs differ. If an expected call has no ``arguments`` or ``output``, any match.
+    The score of a pair is 1 or, with ``check_arguments``, the similarity of the arguments. With ``check_output``, the score is 0
+    if the outputs differ. If an expected call lacks ``arguments`` or ``output``, the metric doesn't compare them.
 
     The similarity of two objects is the number of keys with equal values, divided by the number of distinct keys in either
-    object. The same rule applies to nested objects. Arguments that aren't a JSON object have a similarity of 0.
+    object. The same rule applies to nested objects. If arguments aren't a JSON object, their similarity is 0.
 
     If the value depends on unrecorded arguments or results, the metric is skipped as ``missing:arguments`` or ``missing:result``. If it
     depends on arguments that are malformed because the turn's content was truncated, it is skipped as ``truncated``.
@@ -364,15 +363,15 @@ def code_tool_correctness(
     Parameters:
         expected: Tool names, or objects ``{name, arguments?, output?}``. The default is the turn's reference ``expected_tools``
             or ``expected``. If there is no list of expected tools, the metric is skipped as ``missing:expected_tools``.
-        check_arguments: If true, arguments are compared.
-        check_output: If true, outputs are compared as JSON. The actual output can be in an object with a single key, such as
-            ``{"result": …}``.
-        exact_match: If true, the value is 1 for exactly the expected calls in the same order, and otherwise 0.
+        check_arguments: If true, the metric also compares arguments.
+        check_output: If true, the metric also compares outputs, as JSON. The actual output can be wrapped in an object with a
+            single key, such as ``{"result": …}``.
+        exact_match: If true, the value is 1 if the agent made exactly the expected calls in this order, and otherwise 0.
         ordered: If true, only calls in the expected order can form pairs.
 
-    Detail: ``expected_count``, ``call_count`` and, unless ``exact_match`` or ``ordered`` is set, ``scores`` (one per expected call).
+    Detail: ``expected_count``, ``call_count`` and, unless ``exact_match`` or ``ordered`` is set, ``scores`` (the score of each expected call).
 
-    The name ``trusys:tool-correctness`` sets ``check_arguments``.
+    If you use the metric name ``trusys:tool-correctness``, the default of ``check_arguments`` is true.
     """
     if (entries := expected_entries(turn, expected, "expected_tools", "expected")) is None:
         return skip("missing:expected_tools")
@@ -411,7 +410,7 @@ def _calls_of(turn: Turn, tool: str) -> list[ToolCall]:
 def code_tool_was_called(turn: Turn, *, tool: ToolName) -> Result:
     """Check that a tool was called at least once.
 
-    The name must match exactly. Without calls, the metric fails.
+    The tool's name must match exactly. Without tool calls, the metric fails.
 
     Parameters:
         tool: Name of the tool.
@@ -432,8 +431,8 @@ def code_tool_call_count(
 ) -> Result:
     """Check that a tool was called the expected number of times.
 
-    The name must match exactly. To require that the tool isn't called, set ``count`` to 0. If you don't set ``count``, ``min`` or
-    ``max``, the score is an error.
+    The tool's name must match exactly. To check that the tool wasn't called, set ``count`` to 0. If you don't set ``count``,
+    ``min`` or ``max``, the score is an error.
 
     Parameters:
         tool: Name of the tool.
@@ -456,15 +455,14 @@ def code_tool_argument_matches(turn: Turn, *, tool: ToolName, argument: str, exp
     The names of the tool and the argument must match exactly. Only top-level arguments are compared. A call doesn't match if the argument
     is missing or if the arguments aren't a JSON object.
 
-    If no call matches and the arguments of a call weren't recorded, the metric is skipped as ``missing:arguments``. If the
-    arguments are malformed because the turn's content was truncated, the metric is skipped as ``truncated``.
+    If no call matches, but the arguments of a call weren't recorded, the metric is skipped as ``missing:arguments``. If they are
+    malformed because the turn's content was truncated, the metric is skipped as ``truncated``.
 
     Parameters:
         tool: Name of the tool.
         argument: Name of the argument.
-        expected: Expected value. If it is a string, an argument with this JSON text also matches: ``5`` matches 5, ``true`` and ``True`` match
-            true, ``null`` matches null. Otherwise, the argument must be equal as JSON: 1 matches 1.0, but not true or the string
-            ``1``.
+        expected: Expected value. A string also matches the JSON value that it spells: ``"5"`` matches 5, ``"true"`` and ``"True"`` match true,
+            and ``"null"`` matches null. Other values must be equal as JSON: 1 matches 1.0, but not true or ``"1"``.
 
     Detail: ``calls`` (number of calls of the tool).
     """
@@ -522,8 +520,8 @@ def code_no_tools_called(turn: Turn) -> Result:
 def code_tool_call_order(turn: Turn, *, expected: ExpectedTools | None = None) -> Result:
     """Check that the expected tools were called in the expected order.
 
-    Other calls can occur before, between and after the expected calls. Names must match exactly. A name that is listed twice
-    needs two calls. If no tool is expected, the value is 1 (vacuous).
+    Other calls can occur before, between and after the expected calls. Names must match exactly. If ``expected`` contains a name
+    twice, the tool must be called twice. If no tool is expected, the value is 1 (vacuous).
 
     Parameters:
         expected: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools`` or ``expected``. If
@@ -550,12 +548,11 @@ def code_tool_call_f1(
 ) -> Result:
     """F1 score of the called tools compared with the expected tools, in any order.
 
-    The value is ``2PR / (P + R)``. P is the precision: the share of calls that were expected. R is the recall: the share of expected
-    calls that were made. A call can match only one expected entry. Names must match exactly. Tools that run another agent are ignored
-    unless they are expected.
+    The value is ``2PR / (P + R)``. P (precision) is the share of the calls that were expected. R (recall) is the share of the
+    expected calls that the agent made. A call can match only one expected call. Names must match exactly. Tools that run another
+    agent are ignored unless they are expected.
 
-    If no tool is expected, the value is 1 without calls and 0 with calls. If tools are expected but none was called, the value
-    is 0.
+    If no tool is expected, the value is 1 if no tool was called, and otherwise 0. If tools are expected but none was called, the value is 0.
 
     Parameters:
         expected_tools: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools``. If there is
@@ -586,8 +583,8 @@ def code_tool_call_f1(
 def code_has_matching_span(turn: Turn, *, query: dict[str, Any], without_spans: Literal["fail", "skip"] = "fail") -> Result:
     """Check that at least one span of the turn matches a query.
 
-    A query tests a span's name, attributes, duration, position and relatives within the turn. A span matches if all conditions are true.
-    If the turn doesn't contain spans, the metric fails.
+    A query contains conditions for a span's name, attributes, duration, position, and its parents and children. A span matches if
+    all conditions are true. By default, the metric fails if the turn doesn't contain spans.
 
     | condition | true if |
     |---|---|
@@ -605,14 +602,14 @@ def code_has_matching_span(turn: Turn, *, query: dict[str, Any], without_spans: 
     | ``and`` | the span matches all of these queries |
     | ``or`` | the span matches any of these queries. ``or`` must be the only condition |
 
-    Descendant conditions ignore each span that matches the query ``stop_recursing_when``, and all spans below it. A condition that starts
-    with ``all_`` is true if the span doesn't have relatives of this kind. Null conditions are ignored. It is an error if a condition is
-    unknown, a value is invalid, or ``or`` isn't the only condition.
+    Descendant conditions ignore each span that matches the query ``stop_recursing_when``, and all spans below it. A condition
+    such as ``all_children_match`` is true if the span doesn't have children. Null conditions are ignored. If a condition is
+    unknown, a value is invalid, or ``or`` isn't the only condition, the score is an error.
 
     Parameters:
         query: Object with conditions, nested at most 50 levels deep.
-        without_spans: With ``skip``, a turn without spans is skipped as ``missing:spans``. HPD-Agent's names for this metric set
-            ``skip``.
+        without_spans: With ``skip``, a turn without spans is skipped as ``missing:spans``. If you use an HPD-Agent name for this
+            metric, the default is ``skip``.
 
     Detail: ``matches`` (number of matching spans), and the ``span_id`` and ``span_name`` of the first match.
     """
