@@ -1,4 +1,4 @@
-"""These metrics evaluate the structure and execution of workflows. Names of executors and tools are compared ignoring case."""
+"""These metrics evaluate the structure and execution of workflows. They ignore the case of executor, node and tool names."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _ExecutorRun:
 
 
 def runs_of(turn: Turn) -> list[_ExecutorRun] | None:
-    """Return the runs of the workflow's executors in start order, or None. Raises MetricError if the workflow data is invalid."""
+    """Return the executor runs of a workflow in start order, or None if unknown. Raises MetricError if the workflow data is invalid."""
     workflow = fact(turn, "workflow") or {}
     if "steps" not in workflow:
         return _runs_in_spans(turn)
@@ -63,7 +63,7 @@ def runs_of(turn: Turn) -> list[_ExecutorRun] | None:
 
 
 def _runs_in_spans(turn: Turn) -> list[_ExecutorRun] | None:
-    """Return the runs in the spans, by the rules of :func:`code_workflow_execution_order`."""
+    """Return the executor runs in a turn's spans. :func:`code_workflow_execution_order` describes the rules."""
     agents = turn.agent_runs
     executors = [span for span in turn.spans if isinstance(span.attributes.get("executor.id"), str)]
     if executors:
@@ -140,7 +140,7 @@ def code_workflow_structure_validity(
     entry: Name | None = None,
     exits: tuple[Name, ...] | None = None,
 ) -> Result:
-    """Share of the structure checks that the workflow's declared graph passes.
+    """Share of the checks below that the workflow's graph passes.
 
     | check | passes if |
     |---|---|
@@ -153,11 +153,11 @@ def code_workflow_structure_validity(
     | ``exit_reachable`` | at least one exit can be reached from the entry |
     | ``expected_nodes``, ``expected_edges`` | the expected nodes or edges exist (only checked if you set them) |
 
-    If no entry is declared, all nodes without incoming edges are entries. A check also fails if another failed check makes it
-    impossible to perform.
+    If no entry is declared, all nodes without incoming edges are entries. A check also fails if it can't be performed because
+    another check failed. For example, ``all_reachable`` fails without an entry.
 
-    The turn's ``workflow`` has ``graph: {nodes: [id], edges: [[from, to]], entry?, exits?}``. If the graph is missing, the metric is
-    skipped as ``missing:workflow``.
+    You provide the graph in the turn's ``workflow``: ``graph: {nodes: [id], edges: [[from, to]], entry?, exits?}``. If the graph
+    is missing, the metric is skipped as ``missing:workflow``.
 
     Parameters:
         expected_nodes: Ids of nodes that must exist.
@@ -193,7 +193,7 @@ def code_workflow_structure_validity(
 
 
 def _left_over(names: Iterable[str], used: Iterable[str]) -> list[str]:
-    """Return the names that aren't in ``used``, ignoring case. Each entry in ``used`` removes only one name."""
+    """Return ``names`` without those in ``used``, ignoring case. Each entry of ``used`` removes one name."""
     partners = Counter(map(str.lower, used))
     found = []
     for name in names:
@@ -210,17 +210,17 @@ def code_workflow_execution_order(
 ) -> Result:
     """Share of the expected executors that ran in the expected order.
 
-    The value is the length of the longest common subsequence of expected and executed ids, divided by the number of expected ids.
-    Additional runs have no penalty. If no executor ran, the value is 0.
+    The value is the length of the longest common subsequence of the expected and executed ids, divided by the number of expected
+    ids. Additional runs don't lower the value. If no executor ran, the value is 0.
 
-    The turn's ``workflow`` has ``steps: [{executor, status}]`` in start order. If steps are missing, the executors come from the first of
-    these sources that exists:
+    You can provide the executed steps in the turn's ``workflow``, in start order: ``steps: [{executor, status}]``. Otherwise, the
+    executors come from the first of these sources that exists:
 
     1. spans with the attribute ``executor.id``
     2. the outermost agents, if there are several or if a span describes a workflow
     3. the only outermost agent and the agents that it called, if it called any
 
-    If none of these sources exists, the metric is skipped as ``missing:workflow``.
+    If the turn has neither steps nor such spans, the metric is skipped as ``missing:workflow``.
 
     Parameters:
         expected_order: Executor ids in the expected order.
@@ -245,12 +245,12 @@ def code_workflow_execution_order(
 def code_workflow_executor_success(turn: Turn) -> Result:
     """Share of the workflow's executor runs that didn't fail.
 
-    The turn's ``workflow`` has ``steps: [{executor, status, id?}]`` and ``errors: [{executor, step?}]``. A run failed if its status is
-    ``error``, ``failed`` or ``failure``, or if an error names its executor. If the error also has a ``step``, only that step failed.
-    ``step`` is the step's ``id`` or, if it doesn't have one, its position, starting at 0.
+    You can provide the executor runs in the turn's ``workflow``: ``steps: [{executor, status, id?}]`` and ``errors: [{executor,
+    step?}]``. A run failed if its status is ``error``, ``failed`` or ``failure``, or if an error names its executor. If the error
+    also has a ``step``, only this step failed. ``step`` is the step's ``id`` or, without an ``id``, its position, starting at 0.
 
-    If steps are missing, the runs come from spans as in ``code_workflow_execution_order``, and a run failed if its agent or its
-    ``executor.id`` span failed (status ERROR or ``error.type``). Without runs, the metric is skipped as ``missing:workflow``.
+    If ``steps`` is missing, the runs come from spans, as in ``code_workflow_execution_order``. A run then failed if its agent span or
+    ``executor.id`` span has an error (status ERROR or ``error.type``). Without runs, the metric is skipped as ``missing:workflow``.
 
     Detail: ``per_executor`` (number of ``runs`` and ``failures`` for each id, at most 200 ids).
     """
@@ -274,7 +274,7 @@ def code_workflow_executor_success(turn: Turn) -> Result:
 
 @dataclass(frozen=True, slots=True)
 class ToolRequirement:
-    """Conditions for the calls of one tool."""
+    """Pattern of ``code_workflow_tool_chain_validity``: a tool, and conditions for its calls."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
@@ -308,14 +308,14 @@ def _is_satisfied(pattern: ToolRequirement, calls: Sequence[tuple[str, str | Non
     threshold=1.0, aliases=("agenteval:code_workflow_tool_chain_validity", "agenteval:WorkflowToolChainValidityMetric")
 )
 def code_workflow_tool_chain_validity(turn: Turn, *, patterns: Annotated[list[ToolRequirement], MinLen(1)]) -> Result:
-    """Share of the tool patterns that the workflow's calls satisfy.
+    """Share of your tool patterns that the workflow's tool calls satisfy.
 
-    A pattern names a ``tool`` that must be called. It can have these conditions:
+    A pattern contains the name of a ``tool`` that must be called, and optional conditions:
 
-    - ``before``: a second tool. Both tools must be called, and the first call of ``tool`` must come first.
-    - ``after``: a second tool. Both tools must be called, and the first call of the second tool must come first.
+    - ``before``: a second tool. Both tools must be called, and the first call of ``tool`` must precede the second tool's first call.
+    - ``after``: a second tool. Both tools must be called, and the second tool's first call must precede the first call of ``tool``.
     - ``executor``: only this executor's calls count as calls of ``tool``.
-    - ``required: false``: the pattern fails only if both tools were called in the wrong order.
+    - ``required: false``: the tools don't have to be called. The pattern fails only if both tools were called in the wrong order.
 
     The calls come from the workflow's steps (``steps: [{executor, tool_calls: [name or {name}]}]``). If no step has
     ``tool_calls``, the metric uses all of the turn's calls in start order, with the calling agent as the executor. If the calls are unknown, the metric
@@ -349,7 +349,7 @@ def code_workflow_tool_chain_validity(turn: Turn, *, patterns: Annotated[list[To
 def code_workflow_performance_efficiency(
     turn: Turn, *, max_duration_s: Limit | None = None, max_total_cost: Limit | None = None, max_tokens: Limit | None = None
 ) -> Result:
-    """Compliance with your limits for a workflow: the mean of ``min(1, limit / amount)``.
+    """Compliance with your limits for duration, cost and tokens: the mean of ``min(1, limit / amount)``.
 
     Set at least one limit. Otherwise, the score is an error. Each limit is compared with an amount from the turn:
 
@@ -357,17 +357,17 @@ def code_workflow_performance_efficiency(
     - ``max_total_cost``: the cost from ``code_cost``, including tools
     - ``max_tokens``: the tokens from ``code_token_usage``
 
-    Limits have equal weight. If an amount is 0, its limit contributes 1. If an amount is unknown, its limit is ignored. If all amounts
-    are unknown, the metric is skipped. The reason names the first limit in this list that you set: ``missing:duration``, ``missing:cost``
-    or ``missing:usage``.
+    All limits have the same weight. If an amount is 0, its limit counts as 1. If an amount is unknown, its limit is ignored. If
+    all amounts are unknown, the metric is skipped. The skip reason refers to the first limit above that you set:
+    ``missing:duration``, ``missing:cost`` or ``missing:usage``.
 
     Parameters:
         max_duration_s: Limit in seconds.
         max_total_cost: Limit in USD.
         max_tokens: Limit in tokens.
 
-    Detail: ``components`` (a value from 0 to 1 for each known amount with a limit: ``duration``, ``cost`` or ``tokens``), and ``estimated``
-    (true if the cost is an estimate).
+    Detail: ``components`` (``min(1, limit / amount)`` for each known amount: ``duration``, ``cost`` or ``tokens``), and
+    ``estimated`` (true if the cost is an estimate).
     """
     given = {"duration": max_duration_s, "cost": max_total_cost, "tokens": max_tokens}
     if not (limits := {good: limit for good, limit in given.items() if limit is not None}):
