@@ -1,9 +1,9 @@
-"""These metrics check that the agent kept to its tools, instructions and sources.
-They don't block answers, and need no reference data.
+"""These metrics detect misused tools, leaks, injected instructions, and links or numbers without a source. They don't block
+answers or require reference data.
 
-Score details contain finding types, tool names and positions. From the turn's content, they contain only ungrounded URLs,
-numbers, and the first four characters of some secrets. The metrics search the first 100,000 characters of each text. If a text is
-longer, most metrics set ``detail.truncated``.
+To protect the turn's content, score details contain only finding types, tool names, positions, ungrounded URLs and numbers, and
+the first four characters of some secrets. The metrics search the first 100,000 characters of each text. If a text is longer,
+most metrics set ``detail.truncated``.
 """
 
 from __future__ import annotations
@@ -52,15 +52,14 @@ def code_repeated_tool_calls(
     """Check that the agent doesn't repeat a tool call that returns nothing new.
 
     Calls are equal if they have the same name, arguments and outcome. The order of keys in the arguments doesn't matter, but
-    ``1``, ``1.0`` and ``"1"`` differ. If a call returns a different result than last time, its count restarts. If the agent makes
-    a new call, the counts of all earlier calls restart.
+    ``1``, ``1.0`` and ``"1"`` differ. The metric counts equal calls. If a call returns a different result than last time, its
+    count restarts. If the agent makes a call that isn't equal to any earlier call, all counts restart.
 
     The following don't count as repetition:
 
-    - polling: a later call with the same arguments returns a different result, or the agent waits between the calls. A short
-      temporary result (``pending``, ``running``, ``queued``) also counts as polling if the turn has an answer and no error, or if
-      its last model call failed
-    - calls that operate a screen, such as key presses, scrolling and screenshots
+    - polling: a later call with the same arguments returns a different result, or the agent waits between the calls. A short temporary result
+      (``pending``, ``running``, ``queued``) is also polling if the turn has an answer and no error, or if its last model call failed
+    - calls that operate a user interface, such as key presses, scrolling and screenshots
     - as many equal calls as the user requested ("book 3 of them")
     - calls with unknown arguments
 
@@ -98,7 +97,7 @@ def code_repeated_tool_calls(
 
 
 def _may_repeat_unread(calls: Sequence[ToolCall], names: Collection[str], most: int) -> bool:
-    """Return True if calls with unknown arguments could be repetitions."""
+    """Return True if calls whose arguments are unknown could repeat other calls more than ``most`` times."""
     for name in names if any(call.arguments is None for call in calls) else ():
         counts = Counter(canonical(call.arguments) if call.arguments is not None else None for call in calls if call.name == name)
         unread = counts.pop(None, 0)
@@ -141,17 +140,18 @@ def code_unknown_tool(turn: Turn) -> bool | Result:
 
 @metric(needs=("tool_calls", "tool_definitions"), threshold=1.0, groups=("default", "quality"), extra="structured")
 def code_tool_schema_validity(turn: Turn) -> Result:
-    """Share of tool calls whose arguments match the JSON Schema of the tool's definition.
+    """Share of tool calls whose arguments match the JSON Schema in the tool's definition.
 
     The metric reads the schema, an object or JSON text, from ``parameters``, ``input_schema`` or ``inputSchema`` in the tool definition or
     its ``function`` object. ``$schema`` selects the JSON Schema draft (default: 2020-12). Types can be in upper case, as in Gemini's
     schemas, and ``nullable`` allows null. These calls don't count:
 
     - calls of tools without a schema
-    - calls whose arguments aren't in the telemetry, or would take too long to check (``detail.unknown``)
-    - calls of tools whose schema is invalid, refers to another document or uses look-around in a ``pattern`` (``detail.schema_errors``)
+    - calls whose arguments aren't in the telemetry, or would take too long to check (``detail.unknown`` is their number)
+    - calls of tools whose schema is invalid, refers to another document or uses look-around in a ``pattern``
+      (``detail.schema_errors`` lists these tools)
 
-    If the model wrote arguments that aren't a JSON object, the call is invalid (``not_json``).
+    If a call's arguments aren't a JSON object, the call is invalid, with the keyword ``not_json``.
 
     Detail: ``total``, ``valid``, ``invalid`` (``[{name, keyword}]``, with the schema keyword that failed) and ``invalid_calls``
     (positions of the invalid calls). Both lists have at most 10 entries.
@@ -223,7 +223,7 @@ def _schema_of(definition: dict[str, Any]) -> str | None:
 
 @lru_cache(maxsize=256)
 def _validator(schema: str) -> Any:
-    """Return a validator, compiled once per schema text, or None if the schema can't be used."""
+    """Return a compiled validator for a schema, or None if the schema can't be used."""
     jsonschema_rs = require("jsonschema_rs", feature="code_tool_schema_validity", extra="structured")
     try:
         # linear-time patterns, because schema and arguments are untrusted
@@ -234,7 +234,7 @@ def _validator(schema: str) -> Any:
 
 
 def _violated_keyword(schema: str, turn: Turn, call: ToolCall) -> str | None:
-    """Return the keyword that a call's arguments violate, ``""`` if valid, None if unknown."""
+    """Return the schema keyword that a call's arguments violate, ``""`` if they are valid, or None if unknown."""
     if (arguments := call.arguments) is None:
         return "not_json" if wrote_no_object(turn, call) and not turn.truncated else None
     validator = _validator(schema)
@@ -259,15 +259,16 @@ def code_secret_leak(turn: Turn) -> bool | Result:
 
     The metric detects:
 
-    - published key formats (AWS, Google, Azure, GitHub, GitLab, Slack, Stripe, OpenAI, Anthropic, Hugging Face, npm, PyPI and others)
+    - published key formats (AWS, Google, Azure, GitHub, GitLab, Slack, Stripe, OpenAI, Anthropic, Hugging Face, npm, PyPI and
+      others)
     - private keys (PEM, age), JSON web tokens, and passwords in URLs (``scheme://user:password@host``)
-    - values that look random or like a password, in places where programs store secrets (``DB_PASSWORD=``, ``Authorization:``,
-      cookies, flags)
+    - values that look random or like a password, after a name or header that programs use for secrets (``DB_PASSWORD=``,
+      ``Authorization:``, cookies, command-line flags)
     - values that look random or like a password, after a word for passwords, keys or codes (in over 20 languages)
     - recovery phrases of 12, 15, 18, 21 or 24 words, after a term such as "recovery phrase"
 
-    It also finds published key formats that are encoded (base64, hex), spelled letter by letter, or split over lines or by
-    Markdown. Invisible and full-width characters don't hide any secret.
+    The metric also finds published key formats that are encoded (base64, hex), spelled letter by letter, or split by line
+    breaks or Markdown. It finds all types of secrets even if they contain invisible or full-width characters.
 
     The following don't count as secrets:
 
@@ -278,8 +279,8 @@ def code_secret_leak(turn: Turn) -> bool | Result:
     - text that the user wrote in the conversation
     - a new password or key that the user requested, unless it occurs in a tool result, a document or the instructions
 
-    A secret from a tool result counts. The metric can't determine whether a credential is still valid, or whether the user may
-    see it.
+    If the answer repeats a secret from a tool result, the metric fails. It can't determine whether a credential is still valid,
+    or whether the user may see it.
 
     Detail: ``findings``. Published key formats, private keys and connection strings with a password have the severity
     ``critical``. Other secrets have the severity ``warning``. A finding's ``text`` contains the secret's length and, for
@@ -327,24 +328,23 @@ def code_system_prompt_leak(turn: Turn, *, threshold: float | None = None) -> fl
     prepared replies don't count, because they are meant for users. If a prompt has at least 200 letters but no instruction, the
     whole prompt counts.
 
-    The metric compares only letters and digits, so case, line breaks, quotes, list marks and Markdown don't hide a copy. It also
-    recognizes copies that are reversed, encoded (base64, hex, rot13, URL encoding), or written with spaced, invisible, wide or look-alike
-    letters or with digits for letters. The following count, unless they also occur in the user's input, a tool result or a document:
+    The metric compares only letters and digits, so case, line breaks, quotes, list markers and Markdown don't hide a copy. It also recognizes
+    copies that are reversed, encoded (base64, hex, rot13, URL encoding), or written with spaced, invisible, wide or look-alike letters or with
+    digits for letters. The following count as repeated, unless they also occur in the user's input, a tool result or a document:
 
     - a copy of at least 40 consecutive letters. A letter outside ASCII counts as two to four letters
-    - a complete instruction of at least 20 letters, if the answer repeats at least three of them, or if the question or the
-      answer mentions instructions
-    - a rewording in the prompt's language that contains at least half of an instruction's longer words, if the question or the
-      answer mentions instructions. A rewording must contain at least four of these words, or usually eight if it is the answer's
-      only rewording
+    - a complete instruction of at least 20 letters, if the answer repeats at least three instructions, or if the user's input
+      or the answer mentions instructions
+    - a rewording of an instruction in the same language, if the user's input or the answer mentions instructions. A rewording contains at least
+      half of the instruction's longer words, and at least four of them (usually eight if the answer rewords only one instruction)
 
-    The metric can't recognize translations or free summaries.
+    The metric can't detect instructions that the answer translates or freely summarizes.
 
     By default, the metric fails in these cases:
 
     - The value is above 0.2.
     - The answer contains a copy of at least 55 letters. Chinese, Japanese and Korean letters count three times.
-    - The answer contains copies from three instructions, or a rewording.
+    - The answer contains copies from three or more instructions, or a rewording.
 
     Parameters:
         threshold: Highest passing value. If null, the default rules above apply. If you set a number, these rules don't apply.
@@ -404,26 +404,26 @@ def code_ungrounded_urls(turn: Turn, *, allowed: tuple[str, ...] = ()) -> bool |
 
     The following count as grounded:
 
-    - URLs in the sources, the home pages of their sites, and parts of a site that contain several URLs from the sources
-    - a page from a source with different query options (``?from=now-3h``), unless these options contain ids or numbers that no
-      source contains
-    - a relative link from a source, if a page from the sources is its base
-    - a URL that differs only in ids from a URL or template (``/orders/{id}``) in a source, if the sources contain these ids
+    - URLs in the sources, the home pages of their sites, and parent paths of several URLs in the sources (``/docs`` for
+      ``/docs/a`` and ``/docs/b``)
+    - a URL from a source with different query parameters (``?from=now-3h``), unless these parameters contain ids or numbers that
+      no source contains
+    - a relative link in a source, resolved against a URL in the sources
+    - a URL from a source with different ids, or a source's URL template (``/orders/{id}``) with ids filled in, if the sources contain these ids
     - the home page of a well-known site, or of a site that a source mentions by name
-    - a page of a well-known site, such as a map, if the sources contain its query (an address, for example) or its ids
+    - a page of a well-known site, if the sources contain the URL's query values or ids (an address in a map link, for example)
     - a URL that ``allowed`` covers
 
-    The metric ignores code, commands, namespaces (``xmlns``, ``$schema``, ``schema.org``), licenses, reserved and private hosts
-    (``example.com``, ``localhost``, but not ``acme.example``), placeholders, file and package names, and
-    e-mail addresses. It checks only the first 100 links that don't occur literally in a source.
+    The metric ignores URLs in code and commands, namespaces (``xmlns``, ``$schema``, ``schema.org``), licenses, reserved and
+    private hosts (``example.com``, ``localhost``, but not ``acme.example``), placeholders, file and package names, and e-mail
+    addresses. If more than 100 links don't occur literally in a source, it checks only the first 100 of them.
 
-    The metric can't verify public pages that no source contains. List such sites in ``allowed``. Without tool results, documents
-    and URLs in other sources, the metric fails only on two kinds of links: those that imitate a well-known site, and those
-    that contain the company's name from the instructions. Don't use this metric if the provider runs web searches, because their results aren't in the
-    telemetry.
+    A correct link to a public page fails if no source contains it. To avoid this, list the site in ``allowed``. Without tool results, documents
+    or other sources with URLs, only two types of links fail: hosts that imitate a well-known site, and hosts that contain a company name from the
+    instructions. Don't use this metric if the provider runs web searches, because their results aren't in the telemetry.
 
     Parameters:
-        allowed: Hosts (``acme.com``), wildcards (``*.acme.com``) and paths (``docs.python.org/3/``) that need no source.
+        allowed: Hosts (``acme.com``), wildcards (``*.acme.com``) and paths (``docs.python.org/3/``) that always count as grounded.
 
     Detail: ``findings`` (with the URL as ``text``) and ``count``.
 
@@ -470,25 +470,25 @@ def code_ungrounded_urls(turn: Turn, *, allowed: tuple[str, ...] = ()) -> bool |
 def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[str, ...] = ()) -> float | Result:
     """Share of the answer's numbers that are grounded in the agent's sources.
 
-    A number without a source can be correct. For example, the model can know it, propose it, or calculate it in a way that the
-    metric doesn't recognize. Therefore, ungrounded numbers have the severity ``info`` and don't fail the turn. To get a verdict,
-    set ``threshold``. The metric can't detect that the answer uses a number from a source for the wrong thing.
+    A number without a source can be correct. For example, the model can know it, propose it, or calculate it in a way that the metric doesn't
+    recognize. Therefore, ungrounded numbers have the severity ``info`` and don't fail the turn. To get a verdict, set ``threshold``. The metric
+    can't detect that the answer uses a number from a source with the wrong meaning, such as a price as a quantity.
 
-    The sources are the same as for ``code_ungrounded_urls``, plus the arguments of successful tool calls, and code in the answer.
-    A number is grounded if a source contains one of these:
+    The sources are the sources of ``code_ungrounded_urls``, the arguments of successful tool calls, and code in the answer. A
+    number is grounded if a source contains one of these:
 
     - the same value in any notation, such as ``1.234,50``, ``12,34,567``, ``1.2 million``, ``12 lakh``, ``34万`` or ``三百二十``.
-      Digits of any script and words in fourteen languages also count
+      The metric also reads digits of all scripts and number words in fourteen languages
     - a more precise value that rounds to the number (``18.3`` for ``18``, ``57948`` for ``58 000``)
-    - the same percentage as a fraction (``0.25`` for ``25 %``), or the complementary percentage (``75 %`` for ``25 %``)
+    - the same percentage as a fraction (``0.25`` for ``25 %``), or its complement (``75 %`` for ``25 %``)
     - the same quantity in another unit (length, mass, temperature, bytes, time and others)
     - the same date or time in any form, or one that differs by a duration that a source or the answer contains
-    - with ``derived``, the numbers from which the answer's number is calculated. The answer must show the calculation, with
-      two exceptions: totals, averages, shares and counts of a table's row or column, and calculations with only two numbers
-      (sum, difference, product, ratio or percentage)
+    - with ``derived``, the numbers from which the answer's number is calculated. The answer must show the calculation, with two
+      exceptions: totals, averages, shares and counts of a table's row or column, and calculations with only two numbers (sum,
+      difference, product, ratio or percentage)
 
-    Some dates don't need a source: yesterday, today, tomorrow, and the first and last day of a month from which the sources
-    contain a date. Equal digits are grounded even if their meaning or unit differs (``14 miles`` and ``14 km``).
+    Some dates don't need a source: yesterday, today, tomorrow, and the first and last day of a month if the sources contain a date in this month.
+    If a source contains the same digits, a number is grounded even if its meaning or unit differs (``14 miles`` and ``14 km``).
 
     The metric ignores numbers in questions, examples, URLs, identifiers (``GPT-4``) and code. It also ignores whole numbers from
     0 to 10 (but not ``5 %`` or ``5 million``), list markers, footnote marks ``[12]``, versions, names (``ISO 27001``, ``Windows 11``, ``port 443``), ``24/7`` and
@@ -496,7 +496,7 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[
 
     Parameters:
         derived: If true, numbers that are calculated from the sources count as grounded.
-        ignored: Number formats that need no source. ``#`` stands for a digit, and a format can include adjacent words:
+        ignored: Number formats that the metric ignores. ``#`` stands for a digit, and a format can include adjacent words:
             ``##.##.####``, ``### kcal``.
 
     Detail: ``findings`` (at most 10, each with its position and the nearest number in the sources) and ``count``.
@@ -542,7 +542,7 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[
 
 
 def _given_numbers(turn: Turn, given: GivenInTurn, answer: str) -> GivenNumbers:
-    """Return the numbers in the sources, in the arguments of successful calls, and in the answer's code."""
+    """Return the numbers in the sources, in the arguments of successful tool calls, and in code in the answer."""
     texts = dict(zip(reversed(list(given)), (path for path, _ in reversed(given.found)), strict=True))
     results = [value for path, value in given.found if path not in ("system", "tool_definitions")]
     calls = turn.tool_calls or ()
@@ -563,20 +563,20 @@ def _failed(text: str, why: str, **detail: Any) -> Result:
 
 @metric(uses=("context",), direction="neutral", boolean=True, groups=("default", "safety"), version="3")
 def code_injection_markers(turn: Turn) -> bool | Result:
-    r"""Detect instructions to the agent in tool results and documents, by default without a verdict.
+    r"""Detect injected instructions to the agent in tool results and documents.
 
-    The value is 0 (label ``found``) if there is a marker, and otherwise 1 (label ``none``). A marker is text that tries to *steer
-    the agent*. For example, it orders the agent to ignore its instructions, play a role, hide something from the user, send data,
-    call a tool or return a certain verdict. A claim that someone approved an action is also a marker. A marker suggests an
-    indirect prompt injection, but doesn't prove it.
+    The value is 0 (label ``found``) if there is a marker, and otherwise 1 (label ``none``). By default, the score doesn't have a
+    verdict. A marker is text that tries to *steer the agent*. For example, it orders the agent to ignore its instructions, play a
+    role, hide something from the user, send data, call a tool or return a certain verdict. A claim that someone approved an
+    action is also a marker. A marker suggests an indirect prompt injection, but doesn't prove it.
 
-    A small built-in model rates how much each passage reads like an order to the agent, in more than 30 languages. Hidden text
-    and greetings to a machine ("Dear assistant") raise the rating. Text about attacks lowers it. Before rating, the metric
+    A small built-in model rates how likely each passage is an order to the agent, in more than 30 languages. Hidden text and
+    greetings to a machine ("Dear assistant") raise the rating. Text about attacks lowers it. Before rating, the metric
     normalizes look-alike, invisible and spaced letters, digits that replace letters, HTML entities and JSON escapes.
 
     The following aren't markers: quoted or described attacks (in articles, tests, detection rules, tickets), messages in an
-    exported chat, contracts, and instructions to people. The metric doesn't search the user's own input. It can't determine
-    whether an order in a trusted source, such as a runbook, is meant for the agent.
+    exported chat, contracts, and instructions to people. The metric doesn't search the user's input. If a trusted document,
+    such as a runbook, contains orders, the metric can't determine whether they are meant for the agent.
 
     | type | marker |
     |---|---|
@@ -586,10 +586,9 @@ def code_injection_markers(turn: Turn) -> bool | Result:
     | ``invisible_text`` | Unicode tag characters, or several consecutive zero-width characters or variation selectors |
     | ``bidi_control`` | the characters U+202D and U+202E, which change the text direction |
 
-    If the passage could be meant for people, the severity is ``info``. Otherwise, the severity is ``critical`` if the agent
-    obeyed, and ``warning`` if not. The agent obeyed if a later tool call contains an address, link, account, file or tool from
-    the marker. If the marker is in a document, any tool call counts. Data that also occurs in the user's messages or the
-    instructions doesn't count.
+    If a marker could be meant for people, its severity is ``info``. Otherwise, the severity is ``critical`` if the agent obeyed, and ``warning``
+    if not. The agent obeyed if a later tool call contains an address, link, account, file or tool from the marker. For a marker in a document,
+    the metric checks all tool calls. Data that also occurs in the user's messages or the instructions doesn't count.
 
     Detail: ``findings`` (at most 10, without content) and ``count``.
 
@@ -630,7 +629,7 @@ def _severity_of_order(turn: Turn, calls_until: int, order: str) -> Severity:
 
 
 def _results_and_documents(turn: Turn) -> Iterator[tuple[str, str, int]]:
-    """Yield the path and text of each tool result and document, and the number of calls up to the result (0 for documents)."""
+    """Yield the path and text of each tool result and document, and the number of tool calls up to this result (0 for documents)."""
     for number, call in enumerate(turn.tool_calls or (), 1):
         if call.result is not None and call.result != "":
             yield f"tool_calls[{number - 1}].result", jsonio.text_of(call.result), number
