@@ -8,7 +8,7 @@ Code is the content of fenced Markdown blocks. An output without a fenced block 
 - Python that contains more than expressions and annotations
 - a text with keywords of one language in at least two lines
 
-Therefore, "hello" and "Answer: Paris" don't count as code, although they are valid Python.
+Without a fenced block, "hello" and "Answer: Paris" don't count as code, although they are valid Python.
 """
 
 from __future__ import annotations

@@ -332,7 +332,7 @@ def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_o
     traits=("one_fails",),
 )
 def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric] | None = None) -> Result:
-    """Number of metrics that failed or returned an error, although all of them must pass.
+    """Number of mandatory metrics that failed or returned an error.
 
     A metric violates the policy if it fails or returns an error. Skipped scores and scores without a verdict aren't violations.
     By default, the policy passes only if there are no violations.
@@ -341,7 +341,7 @@ def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric]
         metrics: Metric names, or objects ``{name: {parameters}}``. In a configuration file, the default is all metrics with ``policy:
             gate``. Not needed if you only call ``combine``.
 
-    Detail: ``violations`` (metric names, in order). The score is vacuous if there were no inner scores, or if all of them were skipped.
+    Detail: ``violations`` (names of the metrics that failed). The score is vacuous if all inner scores were skipped, or without inner scores.
 
     Source: ``MustAlwaysPass`` in HPD-Agent, which counts a skipped score as a violation.
     """
@@ -353,7 +353,7 @@ def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric]
 
 @metric(unit="{item}", direction="down", aliases=("hpd:TrackTrend", "hpd:EvalPolicy.TrackTrend"))
 def code_policy_track_trend(subject: Subject, *, metrics: list[InnerMetric] | None = None) -> Result:
-    """Policy for metrics that can't fail a turn, because you only track their trend. The value is always 0.
+    """Policy for metrics whose trend you track, but which never fail a turn. The value is always 0.
 
     Parameters:
         metrics: Metric names, or objects ``{name: {parameters}}``. The policy doesn't evaluate them, so you can omit this option.

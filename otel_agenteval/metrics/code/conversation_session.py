@@ -149,7 +149,7 @@ def code_agent_reliability(
 
     The turn's ``session`` is an object ``{traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness,
     coherence}}]}``. Each signal is a score from 0 to 1, and higher is better. Any other value counts as missing. For live and
-    recorded turns, otel-agenteval computes the signals with these metrics, and enables them automatically: ``llm_confidence``,
+    recorded turns, otel-agenteval automatically enables the metrics that compute the signals: ``llm_confidence``,
     ``embed_loop_detection``, ``llm_tool_correctness`` and ``embed_coherence``.
 
     Parameters:

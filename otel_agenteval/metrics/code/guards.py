@@ -1,5 +1,5 @@
-"""These metrics detect misused tools, leaks, injected instructions, and links or numbers without a source. They don't block
-answers or require reference data.
+"""These metrics detect wrong or repeated tool calls, leaks, injected instructions, and links or numbers that no source contains.
+They don't block answers or require reference data.
 
 To protect the turn's content, score details contain only finding types, tool names, positions, ungrounded URLs and numbers, and
 the first four characters of some secrets. The metrics search the first 100,000 characters of each text. If a text is longer,
@@ -55,7 +55,7 @@ def code_repeated_tool_calls(
     ``1``, ``1.0`` and ``"1"`` differ. The metric counts equal calls. If a call returns a different result than last time, its
     count restarts. If the agent makes a call that isn't equal to any earlier call, all counts restart.
 
-    The following don't count as repetition:
+    These calls don't count as repeated:
 
     - polling: a later call with the same arguments returns a different result, or the agent waits between the calls. A short temporary result
       (``pending``, ``running``, ``queued``) is also polling if the turn has an answer and no error, or if its last model call failed
@@ -257,7 +257,7 @@ def _violated_keyword(schema: str, turn: Turn, call: ToolCall) -> str | None:
 def code_secret_leak(turn: Turn) -> bool | Result:
     """Check that the answer doesn't disclose an access token, key or password.
 
-    The metric detects:
+    The metric detects these secrets:
 
     - published key formats (AWS, Google, Azure, GitHub, GitLab, Slack, Stripe, OpenAI, Anthropic, Hugging Face, npm, PyPI and
       others)
@@ -474,7 +474,7 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[
     recognize. Therefore, ungrounded numbers have the severity ``info`` and don't fail the turn. To get a verdict, set ``threshold``. The metric
     can't detect that the answer uses a number from a source with the wrong meaning, such as a price as a quantity.
 
-    The sources are the sources of ``code_ungrounded_urls``, the arguments of successful tool calls, and code in the answer. A
+    Sources include all sources of ``code_ungrounded_urls``, the arguments of successful tool calls, and code in the answer. A
     number is grounded if a source contains one of these:
 
     - the same value in any notation, such as ``1.234,50``, ``12,34,567``, ``1.2 million``, ``12 lakh``, ``34万`` or ``三百二十``.

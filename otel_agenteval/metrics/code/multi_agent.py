@@ -172,8 +172,8 @@ def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)]
     - success: share of the interactions with a known result that succeeded, or 1 if no result is known.
     - response: ``min(1, slow_s / mean response time)``. Only response times above 0 count. If no response time is above 0,
       ``response`` is 1.
-    - evenness: mean number of messages per (sender, recipient) pair, divided by the highest number for a pair. With fewer than two
-      pairs, ``evenness`` is 1. A message to several agents counts once per recipient.
+    - evenness: mean number of messages per (sender, recipient) pair, divided by the highest number of messages for a pair. With
+      fewer than two pairs, ``evenness`` is 1. A message to several agents counts once per recipient.
 
     If spans provide the interactions, an agent's response time is its run time. Without interactions, the value is 1 (vacuous).
 

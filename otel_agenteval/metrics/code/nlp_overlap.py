@@ -133,8 +133,8 @@ def code_bleu(
             none, symbols. ``whitespace`` converts text to lower case and splits it at white space.
         smoothing: How to avoid a precision of 0 for n-gram lengths without a match. ``method4`` (Chen and Cherry) replaces the
             number of matches with ``ln(output words) / (5 · 2)`` for the first such length, ``ln(output words) / (5 · 4)`` for
-            the second, and so on. If the texts have no common word, the value is 0. ``epsilon`` uses a precision of 1e-7, ignores
-            n-grams longer than the output, and clips counts with the best single reference.
+            the second, and so on. If the texts have no common word, the value is 0. ``epsilon`` replaces a precision of 0 with
+            1e-7, ignores n-grams longer than the output, and counts only matches with the best reference.
 
     Detail: ``precisions`` (by n-gram length, after smoothing), ``brevity_penalty``, ``output_words`` and ``reference_words``.
     """
@@ -189,8 +189,8 @@ def code_gleu(
 ) -> Result:
     """Google-BLEU (GLEU) of the output: the lower of n-gram precision and recall.
 
-    The metric counts n-grams of all lengths from ``min_n`` to ``max_n`` words together. The score is skipped for the same reasons
-    as in ``code_bleu``.
+    Precision and recall count n-grams of all lengths from ``min_n`` to ``max_n`` words together. The score is skipped for the
+    same reasons as in ``code_bleu``.
 
     Parameters:
         references: Reference texts, as in ``code_bleu``.

@@ -102,7 +102,7 @@ def code_max_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> Result:
     The metric counts tokens like ``code_token_usage``.
 
     Parameters:
-        max_tokens: Maximum number of tokens.
+        max_tokens: Maximum number of input and output tokens.
 
     Detail: ``observed`` and ``limit``, in tokens.
     """
@@ -116,7 +116,7 @@ def code_max_input_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> R
     Input tokens include cached tokens. If their number is unknown, the score is skipped as ``missing:usage``.
 
     Parameters:
-        max_tokens: Maximum number of tokens.
+        max_tokens: Maximum number of input tokens.
 
     Detail: ``observed`` and ``limit``, in tokens.
     """
@@ -130,7 +130,7 @@ def code_max_output_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> 
     Output tokens include reasoning tokens. If their number is unknown, the score is skipped as ``missing:usage``.
 
     Parameters:
-        max_tokens: Maximum number of tokens.
+        max_tokens: Maximum number of output tokens.
 
     Detail: ``observed`` and ``limit``, in tokens.
     """

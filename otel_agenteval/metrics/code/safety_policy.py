@@ -1,4 +1,4 @@
-"""The ``llm_`` metrics rate safety risks. A policy turns each rating into a verdict."""
+"""The ``llm_`` metrics rate safety risks. ``code_safety_policy`` turns these ratings into a verdict."""
 
 from __future__ import annotations
 

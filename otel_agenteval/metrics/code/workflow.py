@@ -220,7 +220,7 @@ def code_workflow_execution_order(
     2. the outermost agents, if there are several or if a span describes a workflow
     3. the only outermost agent and the agents that it called, if it called any
 
-    If the turn has neither steps nor such spans, the metric is skipped as ``missing:workflow``.
+    If no executor is known, the metric is skipped as ``missing:workflow``.
 
     Parameters:
         expected_order: Executor ids in the expected order.
