@@ -1,7 +1,8 @@
-"""Add values to list parameters in a configuration file: ``- code_u`` becomes ``- code_u: {allowed: [docs.acme.com]}``.
+"""Add values to a metric's list parameters in a configuration file.
 
-New text is inserted at positions from the YAML parser, so comments, quotes and line ends are preserved. Then the new text is
-parsed. The result must equal the old data plus the additions.
+For example, ``- code_ungrounded_urls`` becomes ``- code_ungrounded_urls: {allowed: [docs.acme.com]}``. Comments, quotes and line
+ends are preserved, because text is inserted at positions from the YAML parser. The new text is then parsed to check that no other
+data changed.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ class Addition(NamedTuple):
 
 
 def add_to_file(file: Path, additions: Sequence[Addition], check: Callable[[Path], None]) -> None:
-    """Add values to a configuration file. A missing file is created. The file is replaced only if the new text contains exactly these
-    additions and ``check`` accepts it. Raises ConfigError if the file can't be edited or written, or if ``check`` rejects it.
+    """Add values to a configuration file, which is created if missing. The file is replaced only if exactly these additions
+    change and ``check`` accepts the new file. Raises ConfigError if an entry can't be edited or the file can't be written.
     """
     file = Path(os.path.realpath(file))  # a link stays a link
     draft = ""
@@ -66,7 +67,7 @@ def add_to_file(file: Path, additions: Sequence[Addition], check: Callable[[Path
 
 
 def with_additions(text: str, origin: str, additions: Sequence[Addition]) -> str:
-    """Return the text of a configuration with additions. Raises ConfigError for text that can't be edited, such as an alias."""
+    """Return a configuration's text with the additions. Raises ConfigError for text that can't be edited, such as a YAML alias."""
     for addition in additions:
         old_data = yaml.load(text, origin, os.environ)[0]
         try:
@@ -99,7 +100,7 @@ def _expected_data(old_data: Any, addition: Addition) -> Any:
 
 
 class _Edit:
-    """Editor that inserts one addition into a text. All positions refer to the old text, so insertions are applied from the end to the beginning."""
+    """One addition to a YAML text. Insertion positions refer to the old text, so insertions are applied from the end to the beginning."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -152,7 +153,7 @@ class _Edit:
             self._fill(metrics, f"[{{{entry}}}]")
 
     def _insert(self, position: int, inserted: str) -> None:
-        """Record an insertion. Texts with the same position are inserted in the order of the calls."""
+        """Record text to insert at ``position``. Texts for the same position keep the order of the calls."""
         for index, (start, end, earlier) in enumerate(self._insertions):
             if start == end == position:
                 self._insertions[index] = (position, position, earlier + inserted)
@@ -160,7 +161,7 @@ class _Edit:
         self._insertions.append((position, position, inserted))
 
     def _fill(self, node: pyyaml.Node, value: str) -> None:
-        """Replace an empty value (nothing, ``null`` or ``~``). Raises TypeError if the value isn't empty."""
+        """Replace an empty YAML value (nothing, ``null`` or ``~``). Raises TypeError if the node isn't empty."""
         if not isinstance(node, pyyaml.ScalarNode) or not node.tag.endswith(":null"):
             raise TypeError(f"must be empty, got {node.tag}")
         start, end = node.start_mark.index, node.end_mark.index
@@ -168,9 +169,7 @@ class _Edit:
         self._insertions.append((start, end, value if has_space else f" {value}"))
 
     def _append(self, node: Any, item: str) -> None:
-        """Append to a list or a mapping. In block style, the item is a new line below the last value and its comment: ``- code_v`` is
-        added below ``- code_u  # links``.
-        """
+        """Append an item to a YAML list or mapping. In block style, the item gets a separate line below the last value."""
         if node.flow_style:  # "[a, b]" or "{a: 1}"
             last = _last_of(node)
             position = node.start_mark.index + 1 if last is None else last.end_mark.index
@@ -186,7 +185,7 @@ class _Edit:
         self._insert(end, self._line(indent + item, end))
 
     def _line(self, content: str, position: int) -> str:
-        """Return a line to insert. If the text before ``position`` doesn't end with a line end, the result starts with one."""
+        """Return ``content`` with a line end. Also put a line end before it, unless ``position`` is at the start of a line."""
         starts_line = position == 0 or self._text[position - 1] == "\n" or position in [start for start, *_ in self._insertions]
         return f"{'' if starts_line else self._newline}{content}{self._newline}"
 
@@ -204,7 +203,7 @@ _PLAIN = re.compile(r"[A-Za-z][\w./-]*")
 
 
 def _scalar(value: str) -> str:
-    """Return a text as YAML, quoted if necessary."""
+    """Return a string as a YAML value, quoted if necessary."""
     is_plain = _PLAIN.fullmatch(value) and yaml.load(value, "", {})[0] == value
     return value if is_plain else json.dumps(value, ensure_ascii=False)
 
