@@ -1,14 +1,14 @@
 """Load the configuration from a file, the environment and code, and write it as YAML with all defaults.
 
-    load_config()                                     defaults < file < environment < code
-    load_config("agenteval.yaml")
-    load_config({"outlets": {"span_events": "notable"}})
+    load_config()                    # defaults, overridden by a file, overridden by the environment
+    load_config("agenteval.yaml")    # this file instead
+    load_config({"outlets": {"span_events": "notable"}})    # code overrides the file and the environment
 
-The file is YAML 1.2, so ``off`` and ``10:30`` are text. Its path is an argument or the value of ``OTEL_AGENTEVAL_CONFIG_FILE``.
-``${env:NAME}`` and ``${env:NAME:-default}`` are replaced with environment variables.
+The file is YAML 1.2, so ``off`` and ``10:30`` are text. Pass its path, or set ``OTEL_AGENTEVAL_CONFIG_FILE``. ``${env:NAME}`` and
+``${env:NAME:-default}`` are replaced with environment variables.
 
-The environment variable of an option is ``OTEL_AGENTEVAL_`` and its path, joined by ``__``:
-``OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT=10s``. An empty variable is ignored. Write lists and mappings as YAML or JSON.
+An option's environment variable is ``OTEL_AGENTEVAL_`` plus the option's path in upper case, joined by ``__``. For example,
+``OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT=10s`` sets ``turn.idle_timeout``. Write lists and mappings as YAML or JSON.
 
 One :class:`ConfigError` reports all errors, one per line.
 """
@@ -39,11 +39,11 @@ def load_config(
     env: Mapping[str, str] | None = None,
     overrides: Mapping[str, Any] | None = None,
 ) -> Config:
-    """Return the effective configuration: defaults < file < environment < code.
+    """Return the effective configuration. Code overrides the environment, which overrides the file, which overrides the defaults.
 
     Args:
-        config: the path of a file (default: ``OTEL_AGENTEVAL_CONFIG_FILE``), a mapping, which takes precedence over file and
-            environment, or a Config, which replaces both.
+        config: the path of a file (default: ``OTEL_AGENTEVAL_CONFIG_FILE``), a mapping that overrides the file and the environment,
+            or a Config that is used instead of both.
         env: the environment (default: ``os.environ``).
         overrides: a mapping that takes precedence over everything.
 
@@ -56,8 +56,8 @@ def load_config(
 
 
 def load_valid_part(file: str | os.PathLike[str], faults: Faults) -> Config:
-    """Return a configuration of the valid options, and add the errors of other options to ``faults``. Raises ConfigError if the
-    file can't be read or parsed, or if a variable is unknown.
+    """Return a configuration with only the valid options, and add the errors of the other options to ``faults``. Raises
+    ConfigError if the file can't be read or parsed, or if a variable is unknown.
     """
     config, lines = Config.from_valid_part(*_merged_sources(file, os.environ, None))
     with faults:
@@ -118,7 +118,7 @@ _WHOLE_IN_LAYER = {("outlets", "prometheus")}
 def _merge(
     below: Any, above: Mapping[Any, Any], path: KeyPath, sources: dict[KeyPath, str], origin: str | None
 ) -> dict[Any, Any]:
-    """Merge ``above`` into ``below`` and return the result. Mappings are merged, other values replaced. ``sources`` is updated in place."""
+    """Return ``below`` with the values of ``above``. Nested mappings are merged, and other values are replaced. ``sources`` is updated in place."""
     merged = dict(below) if isinstance(below, Mapping) else {}
     for key, value in above.items():
         here = (*path, key)
@@ -159,7 +159,7 @@ def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, st
 
 
 def _of_services(env: Mapping[str, str]) -> Iterator[str]:
-    """Yield the variables that Kubernetes sets in each pod for a service whose name starts like ours: ``otel-agenteval``."""
+    """Yield variables that Kubernetes sets for services named ``otel-agenteval…``. These variables aren't options."""
     for host in [name for name in env if name.startswith(ENV_PREFIX) and name.endswith("_SERVICE_HOST")]:
         service = host.removesuffix("_SERVICE_HOST")
         if env.get(f"{service}_PORT", "").startswith(("tcp://", "udp://", "sctp://")):
@@ -172,7 +172,7 @@ def variables() -> dict[str, tuple[str, ...]]:
 
 
 def variable_of(path: tuple[str, ...]) -> str:
-    """Return the environment variable of an option: ``OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT``."""
+    """Return the environment variable of an option, such as ``OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT``."""
     return ENV_PREFIX + "__".join(path).upper()
 
 
