@@ -1,7 +1,7 @@
 """Mask secrets in a configuration.
 
-A value is masked if its key, its form or its position in an address indicates a secret. It is also masked if an environment
-variable with a name such as ``API_KEY`` has the same value.
+A value is masked if its key (``api_key``), its format (a known token format) or its position in a URL (a password) indicates a
+secret. Values of environment variables with names such as ``API_KEY`` are masked everywhere.
 """
 
 from __future__ import annotations
