@@ -47,7 +47,7 @@ class Config(Section):
     inline: InlineOptions = InlineOptions()
     """Metrics that run on each turn as soon as it closes."""
     preset: Preset | None = None
-    """Another evaluation tool whose default metrics also run, with its thresholds. See
+    """Another evaluation tool, whose default metrics and thresholds are used in addition to yours. See
     [presets](metrics/other-tools.md#presets). Your own entry for a metric replaces the preset's entry."""
     scale: Annotated[Literal[1, 100], Before(_scale), Kind("1 or 100")] = 1
     """Scale of thresholds and reports. With 100, ``threshold: 70`` means 0.7, and reports show 0.82 as 82. Exported scores and
@@ -67,7 +67,7 @@ class Config(Section):
     statistics: StatisticsOptions = StatisticsOptions()
     """Fleet estimates and detected changes."""
     judge: JudgeOptions = JudgeOptions()
-    """The model behind ``llm_`` metrics."""
+    """The judge model, which scores ``llm_`` metrics."""
     embedder: EmbedderOptions = EmbedderOptions()
     """The embedding model of ``embed_`` metrics."""
     media: MediaOptions = MediaOptions()
@@ -85,22 +85,22 @@ class Config(Section):
     _sources: dict[KeyPath, str]
 
     def __init__(self, /, **options: Any) -> None:
-        """Create a configuration from options by name. Raises ConfigError with one line per invalid option."""
+        """Create a configuration from keyword options. Raises ConfigError with one line per invalid option."""
         self._validate(options, {})
 
     @classmethod
     def from_sources(cls, data: Mapping[Any, Any], sources: dict[KeyPath, str]) -> Config:
-        """Create a configuration from files and variables. Raises ConfigError, which shows the place of each invalid value from ``sources``."""
+        """Create a configuration from merged data. A ConfigError names each invalid value's file line or variable, from ``sources``."""
         config = cls.__new__(cls)
         config._validate(data, sources)
         return config
 
     @classmethod
     def from_valid_part(cls, data: Mapping[Any, Any], sources: dict[KeyPath, str]) -> tuple[Config, list[str]]:
-        """Create a configuration of the valid options, and return the errors of the other options.
+        """Return a configuration with only the valid options, and the errors of the other options.
 
-        Each round validates the data without the values that were invalid before, because one error can hide others. After 20
-        rounds, all options have their defaults.
+        One error can hide others, so the data is validated again without the invalid values. After 20 rounds, all options get
+        their defaults.
         """
         from pydantic_core import ValidationError
 
@@ -133,7 +133,7 @@ class Config(Section):
     __hash__ = None  # type: ignore[assignment]  # parameters are mappings
 
     def metric_entries(self, group: str | None = None) -> list[tuple[KeyPath, MetricEntry]]:
-        """Return the metrics with their paths: those of one group, or of ``metrics`` and all groups. Doesn't check names and parameters."""
+        """Return the metric entries of one group, or of ``metrics`` and all groups, with their paths. Names and parameters aren't checked."""
         groups = self.groups if group is None else {group: self.groups[group]}
         own = self.metrics if group is None else ()
         found: list[tuple[KeyPath, MetricEntry]] = [(("metrics", i), entry) for i, entry in enumerate(own)]
@@ -142,7 +142,7 @@ class Config(Section):
         return [(path, entry) for path, entry in found if entry.metric != FAULTY]
 
     def where(self, path: KeyPath) -> str:
-        """Return the prefix of an error message about a value: its file and line or its variable, and its path."""
+        """Return a value's location for an error message: ``FILE:LINE: PATH`` or ``VARIABLE: PATH``."""
         return location(path, self._sources)
 
 
@@ -150,8 +150,8 @@ _NOTHING: Mapping[Any, Any] = {}
 
 
 def _without(data: Any, path: KeyPath) -> Any:
-    """Return the data without the value at a path, or ``_NOTHING`` if all data must be dropped. A list entry is replaced with
-    ``FAULTY``, so the indexes of other entries don't change.
+    """Return ``data`` without the value at ``path``, or ``_NOTHING`` if nothing is left. A list entry becomes ``FAULTY`` instead,
+    so the indexes of other entries don't change.
     """
     if not path:
         return _NOTHING
@@ -174,7 +174,7 @@ def explained(error: ValidationError, root: type[Section], sources: Mapping[KeyP
 
 
 def entry_from(value: Any) -> MetricEntry:
-    """Parse a metric outside a configuration. Its ConfigError starts with the path inside the metric."""
+    """Parse a metric that isn't part of a configuration. Paths in its ConfigError start inside the metric."""
     from pydantic_core import ValidationError
 
     try:
@@ -184,7 +184,7 @@ def entry_from(value: Any) -> MetricEntry:
 
 
 def mapping_of(section: type[Section]) -> str:
-    """Return the rule for a section: ``must be a mapping of …``."""
+    """Return an error text with the section's options: ``must be a mapping of …``."""
     return f"must be a mapping of {', '.join(options_of(section))}"
 
 
@@ -230,7 +230,7 @@ def _may_hold_secret(path: KeyPath, root: type[Section]) -> bool:
 
 
 def _rule(fault: dict[str, Any], section: type[Section] | None) -> str:
-    """Return the rule that a value violates. The parsers in :mod:`.types` raise a ValueError with the rule."""
+    """Return the violated rule, such as ``must be a list``. The parsers in :mod:`.types` raise a ValueError that contains the rule."""
     if fault["type"] in ("model_type", "dict_type"):
         return "must be a mapping of names" if section is None else mapping_of(section)
     if fault["type"] == "literal_error":

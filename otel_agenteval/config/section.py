@@ -28,7 +28,7 @@ class Option(NamedTuple):
 
 
 class Section:
-    """A set of options, declared by annotations with type, default and documentation. Raises pydantic.ValidationError."""
+    """A set of options, declared by annotations with type, default and documentation. Invalid options raise pydantic.ValidationError."""
 
     __slots__ = ("__dict__", "__pydantic_extra__", "__pydantic_fields_set__", "__pydantic_private__")
     __pydantic_fields_set__: set[str]
@@ -119,7 +119,7 @@ class Section:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the section in the form of a configuration file, with defaults and unmasked secrets."""
+        """Return the section as in a configuration file, with defaults and unmasked secrets."""
         return {
             name: file_form(getattr(self, name), option.metadata, option.annotation)
             for name, option in options_of(type(self)).items()
@@ -147,7 +147,7 @@ def options_of(section: type[Section]) -> Mapping[str, Option]:
 
 
 def validator_of(section: type[Section]) -> Any:
-    """Return pydantic's validator for a section. Other pydantic objects are discarded to save memory."""
+    """Return pydantic's validator for a section. Only the validator is cached, to save memory."""
     found = _validators.get(section)
     if found is None:
         from pydantic import TypeAdapter
@@ -157,7 +157,7 @@ def validator_of(section: type[Section]) -> Any:
 
 
 def file_form(value: Any, metadata: Any = (), annotation: Any = None) -> Any:
-    """Return a value in the form of a configuration file: ``5m``, ``4MiB``, or a mapping for a section."""
+    """Convert a value to its notation in a configuration file: ``5m`` for 300 seconds, ``4MiB``, or a mapping for a section."""
     if isinstance(value, Section):
         return value.to_dict()
     if isinstance(value, (tuple, list)):
@@ -169,7 +169,7 @@ def file_form(value: Any, metadata: Any = (), annotation: Any = None) -> Any:
 
 
 def kind_of(metadata: Any, annotation: Any) -> Kind | None:
-    """Return the :class:`Kind` of an option from its annotation, or None. An optional ``| None`` is ignored."""
+    """Return the :class:`Kind` in an option's annotation, or None. ``| None`` in the annotation is ignored."""
     for item in metadata:
         if isinstance(item, Kind):
             return item
@@ -178,7 +178,7 @@ def kind_of(metadata: Any, annotation: Any) -> Kind | None:
 
 
 def section_of(annotation: Any) -> type[Section] | None:
-    """Return the section class of an option from its annotation, or None. An optional ``| None`` is ignored."""
+    """Return the section class in an option's annotation, or None. ``| None`` in the annotation is ignored."""
     if isinstance(annotation, type) and issubclass(annotation, Section):
         return annotation
     if get_origin(annotation) in (tuple, dict):
