@@ -1,6 +1,6 @@
-"""The types of options, with their parsers, writers and descriptions for the documentation, and the paths of values.
+"""Option types with their parsers, their notation in files, and their description in the documentation.
 
-Parsers raise ValueError with the rule, which starts with *must be*. An example or a fix can follow.
+A parser's ValueError starts with *must be*. An example or a fix can follow.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SIZE = re.compile(rf"([0-9]{{1,13}}(?:\.[0-9]+)?)\s*({'|'.join(_BYTES)})?")
 
 @dataclass(frozen=True)
 class Kind:
-    """Description of a type for the documentation, and a function that writes values for which YAML has no notation."""
+    """An option type's description in the documentation. ``write`` converts a value to file notation, such as 300 to ``5m``."""
 
     described: str
     write: Callable[[Any], Any] | None = None
@@ -108,7 +108,7 @@ def split_address(value: Any) -> tuple[str, int]:
 def http_url(value: Any, *, is_whole: bool = False) -> str:
     """Return a server's URL without its trailing slash. Raises ValueError for an invalid URL and for one with credentials or a query.
 
-    A URL that ``is_whole``, such as a webhook's, can have a query, and keeps its trailing slash.
+    If ``is_whole`` is true, as for a webhook, the URL can have a query, and its trailing slash is kept.
     """
     text = value.strip() if isinstance(value, str) else ""
     with suppress(ValueError):
@@ -128,7 +128,7 @@ def file_path(value: Any) -> str:
 
 
 def _plain_text(value: Any) -> str:
-    """Return text or a whole number as text, in the form of an environment variable. Return empty text for other values."""
+    """Return a string or whole number as text, for parsers that accept both. Return ``""`` for other values."""
     return str(value).strip() if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
 
 
@@ -140,7 +140,7 @@ def _delay(value: Any) -> Any:
 
 
 def valid(rule: str, read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a parser that raises ValueError with the rule if ``read`` returns None."""
+    """Return a parser that calls ``read``. If ``read`` returns None, the parser raises ValueError with ``rule`` as message."""
 
     def checked(value: Any) -> Any:
         if (found := read(value)) is None:
@@ -151,7 +151,7 @@ def valid(rule: str, read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def matching(rule: str, pattern: str) -> Callable[[Any], Any]:
-    """Return a reader of text that matches an ASCII pattern. The reader raises ValueError with the rule."""
+    """Return a parser for strings that match a pattern of ASCII characters. For other values, it raises ValueError with ``rule`` as message."""
     form = re.compile(pattern, re.ASCII | re.DOTALL)
     return valid(rule, lambda value: value if isinstance(value, str) and form.fullmatch(value) else None)
 
@@ -178,7 +178,7 @@ def _amount(value: Any, *allowed: str) -> str:
 def texts(
     rule: str, is_allowed: Callable[[str], object] = bool, *, alone: bool = True, least: int = 0, make: Callable[[str], str] = str
 ) -> Callable[[Any], tuple[str, ...]]:
-    """Return a parser for a list of texts. If ``alone`` is true, it also parses a single text. It raises ValueError with the rule."""
+    """Return a parser for a list of strings. If ``alone`` is true, it also accepts a single string. Its ValueError has ``rule`` as message."""
 
     def read(value: Any) -> tuple[str, ...]:
         items = [value] if alone and isinstance(value, str) else value
@@ -215,7 +215,7 @@ def _address(value: Any) -> str:
 
 
 def duration_text(duration: float) -> str:
-    """Return a duration in the form of a configuration file: ``5m``, ``1500ms``."""
+    """Format a number of seconds for a configuration file: ``5m``, ``1500ms``."""
     for unit in ("h", "m", "s"):
         if duration >= _SECONDS[unit] and (duration / _SECONDS[unit]).is_integer():
             return f"{duration / _SECONDS[unit]:.0f}{unit}"
@@ -223,7 +223,7 @@ def duration_text(duration: float) -> str:
 
 
 def size_text(count: int) -> str:
-    """Return a size in the form of a configuration file: ``4MiB``, ``64kB``, ``1000001B``."""
+    """Format a number of bytes for a configuration file: ``4MiB``, ``64kB``, ``1000001B``."""
     return next(f"{count // factor}{unit}" for unit, factor in _BYTES.items() if count % factor == 0)
 
 
@@ -286,6 +286,6 @@ def dotted(path: KeyPath) -> str:
 
 
 def location(path: KeyPath, sources: Mapping[KeyPath, str]) -> str:
-    """Return the prefix of an error message about a value: its file and line or its variable, if known, and its path."""
+    """Return a value's location for an error message: ``FILE:LINE: PATH`` or ``VARIABLE: PATH``, or only the path if neither is known."""
     place = next((sources[path[:end]] for end in range(len(path), -1, -1) if path[:end] in sources), None)
     return ": ".join(part for part in (place, dotted(path)) if part)
