@@ -37,7 +37,7 @@ class _Loader(yaml.SafeLoader):
 
 class _Dumper(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:
-        """Return True, because repeated values are easier to read than aliases."""
+        """Write repeated values in full, because this is easier to read than aliases."""
         return True
 
 
@@ -54,7 +54,7 @@ _Dumper.add_multi_representer(object, lambda dumper, value: dumper.represent_str
 
 
 def load(text: str, origin: str, env: Mapping[str, str] | None, *, lines: bool = True) -> tuple[Any, dict[KeyPath, str]]:
-    """Parse a document and return it with the place of each value: ``origin:line``, or only ``origin`` if ``lines`` is False.
+    """Return a YAML document's data and each value's location: ``origin:line``, or only ``origin`` if ``lines`` is False.
 
     ``${env:NAME}`` and ``${env:NAME:-default}`` are replaced with the variable's value. An empty variable is treated as unset.
     ``$${`` is a literal ``${``. An unquoted value from a variable can be a number, a boolean or null. Without ``env``, no variable is replaced.
@@ -76,7 +76,7 @@ def load(text: str, origin: str, env: Mapping[str, str] | None, *, lines: bool =
         mark, problem = error.problem_mark or error.context_mark, _QUOTED.sub("'****'", str(error.problem or error.context))
         if "'\\t'" in str(error.problem) and mark is not None and mark.buffer is not None:
             is_indentation = not mark.buffer[: mark.pointer].rpartition("\n")[2].strip()
-            raise ConfigError(f"{reader.place(mark)}: a tab. {'Indent with' if is_indentation else 'Use'} spaces") from None
+            raise ConfigError(f"{reader.place(mark)}: tab found. {'Indent with' if is_indentation else 'Use'} spaces") from None
         raise ConfigError(f"{reader.place(mark)}: not YAML: {problem}") from None
     except yaml.reader.ReaderError as error:
         place = f"{origin}:{text.count(chr(10), 0, error.position) + 1}" if lines else origin
@@ -91,7 +91,7 @@ def load(text: str, origin: str, env: Mapping[str, str] | None, *, lines: bool =
 
 
 def compose(text: str) -> yaml.Node | None:
-    """Return the node tree of a document that :func:`load` accepts. Each node stores its position in the text."""
+    """Parse a valid document into YAML nodes, which store their positions in the text."""
     loader: Any = _Loader(text)
     try:
         node: yaml.Node | None = loader.get_single_node()
@@ -101,12 +101,12 @@ def compose(text: str) -> yaml.Node | None:
 
 
 def dump(value: Any) -> str:
-    """Return YAML text for :func:`load` and any YAML 1.1 parser. Objects of unknown types are written as text."""
+    """Return YAML text that has the same meaning in YAML 1.1 and 1.2. Objects of unknown types are written as text."""
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 
 
 def expanded(text: str, where: str, env: Mapping[str, str]) -> str:
-    """Replace the variables in a text as :func:`load` does. Raises a ConfigError that starts with ``where``."""
+    """Replace ``${env:NAME}`` variables in a text, as in :func:`load`. Its ConfigError starts with ``where``."""
 
     def value_of(found: re.Match[str]) -> str:
         if found[0] == "$$":
