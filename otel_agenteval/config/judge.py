@@ -31,7 +31,7 @@ Dollars = Annotated[float, Before(_dollars), Kind("US dollars")]
 
 
 class SpendingOptions(Section):
-    """Spending limits for each hour and each day. Null means no limit."""
+    """Spending limits per hour and per day. Null means no limit."""
 
     usd_per_hour: Dollars | None = None
     """Maximum US dollars in any 60 minutes. If a dollar limit is set, models without a known price aren't called."""
@@ -44,7 +44,7 @@ class SpendingOptions(Section):
 
 
 class BudgetOptions(SpendingOptions):
-    """Spending limits for all judges and embedders together. At a limit, judge calls wait. The spending is stored with the queue."""
+    """Spending limits for all judges and embedders together. At a limit, judge calls wait. The queue's file or server stores the amounts spent."""
 
     soft: Share = 0.8
     """Share of a limit above which the judge is called only for gates, for turns selected by ``always_if``, and to finish evaluations
@@ -93,7 +93,7 @@ class ServiceOptions(Section):
     tokens_per_minute: Count | None = None
     """Maximum input and output tokens per minute. Null means no limit."""
     prices: Annotated[dict[str, dict[str, float]], Before(_prices), Kind("mapping of prices")] = NO_ENTRIES
-    """USD per million tokens, replacing list prices: ``{qwen3: {input: 0.2, output: 0.6, cached_input: 0.1}}``. ``cached_input`` is optional."""
+    """Prices in USD per million tokens, which replace the provider's list prices: ``{qwen3: {input: 0.2, output: 0.6, cached_input: 0.1}}``. ``cached_input`` is optional."""
 
 
 _PANEL = "must be a list of two or more models, or an empty list"
@@ -145,16 +145,16 @@ class JudgeChoice(Section):
 
 
 class SecondOptions(Section):
-    """A second judge for scores near their threshold. If the two judges disagree, the second judge's score counts."""
+    """A second judge that checks scores near their threshold. If the two judges disagree, the second judge's score counts."""
 
     model: Text | None = None
     """Name of the second judge's model, as in ``judge.choose``. Null means no second judge."""
     margin: Share = 0.1
-    """Maximum distance between a score and its threshold at which the second judge is called. For scales other than 0 to 1, this distance
-    is a share of the threshold."""
+    """The second judge is called if the distance between a score and its threshold is at most this value. For scales other than 0 to 1,
+    the value is a share of the threshold."""
     tolerance: Share = 0.2
-    """Maximum difference between two scores with the same verdict that still agree. For scales other than 0 to 1, this difference is a
-    share of the threshold."""
+    """Two scores with the same verdict agree if they differ by at most this value. For scales other than 0 to 1, the value is a share of
+    the threshold."""
 
 
 class PanelOptions(Section):
@@ -173,12 +173,11 @@ _queue_url = matching(
 
 
 class JobQueueOptions(Section):
-    """The queue of judge jobs: evaluations of judged metrics that wait for their judge calls."""
+    """The queue of judge jobs. Each job scores one judged metric on one turn."""
 
     backend: Literal["memory", "sqlite", "redis"] = "memory"
-    """Storage of waiting jobs: ``memory`` (this process, which drops and counts them when it ends), ``sqlite`` (a file) or ``redis``
-    (a server that any number of processes can share). The file or server contains the turns' redacted content.
-    The default of a sidecar is ``sqlite``."""
+    """Storage of waiting jobs: ``memory`` (dropped and counted when this process ends), ``sqlite`` (a file) or ``redis`` (a server that
+    any number of processes can share). The file or server contains the turns' redacted content. A sidecar's default is ``sqlite``."""
     path: FilePath | None = None
     """File for the backend ``sqlite``, in an existing folder. Processes on one machine can share it."""
     url: Annotated[str, Before(_queue_url), Kind("URL", secret=True)] | None = None
@@ -205,7 +204,7 @@ class JobQueueOptions(Section):
 
 
 class JudgeOptions(ServiceOptions):
-    """The model behind ``llm_`` metrics. Without a model, these metrics are skipped."""
+    """The judge model, which scores ``llm_`` metrics. Without a model, these metrics are skipped."""
 
     provider: Literal["openai", "responses", "anthropic", "gemini", "bedrock"] | None = None
     """API of the server. Null derives the API from the prefix of ``model`` (``anthropic/…``). The default is ``openai``."""
@@ -215,8 +214,7 @@ class JudgeOptions(ServiceOptions):
     """Approximate maximum number of tokens in a judge call. In longer calls, the middle of the longest texts is removed, and the score's
     ``detail`` contains ``input_truncated``. Safety metrics read the whole text in several calls."""
     incomplete: Literal["skip", "judge"] = "skip"
-    """Skip or judge incomplete turns (``complete: false``). Scores of incomplete turns
-    can be misleading."""
+    """Skip or judge incomplete turns (``complete: false``). Scores of incomplete turns can be misleading."""
     attempts: Count = 5
     """Maximum number of attempts to evaluate a metric on a turn if the judge or embedder fails. After that, the score is an
     error. Waits for rate limits or for a server that is down don't count."""
@@ -245,7 +243,9 @@ class JudgeOptions(ServiceOptions):
 
 
 class EmbedderOptions(ServiceOptions):
-    """The embedding model of ``embed_`` metrics: an OpenAI-compatible server, or a model in this process. Without one, the metrics are skipped."""
+    """The embedding model of ``embed_`` metrics: an OpenAI-compatible server, or a model in this process. Without a model, these
+    metrics are skipped.
+    """
 
     model: Text | None = None
     """Name of the model on the server. If ``base_url`` is unset, a model in this process: ``local/wordllama`` (extra ``[embed]``) or ``local/clip`` (extra ``[clip]``)."""

@@ -57,7 +57,7 @@ class TranscriberOptions(Section):
 
 
 class MediaOptions(Section):
-    """Access to the images, audio and videos of a turn. Content inside a turn is always opened. Content at an address is opened only if an option allows it."""
+    """Rules for opening a turn's media. Embedded media are always opened, and media at a URL or path only if an option allows it."""
 
     hosts: Annotated[tuple[str, ...], Before(_hosts), Kind("list of hosts")] = ()
     """Hosts from which media can be fetched (``cdn.example.com``, ``*.example.com``, ``media.example.com:8443``). Media on

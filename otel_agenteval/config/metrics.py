@@ -1,4 +1,4 @@
-"""Sections ``inline``, ``metrics`` and ``groups``: the metrics to evaluate, and the turns they evaluate (``when``, ``sample``)."""
+"""Sections ``inline``, ``metrics`` and ``groups``: the metrics to run, and the turns that each metric scores (``when``, ``sample``)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Steps = Annotated[tuple[Literal["tool", "llm", "retrieval", "sub_agent", "handof
 
 
 class Selector(Section):
-    """A filter for turns. All conditions must hold. Each condition is one or more values, with ``*`` for any characters."""
+    """A filter for turns. A turn must match all conditions. A condition is one or more patterns, in which ``*`` matches any characters."""
 
     agent: Patterns = ()
     """Name of the turn's agent."""
@@ -35,7 +35,7 @@ class Selector(Section):
 
 
 class _AsGiven(Section):
-    """A section that is written with only the options that were set, because defaults can change."""
+    """Section that is saved with only the options that the user set. Unset options then follow later changes of the defaults."""
 
     def to_dict(self) -> dict[str, Any]:
         return {name: file_form(getattr(self, name)) for name in options_of(type(self)) if name in self.options_given}
@@ -51,7 +51,7 @@ class SampleRate(_AsGiven):
 
 
 class CascadeOptions(_AsGiven):
-    """A cheaper metric that runs first: ``{after: embed_answer_relevance, judge_if: "score.embed_answer_relevance < 0.5"}``."""
+    """A cheaper metric to run first: ``{after: embed_answer_relevance, judge_if: "score.embed_answer_relevance < 0.5"}``."""
 
     after: Text
     """Name of the cheaper metric, which must be configured too."""
@@ -64,7 +64,7 @@ Quota = Annotated[int, Before(lambda value: whole_number(value, 1, 10**6, _RULE_
 
 
 class SampleOptions(_AsGiven):
-    """Sampling of the turns of a judged metric: ``{rate: 0.05, always_if: "error or duration_s > 30"}``."""
+    """Sampling rules of a judged metric: ``{rate: 0.05, always_if: "error or duration_s > 30"}``."""
 
     rate: Share
     """Share of the turns, 0 to 1."""
@@ -121,7 +121,7 @@ class MetricEntry(Section):
     name: Annotated[str, Before(_word), Kind("word")] | None = None
     """Suffix for the names of the metric's scores, to distinguish several configurations of one metric. With ``name: refund``, scores of ``code_contains`` are called ``code_contains.refund``."""
     policy: Literal["gate", "trend"] = "trend"
-    """``gate`` if every turn must pass, ``trend`` to monitor the mean."""
+    """``gate`` if every turn must pass, ``trend`` if only the mean is monitored."""
     when: Selector | None = None
     """Turns to evaluate (default: all)."""
     sample: SampleOptions | None = None
@@ -138,7 +138,7 @@ class MetricEntry(Section):
             chosen = ". Choose a metric's model in judge.choose" if "model" in names else ""
             found = ", ".join(map(str, names)) or "none"
             raise ValueError(
-                f"an entry must name exactly one metric, besides name, policy, when and sample. Found {found}{chosen}"
+                f"an entry must contain exactly one metric, next to name, policy, when and sample. Found {found}{chosen}"
             )
         params = value[names[0]]
         if params is not None and not isinstance(params, Mapping):

@@ -1,4 +1,4 @@
-"""Section ``outlets``: the destinations of scores, and the data that leaves the process."""
+"""Sections ``outlets`` and ``privacy``: the destinations of scores, and the redaction of content."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ Subjects = Annotated[tuple[str, ...], _distinct, Kind(f"list of {', '.join(_SUBJ
 
 
 class WebhookOptions(Section):
-    """Messages to a URL: ``{url: "${env:SLACK_WEBHOOK_URL}", format: slack}``."""
+    """A webhook that receives messages: ``{url: "${env:SLACK_WEBHOOK_URL}", format: slack}``."""
 
     url: WholeUrl
     """URL that receives the messages. Most services treat it as a secret, so write ``${env:NAME}``. For PagerDuty, use ``https://events.pagerduty.com/v2/enqueue``."""
@@ -110,8 +110,8 @@ class WebhookOptions(Section):
     about: Subjects = ("gates", "critical", "changes")
     """Subjects of the messages: failed ``gates`` (metrics with ``policy: gate``), ``critical`` findings, every ``failed`` score, ``errors`` of metrics, and detected ``changes`` of scores."""
     floors: Annotated[dict[str, float], Before(_floors), Kind("mapping of metrics to numbers")] = NO_ENTRIES
-    """Worst acceptable mean of a metric over ``window``, for each agent and service. A message is sent if the mean gets worse than this value,
-    and another when it recovers."""
+    """Worst acceptable mean of a metric over ``window``, for each agent and service. The webhook receives a message when the mean gets
+    worse than this value, and another when it recovers."""
     window: Duration = 3600.0
     """Period over which the means for ``floors`` are calculated."""
     least: Count = 20
@@ -196,7 +196,7 @@ class StoreOptions(Section):
 
 
 class PrivacyOptions(Section):
-    """Redaction of a turn's content before it leaves the process, for a judge, an embedder, an outlet or a queue."""
+    """Redaction of a turn's content before it is sent to a judge, an embedder, an outlet or a queue."""
 
     redact: Annotated[
         tuple[Literal["email", "phone", "card", "ssn", "secret"], ...],
@@ -211,8 +211,8 @@ class PrivacyOptions(Section):
 
 class OutletOptions(Section):
     span_events: Literal["all", "notable", "off"] = "all"
-    """Scores to add as events to the turn's root span, if they are available in time: ``all``, ``notable`` (failures, errors,
-    gates) or ``off`` (none)."""
+    """Scores to add as events to the turn's root span, if they are available before the span ends: ``all``, ``notable`` (failures,
+    errors, gates) or ``off`` (none)."""
     log_events: LogEvents = "auto"
     """Scores to export as ``gen_ai.evaluation.result`` log records. ``auto`` exports each score that isn't on the
     exported span, and every score if ``privacy.export_content`` is true. ``notable`` exports failures, errors and gates. In a

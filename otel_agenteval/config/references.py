@@ -1,4 +1,4 @@
-"""Section ``references``: reference data for turns."""
+"""Section ``references``: reference data for turns, such as expected answers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _GIVEN = "must be a mapping of reference names to values. Example: {when: {agent
 
 
 def _facts(value: Any) -> Any:
-    """Check only references that are fields of a turn. Metrics check the others."""
+    """Check the references that are turn fields, such as ``expected_tools``. Metrics check their own references."""
     for name in READERS.keys() & value.keys() if isinstance(value, Mapping) else ():
         try:
             READERS[name](value[name], name)
@@ -56,7 +56,7 @@ class GivenReferences(Section):
     when: Selector | None = None
     """Turns to which the reference data applies (default: all)."""
     references: Annotated[dict[str, Any], Before(_facts)]
-    """Values by name of the reference."""
+    """Reference values by name, such as ``expected_tools``."""
 
     @classmethod
     def _read(cls, value: Any) -> Any:
@@ -82,7 +82,7 @@ _templates = texts(
 
 
 class ResponseOptions(Section):
-    """Paths in answers that are JSON objects: ``{output: "messages[-1].content", context: sources}``. Other answers aren't changed."""
+    """Paths of values in JSON answers: ``{output: "messages[-1].content", context: sources}``. Answers that aren't JSON objects stay unchanged."""
 
     output: Paths = ()
     """Path of the answer's text in a JSON answer. If you list several paths, the first one that exists and isn't null is used."""
@@ -107,7 +107,7 @@ class ReferenceOptions(Section):
     prompts: Annotated[tuple[str, ...], Before(_templates), Kind("string or list of strings")] = ()
     """Your prompt templates, with `{documents}` and usually `{question}`. If a turn's spans contain no retrieved documents, the texts that replaced these placeholders in a prompt become the turn's context and input."""
     response: ResponseOptions = ResponseOptions()
-    """Text, documents, question and tool calls in answers that are JSON objects. With ``preset: trusys``, the text is in ``output``, ``response`` or ``answer`` by default, and the other parts are in ``context``, ``query`` and ``tool_calls``, with or without the prefix ``trusys.``."""
+    """Text, documents, question and tool calls in answers that are JSON objects. With ``preset: trusys``, the text is in ``output``, ``response`` or ``answer`` by default, and the other values are in ``context``, ``query`` and ``tool_calls``, with or without the prefix ``trusys.``."""
     document_ids: Annotated[dict[str, str], Before(_ids), Kind("mapping of ids")] = NO_ENTRIES
     """Mapping of retrieved document ids to reference ids. `*` matches any text. A `*` in the reference id is replaced with this text."""
     trim: Switch = False
