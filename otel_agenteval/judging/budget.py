@@ -36,7 +36,7 @@ class Bound(NamedTuple):
 
 @dataclass(slots=True)
 class Admission:
-    """Result of :meth:`JudgeBudget.admit`: an admitted judge call, or a time to wait."""
+    """Result of :meth:`JudgeBudget.admit`. The call is admitted if ``wait`` is 0."""
 
     wait: float
     """Estimated seconds until the budget allows the call, or 0 if the call was admitted."""

@@ -39,7 +39,7 @@ _CERTAIN = Chance(1.0, "rule")
 
 
 class MetricChoice(NamedTuple):
-    """Result of :meth:`Chooser.choose` for one metric: its chance, or the reason why it isn't judged."""
+    """Result of :meth:`Chooser.choose` for one metric: the probability that it is judged, or the reason to skip it."""
 
     metric: BoundMetric
     key: str
@@ -49,7 +49,7 @@ class MetricChoice(NamedTuple):
 
 @dataclass(eq=False)
 class Chooser:
-    """Calculator of the probability that each metric is judged on a turn. Used only on the worker thread."""
+    """Sampler that calculates the probability that each metric is judged on a turn. Used only on the worker thread."""
 
     _metrics: JudgedMetrics
     _sample: JudgedSample
@@ -75,7 +75,7 @@ class Chooser:
         return position(qualified(turn.tenant, subject), self._seed)
 
     def choose(self, scored: ScoredTurn) -> Iterator[MetricChoice]:
-        """Yield the choice for each judged metric and composite, and store the chances."""
+        """Yield the decision on each judged metric and composite. Later revisions of the turn reuse its probabilities."""
         turn, whole = scored.turn, scored.conversation
         earlier = {} if scored.new else self._chances.get(scored.supersedes or turn.turn_id, {})
         known, now, proxies = self._known_of(scored), self._clock.time_ns() / 1e9, self._proxies(scored)
@@ -100,7 +100,7 @@ class Chooser:
         self._remember(turn.turn_id, chances)
 
     def choose_again(self, scored: ScoredTurn) -> Iterator[MetricChoice]:
-        """Yield metrics that weren't drawn at first, but that ``always_if`` selects because of new user feedback."""
+        """Yield metrics that weren't sampled at first, but whose ``always_if`` condition holds after new user feedback."""
         turn = scored.turn
         earlier = self._chances.get(turn.turn_id, {})
         self._remember(turn.turn_id, earlier)
@@ -116,7 +116,7 @@ class Chooser:
                     yield MetricChoice(metric, key, _CERTAIN)
 
     def _excluded(self, metric: BoundMetric, scored: ScoredTurn) -> NoScore | Score | None:
-        """Return the outcome if a metric can't be judged on this turn. Return None if it can."""
+        """Return the reason why a metric can't be judged on this turn, or None if it can."""
         turn = scored.turn
         selector = None if metric.when is None else excluded_by(metric.when, turn)
         if selector is not None:
@@ -128,7 +128,7 @@ class Chooser:
     def _is_certain_now(self, metric: BoundMetric, key: str, before: Chance, scored: ScoredTurn, known: Known) -> bool:
         """Return True if new user feedback makes the metric's ``always_if`` condition true.
 
-        If the turn was already drawn at random, it then represents only itself in the estimates.
+        A turn that was already sampled then counts only as itself in fleet estimates, and no longer stands for unsampled turns.
         """
         rule = self._metrics.rule(key).always_if
         if before.by == "rule" or rule is None or not any(score.metric == FEEDBACK for score in known.scores):
@@ -149,9 +149,9 @@ class Chooser:
         return Known(scored.scores, compared, scored.events)
 
     def _proxies(self, scored: ScoredTurn) -> tuple[float, float, float] | None:
-        """Return turn values that make fleet estimates more precise, or None for conversations and after errors.
+        """Return three covariates that make fleet estimates more precise. Return None for conversations and after errors.
 
-        The values are the pass rate of the computed metrics, the score of ``code_refusal``, and the answer length on a
+        The covariates are the pass rate of the computed metrics, the score of ``code_refusal``, and the answer length on a
         logarithmic scale. Each value is between 0 and 1, or 0 if it is unknown.
         """
         if scored.conversation:
@@ -188,7 +188,7 @@ class JudgedMetrics:
         self.reload(config, of_turns, of_conversations)
 
     def reload(self, config: Config, of_turns: Sequence[BoundMetric], of_conversations: Sequence[BoundMetric]) -> None:
-        """Use new metrics for later turns. Waiting jobs keep their metrics and rules. If this raises a ConfigError, nothing changes."""
+        """Use new metrics for later turns. Waiting jobs keep their metrics and rules. If a ConfigError is raised, nothing changes."""
         rules = {False: rules_of(config, of_turns), True: rules_of(config, of_conversations)}
         keyed = {
             key_of(metric, conversation=whole): (metric, rule) for whole, some in rules.items() for metric, rule in some.items()
@@ -230,7 +230,7 @@ class JudgedMetrics:
 
 @dataclass(frozen=True)
 class JudgedSample:
-    """Estimates for all turns, calculated from the judged turns. Ignores conversations and inner metrics."""
+    """Fleet estimates, calculated from the judged turns. Conversations and metrics that only composites use are ignored."""
 
     estimates: Estimates
     corrected: Corrected | None = None
@@ -241,12 +241,12 @@ class JudgedSample:
             estimates.add_proxies(metric, scored.turn.agent or "", scored.first_id, proxies or ())
 
     def record_choice(self, metric: str, key: str, scored: ScoredTurn, chance: Chance) -> None:
-        """Record a planned judge call. If the call fails, judged turns of the same sampling group represent this turn."""
+        """Record a planned judge call. If the call fails, judged turns of the same sampling group stand in for this turn."""
         for estimates in self._estimates_of(metric, key, scored):
             estimates.choose(metric, scored.turn.agent or "", chance.probability, group_of(chance.by), scored.first_id)
 
     def make_certain(self, metric: str, key: str, scored: ScoredTurn) -> None:
-        """Make a drawn turn represent only itself, because a rule now selects it."""
+        """Count a sampled turn only as itself in fleet estimates, because a rule now selects it."""
         for estimates in self._estimates_of(metric, key, scored):
             estimates.make_certain(metric, scored.first_id)
 
@@ -308,7 +308,7 @@ class _Amounts:
 class History:
     """Durations, costs and tools of each agent's recent turns in this process. Not thread-safe.
 
-    If there are too few turns, a comparison is None and matches no condition.
+    If an agent has too few turns, its comparisons are None and match no condition.
     """
 
     def __init__(self) -> None:

@@ -4,10 +4,10 @@ Each turn has one position between 0 and 1 for all metrics. A turn is judged if 
 turns judged at a low rate are a subset of those judged at a higher rate. The position is a hash of the seed, the tenant and the
 trace id (or conversation id). It is independent of head samplers, which use bits of the trace id. This is a turn's chance::
 
-    a condition holds (``always_if``)          1
-    ``min_per_hour: m``, an agent's k-th turn  at least m / k, so the first m turns of an hour are certain
-    neither                                    the rate of the first matching selector, or the metric's rate
-    ``cascade``, judged after another metric   the first metric's chance if ``judge_if`` holds, otherwise the lower chance
+    the ``always_if`` condition holds   1
+    ``min_per_hour: m``                 at least m / k for the agent's k-th turn, so the first m turns of an hour are always judged
+    neither                             the rate of the first matching selector, or the metric's rate
+    ``cascade`` after another metric    the other metric's chance if ``judge_if`` holds, otherwise the lower of both chances
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Cascade(NamedTuple):
     """Condition on the first metric's score. If it doesn't hold, the metric's rate applies."""
 
     def chance(self, own: Chance, first: Chance, turn: Turn, score: Score) -> Chance:
-        """Return a metric's chance, given the first metric's score. It is at most the first metric's chance."""
+        """Return the second metric's chance, based on the first metric's score. It never exceeds the first metric's chance."""
         known = Known([score] if score.status == "ok" else [])
         allowed = 1.0 if self.judge_if.holds(turn, known) else own.probability
         return Chance(min(first.probability, allowed), self.after)
