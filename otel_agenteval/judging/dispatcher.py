@@ -44,13 +44,13 @@ class Verdict:
     acknowledge: Callable[[], None]
 
     def turns(self) -> Sequence[ScoredTurn]:
-        """Return the judged turn and its composite scores, each with this verdict as ``receipt``."""
+        """Return the judged turn and its composite scores. The ``receipt`` of each is this verdict."""
         return [replace(scored, receipt=self) for scored in (self.done.scored, *self.done.next.composites)]
 
 
 @dataclass(eq=False)
 class Dispatcher:
-    """Planner, queue and threads for judge jobs. ``_deliver`` returns False if the worker's queue is full."""
+    """Planner, queue and threads for judge jobs."""
 
     planner: Planner
     runner: JobRunner
@@ -103,7 +103,7 @@ class Dispatcher:
     def plan(self, scored: ScoredTurn, *, again: bool = False) -> list[ScoredTurn]:
         """Queue a turn's judge jobs. Return the scores that don't need a judge call. Never raises.
 
-        If ``again`` is true, the turn was already planned. Then, only the jobs that new user feedback requires are queued.
+        If ``again`` is true, the turn was planned before, and only jobs that new user feedback requires are queued.
         """
         answered, jobs = self.planner.plan(scored, self.runner.models.can_ask, again=again)
         self._put(jobs)
@@ -171,8 +171,8 @@ class Dispatcher:
         self.runner.models.close()  # a judge call in progress may have reconnected after an earlier close
 
     def _wait_for_news(self, seen: int) -> None:
-        """Wait for a wake-up, unless the number of wake-ups differs from ``seen``. Nothing signals that a job is due or that another
-        process added a job. Therefore, one thread polls the queue while the other threads sleep.
+        """Wait for a wake-up, unless the number of wake-ups already exceeds ``seen``. One waiting thread polls the queue, because
+        due retries and jobs from other processes cause no wake-up.
         """
         polls = not self._is_polling
         pause = _POLL if polls and (self.queue.is_shared or self._depth()) else _IDLE
@@ -217,7 +217,7 @@ class Dispatcher:
         return True
 
     def _next(self) -> Job | None:
-        """Return a due job, or None. A single thread claims jobs for all threads, because a queue file serves one claim at a time."""
+        """Return a due job, or None. One thread claims jobs for all threads, because an SQLite queue allows only one claim at a time."""
         while True:
             with suppress(IndexError):
                 return self._claimed.popleft()
@@ -233,7 +233,7 @@ class Dispatcher:
                 self._wake(len(found))  # a thread for each further job, and one that claims more
 
     def _begin(self, job: Job) -> bool:
-        """Start a claimed job. Return False if the job still runs here, under an earlier lease."""
+        """Start a claimed job. Return False if an earlier claim of this job still runs in this process."""
         overdue = self._leases.is_overdue(job)
         with self._lock:
             begins = job.id not in self._under_way or (overdue and job.id in self._delivered)
@@ -283,8 +283,8 @@ class Dispatcher:
     def confirm(self, done: Sequence[ScoredTurn]) -> list[ScoredTurn]:
         """Return the turns to emit. Omit turns whose job lost its lease or whose score was already emitted.
 
-        Extends the leases, so that no other process claims the jobs before :meth:`Verdict.acknowledge`. After :meth:`stop` has
-        processed the pending scores, judged turns are omitted too. Called on the worker thread.
+        The leases are extended, so that no other process claims the jobs before :meth:`Verdict.acknowledge`. After :meth:`stop`
+        has emitted the pending scores, all judged turns are omitted. Called on the worker thread.
         """
         verdicts = list({id(scored.receipt): scored.receipt for scored in done if isinstance(scored.receipt, Verdict)}.values())
         if not verdicts:
@@ -318,7 +318,7 @@ class Dispatcher:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Collect new jobs and acknowledgments, and write them when the block ends. Called on the worker thread."""
+        """Collect new jobs and acknowledgments, and write them to the queue when the block ends. Called on the worker thread."""
         self._gathered_jobs, self._gathered_done = [], []
         try:
             yield
@@ -368,7 +368,7 @@ class Dispatcher:
     # --- end of life
 
     def drain(self, until: float, render: Callable[[float], object], *, patient: bool = True) -> bool:
-        """Wait until all jobs have ended, then return True. ``render`` makes the worker process pending scores.
+        """Wait until all jobs have ended, then return True. ``render`` makes the worker emit finished scores.
 
         Returns False at the monotonic time ``until``, or if no judge thread runs. If ``patient`` is false, also returns False if
         all remaining jobs wait for a retry or for budget.
@@ -385,9 +385,10 @@ class Dispatcher:
         return True
 
     def stop(self, render: Callable[[], object], left_behind: set[int] | None = None) -> None:
-        """Stop claiming jobs. Count jobs that are lost with this process as dropped.
+        """Stop claiming jobs. Jobs that are lost with this process are counted as dropped.
 
-        If the queue is persistent, add the traces of the lost jobs to ``left_behind``.
+        If the queue is persistent, the lost jobs' traces are added to ``left_behind``. The next process judges these turns from
+        its journal.
         """
         if self._stopping:
             return

@@ -53,8 +53,8 @@ def judging_from(
 ) -> Dispatcher:
     """Return the configured dispatcher.
 
-    ``put`` adds scores to the worker's queue, given their size in bytes. It returns False if that queue is full.
-    ``record_outcome`` receives a turn id, a metric and an outcome, and may be called on any thread.
+    ``put`` receives scores and their size in bytes, and adds the scores to the worker's queue. It returns False if that queue is
+    full. ``record_outcome`` receives a turn id, a metric and an outcome, and may be called on any thread.
     """
     wanted = config.judge
     for name, path, schema, consequence in (
