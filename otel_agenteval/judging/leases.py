@@ -18,7 +18,7 @@ _BEATS_PER_LEASE = 3
 
 
 class LeaseLost(Exception):
-    """Error for a job whose lease expired, so that another process claimed the job."""
+    """Error for a job that another process claimed after its lease expired."""
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ class HeldLeases:
     def confirm(self, jobs: Sequence[Job]) -> Collection[str]:
         """Extend leases before scores are emitted. Return the ids of jobs with a lost lease.
 
-        If the queue fails, return the ids of jobs whose lease is lost, expired or unknown.
+        If the queue can't be reached, also return jobs whose lease expired or is unknown.
         """
         held = [lease.job if (lease := self._held.get(job.id)) is not None else job for job in jobs]
         try:
@@ -120,7 +120,7 @@ class HeldLeases:
     # --- the thread
 
     def start(self) -> None:
-        """Start the thread if it isn't running. Raises a RuntimeError during interpreter shutdown."""
+        """Start the thread that extends leases, if it isn't running. Raises a RuntimeError during interpreter shutdown."""
         if (self._thread is None or not self._thread.is_alive()) and not self._stopping.is_set():
             self._thread = OwnThread(self._run, "otel-agenteval-leases")
             self._thread.start()
