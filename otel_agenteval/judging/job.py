@@ -1,4 +1,4 @@
-"""Judge jobs. Each job has a metric, a turn, an inclusion probability, and the metrics that wait for the job.
+"""Judge jobs. Each job has a metric, a turn, an inclusion probability, and the metrics that wait for its score.
 
 A job's payload is a JSON header, a line feed, and the turn as JSON in ``turn.v1`` form. Only :class:`Payload` reads and writes
 this format. Payloads can outlive the process that wrote them, so each payload has a version number.
@@ -82,7 +82,7 @@ class InnerOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Gathering:
-    """Composites that wait for judged scores of one turn.
+    """Composites of one turn that wait for scores of their inner metrics.
 
     Inner metrics are judged one after the other, and each job contains the earlier outcomes. Therefore, the process that runs the
     last job can compute the composites, and a crash loses nothing.
@@ -198,7 +198,7 @@ class Payload:
 
 
 def key_of(metric: BoundMetric, *, conversation: bool, inner: bool = False) -> str:
-    """Return a metric's key, which is the same in all processes. ``inner`` marks a metric that only composites use."""
+    """Return a key that identifies a metric and its parameters in all processes. Set ``inner`` for a metric that only composites use."""
     about = "conversation" if conversation else "turn"
     return f"{_INNER if inner else ''}{about} {metric.metric.name} {metric.signature_hash} {metric.metric.version}"
 

@@ -1,6 +1,6 @@
-"""Outcomes of judged metrics and their composites, counted for all turns and kept for recent turns.
+"""Outcomes of judged metrics and their composites. All outcomes are counted, and those of recent turns are kept.
 
-Each judged metric of each turn has exactly one outcome, so the counter ``agenteval.results`` includes all of them.
+Each judged metric ends with exactly one outcome per turn, which the counter ``agenteval.results`` counts.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Outcomes:
                 self.report(payload.turn_id, composite.metric, f"waiting for {', '.join(one.metric for one in payload.waits)}")
 
     def drop(self, jobs: Sequence[Job], reason: str) -> None:
-        """Record jobs that won't run as dropped, with all metrics that wait for them. Composites of these metrics are skipped."""
+        """Record jobs that won't run, and all metrics that wait for them, as dropped. Composites of these metrics are recorded as skipped."""
         outcome = NoScore.dropped(reason)
         for job in jobs:
             try:
@@ -139,7 +139,7 @@ def unevaluated(metric: str, outcome: NoScore) -> Score:
 
 
 def leaves(metric: BoundMetric) -> Iterator[BoundMetric]:
-    """Yield the inner metrics of a composite that aren't composites themselves, at any depth."""
+    """Yield a composite's inner metrics, at any depth, that aren't composites themselves."""
     return (one for one in parts(metric) if not one.inner)
 
 

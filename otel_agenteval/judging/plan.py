@@ -155,7 +155,7 @@ class _Draft:
                 self._judge(metric, self._chances[self._key(metric)])
 
     def _judge(self, metric: BoundMetric, chance: Chance, decision: Decision | None = None) -> None:
-        """Skip a metric, score it without a judge call, or create its job. Metrics that wait for it join the job or are planned next."""
+        """Skip a metric, score it without a judge call, or create its job. Metrics that wait for its score join the job or are planned next."""
         scored, key, can_ask = self._scored, self._key(metric), self._can_ask(metric)
         try:
             decided = decided_without_judge(metric, scored.turn) if can_ask else None
@@ -190,7 +190,7 @@ class _Draft:
                 self._judge(waiting, its_chance, Decision(score.metric, score.value))
 
     def _leave_out(self, metric: BoundMetric, key: str, chance: Chance) -> bool:
-        """Return True if no model is called, because of load shedding or sampling. Record the outcome in this case."""
+        """Return True if load shedding or sampling excludes the metric. In this case, record the outcome."""
         shed, drawn = self._planner.shedding.skips(metric.metric.kind), self._position < chance.probability
         if drawn and not shed:
             return False
@@ -305,7 +305,7 @@ class _Group(NamedTuple):
 
 
 def _joined(composites: Iterable[_Group]) -> list[_Group]:
-    """Merge groups until no two groups wait for the same call."""
+    """Merge groups that wait for the same judge call, until no two groups share a call."""
     groups: list[_Group] = []
     for one in composites:
         joined = [group for group in groups if group.calls & one.calls]
