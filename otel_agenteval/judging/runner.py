@@ -139,7 +139,7 @@ class JobRunner:
         """Circuit breaker and monotonic start time of each job in progress."""
 
     def silent_models(self) -> dict[str, str]:
-        """Return the reasons why models don't answer, with the keys ``judge`` and ``embedder``."""
+        """Map ``judge`` and ``embedder`` to the reason why the model doesn't answer. Models that answer are omitted."""
         now, calls, found = self._clock.monotonic(), [*self._calls.copy().values()], {}
         for server, breaker in self.breakers.all().items():
             began = min((start for one, start in calls if one is breaker), default=now)
@@ -158,7 +158,7 @@ class JobRunner:
         self.breakers.close()
 
     def run(self, job: Job, wake: Callable[[], None]) -> Retry | Discard | Done:
-        """Run a job, and return its result, a retry or a discard. ``wake`` is called after the job tested a failed server."""
+        """Run a job, and return its result, a retry or a discard. If the job tested a failed server, ``wake`` is called afterwards."""
         attempt = self._begin(job)
         if not isinstance(attempt, _Attempt):
             return attempt
@@ -259,7 +259,7 @@ class JobRunner:
         return Done(made, score, self._follow_ups.after_score(payload, scored, score, judged), session.progress)
 
     def without_score(self, job: Job, reason: str, counted_as: str) -> Done | None:
-        """Return the result of a job that can't run, so that waiting composites can end.
+        """Return a result without a score for a job that can't run, so that composites stop waiting for it.
 
         Return None if no composite waits for the job, if the job is unreadable, or after an error.
         """
@@ -309,7 +309,7 @@ class FollowUps:
     _content: ContentFilter
 
     def after_score(self, payload: Payload, scored: ScoredTurn, score: Score, judged: Judged) -> NextSteps:
-        """Return the next steps after a score. Cascade rules decide from the score which waiting metrics to judge."""
+        """Return the next steps after a score. Cascade rules use the score to decide which waiting metrics are judged."""
         judge: list[Waiting] = []
         ended: list[tuple[Waiting, NoScore]] = []
         value = "no value" if score.value is None else f"{score.value:g}"

@@ -70,11 +70,11 @@ class Models:
 
 
 class OverBudget(Exception):
-    """A judge call would exceed the budget."""
+    """Error for a judge call that would exceed the budget."""
 
 
 class PaidReply(NamedTuple):
-    """Reply, and how much of the material the judge received."""
+    """Reply to a paid judge call. ``pieces`` and ``truncated`` describe the material that the judge received."""
 
     reply: dict[str, Any]
     pieces: int
@@ -93,7 +93,7 @@ class JobProgress:
 
 @dataclass(eq=False)
 class Session(Answers):
-    """Judge and embedder for one job, within the budget. Urgent jobs can use the reserved part of the budget."""
+    """Judge and embedder for one job, within the budget. Only urgent jobs can use more than the share ``soft`` of each limit."""
 
     _models: Models
     _budget: JudgeBudget
@@ -200,7 +200,7 @@ class Session(Answers):
             admission = self._budget.admit(self._metric, urgent=True)
         except Exception as error:
             self.broken = error
-            raise JudgeError("the reply is unreadable, and the budget can't be read for a retry", "unreadable_reply") from None
+            raise JudgeError("the reply is unreadable, and the budget for a retry can't be read", "unreadable_reply") from None
         if admission.wait:
             raise JudgeError("the reply is unreadable, and judge.budget allows no retry", "unreadable_reply")
         self._telemetry.add(JUDGE_REQUESTS, outcome="unreadable")
@@ -249,7 +249,7 @@ class DelegatingGroup(DelegatingJudge, ChoosesJudges):
 
 
 def _copied(reply: dict[str, Any]) -> dict[str, Any]:
-    """Return a deep copy, so that a metric that changes its reply doesn't change the stored reply."""
+    """Return a deep copy, so that a metric can't change the stored reply."""
     try:
         found: dict[str, Any] = marshal.loads(marshal.dumps(reply))  # noqa: S302 - it was written in the same line
     except ValueError:  # a custom judge can return more than JSON
@@ -287,7 +287,7 @@ LONGEST_WAIT = 61.0
 
 
 class CommandBudget:
-    """Budget for the models of a command. If a queue file or server is configured, it stores the spending."""
+    """Budget for the models of a command. The configured queue file or server, if any, stores the spending."""
 
     def __init__(self, config: Config, clock: Clock = SYSTEM_CLOCK, sleep: Callable[[float], None] = time.sleep) -> None:
         options = config.judge
