@@ -24,7 +24,7 @@ __all__ = [
 
 
 def queue_from(wanted: JobQueueOptions, clock: Clock, failed: Callable[[str, BaseException], None]) -> JobQueue:
-    """Return the configured queue. ``failed`` is called if new jobs must wait in this process."""
+    """Return the configured queue. ``failed`` is called if a queue file is unavailable, so that new jobs wait in this process."""
     if wanted.url is not None:
         from .redis import RedisQueue  # only needed with a server
 

@@ -51,9 +51,9 @@ class EndedClaim(NamedTuple):
 class Outbox:
     """Changes that wait in this process until they are sent to the queue's file or server.
 
-    New jobs are in ``held``. While another thread has the queue's lock and waits for the server, new jobs are in ``incoming``.
-    The next call moves them to ``held``. Sent jobs are removed, or moved to ``left_out`` if the queue is full. ``ended`` has the
-    claims that ended. All methods except :meth:`set_aside` need the lock.
+    ``held`` contains new jobs, and ``ended`` the claims that ended. While another thread has the queue's lock, new jobs are added
+    to ``incoming``, and the next call moves them to ``held``. Sent jobs are removed, or moved to ``left_out`` if the queue is
+    full. All methods except :meth:`set_aside` need the lock.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -104,12 +104,11 @@ class Outbox:
 class JobQueue(ABC):
     """Base class of job queues in a file or on a server. Thread-safe. All times are Unix times.
 
-    Each claim leases jobs under a token such as ``ab12/7/``. Here, ``ab12`` identifies the queue object and 7 is the claim's
-    number. Only the current lease holder can finish, extend or put back a job. To check this, the job's token must start with the
-    caller's *fence*. For a :class:`Job` from :meth:`claim`, the fence is its token. For a job id, the fence is ``ab12/``, which
-    matches all leases of this queue object. An expired lease stays valid until the job is claimed again. After a lost lease,
-    methods change nothing and report the loss.
+    Each claim leases jobs under a token such as ``ab12/7/``: ``ab12`` identifies the queue object, and 7 is the claim's number.
+    Only the current lease holder can finish, extend or put back a job: the job's token must start with the caller's *fence*. A
+    claimed :class:`Job` has its token as fence. A job id has the fence ``ab12/``, which matches all leases of this queue object.
 
+    An expired lease stays valid until the job is claimed again. After a lost lease, methods change nothing and report the loss.
     If the file or server is unavailable, new jobs (up to ``held_bytes``) and ended claims wait in an :class:`Outbox`.
     """
 
@@ -230,7 +229,7 @@ class JobQueue(ABC):
         return (job, f"{self._owner}/") if isinstance(job, str) else (job.id, job.token or f"{self._owner}/")
 
     def _take_unsent(self) -> list[Job]:
-        """Send the outbox one last time, and return the lost jobs."""
+        """Send the outbox one last time. Return the jobs that can't be sent or don't fit."""
         outbox = self._outbox
         outbox.hold()
         self._send()
@@ -255,12 +254,12 @@ class Counter(NamedTuple):
         return int(at // (self.window / SLOTS))
 
     def expires_at(self, slot: int) -> float:
-        """Return the Unix time when all of a slot is older than the window."""
+        """Return the Unix time at which all amounts in a slot are older than the window."""
         return (slot + SLOTS + 1) * (self.window / SLOTS)
 
 
 class Demand(NamedTuple):
-    """Amount that a judge call needs, and the limits for the amount."""
+    """Amount of dollars or calls that a judge call needs, and the limits on the total."""
 
     counter: Counter
     amount: float
@@ -277,10 +276,10 @@ class SpendBook(Protocol):
     """Interface for a record of judge spending. Safe for concurrent threads and processes. All times are Unix times."""
 
     def spend(self, demands: Sequence[Demand], at: float) -> float:
-        """Add all amounts if each one fits, and return 0. Otherwise, return the seconds to wait."""
+        """Reserve all amounts and return 0, or reserve nothing and return the seconds until they fit."""
 
     def add(self, amounts: Sequence[tuple[Counter, float]], at: float) -> None:
-        """Correct the amounts spent at the time ``at``. A negative amount reduces the total."""
+        """Correct amounts that were reserved at the Unix time ``at``. A negative amount reduces the total."""
 
     def used(self, counter: Counter, at: float) -> float:
         """Return the total within the window that ends at the time ``at``."""
