@@ -1,16 +1,16 @@
 """Job queue, judge spending and outages in Redis or Valkey, shared by any number of processes.
 
 Each shard has one stream of jobs per priority, and all judge workers are in one consumer group. Therefore, monitoring and
-autoscaling tools can read the amount of work from a stream's pending list and lag. Sorted sets contain the ends of leases and
-the times of retries. Each change is one atomic script.
+autoscaling tools can read the amount of work from a stream's pending list and lag. Sorted sets contain lease ends and retry
+times. Each change is one atomic Lua script.
 
 When a lease ends, XCLAIM reassigns the job. XAUTOCLAIM isn't used, because it supports only one idle time for all jobs. A hash
 stores the latest lease token of each job.
 
 Streams are never trimmed. A job is removed when it is acknowledged, or when a job of higher priority needs the space.
 
-All keys of a shard have the same hash tag, so a cluster stores them together. The server's clock applies to all processes. If the
-server is unreachable, a limited number of jobs waits in this process, and connection attempts continue with pauses.
+All keys of a shard have the same hash tag, so a cluster stores them together. All processes use the server's clock. If the server
+is unreachable, a limited number of jobs waits in this process, and connection attempts continue with pauses.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ _put, _claim, _extend, _retry, _finish = (
 class RedisQueue(JobQueue):
     """Job queue on a Redis or Valkey server.
 
-    Requires the features of Redis 5. Connects on first use. If the server is unreachable, :meth:`claim`, :meth:`extend`,
-    :meth:`retry_at` and reading methods raise ``redis.exceptions.RedisError``.
+    The server must support the features of Redis 5. The first call connects. If the server is unreachable, :meth:`claim`,
+    :meth:`extend`, :meth:`retry_at` and reading methods raise ``redis.exceptions.RedisError``.
 
     Args:
         url: server address. See :func:`.redis_server.connect`.
@@ -123,7 +123,7 @@ class RedisQueue(JobQueue):
         return lost
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Put a claimed job back. If the server is unreachable, raise an error. The job is then due when its lease ends."""
+        """Put a claimed job back. Raises an error if the server is unreachable, and the job is then due when its lease ends."""
         job_id, fence = self._fence(job)
         when = at if self._clock is not SYSTEM_CLOCK else max(0.0, at - self._clock.time_ns() / 1e9)
         shard = self._shards[self._number_of(job_id)]

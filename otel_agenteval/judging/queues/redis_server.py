@@ -1,4 +1,4 @@
-"""Connection to a Redis or Valkey server. Opened on first use, and paused after failures.
+"""Connection to a Redis or Valkey server, which opens on first use and pauses after failures.
 
 The URL can name a single server, a Sentinel or a cluster.
 """
@@ -28,7 +28,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
 
 
 class Script:
-    """Lua script from files in ``lua/``. Called by its hash, and sent only if the server doesn't have it."""
+    """Lua script from files in ``lua/``. Calls send only its hash, unless the server doesn't have the script yet."""
 
     def __init__(self, *names: str, **constants: int) -> None:
         text = "".join((files(__package__) / "lua" / f"{name}.lua").read_text(encoding="utf-8") for name in names)
@@ -69,7 +69,8 @@ class Server:
     def call(self, call: Callable[..., Any], *args: Any) -> Any:
         """Call a function with the client and ``args``, and return its result.
 
-        Raises a ConnectionError during the pause after a failure. If the server is unreachable, only threads that may wait try it.
+        Raises a ConnectionError during the pause after a failure. While the server is failing, threads that mustn't wait also get
+        this error.
         """
         if time.monotonic() < self._quiet_until or (self.failing and not may_wait()):
             raise _not_connected("judge.queue.url: can't reach the server. The next attempt follows in a few seconds")
@@ -179,7 +180,7 @@ def unreachable(error: BaseException) -> bool:
 
 @contextmanager
 def tolerated() -> Iterator[None]:
-    """Suppress errors of the block that mean that the server is unreachable."""
+    """Suppress errors in the block if they mean that the server is unreachable."""
     try:
         yield
     except Exception as error:

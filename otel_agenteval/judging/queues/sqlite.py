@@ -200,7 +200,7 @@ class SqliteQueue(JobQueue):
         return left_out
 
     def _make_room(self, db: sqlite3.Connection, job: Job, left_out: list[Job]) -> bool:
-        """Drop waiting jobs of lower priority until the job fits, lowest priority and oldest first. Return True if it fits."""
+        """Drop waiting jobs of lower priority until the job fits: lowest priority first, then oldest first. Return True if the job fits."""
         short = db.execute("SELECT bytes FROM totals").fetchone()[0] + job.size - self.max_bytes
         dropped = []
         waiting = self._waiting_below(db, job.priority) if short > 0 else iter(())
