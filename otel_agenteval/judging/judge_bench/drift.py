@@ -1,6 +1,6 @@
-"""Detection of judge drift. A judge evaluates the same cases (anchors) again, and the scores are compared.
+"""Detection of judge drift. A judge scores the same cases (anchors) again, and the new scores are compared with the old ones.
 
-Scores drift, for example, if a provider replaces the model behind a name, or if a release changes a prompt.
+Scores can drift if a provider replaces the model behind a name, or if a release changes a prompt.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def read_anchors(path: Path) -> Anchors:
 
 
 def drifts(anchors: Anchors, outcomes: Sequence[CaseOutcome], least: float) -> list[Drift]:
-    """Return the drift of each family, then of all families together. Omits cases without both scores."""
+    """Return the drift of each family, then of all families together. Cases that lack the old or the new score are omitted."""
     pairs: dict[str, list[tuple[float, float, bool]]] = {}
     for one in outcomes:
         before = anchors.values.get(one.case.id)

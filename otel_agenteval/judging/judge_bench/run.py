@@ -94,7 +94,7 @@ class BenchCase:
         return self.goodness(sum(self.band) / 2)
 
     def level(self, goodness: float) -> Level:
-        """Return the level of a goodness value. For boolean metrics, the level is ``good`` or ``bad``."""
+        """Return the level of a goodness from 0 to 1. Boolean metrics are only ``good`` or ``bad``, never ``middling``."""
         if self.is_verdict:
             return "good" if goodness >= 0.5 else "bad"
         return "good" if goodness >= GOOD - _SLACK else "middling" if goodness >= MIDDLING - _SLACK else "bad"
@@ -130,10 +130,10 @@ def read_case(row: Mapping[str, Any]) -> BenchCase:
 
 
 def chosen(families: Sequence[str] = (), metrics: Sequence[str] = (), limit: int | None = None) -> list[BenchCase]:
-    """Return the cases of the given families and metrics. An empty list selects all of them.
+    """Return the benchmark cases of these families and metrics. An empty list selects all.
 
-    If ``limit`` is set, select a balanced subset of families, levels and metrics. A counterpart is avoided unless its original
-    case is selected too.
+    If ``limit`` is set, select a balanced subset of families, levels and metrics. Counterparts come last, unless their original
+    case is selected.
     """
     cases = all_cases()
     for option, names, known in (("--families", families, FAMILIES), ("--metrics", metrics, {case.metric for case in cases})):
@@ -147,7 +147,7 @@ def chosen(families: Sequence[str] = (), metrics: Sequence[str] = (), limit: int
 
 
 def _balanced(cases: Sequence[BenchCase], limit: int) -> list[BenchCase]:
-    """Select cases from each family alternately. Within a family, alternate levels and prefer the least used metrics."""
+    """Select cases from all families in turn. Within a family, rotate through the levels and prefer the least used metrics."""
     left: dict[str, dict[Level, list[BenchCase]]] = {}
     for case in cases:
         left.setdefault(case.family, {}).setdefault(case.expected, []).append(case)
@@ -257,8 +257,8 @@ def run(
 ) -> BenchRun:
     """Evaluate each case ``repeat`` times without the judge's cache. After ``max_usd`` is spent, no new evaluation starts.
 
-    Ctrl-C ends the run and keeps the results so far. ``abandoned`` is called when an evaluation that was running at Ctrl-C ends
-    later. The caller can then close its connections.
+    Ctrl-C ends the run and keeps the results so far. Evaluations that are running at Ctrl-C end later, and each then calls
+    ``abandoned``, so that the caller can close its connections.
     """
     found = BenchRun(len(cases) * repeat)
     start = time.monotonic()
