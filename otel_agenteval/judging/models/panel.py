@@ -1,7 +1,7 @@
 """Groups of judges: separate judges for metrics or agents, a second opinion, or a panel.
 
-The result is always one judge's score, with its reasons. For a panel, it is the median score of all judges or of the majority.
-The score's detail ``judges`` lists the results of all judges.
+The group's result is always one judge's score, with its reasons. A panel's result is the median score of all judges or of the
+majority. The score's detail ``judges`` lists the results of all judges.
 """
 
 from __future__ import annotations

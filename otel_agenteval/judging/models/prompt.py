@@ -72,9 +72,9 @@ class Prompt(NamedTuple):
 def prompt_of(question: Question, max_tokens: int | None = None, piece: int | None = None) -> Prompt:
     """Return the message of one judge call. Raises a JudgeError, for example ``input_too_long``.
 
-    Above about ``max_tokens``, the middle of the longest texts is replaced by a marker. If ``piece`` is set, these texts are
-    split instead, and the message contains the piece with this index. Media aren't fetched. ``data:`` and http(s) URIs are sent
-    unchanged, and other ids as text.
+    If the call exceeds about ``max_tokens``, a marker replaces the middle of the longest texts. If ``piece`` is set, these texts
+    are split instead, and the message contains the piece with this index. Media aren't fetched: ``data:`` and http(s) URIs are
+    sent unchanged, and other ids as text.
     """
     texts, media = material_of(question.data, question.media)
     trusted = trusted_of(question.criteria)
@@ -109,7 +109,7 @@ def trusted_of(criteria: Mapping[str, str | Sequence[str]] | None) -> dict[str, 
 
 
 def material_of(data: Mapping[str, Any], media: Sequence[str]) -> tuple[dict[str, str], tuple[Media, ...]]:
-    """Return the escaped texts of a judge call by name, and its media. The text ``media`` contains ids that aren't URIs."""
+    """Return the escaped texts of a judge call by name, and its media. Media ids that aren't URIs are in the text ``media``."""
     parts = [(uri, media_of(uri)) for uri in media]
     references = [uri for uri, found in parts if found is None]
     texts = {name: value if isinstance(value, str) else jsonio.text_of(value) for name, value in data.items()}
@@ -123,13 +123,13 @@ def escaped(text: str) -> str:
 
 
 def tokens_of(text: str) -> int:
-    """Return an estimated number of tokens. Four ASCII characters are one token. Each other character is one token."""
+    """Estimate the number of tokens: one for every four ASCII characters, and one for each other character."""
     beyond = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
     return (len(text) - beyond) // _CHARACTERS_PER_TOKEN + beyond
 
 
 def _shortened(texts: Mapping[str, str], room: int) -> dict[str, str]:
-    """Shorten the longest texts to the same length, so that all texts fit into ``room`` tokens."""
+    """Shorten the longest texts to the same length, so that all texts together have about ``room`` tokens."""
     found = dict(texts)
     sizes = {name: tokens_of(text) for name, text in texts.items()}
     share = _share_of(sizes.values(), room)
@@ -142,7 +142,7 @@ def _shortened(texts: Mapping[str, str], room: int) -> dict[str, str]:
 
 
 def _share_of(sizes: Iterable[int], room: int) -> int:
-    """Return the maximum tokens for each of the longest texts. Shorter texts stay complete."""
+    """Return the maximum tokens per text. Longer texts are shortened to this number, and shorter texts stay complete."""
     ascending = sorted(sizes)
     share = 0
     for index, size in enumerate(ascending):
@@ -258,7 +258,7 @@ def _is_symbol(character: str) -> bool:
 
 
 def _bytes(selectors: str) -> str:
-    """Return the bytes that variation selectors encode, as visible text. The n-th selector encodes byte n - 1."""
+    """Return the hidden bytes that variation selectors encode, as visible text. The n-th selector encodes byte n - 1."""
     if len(selectors) == 1:
         return _names(selectors)
     raw = bytes(code - 0xFE00 if (code := ord(one)) < 0xE0000 else code - 0xE0100 + 16 for one in selectors)
