@@ -95,7 +95,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_finite, parse
 def verdict_in(text: str, keys: Collection[str] = (), *, material: str = "") -> dict[str, Any] | None:
     """Return a reply's verdict. Return None if the reply isn't exactly one object or quotes the judged ``material``.
 
-    Missing keys are allowed here. The metric reports them. ``material`` is empty for the reply to a repair request.
+    Missing keys are allowed, because the metric reports them. For the reply to a repair request, ``material`` is empty.
     """
     requested = {_plain(key): key for key in keys}
     text = text.lstrip(_INVISIBLE)
@@ -111,7 +111,7 @@ def verdict_in(text: str, keys: Collection[str] = (), *, material: str = "") -> 
 
 
 def _after_thoughts(text: str) -> dict[str, Any] | None:
-    """Return the only object after one or more thoughts, or after a thought that started in the prompt."""
+    """Return the single JSON object after the model's thoughts. The first thought can have begun in the prompt."""
     start = 0
     while ends := [end for begin, end in _THOUGHTS if begin.match(text, start)]:
         closed = ends[0].search(text, start)
@@ -155,7 +155,7 @@ def fault_in(found: Mapping[str, Any], keys: Collection[str], ranges: Mapping[st
     """Return the fault of a verdict, or None.
 
     - ``form``: the verdict has no requested key, no readable number, or an unknown key instead of the number.
-    - ``scale``: percentages that seem to be shares, such as 0.8 for 80. All are at most 1, and at least one is a fraction.
+    - ``scale``: numbers from 0 to 100 seem to be shares, such as 0.8 for 80. All are at most 1, and at least one is a fraction.
     """
     if keys and found.keys().isdisjoint(keys):
         return "form"
@@ -214,12 +214,12 @@ _CHOICE_HINT = re.compile(r"<(\w+(?:, \w+)*) or (\w+)>")  # <low, medium or high
 
 
 class _Open(Exception):
-    """Error for a form without a closed schema."""
+    """Error for a reply form that has no closed schema, for example because it contains ``...``."""
 
 
 @functools.lru_cache(maxsize=1_000)
 def schema_of(form: str) -> Mapping[str, Any] | None:
-    """Return the JSON schema of a form, or None if the form is unreadable or has open parts."""
+    """Return the JSON schema of a reply form such as ``{"score": <0 to 100>}``. Return None for an unreadable form or one with ``...``."""
     try:
         schema = _value(_tokens(form))
     except _Open:
@@ -229,7 +229,7 @@ def schema_of(form: str) -> Mapping[str, Any] | None:
 
 @functools.lru_cache(maxsize=1_000)
 def hints_of(form: str) -> Mapping[str, str]:
-    """Return the keys of a form's object, each with the first token of its value. Open parts are allowed."""
+    """Map each key of a reply form to the first token of its value: ``{"score": "<0 to 100>"}``. The form can contain ``...``."""
     tokens = _TOKEN.findall(form)
     hints: dict[str, str] = {}
     depth = 0
@@ -250,7 +250,7 @@ def ranges_of(form: str) -> Mapping[str, tuple[float, float]]:
 
 
 def _tokens(form: str) -> Iterator[str]:
-    """Yield the tokens of a form, then raise :class:`_Open`."""
+    """Yield the tokens of a reply form. Raise :class:`_Open` at the end, or before unreadable text."""
     at = 0
     while (found := _TOKEN.match(form, at)) is not None:
         at = found.end()

@@ -76,7 +76,7 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """Token counts from the server, or None. Input includes cached tokens."""
+    """Token counts from the server. Missing counts are None. ``input_tokens`` includes cached tokens."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -101,7 +101,7 @@ class Provider(Protocol):
         """Return the request of a judge call. Raises a JudgeError for unsupported media."""
 
     def answer(self, body: Mapping[str, Any]) -> ChatReply:
-        """Parse a response. Raises a JudgeError if the response has another form or reports a failure."""
+        """Parse a response. Raises a JudgeError if the response has another format or reports a failure."""
 
 
 # --- media -----------------------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def unsupported_media(media: Media, provider: str) -> JudgeError:
 
 
 class ClosedSchema(dict[str, Any]):
-    """Schema that is known to be closed. See :func:`is_closed`."""
+    """JSON schema that is closed by construction, so :func:`is_closed` doesn't check it."""
 
 
 def is_closed(schema: Any) -> bool:

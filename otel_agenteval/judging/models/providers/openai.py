@@ -99,7 +99,7 @@ def _joined(events: Any) -> Mapping[str, Any]:
 
 
 def _usage(body: Mapping[str, Any]) -> TokenUsage:
-    """Return the token usage. Servers of Gemini and xAI count reasoning tokens only in the total."""
+    """Return the token usage. Reasoning tokens that a server counts only in the total (Gemini, xAI) are added to the output."""
     usage = parsing.mapping(body.get("usage"))
     given, written, total = (parsing.count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
     if given is not None and written is not None and total is not None:

@@ -1,4 +1,4 @@
-"""Safe parsing of server responses. A value in a response can have any type."""
+"""Type-safe access to server responses, in which any value can have a wrong type."""
 
 from __future__ import annotations
 
