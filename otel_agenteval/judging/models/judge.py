@@ -1,4 +1,4 @@
-"""Judge that sends judge calls to one model."""
+"""Client that sends judge calls to one model."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ class Judge(JudgeModel):
     def _complete(
         self, messages: tuple[ChatMessage, ...], question: Question, until: float, *, repair: bool = False, room: int = MAX_TOKENS
     ) -> ChatReply:
-        """Return the reply in the strictest form that the model supports. Remember this form for later calls."""
+        """Return a reply in the strictest format that the model supports (JSON schema, JSON mode or plain text). Later calls reuse this format."""
         schema = schema_of(question.reply) if question.schema is None else question.schema
         capabilities = self._capabilities
         while True:
@@ -309,7 +309,7 @@ def _name_of(schema: Mapping[str, Any] | None) -> str:
 
 
 def _without(capabilities: _Capabilities, form: Form, schema: str, refusal: NotAnswered) -> _Capabilities | None:
-    """Return the capabilities to assume after a rejection, or None if the rejection has another cause."""
+    """Return reduced capabilities if the model rejected a setting of the request, or None if the rejection has another cause."""
     if refusal.status not in (400, 422, 500, 501) or refusal.transient or refusal.hints & {"context", "refusal", "credit"}:
         return None
     if not capabilities.stream and "stream" in refusal.hints:

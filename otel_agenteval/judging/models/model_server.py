@@ -1,7 +1,8 @@
 """Client of one model server: retries, limits, prices and records of all requests.
 
 Connection errors and the statuses 408, 409, 424, 498 and 5xx (except 501 and 505) are retried after random pauses, or after the
-pause that the server requests. Rate limits (429) are retried until the deadline. Without credit, there is no retry.
+pause that the server requests. Rate limits (429) are retried until the deadline. If the account has no credit, requests aren't
+retried.
 """
 
 from __future__ import annotations
@@ -141,8 +142,8 @@ class ModelServer:
     ) -> T:
         """Send a request with retries and return the result. Raises a JudgeError on failure.
 
-        ``until`` is the monotonic deadline. ``read`` parses the reply and returns the result and the token usage. ``estimate``
-        contains the expected tokens. The account records ``stage`` and ``repair``.
+        ``until`` is the monotonic deadline. ``read`` parses the reply into a result and token counts. ``estimate`` contains the
+        expected tokens. ``stage`` and ``repair`` are recorded in the account.
         """
         route = request.path, request.body.get("model")
         expected = (estimate.input_tokens or 0) + (estimate.output_tokens or 0)
@@ -255,8 +256,8 @@ def tokens_in(texts: Sequence[str]) -> int:
 class RateLimits:
     """Limits on concurrent requests, and on requests and tokens per minute. Thread-safe.
 
-    Many local model servers process one request at a time. Therefore, each timeout halves the allowed concurrency, and answers
-    increase it again.
+    Many local model servers process one request at a time. Therefore, each timeout halves the allowed concurrency, and each reply
+    increases it again.
     """
 
     def __init__(self, options: RequestOptions) -> None:
@@ -306,9 +307,10 @@ class RateLimits:
             self._free.notify_all()
 
     def slow_down(self, began: float) -> bool:
-        """Halve the concurrency after a timeout, and return True.
+        """Halve the allowed concurrency after a timeout. Return True if the timeout counts as a server failure.
 
-        If the request began before the last reduction, change nothing. Then return True only if the server has never answered.
+        A request that began before the last reduction changes nothing. It counts as a failure only if the server has never
+        answered.
         """
         with self._free:
             news = began >= self._slowed

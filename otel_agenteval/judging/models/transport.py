@@ -94,7 +94,7 @@ class BrokenAnswer(ConnectionError):
 
 
 class ReplyTooLarge(Exception):
-    """Error for a successful reply that exceeds the size limit. The argument is the status."""
+    """Error for a successful reply that exceeds the size limit. Its argument is the HTTP status."""
 
 
 class JsonTransport:
@@ -228,7 +228,7 @@ class Connections:
 
     @contextmanager
     def lend(self) -> Iterator[Any]:
-        """Lend a connection to the block. If the server closed the connection, it reconnects.
+        """Lend a connection to the block. If the server closed it, the connection is opened again.
 
         The most recently used connection is lent first, because it is most likely still open.
         """
@@ -367,7 +367,7 @@ def _rejection(reply: Reply, status: int, request: bytes, clock: Clock) -> NotAn
 
 
 def _hints_in(body: bytes, request: bytes) -> frozenset[str]:
-    """Return the keys of ``_HINTS`` that match a rejection. Words that the request also contains are ignored, except for settings."""
+    """Return the reasons (keys of ``_HINTS``) that a rejection mentions. Words that also occur in the request are ignored, except for settings."""
     rejection, quotable = body.decode("utf-8", "replace").lower(), request.decode("utf-8", "replace").lower()
     if not rejection.strip():  # the reason can be any parameter
         return frozenset(("parameter",))
@@ -379,7 +379,7 @@ def _hints_in(body: bytes, request: bytes) -> frozenset[str]:
 
 
 def _requested_wait(reply: Reply, clock: Clock) -> float:
-    """Return the seconds to wait that the server requests. By default, wait until all exhausted limits reset."""
+    """Return the seconds that the server's headers request to wait. By default, wait until all exhausted rate limits reset."""
     headers = reply.headers
     wait = retry_after(headers.get("retry-after-ms"), clock) / 1_000 or retry_after(headers.get("retry-after"), clock)
     if wait:
@@ -398,7 +398,7 @@ def _requested_wait(reply: Reply, clock: Clock) -> float:
 
 
 def _seconds_in(value: str, clock: Clock) -> float:
-    """Return the seconds in a time span (``6m0s``) or number, or until a time (``2026-11-30T12:00:00Z``)."""
+    """Convert a number of seconds, a time span (``6m0s``) or a time (``2026-11-30T12:00:00Z``) to seconds from now."""
     span = _TIME_SPAN.fullmatch(value) if value else None
     if span is not None:
         hours, minutes, seconds, ms = (float(part or 0) for part in span.groups())
