@@ -1,4 +1,4 @@
-"""Model clients: judges for judge calls, and embedders for vectors.
+"""Model clients: judges, which score turns, and embedders, which compute vectors.
 
 This folder may import the same packages as :mod:`~otel_agenteval.judging`. Start at :mod:`.judge`.
 """

@@ -53,7 +53,7 @@ class JudgeModel(Model, Answers):
         return None
 
     def server_of(self, metric: str, agent: str) -> str:
-        """Return the server address for a metric and an agent. Empty for the default server."""
+        """Return the address of the server for a metric and an agent, or ``""`` for the default server."""
         return ""
 
 
@@ -138,7 +138,7 @@ _RECORDERS: ContextVar[tuple[list[Account], ...]] = ContextVar("otel_agenteval_r
 
 
 def recording() -> AbstractContextManager[list[Account]]:
-    """Collect the accounts of all model requests in the block, for the current thread or task."""
+    """Collect the :class:`Account` of each model request in the block, for the current thread or task."""
     return _collecting(_RECORDERS)
 
 
@@ -146,7 +146,7 @@ _LISTENERS: ContextVar[tuple[list[Exchange], ...]] = ContextVar("otel_agenteval_
 
 
 def listening() -> AbstractContextManager[list[Exchange]]:
-    """Collect prompts and replies of all judge calls in the block, for the current thread or task. They contain turn content."""
+    """Collect the prompts and replies of judge calls in the block, for the current thread or task. Prompts contain turn content."""
     return _collecting(_LISTENERS)
 
 
@@ -197,7 +197,7 @@ class AccountLedger:
 def cost_of(model: str, base_url: str, usage: TokenUsage, prices: Prices) -> tuple[float | None, str | None]:
     """Return the cost in USD and its price source. Return ``(None, None)`` if the usage or the price is unknown.
 
-    The price table identifies providers by address. For other servers, only configured prices apply.
+    The price table applies only to servers with a known provider's address. Other servers need configured prices.
     """
     if usage.input_tokens is None or usage.output_tokens is None:
         return None, None

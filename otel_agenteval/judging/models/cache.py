@@ -1,6 +1,6 @@
 """Cache of judge replies in an SQLite file.
 
-The key is a hash of the judge call without delimiters and marker numbers, which are random. Old replies are deleted, and the
+The key is a hash of the judge call without random delimiters and marker numbers (``[EMAIL_1]``). Old replies are deleted, and the
 total size is limited. During an audit (:func:`bypassing_cache`), the model is called, and its reply replaces the cached one.
 """
 

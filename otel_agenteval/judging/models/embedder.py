@@ -1,14 +1,13 @@
 """Embedders: a client for an embedding server, and two embedders that run in this process at no cost.
 
-The local text model is a table with one vector for each of 32,000 word pieces. The vector of a text is the mean of its word
-pieces' vectors. The model takes less than a millisecond to find texts on a similar topic. Paraphrases score 0.5 to 1, and
-unrelated texts less than 0.2. The model ignores word order, so it doesn't recognize negation. Its scores aren't comparable with
-scores from other models.
+The local text model is a table with one vector for each of 32,000 word pieces. A text's vector is the mean of its word pieces'
+vectors, computed in less than a millisecond. The vectors show if two texts have a similar topic: paraphrases score 0.5 to 1, and
+unrelated texts less than 0.2. Word order is ignored, so negation isn't recognized. Scores aren't comparable with scores from
+other models.
 
 The local model for images and texts is a CLIP or SigLIP model in ONNX files. This package doesn't include the weights. The
-model's folder must contain files as exporters for Hugging Face models write them: ``tokenizer.json``,
-``preprocessor_config.json``, and either ``text_model.onnx`` and ``vision_model.onnx``, or ``model.onnx``. The ONNX files can be
-in a subfolder ``onnx``.
+model's folder must contain the files that Hugging Face exporters write: ``tokenizer.json``, ``preprocessor_config.json``, and
+either ``text_model.onnx`` and ``vision_model.onnx``, or ``model.onnx``. The ONNX files can be in a subfolder ``onnx``.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class Embedder(EmbedderModel):
         base_url: URL including the API version, without credentials or query.
         model: name of the model on the server. Vectors of different models are never compared.
         api_key: API key, sent as bearer token.
-        images: format of images in requests. ``text``: URIs among the texts. ``object``: a list of ``{"image": ...}`` and
+        images: format of images in requests. ``text``: URIs in the list of texts. ``object``: a list of ``{"image": ...}`` and
             ``{"text": ...}`` (Jina's format). ``messages``: one image per request (vLLM's format).
         cache: mapping from text to vector that stores vectors. Default: no cache.
         **requests: same options as for :class:`Judge`: ``headers``, ``timeout``, ``deadline``, ``max_concurrency``,
@@ -342,7 +341,7 @@ class ClipEmbedder(InProcessEmbedder):
         return found
 
     def _run(self, session: Any, given: dict[str, Any], wanted: Sequence[str]) -> Any:
-        """Run the model and return one vector. Missing model inputs get the smallest valid placeholder."""
+        """Run the ONNX model and return one vector. Model inputs that aren't in ``given`` get minimal placeholders."""
         inputs = {}
         for one in session.get_inputs():
             smallest = np.zeros((1, 3, *self._edge()), np.float32) if one.name == "pixel_values" else np.ones((1, 1), np.int64)
