@@ -43,7 +43,7 @@ def test_why_quotes_a_finding_and_what_it_was_compared_with(tmp_path: Path, caps
 
 
 @pytest.mark.parametrize(("turn_id", "says"), [
-    ("000", "'000' is too short: give at least 4 characters of the turn id"), ("beef", "turn beef not found in store "),
+    ("000", "'000' is too short: enter at least 4 characters of the turn id"), ("beef", "turn beef not found in store "),
 ])  # fmt: skip
 def test_why_explains_an_id_without_turn(turn_id: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", turn_id, "--store", stored(tmp_path, CONTENT)]) == 1

@@ -42,11 +42,11 @@ COMMANDS = {
     "serve": "run the sidecar: receive OTLP from Collectors and SDKs, score turns, and serve /metrics",
     "worker": "score spans from Kafka, or run judge jobs from Redis, on any number of machines",
     "backfill": "score stored traces in Parquet, OTLP/JSON or ClickHouse",
-    "why": "print each metric's result for a turn, with the reason and the text behind it",
+    "why": "print each metric's result for a turn, with the reason and the evidence",
     "ui": "show turns and scores in a browser",
     "export": "write the scores of a store as JSON lines, CSV or Parquet",
     "forget": "delete the data of a conversation or a user from the store, the journal and the judge queue",
-    "judge": "check the configured judge",
+    "judge": "test the configured judge for prompt injection, agreement with labels, and drift",
 }
 """Purpose of each command. The module of a command has the same name, with underscores instead of hyphens."""
 
@@ -178,7 +178,7 @@ def build_parser(commands: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
 
 
 class CommandParser(argparse.ArgumentParser):
-    """Parser that reports a wrong choice in one line, with the most similar choice. Its commands' parsers do so, too."""
+    """Parser that reports an invalid choice in one line, with the most similar valid choice. Subcommands use the same class."""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kind", choices=("code", "embed", "llm"), help="only computed, embedding-based or judged metrics")
     parser.add_argument("--need", metavar="FIELD", help="only metrics that need this field of the turn, for example tool_calls")
     add_imports(parser)
-    parser.add_argument("--seed", metavar="NAME", help="only metrics that this other tool also has, for example deepeval")
+    parser.add_argument("--seed", metavar="NAME", help="only metrics that another tool also has, for example deepeval")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -35,7 +35,7 @@ _DEFAULT = "spans.jsonl"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--out", default=_DEFAULT, metavar="FILE",
-        help=f"file to append the spans to, as OTLP/JSON lines; only you can read a new file (default: {_DEFAULT})",
+        help=f"file to append the spans to, as OTLP/JSON lines; a new file is readable only by you (default: {_DEFAULT})",
     )  # fmt: skip
     add_program(parser, "program to run: otel-agenteval record -- python app.py")
 
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def run_recorded(program: Sequence[str], out: Path) -> int:
-    """Run a program, append its spans and log records to a file, and return its exit code in the same way as a shell."""
+    """Run a program, append its spans and log records to a file, and return the exit code that a shell would return."""
     injected = str(Path(inject.__file__).parent)
     path = os.pathsep.join((injected, *filter(None, [os.environ.get("PYTHONPATH")])))
     environment = {**os.environ, "PYTHONPATH": path, RECORD_ENV: os.path.realpath(out)}
@@ -88,7 +88,7 @@ def run_recorded(program: Sequence[str], out: Path) -> int:
 
 
 def facts_about(out: Path) -> list[dict[str, Any]]:
-    """Return the properties that the processes of the recorded program wrote to a file."""
+    """Return the properties that each process of the recorded program reported, such as its Python."""
     try:
         lines = Path(about(str(out))).read_bytes().splitlines()
     except OSError:

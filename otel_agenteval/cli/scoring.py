@@ -67,7 +67,7 @@ def add_scoring(parser: argparse.ArgumentParser, default: str) -> None:
     )
     parser.add_argument(
         "--gate", action="store_true",
-        help="exit with code 1 if a metric with policy: gate fails or has an error on any turn, or has no verdict on any turn",
+        help="exit with code 1 if a gate (a metric with policy: gate) fails or has an error on a turn, or never has a verdict",
     )  # fmt: skip
     parser.add_argument(
         "--allow-unevaluated",
@@ -142,7 +142,7 @@ def results_of(files: Sequence[str], jobs: str | None, work: TurnWork, *, meet: 
 
 
 def chosen(config: Config, names: str | None) -> tuple[list[BoundMetric], list[BoundMetric]]:
-    """Return the metrics of turns and the metrics of conversations, from ``--metrics`` or the configuration. Raises ConfigError."""
+    """Return the turn metrics and the conversation metrics, from ``--metrics`` or the configuration. Raises ConfigError."""
     selected, whole = select_metrics(config), select_conversation_metrics(config)
     for metrics in (selected, whole):
         rules_of(config, metrics)  # all turns are evaluated here, but invalid rules are still reported
@@ -182,9 +182,9 @@ class Evaluated(NamedTuple):
 
 
 class Evaluation:
-    """Evaluation of recorded turns. A pickled copy in another process has no judge and no embedder. Results contain all scores if
-    ``with_scores`` is set, beginnings of a failed turn's input and output if ``with_content`` is set, and the turn's properties if
-    ``with_facts`` is set. By default, ``cases`` contains the cases in ``references.dataset``.
+    """Evaluation of recorded turns. A pickled copy in another process has no judge and no embedder. ``with_scores`` adds all
+    scores to the results, ``with_content`` the beginnings of a failed turn's input and output, and ``with_facts`` the turn's
+    properties. By default, ``cases`` contains the cases in ``references.dataset``.
     """
 
     def __init__(
@@ -356,7 +356,7 @@ _WITH_COMPARISON = frozenset(("table", "markdown", "html"))
 
 
 def gated(args: argparse.Namespace, report: Report, formats: Sequence[str]) -> int:
-    """Print the reasons for failure with ``--gate``, and the comparison if no report contains it. Return the exit code."""
+    """Print why ``--gate`` failed, and return the exit code. Also print the comparison with the baseline, unless a report contains it."""
     if report.comparison is not None and _WITH_COMPARISON.isdisjoint(formats):
         print(escaped(render_comparison(report.comparison), LINES), end="", file=sys.stderr)
     if not args.gate or not report.failures:

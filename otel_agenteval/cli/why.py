@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
             shown["first_fault"] = {**found.fault._asdict(), "by": found.by}
         print(escaped(json.dumps(shown, ensure_ascii=False)))
     elif found.outcomes is None and len(args.turn_id) < LEAST_OF_ID:
-        print(escaped(f"{args.turn_id!r} is too short: give at least {LEAST_OF_ID} characters of the turn id"))
+        print(escaped(f"{args.turn_id!r} is too short: enter at least {LEAST_OF_ID} characters of the turn id"))
     elif found.outcomes is None:
         store = "" if args.url is not None else without_password(store_path(args.store, config))
         where = f"store {store}" if store else f"the latest turns of {args.url}"
