@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _report(args: argparse.Namespace, config: Config, labels: Mapping[tuple[str, str], bool]) -> tuple[DetectorReport, int]:
-    """Count the alarms of the configured detectors, except measures such as latency. Return the report and the exit code for reading the files."""
+    """Return a report with the detectors' alarms, and the exit code for reading the files. Measures such as latency aren't counted."""
     known = frozenset((*group_of("default"), *PATTERN_OF))
     detectors = [one for one in select_metrics(config) if one.metric.name in known and one.metric.unit == "1"]
     if not detectors:
@@ -150,8 +150,8 @@ def _labels(given: str | None, configured: str | None) -> dict[tuple[str, str], 
 
 
 def _accepted(args: argparse.Namespace) -> tuple[Path | None, list[int]]:
-    """Return the file that ``--accept`` changes, and the numbers of suggestions (none for ``all``). Raises ConfigError for an invalid
-    value, if the file can't be written, or if the turns can't be read twice.
+    """Return the file that ``--accept`` changes, and the numbers of the accepted suggestions (empty for ``all``). Raises
+    ConfigError if the value is invalid, the file can't be written, or the turns can't be read twice.
     """
     if args.accept is None:
         return None, []

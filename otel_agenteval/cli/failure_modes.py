@@ -171,7 +171,7 @@ def _read_turns(
     labels: Mapping[str, Mapping[str, Any]],
     turns: Iterable[tuple[Key, Turn]],
 ) -> Iterator[tuple[Key, _RecordedTurn]]:
-    """Yield evaluated turns, with cases for the failure ``mode``. This function can run in other processes."""
+    """Yield evaluated turns. Turns with the failure ``mode`` also get a case for a data set. This function can run in other processes."""
     for key, turn, scores in evaluation.scores(turns):
         at = turn.start.timestamp() if turn.start is not None else 0.0
         fault = failure_of(turn, scores, redacted)
