@@ -119,7 +119,7 @@ async def _serve(service: Service, args: argparse.Namespace, notifier: Notifier)
 
 @dataclass(slots=True)
 class _Running:
-    """Handler of signals, and of the parent process's end, in a running sidecar."""
+    """Running sidecar, which handles signals and the end of its parent process."""
 
     service: Service
     args: argparse.Namespace
@@ -157,7 +157,7 @@ class _Running:
             self.handle(signal.SIGHUP)
 
     def parent_ended(self) -> None:
-        """End, because the parent process ended and closed standard input. With a journal, the next start continues the open turns."""
+        """Stop after the parent process ended, which closes standard input. With a journal, the next start continues the open turns."""
         asyncio.get_running_loop().remove_reader(0)
         if self.stop.is_set():
             return

@@ -141,7 +141,7 @@ async def _work(
         service.stop_taking()
 
     def parent_ended() -> None:
-        """End because the parent was killed. Standard input is a pipe that only the parent keeps open."""
+        """Stop after the parent was killed, which closes standard input: a pipe that only the parent keeps open."""
         loop.remove_reader(0)
         _log.error("the parent process ended, so this process ends, too")
         handle_signal(signal.SIGTERM)
@@ -178,9 +178,7 @@ _CALLS_PER_PROCESS = 50
 
 
 def processes_for(config: Config, cores: int) -> int:
-    """Return the default number of processes: one per 50 concurrent judge calls. The number of cores and the
-    smallest configured limit are upper bounds.
-    """
+    """Return the default number of processes: one per 50 concurrent judge calls, up to the number of cores and the smallest limit."""
     return max(1, min(cores, config.judge.max_concurrency // _CALLS_PER_PROCESS, *_limits_of(config).values()))
 
 
