@@ -1,8 +1,7 @@
 """The command line: one module per command, and the exit codes.
 
-Modules in this folder may import all other folders. Each command has a table ``EXIT_CODES`` with the meaning of its exit codes,
-which ``--help`` and ``docs/reference/cli.md`` show.
-Start at :mod:`.main`.
+Modules in this folder may import every other folder of the package. Each command has a table ``EXIT_CODES`` with the meaning of
+its exit codes, which ``--help`` and ``docs/reference/cli.md`` show. Start at :mod:`.main`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``otel-agenteval check-config``: validate a configuration and print the effective one."""
+"""``otel-agenteval check-config``: validate a configuration and print the options in effect."""
 
 from __future__ import annotations
 

@@ -141,14 +141,14 @@ class _Ids(IdGenerator):
 
 
 def new_provider() -> TracerProvider:
-    """Create a provider that only the demo uses, so the tracing of the process isn't changed."""
+    """Create a separate tracer provider, so that the demo doesn't change the process's global provider."""
     return TracerProvider(
         resource=Resource({"service.name": "demo"}), sampler=ALWAYS_ON, id_generator=_Ids(), shutdown_on_exit=False
     )
 
 
 class ScriptedAgent:
-    """Agent that creates the spans of scenes in the same way as an instrumented agent."""
+    """Agent that plays scenes and creates the same spans as an instrumented agent."""
 
     def __init__(self, provider: TracerProvider, start_ns: int) -> None:
         self._tracer = provider.get_tracer("otel_agenteval.cli.demo.agent")

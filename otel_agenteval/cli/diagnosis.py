@@ -91,7 +91,7 @@ def _options(section: Section, path: str) -> Iterator[tuple[str, Any, Option]]:
 
 
 def configuration_findings(config: Config, metrics: Selected) -> Findings:
-    """Yield the number of metrics, and the missing requirements of metrics."""
+    """Yield the number of metrics, and the models, parameters and packages that metrics require but lack."""
     yield good(f"{len(metrics.computed)} computed and {len(metrics.judged)} judged metrics on each turn")
     every = [*metrics.of_turns, *metrics.of_conversations]
     for kind, section, made in (("llm", "judge", judge_from), ("embed", "embedder", embedder_from)):

@@ -1,4 +1,4 @@
-"""Options that several commands share, the parsing of their values, and messages about recorded traces."""
+"""Options that several commands share, parsers for their values, and messages about recorded traces."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def add_imports(parser: Arguments) -> None:
 
 
 def apply_imports(args: argparse.Namespace) -> None:
-    """Add the modules of ``--import`` to the configuration of this process and of its child processes."""
+    """Add the ``--import`` modules to the configuration of this process and its child processes."""
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.append(here)  # at the end, so that installed modules take precedence
@@ -135,7 +135,7 @@ def turns_wanted(args: argparse.Namespace) -> Wanted:
 
 
 def metrics_wanted(args: argparse.Namespace, reader: StoreReader) -> list[str]:
-    """Return the names of ``--metric``. Raises ConfigError for a name that neither the store nor this program contains."""
+    """Return the metric names in ``--metric``. Raises ConfigError for a name that is neither in the store nor a known metric."""
     from ..metrics.registry import resolve
 
     try:  # custom metrics can exist only in the store
@@ -224,7 +224,7 @@ def check_address(option: str, text: str | None) -> None:
 
 
 def progress() -> Any:
-    """Return a function that prints the progress. Return None if standard error isn't a terminal."""
+    """Return a function that prints how much was read, or None if standard error isn't a terminal."""
     if not sys.stderr.isatty():
         return None
 

@@ -164,7 +164,7 @@ def stored(paths: Sequence[str | Path], store: Path, config: Any, names: str | N
 
 
 def _versions(paths: Sequence[str | Path]) -> list[str]:
-    """Return a version for each path: the name of the file, or the full path if two files have the same name."""
+    """Return a version name for each path: the file name, or the full path if two files have the same name."""
     names = [Path(path).name for path in paths]
     return [str(path) if names.count(name) > 1 else name for path, name in zip(paths, names, strict=True)]
 
