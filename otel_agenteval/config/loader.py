@@ -8,7 +8,8 @@ The file is YAML 1.2, so ``off`` and ``10:30`` are text. Pass its path, or set `
 ``${env:NAME:-default}`` are replaced with environment variables.
 
 An option's environment variable is ``OTEL_AGENTEVAL_`` plus the option's path in upper case, joined by ``__``. For example,
-``OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT=10s`` sets ``turn.idle_timeout``. Write lists and mappings as YAML or JSON.
+``OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT=10s`` sets ``turn.idle_timeout``. Empty variables are ignored. Write lists and mappings as
+YAML or JSON.
 
 One :class:`ConfigError` reports all errors, one per line.
 """

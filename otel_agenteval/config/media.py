@@ -1,4 +1,4 @@
-"""Section ``media``: which images, audio files and videos metrics can open, and the limits for them."""
+"""Section ``media``: access to images, audio and videos, and the limits for opening them."""
 
 from __future__ import annotations
 

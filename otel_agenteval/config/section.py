@@ -147,7 +147,7 @@ def options_of(section: type[Section]) -> Mapping[str, Option]:
 
 
 def validator_of(section: type[Section]) -> Any:
-    """Return pydantic's validator for a section. Only the validator is cached, to save memory."""
+    """Return pydantic's validator for a section. pydantic's other objects aren't cached, to save memory."""
     found = _validators.get(section)
     if found is None:
         from pydantic import TypeAdapter
