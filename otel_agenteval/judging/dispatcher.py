@@ -44,7 +44,7 @@ class Verdict:
     acknowledge: Callable[[], None]
 
     def turns(self) -> Sequence[ScoredTurn]:
-        """Return the judged turn and its composite scores. The ``receipt`` of each is this verdict."""
+        """Return the judged turn and its composite scores. Each has this verdict as ``receipt``."""
         return [replace(scored, receipt=self) for scored in (self.done.scored, *self.done.next.composites)]
 
 
@@ -139,7 +139,7 @@ class Dispatcher:
     def start(self, jobs: int = 1) -> None:
         """Start judge threads: at most one per job, and at most the configured number.
 
-        Does nothing if no model is configured. Called only on the worker thread.
+        Without a configured model, no thread starts. Called only on the worker thread.
         """
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         if self.runner.models == Models():

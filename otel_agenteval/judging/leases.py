@@ -1,4 +1,4 @@
-"""Job leases, which prevent other processes from claiming the jobs of this process.
+"""Job leases, which prevent other processes from claiming this process's jobs.
 
 This process keeps extending its leases. If it dies, the leases expire and other processes claim its jobs.
 """
@@ -34,7 +34,7 @@ class _Lease:
 
 @dataclass(eq=False)
 class HeldLeases:
-    """Leases of the jobs of this process. Thread-safe. A thread extends each lease for at most ``_longest`` seconds."""
+    """Leases that this process holds. Thread-safe. A thread extends each lease for at most ``_longest`` seconds."""
 
     queue: JobQueue
     _lease: float
@@ -69,7 +69,7 @@ class HeldLeases:
                 self._held[job.id] = _Lease(job, now if known is None else known.since, now + self._lease)
 
     def begin(self, job: Job) -> None:
-        """Record that a job starts. From now, its lease is extended for at most ``_longest`` seconds."""
+        """Record that a job starts. Its lease is then extended for at most ``_longest`` seconds."""
         now = self._clock.monotonic()
         with self._changed:
             held = self._held.get(job.id)

@@ -108,8 +108,8 @@ EVERY_TURN = SamplingRule()
 def rules_of(config: Config, evaluated: Sequence[BoundMetric]) -> dict[BoundMetric, SamplingRule]:
     """Return the sampling rule of each judged metric and composite, in configured order.
 
-    Conditions can name user feedback and computed scores of ``evaluated``. Raises a ConfigError for an invalid condition, an
-    unknown metric in a cascade, or a circular cascade.
+    Conditions can refer to user feedback and to computed metrics in ``evaluated``. Raises a ConfigError for an invalid condition,
+    an unknown metric in a cascade, or a circular cascade.
     """
     computed = [*(metric.name for metric in evaluated if not metric.asks), FEEDBACK]
     judged = [metric for metric in evaluated if metric.asks]
@@ -125,8 +125,8 @@ def rules_of(config: Config, evaluated: Sequence[BoundMetric]) -> dict[BoundMetr
 def rule_of(options: SampleOptions, metrics: Collection[str], where: str, judged: Collection[str] = ()) -> SamplingRule:
     """Return the rule for a ``sample`` option.
 
-    The condition ``always_if`` can name scores of ``metrics``. The cascade can name a metric in ``judged``. Raises a
-    ConfigError for other names.
+    ``always_if`` can refer to scores of ``metrics``, and the cascade to a metric in ``judged``. Raises a ConfigError for other
+    names.
     """
     always_if = None if options.always_if is None else Condition(options.always_if, metrics, f"{where}.always_if")
     cascade, wanted = None, options.cascade

@@ -132,8 +132,8 @@ def read_case(row: Mapping[str, Any]) -> BenchCase:
 def chosen(families: Sequence[str] = (), metrics: Sequence[str] = (), limit: int | None = None) -> list[BenchCase]:
     """Return the benchmark cases of these families and metrics. An empty list selects all.
 
-    If ``limit`` is set, select a balanced subset of families, levels and metrics. Counterparts come last, unless their original
-    case is selected.
+    If ``limit`` is set, select a balanced subset of families, levels and metrics. Counterparts are selected last, unless their
+    original case is selected.
     """
     cases = all_cases()
     for option, names, known in (("--families", families, FAMILIES), ("--metrics", metrics, {case.metric for case in cases})):
