@@ -240,7 +240,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print each scene's turn with its scores. Without ``--once``, in a terminal, serve ``/metrics`` until Ctrl-C."""
+    """Print each scene's turn with its scores. Then serve ``/metrics`` until Ctrl-C, if run in a terminal without ``--once``."""
     port = args.port
     if port and _is_taken(port):
         print(f"otel-agenteval: --port: {port} is in use; using a free port for /metrics", file=sys.stderr)
