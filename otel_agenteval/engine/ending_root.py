@@ -1,8 +1,8 @@
-"""Evaluate turns, and write score events to ending root spans.
+"""Evaluate turns when their root span ends in this process, and add the scores to it as span events.
 
-Usually, the agent's thread evaluates nothing. The ending root gets a lazy list of events, and the worker gets the turn. If an
-exporter reads the root's events first, the exporter's thread evaluates the turn. Every turn is evaluated once. If the SDK doesn't
-support lazy events, the turn is evaluated while the agent waits, within a time budget.
+Usually, the agent's thread evaluates nothing. It queues the turn for the worker, and gives the root span a lazy list of events.
+If an exporter reads this list before the worker evaluates the turn, the exporter's thread evaluates it. Each turn is evaluated
+only once. If the SDK doesn't support lazy events, the agent waits for the evaluation, which has a time budget.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .work import ClosedSpans, EvaluatedTurn, GroupedSpans, WorkItem
 
 
 class TurnScorer:
-    """Evaluator of composed turns. ``wants_events`` returns True if a sampling condition uses the names of span events."""
+    """Evaluator of composed turns. ``wants_events`` returns True if the judges' sampling conditions refer to span event names."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class TurnScorer:
         self._wants_events = wants_events
 
     def evaluate(self, group: SpanGroup, *, waited_for: bool = False) -> ScoredTurn:
-        """Build and evaluate the turn of a group. The scores are redacted."""
+        """Read a turn from its spans, compute its scores, and redact them."""
         scored = self._composer.read(group)
         if self._outlets.keeps_spans:
             scored.spans = tuple(group.members)
@@ -67,7 +67,7 @@ class TurnScorer:
         return scored
 
     def evaluate_again(self, later: ScoredTurn) -> ScoredTurn | None:
-        """Evaluate a turn again, and add its later feedback. Return None if the turn's spans aren't in memory anymore."""
+        """Evaluate a turn again after user feedback arrived. Return None if the turn's spans are no longer in memory."""
         found = self._composer.read_again(later.root.trace_key, later.root.span_id)
         if found is None:
             return None
@@ -93,9 +93,9 @@ Put = Callable[[WorkItem], object]
 
 
 class EndingRoots:
-    """Source of span events for roots that end in this process.
+    """Handler of turns whose root span ends in this process.
 
-    ``needs_content`` is True if conversations or judges read the turn later. ``lose`` counts closed spans as dropped.
+    ``needs_content`` is True if conversations or judges need the turn's messages later. ``lose`` counts spans as dropped.
     """
 
     def __init__(
@@ -117,9 +117,9 @@ class EndingRoots:
         self._needs_content = needs_content
 
     def close(self, closed: Closed, span: Any, still_ending: bool, put: Put) -> None:
-        """Pass ``closed`` to the worker. If ``span`` is its root, also write scores to the span.
+        """Queue closed spans for the worker. If ``span`` is their root, also add the scores to it as span events.
 
-        ``still_ending`` is True in ``_on_ending``.
+        ``still_ending`` is True if the span can still receive events, because the SDK called ``_on_ending``.
         """
         # ``on_end`` gets a copy of the span that started.
         is_root = closed.root is span if still_ending else closed.root is not None and closed.root.context == span.context
@@ -134,9 +134,9 @@ class EndingRoots:
         self._evaluate_now(closed, span, still_ending, put)
 
     def _evaluate_now(self, closed: Closed, span: Any, still_ending: bool, put: Put) -> None:
-        """Evaluate turns and write span events before the agent continues.
+        """Evaluate turns and write span events while the agent waits.
 
-        If this is interrupted, the worker evaluates the remaining turns.
+        If an exception interrupts this method, the worker evaluates the remaining turns.
         """
         groups = deque(self.composer.compose(closed))
         try:
@@ -154,7 +154,7 @@ class EndingRoots:
 
 
 class DeferredTurns:
-    """Turns of an ended root. The worker or the first thread that reads the root's events evaluates them."""
+    """Turns of one ended root span. They are evaluated by the worker, or by a thread that reads the root's events earlier."""
 
     __slots__ = (
         "_closed", "_evaluating_in", "_groups", "_is_done", "_is_dropped", "_lock", "_promised", "_scored", "_services", "_span",
@@ -182,7 +182,7 @@ class DeferredTurns:
         self.trace_key = closed.trace_id
 
     def events(self) -> Sequence[Any] | None:
-        """Return the root's events, or None if they aren't ready. Only exceptions for the host application are raised."""
+        """Return the root's events, or None if they aren't ready. Only exceptions such as KeyboardInterrupt are raised."""
         if self._evaluating_in != threading.get_ident():  # the evaluation itself may read these events
             self.evaluate()
             self._was_missed = self._was_missed or not self._is_done
@@ -191,9 +191,9 @@ class DeferredTurns:
         return () if self._promised is None else self._promised()
 
     def release(self, finish: Callable[[ScoredTurn], Sequence[ScoredTurn]]) -> Sequence[ScoredTurn]:
-        """Return each scored turn once. If ``finish`` returns nothing for a turn, it will be queued again and is omitted.
+        """Return the scored turns, and forget them. A turn is omitted if ``finish`` returns nothing, because it is queued again.
 
-        Turns that are stuck in another thread are dropped.
+        If another thread is stuck in the evaluation, the turns are counted as dropped.
         """
         if not self._is_done:
             self.drop("stuck")
@@ -213,7 +213,7 @@ class DeferredTurns:
             self._services.lose(closed, reason)
 
     def evaluate(self) -> None:
-        """Evaluate the turns, unless another thread did so or is stuck. After an interruption, the next call continues."""
+        """Evaluate the turns once. After an interruption, the next call continues. Give up if another thread is stuck."""
         # A forked child can inherit a lock that no thread will release. It continues without these scores.
         if self._is_done or not self._lock.acquire(timeout=_PATIENCE):
             return
