@@ -1,5 +1,5 @@
 """The engine receives spans, composes turns, evaluates them, plans judge calls, and emits scores.
 
-Modules here may import all lower subpackages, but no third-party packages. Read :mod:`.builder` first for the components, then
-:mod:`.pipeline` for the steps and :mod:`.engine` for the life cycle.
+Modules in this package may import all lower subpackages, but no third-party packages. To learn the code, read :mod:`.builder`
+(components), :mod:`.pipeline` (processing steps) and :mod:`.engine` (life cycle).
 """

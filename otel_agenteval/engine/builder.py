@@ -58,7 +58,7 @@ _EARLY_BYTES = 32 * 1024 * 1024
 
 
 class _InstanceId:
-    """Id of an engine. A forked child process has its own id."""
+    """Random id of an engine. A forked child process gets a new id."""
 
     def __init__(self) -> None:
         self._renew()
@@ -72,7 +72,6 @@ class _InstanceId:
 
 
 def _explainer(config: Config) -> Callable[[Change], Change] | None:
-    """Return a function that adds details to a change, or None without a score store."""
     store = config.outlets.store
     if store is None:
         return None
@@ -88,11 +87,11 @@ def _explainer(config: Config) -> Callable[[Change], Change] | None:
 def without_environment(
     config: Config | Mapping[str, Any] | str | None, error: ConfigError, overrides: Mapping[str, Any] | None = None
 ) -> Config:
-    """Return the configuration without environment variables, and log that scoring is off.
+    """Return the configuration without the environment's settings, and log an error that scoring is off.
 
-    An invalid environment variable must not stop an agent.
+    Use it after ``load_config`` failed with ``error``: an invalid environment variable must not stop an agent.
 
-    Raises: ConfigError: the error isn't caused by the variables, or ``strict`` is true.
+    Raises: ConfigError: if the environment isn't the cause of the error, or if ``strict`` is true.
     """
     own = load_config(config, env={}, overrides=overrides)
     selected(own)
@@ -116,9 +115,9 @@ def engine_from(
     waited: Callable[[], float] | None = None,
     enabled: bool = True,
 ) -> Engine:
-    """Return an engine with pipeline, worker, judges and outlets. Raises ConfigError if the configuration is invalid. ``decision_delay``
-    (seconds) replaces ``auto`` in ``turn.decision_delay``. Missing providers are replaced with the global providers at the first score.
-    ``waited`` is the clock for turn and conversation deadlines, in monotonic seconds. If ``enabled`` is False, outlets aren't opened.
+    """Return an engine with all components. Raises ConfigError if the configuration is invalid. ``decision_delay`` (seconds) is
+    used for ``turn.decision_delay: auto``. Missing providers are replaced with the global ones at the first score. ``waited`` is
+    the clock for turn and conversation deadlines. If ``enabled`` is False, outlets aren't opened.
     """
     metrics = selected(config)
     waited = waited or clock.monotonic

@@ -1,7 +1,7 @@
-"""The engine: life cycle of all components between entry points and outlets, from start to shutdown.
+"""Start, run and stop the components between entry points and outlets.
 
-Entry points (span processor, log processor, exporter, server, Kafka) have no state. They pass their data to
-:class:`~.intake.Intake`. :mod:`.builder` creates engines.
+Entry points (span processor, log processor, exporter, server, Kafka consumer) pass spans, log records and feedback to the
+engine's :class:`~.intake.Intake`. :mod:`.builder` creates engines.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def switched_on() -> bool:
 
 
 def limits_of(config: Config, decision_delay: float) -> TurnLimits:
-    """Return the configured turn limits. ``decision_delay`` is the value of ``turn.decision_delay: auto`` in seconds."""
+    """Return the configured turn limits. ``decision_delay`` is used for ``turn.decision_delay: auto``, in seconds."""
     wanted = config.turn
     return TurnLimits(
         decision_delay if wanted.decision_delay == "auto" else wanted.decision_delay, wanted.idle_timeout, wanted.max_duration,
@@ -65,7 +65,7 @@ def limits_of(config: Config, decision_delay: float) -> TurnLimits:
 
 
 class Engine:
-    """Pipeline with its state and life cycle. :func:`~.builder.engine_from` creates it."""
+    """All components of one running evaluation, and their life cycle. Use :func:`~.builder.engine_from` to create an engine."""
 
     def __init__(
         self,
@@ -117,8 +117,8 @@ class Engine:
         return self.pipeline.judging
 
     def reload(self, config: Config) -> list[str]:
-        """Apply a new configuration. Return the names of changed sections that are only read at startup. Metrics (with
-        parameters, policies and samples), references, feedback, and turn limits are applied. A ConfigError changes nothing.
+        """Apply changed metrics (with parameters, policies and samples), references, feedback options and turn limits. Return the
+        names of changed sections that take effect only after a restart. If it raises ConfigError, nothing changes.
         """
         metrics, references = selected(config), ReferenceSources(config)
         fixed = [
@@ -146,12 +146,12 @@ class Engine:
         return fixed
 
     def start(self) -> None:
-        """Start the outlets, and work without pauses, for servers without an agent."""
+        """Start the outlets. For servers: no agent runs in this process, so the worker doesn't pause between small batches."""
         self.worker.is_courteous = False
         self.outlets.start()
 
     def work_here(self, start: Callable[[], object]) -> None:
-        """Call ``start``, then score turns on the calling (main) thread. ``turn.max_work`` limits each turn's CPU time."""
+        """Call ``start``, then score turns on this (main) thread. Each turn may use ``turn.max_work`` seconds of CPU time."""
         with borrowed():
             self._watchdog.start()
             try:
@@ -163,28 +163,28 @@ class Engine:
         self.worker.stop(0)
 
     def keep_in_hand(self, in_hand: InHand) -> None:
-        """Record the turn that is being scored, for the next process after a crash."""
+        """Keep a record of the turn that is being scored. After a crash, the next process reads this record."""
         self._watchdog.keep(in_hand)
 
     def reopen_statistics(self) -> None:
-        """Read the saved statistics again, after another process released the file."""
+        """Load the saved statistics again after another process has released their file."""
         self.pipeline.statistics.reopen()
 
     def hung_metrics(self) -> dict[str, str]:
-        """Return the reason why each metric with a hanging call doesn't return results, by metric name."""
+        """Return the reason why a metric returns no results because of a hanging call, by metric name."""
         return foreign.hung() if (foreign := self.pipeline.evaluator.foreign) is not None else {}
 
     def silent_models(self) -> dict[str, str]:
-        """Return the reason why each silent judge or embedder doesn't return scores, by name."""
+        """Return the reason why a model doesn't answer, with the keys ``judge`` and ``embedder``."""
         return self.judging.runner.silent_models() if self.judging is not None else {}
 
     @property
     def unsent_jobs(self) -> int:
-        """Number of judge jobs that wait in memory because their queue is unavailable."""
+        """Number of judge jobs in memory that couldn't be written to the job queue."""
         return self.judging.queue.unsent if self.judging is not None else 0
 
     def start_judging(self, at_once: int) -> None:
-        """Process jobs from the queue, including jobs of other processes. Run up to ``at_once`` jobs at the same time."""
+        """Process judge jobs from the queue, also jobs of other processes, with at most ``at_once`` jobs at the same time."""
         if self.judging is not None:
             self.judging.start(at_once)
 
@@ -192,13 +192,13 @@ class Engine:
         self.pipeline.composer.set_tenant_labels(labels)
 
     def keep_all(self) -> None:
-        """Never drop scores because a queue is full. The journal keeps requests, so turns and senders wait for full outlets."""
+        """Never drop scores because a queue is full: turns and senders wait. Use it if a journal or Kafka keeps unscored data."""
         self.intake.keep_all()
         self.left_behind = set()
         self.outlets.keep_all()
 
     def end_conversation(self, conversation_id: str) -> bool:
-        """End a conversation and evaluate its metrics. Return False if it isn't open."""
+        """End a conversation now, and queue it for its metrics. Return False if no such conversation is open."""
         if (store := self.pipeline.conversations) is None:
             return False
         self.evaluate_closed(self.config.exit_timeout)  # its last turn may still be queued
@@ -210,7 +210,7 @@ class Engine:
         return self.pipeline.outcomes.known(short)
 
     def why(self, turn_id: str) -> dict[str, str] | None:
-        """Return each metric's outcome on a recent turn, or None. ``turn_id`` can also be the id of one of the turn's spans."""
+        """Return each metric's outcome on a recent turn, or None. ``turn_id`` may contain the id of any span of the turn."""
         found = self.pipeline.outcomes.of(turn_id)
         if found is None:
             turn_id = self.pipeline.feedback.turn_of(turn_id) or turn_id
@@ -219,7 +219,7 @@ class Engine:
         return {**(found or {}), **judged} if found is not None or judged else None
 
     def keep_turns(self, kept: MutableSequence[ScoredTurn]) -> MemoryOutlet:
-        """Append every scored turn to ``kept``. To stop, pass the returned outlet to ``engine.outlets.remove``."""
+        """Append every scored turn to ``kept``. To stop, call ``engine.outlets.remove`` with the returned outlet."""
         outlet = MemoryOutlet(kept)
         self.outlets.add(outlet)
         return outlet
@@ -236,23 +236,23 @@ class Engine:
         return self.pipeline.evaluator.references.baggage
 
     def flush(self, timeout: float) -> bool:
-        """Deliver the scores of all closed turns. Return False if time runs out. Open turns stay open."""
+        """Evaluate all closed turns and deliver their scores. Return False if time runs out. Open turns stay open."""
         return self.worker.flush(timeout)
 
     def evaluate_closed(self, timeout: float) -> bool:
-        """Wait until all closed turns are evaluated, but not for delivery. Return False if time runs out."""
+        """Wait until all closed turns are evaluated, but not until their scores are delivered. Return False if time runs out."""
         return self.worker.flush(timeout, outlets=False)
 
     def flush_outlets(self, timeout: float) -> bool:
-        """Deliver all finished scores, even if some turns still wait for evaluation. Return False if time runs out."""
+        """Deliver the scores that outlets buffer, even if some turns still wait for evaluation. Return False if time runs out."""
         return self.worker.flush(timeout, items=False)
 
     def flush_jobs(self) -> bool:
-        """Store all jobs of the judge queue. Return False if that fails."""
+        """Write all judge jobs to the job queue. Return False if this fails."""
         return self.judging is None or self.judging.queue.flush()
 
     def drain(self, timeout: float, *, judges: bool) -> bool:
-        """Deliver the scores of all closed turns, including judged scores if ``judges`` is True. Return False if time runs out."""
+        """Deliver the scores of all closed turns, also judged scores with ``judges=True``. Return False if time runs out."""
         until = time.monotonic() + timeout
         done = self.evaluate_closed(timeout)
         if judges and self.judging is not None:
@@ -260,7 +260,7 @@ class Engine:
         return self.worker.flush(max(0.0, until - time.monotonic())) and done
 
     def register_exit(self) -> None:
-        """Register the exit handler at a process's first span, so that it runs before the handlers of existing providers."""
+        """Register the exit handler at the first span, after existing providers registered theirs. So it runs before theirs."""
         this, limit, process = weakref.ref(self), self.config.exit_timeout + PATIENCE, os.getpid()
 
         def at_exit() -> None:
@@ -326,7 +326,6 @@ class Engine:
         return done
 
     def _leave(self, item: WorkItem) -> None:
-        """Leave an unprocessed item to the next process, or count it as dropped. Changes are announced without details."""
         if isinstance(item, DetectedChange):
             self.outlets.announce(item.change, item.root)
         elif self.left_behind is None:
@@ -335,7 +334,7 @@ class Engine:
             self.left_behind |= self.pipeline.outcomes.hand_over(item, "left_for_next_start")
 
     def exit(self) -> None:
-        """Shut down at interpreter exit, without new threads and within ``exit_timeout``."""
+        """Evaluate and deliver everything at interpreter exit within ``exit_timeout``. Threads can't be started anymore."""
         self.warm_up.cancel()
         self.worker.may_start = False
         self.outlets.start_no_threads()
@@ -365,7 +364,7 @@ class Engine:
             self.intake.take_ended(store.end_all())
 
     def _end_judging(self, until: float) -> None:
-        """Use most of the remaining time for waiting jobs. Drop the others, unless the judge queue is persistent."""
+        """Use most of the remaining time for queued judge jobs. Drop the others unless the job queue is persistent."""
         if self.judging is not None:
             self.judging.drain(time.monotonic() + _left(until) * _SHARE_OF_JUDGES, self.evaluate_closed, patient=False)
             self.judging.stop(lambda: self.evaluate_closed(_left(until)), self.left_behind)
@@ -388,7 +387,7 @@ WARM_UP_DELAY = 0.2
 
 
 class WarmUp:
-    """Thread that runs ``steps`` once. If a step raises an exception, the warm-up ends, and ``failed`` receives the exception."""
+    """Thread that runs ``steps`` once. If a step raises an exception, the thread passes it to ``failed`` and ends."""
 
     def __init__(self, steps: Callable[[], Iterable[object]], failed: Callable[[str, BaseException], None]) -> None:
         self._steps = steps
@@ -406,7 +405,7 @@ class WarmUp:
             self._ended()
 
     def stop(self) -> None:
-        """Start no more steps, and wait for the current step."""
+        """Prevent further steps, and wait for the current step."""
         self.cancel()
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
@@ -416,7 +415,7 @@ class WarmUp:
         self._stop.set()
 
     def _begin_in_child(self) -> None:
-        """Start again if the parent's thread hadn't finished."""
+        """Restart the warm-up in a forked child process if the parent's warm-up was still running."""
         if not self._is_running:
             return
         self._stop = threading.Event()
