@@ -1,6 +1,6 @@
 """Remember scored turns, and assign user feedback to them.
 
-Feedback can be in a turn's own trace, or arrive long after the turn was scored.
+Feedback may be in the turn's trace, or arrive long after the turn was scored.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RecentTurn:
 
 
 class RecentTurns:
-    """Bounded memory of scored turns. Thread-safe."""
+    """Thread-safe memory of recently scored turns, with a size limit."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -121,7 +121,7 @@ class RecentTurns:
 
 
 def unknown_turn(turn_id: str, tenant: str | None, trace_id: int, span_id: int) -> RecentTurn:
-    """Return a turn that has only ids. It was scored too long ago or by another process."""
+    """Return a turn that has only ids, for feedback on a turn that isn't in memory."""
     return RecentTurn(Root(trace_id, span_id, tenant=tenant), turn_id, turn_id, 1)
 
 
@@ -140,7 +140,7 @@ class TurnFeedback(NamedTuple):
 
 
 class FeedbackJoiner:
-    """Joiner of feedback and turns. Feedback on unknown turns waits."""
+    """Joiner of user feedback with its turn. Feedback on an unknown turn waits for at most ``feedback.wait`` seconds."""
 
     def __init__(
         self, options: FeedbackOptions, composer: Composer, recent: RecentTurns, telemetry: Telemetry, now: Callable[[], float]
@@ -166,9 +166,9 @@ class FeedbackJoiner:
         self._options = options
 
     def add_to(self, scored: ScoredTurn, group: SpanGroup) -> None:
-        """Add a score for the last feedback in the turn's spans. For a revision, also consider feedback on the superseded turn.
+        """Add a score for user feedback in the turn's spans. A revision also gets earlier feedback on the replaced turn.
 
-        If there are several feedback records, the score's detail has their number.
+        The score uses the last feedback record. If there are several, its detail ``count`` is their number.
         """
         turn = scored.turn
         found = feedback_in(group.members, self._options.attributes)
@@ -184,7 +184,7 @@ class FeedbackJoiner:
             self.count("in_trace")
 
     def take(self, given: TurnFeedback, *, last: bool) -> Sequence[ScoredTurn]:
-        """Return the turn with new feedback as its score. Feedback on an unknown turn waits, unless ``last`` is True."""
+        """Return the turn with a score for new feedback. If the turn is unknown, the feedback waits, unless ``last`` is True."""
         found = self._find(given)
         if found is None:
             return () if not last and self._wait(given) else self._give_up(given)
@@ -193,7 +193,7 @@ class FeedbackJoiner:
         return scored
 
     def _scored_with(self, turn: RecentTurn, feedback: Feedback) -> Sequence[ScoredTurn]:
-        """Return the turn with the feedback as a score, or nothing if the same feedback arrived before."""
+        """Return the turn with a score for the feedback, or nothing for a repeated delivery."""
         earlier = {} if turn.feedback is None else turn.feedback
         if earlier.get(feedback.id) == feedback:
             return ()
@@ -205,7 +205,7 @@ class FeedbackJoiner:
         return [turn.scored([feedback.score_of(turn.turn_id, turn.revision, self._options.threshold)])]
 
     def turn_of(self, span: str) -> str | None:
-        """Return the id of the recent turn that contains a span (``TRACE_ID-SPAN_ID``), or None."""
+        """Return the turn id of the recent turn that contains the span ``TRACE_ID-SPAN_ID``, or None."""
         try:
             trace_id, span_id = ids_of(span)
         except ConfigError:
@@ -239,9 +239,8 @@ class FeedbackJoiner:
         return True
 
     def _give_up(self, given: TurnFeedback) -> Sequence[ScoredTurn]:
-        """Return a turn that has only the feedback's ids, because the turn didn't arrive in time.
-
-        Return nothing without a span id.
+        """Return a turn that has only the feedback's ids, because its turn wasn't found in time. Return nothing if the span id is
+        missing.
         """
         if not given.span_id:
             self.count("no_turn")
@@ -252,7 +251,7 @@ class FeedbackJoiner:
         return self._scored_with(turn, given.feedback)
 
     def due(self, *, everything: bool = False) -> list[TurnFeedback]:
-        """Remove and return waiting feedback whose turn is known, or that waited long enough."""
+        """Remove and return feedback whose turn is now known, and feedback that has waited long enough."""
         if self._composer.notes:
             self._read_notes()
         if not self._waiting:
@@ -268,7 +267,6 @@ class FeedbackJoiner:
         return found
 
     def _read_notes(self) -> None:
-        """Read feedback from annotation spans. It is about the turn of the annotation span's parent."""
         notes = self._composer.notes
         while notes:
             note = notes.popleft()
