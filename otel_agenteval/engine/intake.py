@@ -1,4 +1,4 @@
-"""Receive spans, log records and feedback, and put them into the worker's queue."""
+"""Receive spans, log records and user feedback, and queue closed turns for the worker."""
 
 from __future__ import annotations
 
@@ -34,8 +34,6 @@ _MOST_READ = 10_000
 
 
 class Intake:
-    """Receiver of spans, log records and feedback. It queues closed turns for the worker."""
-
     def __init__(
         self,
         assembler: Assembler,
@@ -64,7 +62,7 @@ class Intake:
         """Number of log records whose span didn't arrive in time."""
 
     def keep_all(self) -> None:
-        """Never drop received data because the worker's queue is full. The receiver must check the queue first."""
+        """Never drop received data if the worker's queue is full. The caller must check the queue before it receives data."""
         self._keeps_all = True
 
     def span_started(
@@ -77,7 +75,7 @@ class Intake:
         references: dict[str, Any] | None,
         carried_id: int,
     ) -> None:
-        """Record the start of a span that the assembler must know. See :meth:`Assembler.start`."""
+        """Record the start of a span. For the parameters, see :meth:`Assembler.start`."""
         with self._assembler.lock:
             self._assembler.start(trace_id, span_id, parent_id, role, span, references, carried_id)
         if self._worker.idle:
@@ -86,12 +84,12 @@ class Intake:
     def span_ended(
         self, trace_id: int, span_id: int, span: Any, attributes: dict[str, Any], local_root: bool
     ) -> Sequence[Closed]:
-        """Record the end of a span (see :meth:`Assembler.end`). Pass the returned closed turns to :meth:`root_closed`."""
+        """Record the end of a span, and return the turns that this closes. The caller must pass them to :meth:`root_closed`."""
         with self._assembler.lock:
             return self._assembler.end(trace_id, span_id, span, attributes, local_root)
 
     def root_closed(self, closed: Sequence[Closed], span: Any, *, still_ending: bool) -> None:
-        """Queue turns that the end of a span closed. A root span also gets its scores (see :mod:`.ending_root`)."""
+        """Queue turns that the end of ``span`` closed. If ``span`` is a turn's root, also add the scores to it."""
         waiting = list(closed)
         try:
             while waiting:
@@ -101,7 +99,7 @@ class Intake:
                 self.take(waiting)
 
     def receive_spans(self, parts: Iterable[tuple[int, Part]]) -> None:
-        """Receive ended spans. ``parts`` has one part per trace key, with all of the trace's spans in the request."""
+        """Receive the ended spans of one request. ``parts`` has one entry per trace, with all of its spans in the request."""
         assembler, early = self._assembler, self.early_logs
         closed: list[Closed] = []
         with assembler.lock:
@@ -115,9 +113,9 @@ class Intake:
             self._worker.wake()
 
     def receive_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0, *, early: bool = False) -> None:
-        """Receive a span's content from a log record.
+        """Receive a log record with a span's content, such as its messages.
 
-        If the trace is unknown, the record waits (``early``) or is counted as late.
+        If no span of the trace has arrived yet, the record waits (with ``early``) or is counted as late.
         """
         with self._assembler.lock:
             if not self._assembler.add_log(trace_id, span_id, part, size):
@@ -128,14 +126,14 @@ class Intake:
             self._worker.wake()
 
     def receive_feedback(self, given: TurnFeedback) -> bool:
-        """Receive user feedback on a turn (see :mod:`.feedback`). Return False if the queue is full."""
+        """Receive user feedback on a turn. Return False if the worker's queue is full."""
         return self.put(GivenFeedback(given))
 
     def refuse_feedback(self, error: ConfigError) -> None:
         self._pipeline.feedback.refuse(error)
 
     def receive_annotation(self, trace_id: int, parent_id: int, span_id: int, attributes: Mapping[str, Any]) -> None:
-        """Receive user feedback from an annotation span. Its parent is a span of the turn."""
+        """Receive user feedback from an annotation span. ``parent_id`` is a span of the rated turn."""
         self._receive_read(in_annotation(attributes, turn_id_in(trace_id, span_id)), trace_id, parent_id)
 
     def receive_feedback_record(self, trace_id: int, span_id: int, part: LogPart) -> None:
@@ -149,7 +147,7 @@ class Intake:
             self.receive_feedback(TurnFeedback(found, trace_id, span_id))
 
     def release_feedback(self) -> None:
-        """Stop waiting for the turns of feedback, because no more turns will arrive."""
+        """Queue all feedback that still waits for its turn, because no more turns will arrive."""
         for given in self._pipeline.feedback.due(everything=True):
             self.put(GivenFeedback(given, last=True), must=True)
 
@@ -159,7 +157,7 @@ class Intake:
         self._composer.spans.count(reason, spans)
 
     def take(self, closed: Iterable[Closed], *, must: bool = False) -> None:
-        """Queue closed turns for the worker. Turns that don't fit are dropped, unless ``must`` is True."""
+        """Queue closed turns for the worker. If the queue is full, drop them unless ``must`` is True."""
         for item in closed:
             if item.spans or item.sole or item.late:
                 self.put(ClosedSpans(item), must=must)
@@ -173,7 +171,7 @@ class Intake:
             self.put(EndedConversation(one))
 
     def put(self, item: WorkItem, *, must: bool = False) -> bool:
-        """Queue an item. If it doesn't fit, count it as dropped and return False, unless ``must`` is True."""
+        """Queue an item for the worker. If the queue is full, drop the item and return False, unless ``must`` is True."""
         taken = self._worker.put(item, item.size, must=must or self._keeps_all)
         if not taken:
             self._pipeline.outcomes.drop(item, "queue_full")
@@ -217,7 +215,7 @@ class Intake:
         return waiting or self._composer.waiting > 0 or bool(store) or len(feedback) > 0
 
     def forget_traces(self, trace_ids: set[int]) -> None:
-        """Drop all data of the given traces, including queued items. Another process evaluates them."""
+        """Drop all data of these traces, including queued turns, because another process evaluates them."""
 
         def forget() -> None:
             with self._assembler.lock:
@@ -245,7 +243,7 @@ class Intake:
         )
 
     def held(self, trace_ids: set[int]) -> set[int]:
-        """Return the given traces that aren't fully evaluated, except traces that are only in the worker's queue."""
+        """Return the traces that aren't completely queued: a turn is open, or log records or feedback wait."""
         with self._assembler.lock:
             found = self._assembler.held(trace_ids)
             found |= {trace_id for trace_id in trace_ids if trace_id in self.early_logs}

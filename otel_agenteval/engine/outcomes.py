@@ -1,4 +1,4 @@
-"""Remember each metric's outcome on recent turns, and count the metrics of dropped turns."""
+"""Remember each metric's outcome on recent turns, and count the scores that are missing because turns were dropped."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _KEPT = 1_000
 
 
 class TurnOutcomes:
-    """Outcomes of recent turns, and counter of the metrics of dropped turns. Thread-safe.
+    """Memory of each metric's outcome on the last 1,000 turns, and counter of dropped turns. Thread-safe.
 
-    ``names(True)`` returns the conversation metrics, ``names(False)`` the turn metrics. ``count_error`` counts errors here.
+    ``names(True)`` returns the conversation metrics, ``names(False)`` the turn metrics. ``count_error`` counts internal errors.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class TurnOutcomes:
         self._lock = threading.Lock()
 
     def keep(self, turn_id: str, outcome: Sequence[Score] | str) -> None:
-        """Remember a turn's scores, or the reason why they are missing."""
+        """Remember the scores of a turn, or the reason why it was dropped."""
         kept: _Outcomes | str = outcome if isinstance(outcome, str) else self._in_short(outcome)
         with self._lock:
             self._outcomes[turn_id] = kept
@@ -60,7 +60,7 @@ class TurnOutcomes:
                 self._outcomes.popitem(last=False)
 
     def add(self, turn_id: str, scores: Sequence[Score]) -> None:
-        """Remember scores that arrived after a turn's first scores, such as user feedback."""
+        """Remember later scores of a turn, such as user feedback."""
         with self._lock:
             known = self._outcomes.get(turn_id, ())
             if not isinstance(known, str):
@@ -76,7 +76,7 @@ class TurnOutcomes:
         return self._alike.setdefault(found, found)
 
     def drop(self, item: WorkItem, reason: str) -> None:
-        """Count an item's metrics or feedback as dropped. Thread-safe. Never raises."""
+        """Count the metrics (or the feedback) of a dropped item. Thread-safe. Never raises."""
         try:
             match item:
                 case ClosedSpans(closed):
@@ -100,7 +100,7 @@ class TurnOutcomes:
             self._count_error("pipeline", type(error).__name__)
 
     def hand_over(self, item: WorkItem, reason: str) -> set[int]:
-        """Count an item's spans, but not its metrics, because another process scores them. Return the item's trace keys."""
+        """Count an item's spans by ``reason``. Another process scores the item. Return the item's trace keys."""
         match item:
             case ClosedSpans(closed):
                 self._composer.count_closed(closed, reason)
@@ -114,7 +114,7 @@ class TurnOutcomes:
         return {item.trace_key}
 
     def lose_closed(self, closed: Closed, reason: str) -> None:
-        """Count closed spans as dropped before they were composed. Thread-safe. Never raises."""
+        """Count spans and their turns as dropped before they were split into turns. Thread-safe. Never raises."""
         try:
             self._composer.count_closed(closed, reason)
             self._lose_roots(self._composer.roots(closed), closed.reason, reason)
@@ -122,14 +122,13 @@ class TurnOutcomes:
             self._count_error("pipeline", type(error).__name__)
 
     def _lose_turn(self, turn: Turn, reason: str, *, new: bool) -> None:
-        """Count a composed turn as dropped. Revisions aren't counted again."""
         if new:
             facts = str(turn.service or ""), str(turn.close_reason or ""), turn.complete
             account_lost(self._telemetry, self._names(False), turn.agent or "", reason, facts)
         self.keep(turn.turn_id, reason)
 
     def _lose_roots(self, roots: Iterable[tuple[SpanRecord, bool]], close_reason: Any, reason: str) -> None:
-        """Count turns as dropped. ``roots`` has (root, is complete) for each turn."""
+        """Count one dropped turn per root. ``roots`` yields (root span, True if the turn is complete)."""
         for root, complete in roots:
             facts = str(root.resource_attributes.get("service.name") or ""), str(close_reason or ""), complete
             account_lost(self._telemetry, self._names(False), str(root.attributes.get(AGENT_NAME) or ""), reason, facts)
@@ -140,7 +139,7 @@ class TurnOutcomes:
             return [turn_id for turn_id in self._outcomes if turn_id.startswith(short)]
 
     def of(self, turn_id: str) -> dict[str, str] | None:
-        """Return each metric's outcome on a turn, or None if the turn isn't remembered."""
+        """Return each metric's outcome on a turn, or None for an unknown turn."""
         found = self._outcomes.get(turn_id)
         if isinstance(found, str):
             return dict.fromkeys(self._names(False), f"dropped: {found}")
