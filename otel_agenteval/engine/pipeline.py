@@ -5,7 +5,7 @@
     jobs   = judging.plan(scored)         # judging/plan.py: chooses judged metrics
     outlets.emit(scored)                  # outlets/fan_out.py: emits the scores
 
-All steps run on the worker, except for threads that wait for a root's scores (:mod:`.ending_root`).
+The worker runs all steps, unless another thread needs a root's events earlier (see :mod:`.ending_root`).
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ SetAside = Callable[[WorkItem, Callable[[], None], Callable[[], WorkItem]], None
 
 
 class Pipeline:
-    """Pipeline that composes, evaluates and judges closed turns, and emits their scores.
+    """Pipeline from closed spans to emitted scores.
 
-    Unused components are None. ``fill`` returns the fill level of the worker's queue (0 to 1). ``explained`` adds details to
-    changes for the worse.
+    Components that the configuration doesn't need are None. ``fill`` returns the fill level of the worker's queue, from 0 to 1.
+    ``explained`` adds details to a change for the worse.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Pipeline:
         self._is_ending = True
 
     def run(self, batch: list[WorkItem]) -> Sequence[WorkItem]:
-        """Score and emit a batch, and remove started items from it. If the engine is ending, return items that weren't started."""
+        """Score and emit a batch. Remove each item from it when its work starts. At shutdown, return the items not started."""
         not_begun: list[WorkItem] = []
         self.evaluator.shedding.update(self._fill())
         with self._watchdog.batch(), own_work():
@@ -135,7 +135,7 @@ class Pipeline:
         return not_begun
 
     def _score(self, item: WorkItem) -> Sequence[ScoredTurn]:
-        """Return an item's scored turns. If the thread is interrupted, this is called again for the same item."""
+        """Return an item's scored turns. After an interruption, the worker calls this again with the same item."""
         match item:
             case DeferredTurns():
                 item.evaluate()
@@ -161,7 +161,7 @@ class Pipeline:
         raise TypeError(type(item).__name__)
 
     def _finish(self, scored: ScoredTurn) -> Sequence[ScoredTurn]:
-        """Evaluate deferred metrics. If any of them open media, another thread evaluates these first. Then the result is empty."""
+        """Evaluate pending metrics, and return the turn. If one opens media, use another thread, which queues the turn again."""
         if self._is_ending or not self.evaluator.opens_media(scored):
             self.evaluator.finish(scored)
             return (scored,)
@@ -193,7 +193,7 @@ class Pipeline:
         self.outcomes.drop(item, "too_long")
 
     def _deliver(self, done: Sequence[ScoredTurn]) -> None:
-        """Plan judge calls for scored turns, emit scores, and acknowledge the jobs of judged scores."""
+        """Plan judge calls, emit scores, and acknowledge finished judge jobs."""
         for scored in done:
             self._outlets.name(scored)
         judging = self.judging
@@ -211,7 +211,7 @@ class Pipeline:
                     receipt.acknowledge()
 
     def _plan(self, judging: Dispatcher, done: Sequence[ScoredTurn]) -> list[ScoredTurn]:
-        """Plan judge calls. Return scores that are known without a judge call."""
+        """Queue judge calls. Return judged scores that need no call, such as skipped ones."""
         with judging.at_once():
             found = [made for scored in done if scored.final and scored.of_turn_itself for made in judging.plan(scored)]
             if judging.metrics.wants_feedback:
@@ -220,9 +220,9 @@ class Pipeline:
             return found
 
     def _add_to_conversations(self, done: Sequence[ScoredTurn]) -> list[WorkItem]:
-        """Add turns to conversations, and return ended conversations.
+        """Add scored turns to their conversations. Return the conversations that this ended.
 
-        This is done before judging, so that a turn's history depends only on start times.
+        Turns are added before judge calls are planned, so that a turn's history depends only on start times.
         """
         store = self.conversations
         if store is None:

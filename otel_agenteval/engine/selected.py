@@ -1,4 +1,4 @@
-"""Group the metrics of a configuration by when they are evaluated."""
+"""Group the configured metrics by scope (turn or conversation) and by whether they require a judge or embedder."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Selected(NamedTuple):
 
     @property
     def history(self) -> bool:
-        """True if a judged turn metric reads the history. Then conversations must be kept."""
+        """True if a judged turn metric reads earlier turns of the conversation. Conversations are then kept in memory."""
         return looks_back(self.judged)
 
     @property
@@ -41,7 +41,7 @@ class Selected(NamedTuple):
 
 
 def selected(config: Config) -> Selected:
-    """Return the configured metrics. Raises one ConfigError with all errors in the metrics' configuration."""
+    """Return the configured metrics in groups. Raises one ConfigError that lists all configuration errors of metrics."""
     faults = Faults()
     of_turns: list[BoundMetric] = []
     of_conversations: list[BoundMetric] = []
