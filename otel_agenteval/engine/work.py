@@ -1,4 +1,4 @@
-"""The worker's queue and most types of its items. :class:`~.pipeline.Pipeline` handles the items."""
+"""Queue of the worker, and the types of its items."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ClosedSpans:
 
 @dataclass(slots=True)
 class GroupedSpans:
-    """Spans of one turn whose root ended earlier. Span events can't be written anymore."""
+    """Spans of one turn that still need evaluation. The turn's root ended earlier, so span events can't be written."""
 
     group: SpanGroup
 
@@ -60,7 +60,7 @@ class GroupedSpans:
 
 @dataclass(slots=True)
 class EvaluatedTurn:
-    """Turn that was evaluated on the thread that closed it, except for metrics beyond the time budget."""
+    """Turn that was evaluated when it closed, except for metrics that exceeded the time budget."""
 
     scored: ScoredTurn
 
@@ -74,18 +74,18 @@ class EvaluatedTurn:
 
 
 class TurnWithMedia(EvaluatedTurn):
-    """Turn whose media metrics were evaluated on another thread. The worker evaluates the remaining metrics."""
+    """Turn whose media metrics ran on another thread. The worker runs the remaining metrics."""
 
     __slots__ = ()
 
     def copy(self) -> TurnWithMedia:
-        """Return a copy. Another thread may still change the original."""
+        """Return a copy that the other thread can't change."""
         return TurnWithMedia(replace(self.scored))
 
 
 @dataclass(slots=True)
 class JudgedTurns:
-    """Judged scores of one turn, and scores of composites that include them."""
+    """Judged scores of a turn, and the composite scores that depend on them."""
 
     turns: Sequence[ScoredTurn]
     size: int
@@ -97,7 +97,7 @@ class JudgedTurns:
 
 @dataclass(slots=True)
 class DetectedChange:
-    """Change for the worse that another thread explains, using the score store."""
+    """Score change for the worse. Another thread adds details from the score store before it is announced."""
 
     change: Change
     root: Root
@@ -137,7 +137,7 @@ class GivenFeedback:
 
 
 class QueuedBatch(NamedTuple):
-    """Items that the worker handles together. Discarded items are excluded."""
+    """Items that the worker handles together, without discarded ones."""
 
     items: list[Any]
     length: int
@@ -159,7 +159,7 @@ class Aside:
 
 
 class WorkQueue:
-    """Queue in order of arrival. Thread-safe. A forked child process must call :meth:`reset`, which empties the queue."""
+    """First-in, first-out queue with a byte limit. Thread-safe. In a forked child process, call :meth:`reset` to empty it."""
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
@@ -182,11 +182,11 @@ class WorkQueue:
 
     @property
     def fill(self) -> float:
-        """Fill level from 0 to 1. It is above 1 if items had to be accepted although the queue was full."""
+        """Fill level from 0 to 1, or above 1 if items had to be added to a full queue."""
         return self.bytes / self.max_bytes
 
     def put(self, item: Any, size: int, *, must: bool = False) -> bool:
-        """Queue an item. Return False if it doesn't fit. With ``must``, it is always accepted (it was already in memory)."""
+        """Queue an item. Return False if the queue is full, unless ``must`` is True."""
         with self._lock:
             if self.bytes + size > self.max_bytes and not must:
                 return False
@@ -210,7 +210,7 @@ class WorkQueue:
         return QueuedBatch(items, count, size)
 
     def finish(self, batch: QueuedBatch, left: Sequence[Any]) -> None:
-        """Count a batch as handled. The ``left`` items return to the head of the queue."""
+        """Count a batch as handled. Items in ``left`` return to the front of the queue."""
         with self._lock:
             self.handled += batch.length - len(left)
             if self._aside:
@@ -225,7 +225,7 @@ class WorkQueue:
                 self.bytes -= batch.size
 
     def has_handled(self, mark: int) -> bool:
-        """Return True if all items up to ``mark`` are handled, including items that were set aside."""
+        """Return True if the first ``mark`` items are handled, including items that another thread holds."""
         with self._lock:
             return self.handled >= mark and all(aside.start >= mark for aside in self._aside.values())
 
@@ -236,7 +236,7 @@ class WorkQueue:
                     self._items[place] = None, size
 
     def clear(self) -> list[Any]:
-        """Return all items, and count them as handled."""
+        """Remove and return all items, and count them as handled."""
         with self._lock:
             waiting = [aside for aside in self._aside.values() if not aside.is_back]
             left = [*((aside.item, aside.size) for aside in waiting), *self._items]
@@ -253,9 +253,9 @@ class WorkQueue:
         return bool(self._aside)
 
     def set_aside(self, item: Any, until: float, late: Callable[[], Any]) -> Aside:
-        """Hold an item of the current batch until :meth:`take_back`.
+        """Hold an item of the current batch for another thread, until :meth:`take_back`.
 
-        After ``until``, the item that ``late`` returns is queued instead.
+        If the item isn't back at the time ``until``, the item that ``late()`` returns is queued instead.
         """
         with self._lock:
             aside = Aside(item, self.handled, until, late)
@@ -265,7 +265,7 @@ class WorkQueue:
         return aside
 
     def take_back(self, aside: Aside) -> bool:
-        """Queue an item that was set aside. Return False if it was already queued or dropped."""
+        """Queue an item that another thread has finished. Return False if it is already queued or dropped."""
         with self._lock:
             if aside.is_back or self._aside.get(id(aside.item)) is not aside:
                 return False
@@ -275,7 +275,7 @@ class WorkQueue:
         return True
 
     def take_back_overdue(self, now: float) -> int:
-        """Queue the ``late`` items of overdue items. Return their number."""
+        """Queue a replacement for each item that another thread didn't finish in time. Return their number."""
         overdue = [aside for aside in list(self._aside.values()) if aside.until <= now and not aside.is_back]
         count = 0
         for aside in overdue:
@@ -289,7 +289,7 @@ class WorkQueue:
         return count
 
     def wait_for_aside(self, seconds: float) -> bool:
-        """Wait for an item that was set aside if the queue is empty. Return False if there is nothing to wait for."""
+        """If the queue is empty, wait for an item that another thread holds. Return False if there is nothing to wait for."""
         self._returned.clear()
         if seconds > 0 and self._aside and not self._items:
             self._returned.wait(seconds)

@@ -1,8 +1,8 @@
 """Background thread that evaluates turns, emits scores, and handles deadlines.
 
-The agent's threads only append to a queue that has a size limit. They never wait for the worker. The thread starts with the
-first item and wakes up at most a few times per second. Before the first item, at exit and in a forked child, there is no thread.
-In these cases, the thread that flushes does the work.
+The agent's threads only append to the worker's queue, which has a size limit, and never wait for the worker. The thread starts
+with the first queued item and wakes up at most a few times per second. If there is no thread (before the first item, at exit, in
+a forked child), the thread that calls ``flush`` does the work.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _QUIET_POLLS = 8
 
 
 class Worker:
-    """Thread that empties the queue. :meth:`connect` sets the functions that it calls.
+    """Thread that handles queued items. :meth:`connect` sets the functions that handle them.
 
     Args:
         flush: delivers buffered scores within the given seconds. Returns False if some remain.
@@ -73,7 +73,7 @@ class Worker:
         forks.in_child(self._reset)
 
     def connect(self, handle: Callable[[list[Any]], Sequence[Any]], tick: Callable[[], bool] = lambda: False) -> None:
-        """Set functions of components that are created later.
+        """Set the functions that the worker calls. They belong to components that are created after it.
 
         Args:
             handle: processes a batch of items, and returns items that it didn't start because the engine is ending. If it
@@ -112,8 +112,8 @@ class Worker:
         return True
 
     def set_aside(self, item: WorkItem, work: Callable[[], None], late: Callable[[], WorkItem]) -> None:
-        """Run work on another thread. Then queue the item of the current batch again, even if the work failed. If the work isn't
-        done in time, the item that ``late`` returns is queued instead.
+        """Run ``work`` on another thread, then queue the item again, even if the work failed. If the work takes too long, queue
+        the item that ``late()`` returns instead.
         """
         aside = self.queue.set_aside(item, self._now() + _ASIDE_SECONDS, late)
 
@@ -133,13 +133,13 @@ class Worker:
             take_back()
 
     def mark(self, look: Callable[[], Found]) -> tuple[int, Found]:
-        """Return the number of items ever queued, and the result of ``look``. Open turns don't close while ``look`` runs."""
+        """Return the number of items ever queued, and the result of ``look()``. No open turn closes while ``look`` runs."""
         with self._ticking:
             found = look()
             return self.queue.accepted, found
 
     def discard(self, unwanted: Callable[[Any], bool], forget: Callable[[], None]) -> None:
-        """Drop queued items for which ``unwanted`` returns True. While ``forget`` runs, nothing is closed or handled."""
+        """Call ``forget``, then drop the queued items that are ``unwanted``. Meanwhile, no turn is closed or handled."""
         with self._ticking, self._handling:
             forget()
             self.queue.discard(unwanted)
@@ -160,7 +160,7 @@ class Worker:
         self._wake.set()
 
     def run_here(self, start: Callable[[], object]) -> None:
-        """Call ``start``, then work on the calling thread until :meth:`stop`."""
+        """Call ``start``, then handle items on the calling thread until :meth:`stop`."""
         self._thread = threading.current_thread()
         start()
         while not self._stopping:
@@ -168,7 +168,7 @@ class Worker:
         self._thread = None
 
     def _runs(self) -> bool:
-        """Return True if the thread is alive. An exception from other code may have ended it."""
+        """Return True if the thread is alive. Other code can end it by raising an exception in it."""
         thread = self._thread
         return thread is not None and thread.is_alive()
 
@@ -222,9 +222,9 @@ class Worker:
     # --- flush and end
 
     def flush(self, timeout: float, *, items: bool = True, outlets: bool = True) -> bool:
-        """Handle all queued ``items``, and deliver the scores that ``outlets`` buffer. Return True if both succeed in time. A
-        thread that must not wait for the worker, such as the worker's own thread, only flushes outlets. With ``items``, it
-        immediately gets False.
+        """Handle all queued items (with ``items``) and deliver buffered scores (with ``outlets``). Return True if both succeed in
+        time. A thread that must not wait for the worker, such as the worker's thread, gets False if ``items`` is set, and
+        otherwise only flushes outlets.
         """
         deadline = time.monotonic() + timeout
         if self._thread is threading.current_thread() or not may_wait():
@@ -281,7 +281,7 @@ class Worker:
             return False
 
     def stop(self, timeout: float, *, outlets: bool = True) -> bool:
-        """Handle queued items, flush the outlets (if ``outlets``), and end the thread. Return True if this succeeds in time."""
+        """Handle queued items, flush the outlets (with ``outlets``), and end the thread. Return True if this succeeds in time."""
         deadline = time.monotonic() + timeout
         ok = self.flush(timeout, outlets=outlets)
         self._stopping = True
@@ -292,7 +292,7 @@ class Worker:
         return ok and not self.queue
 
     def give_up(self, timeout: float) -> list[Any]:
-        """Start no more batches. Return unprocessed items, including the current batch if it takes longer than ``timeout``."""
+        """Start no more batches. Wait up to ``timeout`` seconds for the current batch. Return all unhandled items."""
         self._given_up = True
         if self._thread is not threading.current_thread() and self._handling.acquire(timeout=max(0.0, timeout)):
             self._handling.release()
@@ -301,9 +301,9 @@ class Worker:
     # --- work
 
     def _work(self, upto: int | None = None, deadline: float | None = None, most: int = 256) -> bool:
-        """Close due turns, then empty the queue. Return True if anything may become due. If a caller waits (``upto`` is set),
-        don't make pauses. Start nothing after ``deadline``. If outlets are full, retry until the deadline, or return if
-        ``deadline`` is None. ``most`` limits the items per batch. It is 1 if the calling thread may stop after each item.
+        """Close turns that are due, then handle the queue. Return True if something may become due later. If ``upto`` is set, a
+        caller waits: work without pauses. Start no batch after ``deadline``. If an outlet is full, retry until the deadline, or
+        return at once without a deadline. ``most`` is the maximum batch size. It is 1 if the calling thread may be interrupted.
         """
         queue = self.queue
         due = self._close_due_turns()
@@ -345,7 +345,7 @@ class Worker:
             return True
 
     def _handle_batch(self, most: int) -> None:
-        """Handle the next items. If this fails, items that weren't started return to the head of the queue."""
+        """Handle the next batch. If this fails, items that weren't started return to the front of the queue."""
         if self._given_up:
             return
         batch = self.queue.next_batch(most)
@@ -367,7 +367,7 @@ class Worker:
 
 
 class _Flush:
-    """Request to the worker's thread. See :meth:`Worker.flush`. ``upto`` marks the last item to wait for."""
+    """Request to the worker's thread to flush. ``upto`` is the number of queued items to wait for."""
 
     __slots__ = ("deadline", "done", "ok", "outlets", "upto")
 
