@@ -3,9 +3,9 @@
 Turns contain untrusted text. If a metric or parser uses too much CPU time on a turn, the watchdog interrupts it with
 :class:`OutOfTime`. The turn is dropped, and the worker continues with the next turn.
 
-Python handles signals only on the main thread, even during a regular expression, which holds the interpreter's lock. So
-``serve`` and ``worker`` score turns on the main thread and run everything else on other threads. In an agent's process, the
-main thread is the agent's, and the watchdog is off.
+Only the main thread can be interrupted, because Python runs signal handlers there, even during a long regular expression.
+``serve`` and ``worker`` therefore score turns on the main thread, and do everything else on other threads. In an agent's process,
+the main thread belongs to the agent, so the watchdog is off.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ _PAUSE = 0.005
 
 
 class InHand(Protocol):
-    """Record of the turn that is being scored. The next process reads it after a crash."""
+    """Record of the turn that is being scored. After a crash, the next process reads it to find the cause."""
 
     def begin(self, trace_key: int) -> None:
-        """Record that work on a turn of the trace begins."""
+        """Record that work on a turn of this trace begins."""
 
     def end(self) -> None:
         """Record that the work has ended."""
 
     def set_aside(self, trace_key: int) -> None:
-        """Record that a turn of the trace took too long."""
+        """Record that a turn of this trace exceeded the CPU time limit."""
 
 
 class Watchdog:
-    """Watchdog that raises :class:`OutOfTime` if an item needs more CPU seconds than ``limit`` returns."""
+    """Watchdog that raises :class:`OutOfTime` in work on an item that exceeds ``limit()`` CPU seconds."""
 
     def __init__(self, limit: Callable[[], float]) -> None:
         self._limit = limit
@@ -55,11 +55,10 @@ class Watchdog:
         self._ending = False
 
     def keep(self, in_hand: InHand) -> None:
-        """Record each turn while it is being scored, for the next process after a crash."""
         self._in_hand = in_hand
 
     def start(self) -> None:
-        """Watch the calling thread, which must be the main thread, until :meth:`stop`."""
+        """Watch the calling thread until :meth:`stop`. It must be the main thread. On Windows, nothing is watched."""
         if hasattr(signal, "setitimer"):  # not on Windows
             signal.signal(signal.SIGALRM, self._look)
             self._on = True
@@ -71,12 +70,12 @@ class Watchdog:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
     def end_work(self) -> None:
-        """Interrupt the current item and all later items, because the process is ending."""
+        """Interrupt the current item and every later one, because the process is ending."""
         self._ending = True
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """Watch the items of a batch, each between :meth:`begin` and :meth:`end`."""
+        """Watch the work inside the ``with`` block. Each item's work is between :meth:`begin` and :meth:`end`."""
         if self._on:
             signal.setitimer(signal.ITIMER_REAL, _FIRST, _EVERY)
         try:
@@ -101,7 +100,7 @@ class Watchdog:
         return self._on
 
     def within(self, seconds: float, work: Callable[[], _T]) -> _T:
-        """Run ``work`` on the watched thread. If it still waits (for example for a server) after ``seconds``, interrupt it.
+        """Run ``work`` on the watched thread. Interrupt it if it is still waiting after ``seconds``, for example for a server.
 
         Raises:
             TimeoutError: the work was interrupted.
