@@ -1,6 +1,6 @@
 """Log hints for users who get no scores. Each hint is logged once.
 
-``otel-agenteval doctor`` finds the same problems and more, before anything runs.
+``otel-agenteval doctor`` finds these problems, and others, before the agent runs.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ TURNS_WITHOUT_SCORE = 100
 
 
 def name_missing_packages(metrics: Iterable[BoundMetric], selection: str | Sequence[str]) -> None:
-    """Log metrics whose packages aren't installed: a warning for each selected metric, information for members of groups."""
+    """Log metrics whose packages aren't installed: selected metrics as warnings, other members of selected groups as INFO."""
     for metric in metrics:
         extra = metric.metric.extra
         if extra is not None and not extra_installed(extra):
-            _log.warning("%s can't be evaluated: pip install 'otel-agenteval[%s]'", metric.name, extra)
+            _log.warning("%s can't be evaluated; run: pip install 'otel-agenteval[%s]'", metric.name, extra)
     if _log.isEnabledFor(logging.INFO):
         for group in [selection] if isinstance(selection, str) else selection:
             for name in group_of(group, is_installed=False) if group in GROUPS else ():
-                _log.info("%s is off: pip install 'otel-agenteval[%s]'", name, resolve(name).metric.extra)
+                _log.info("%s is off; run: pip install 'otel-agenteval[%s]'", name, resolve(name).metric.extra)
 
 
 class Hints:
     """Logger of hints about missing scores. Not thread-safe.
 
-    ``configured`` has the names of the configured turn metrics.
+    ``configured`` contains the names of turn metrics that the configuration names explicitly.
     """
 
     def __init__(self, configured: Collection[str]) -> None:
@@ -46,7 +46,7 @@ class Hints:
         self._turns = 0
 
     def check_spans(self, received: int, may_hold_turn: Callable[[], bool]) -> None:
-        """Warn once if many spans arrived without a turn, and no held span can be part of a turn."""
+        """Warn once if 1,000 spans arrived without an agent or model span, and ``may_hold_turn()`` returns False."""
         if self._waits_for_turn and received >= SPANS_WITHOUT_TURN and not may_hold_turn():
             self._waits_for_turn = False
             versions = broken()
@@ -57,11 +57,10 @@ class Hints:
             )  # fmt: skip
 
     def check_turn(self) -> None:
-        """Record that a turn arrived, so that :meth:`check_spans` doesn't warn."""
         self._waits_for_turn = False
 
     def check_scores(self, done: Sequence[ScoredTurn]) -> None:
-        """Warn once about configured metrics that were skipped on all of the first turns. Later calls are cheap."""
+        """Warn once about each configured metric that was skipped on all of the first 100 turns."""
         if not self._never:
             return
         for scored in done:
