@@ -1,4 +1,4 @@
-"""Detect score changes over many turns, and keep the state of statistics across restarts."""
+"""Detect changes in scores over many turns, and save the statistics so that they survive a restart."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _FORM = 1
 
 
 class Restorable(Protocol):
-    """Component whose state is kept across restarts."""
+    """Component whose state is saved and restored at restart."""
 
     def state(self) -> Any:
-        """Return the state as plain values."""
+        """Return the state as JSON-compatible values."""
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
         """Restore a state that is ``passed`` seconds old."""
 
 
 class ScoreStatistics:
-    """Detector of score changes. It also keeps the state of the ``estimates`` components across restarts."""
+    """Detector of score changes. It also saves and restores its state and the state of ``estimates``."""
 
     def __init__(
         self, options: StatisticsOptions, estimates: Mapping[str, Restorable | None], telemetry: Telemetry, clock: Clock
@@ -78,14 +78,14 @@ class ScoreStatistics:
                     _log.warning("statistics.state: %s: %s can't be restored, starting from zero: %s", self._file, name, kind)
 
     def reopen(self) -> None:
-        """Switch to the first state file if its process has ended since startup. Call this before anything is counted."""
+        """Switch from a numbered file to the first file if its process has ended. Call this before any score is counted."""
         if self._file is not None and self._file.path != self._file.first:
             self._file.close()
             self._file = StateFile(str(self._file.first))
             self._restore()
 
     def changes_in(self, batch: Sequence[ScoredTurn]) -> list[tuple[Change, Root]]:
-        """Return the changes that scores show, each with the root of the turn that showed the change."""
+        """Return the score changes that these turns reveal, each with the root of the turn that revealed it."""
         changes = self.changes
         if changes is None:
             return []
@@ -102,7 +102,7 @@ class ScoreStatistics:
         return found
 
     def tick(self) -> None:
-        """Save the state if it is due. Never raises."""
+        """Save the state once per minute. Never raises."""
         if self._file is not None and self._clock.monotonic() >= self._due:
             self._due = self._clock.monotonic() + _EVERY
             self.save()
@@ -131,9 +131,9 @@ class ScoreStatistics:
 
 
 class StateFile:
-    """State file that one process locks.
+    """File with saved statistics, locked by one process.
 
-    Other processes with the same path use ``statistics.1.json`` and so on.
+    If several processes have the same path, the others use ``statistics.1.json``, ``statistics.2.json`` and so on.
     """
 
     def __init__(self, path: str) -> None:
@@ -161,7 +161,7 @@ class StateFile:
         return str(self.path)
 
     def read(self) -> dict[str, Any] | None:
-        """Return the last written state, or None if the file is missing, invalid, or not locked by this object."""
+        """Return the saved state. Return None if the file is missing or invalid, or if this object doesn't hold its lock."""
         if self._lock is None:
             return None
         try:

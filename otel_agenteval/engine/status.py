@@ -1,6 +1,6 @@
-"""Status of a running engine: fill levels, progress and span counts. The engine's own metrics show these values.
+"""Status of a running engine: fill levels, progress and span counts, also exported as metrics.
 
-Reading the status changes nothing. Span receivers read an engine's state only through :class:`Status`.
+Reading the status has no side effects. Span receivers use only :class:`Status` to read an engine's state.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TAKES_SPANS = ("on_start", "on_end", "export")
 
 
 class OpenTurns(NamedTuple):
-    """Number and bytes of open turns, and their limits. Above a limit, turns are evicted."""
+    """Number and size of open turns, and their limits. Above a limit, the engine closes turns early."""
 
     turns: int
     most_turns: int
@@ -35,7 +35,7 @@ class OpenTurns(NamedTuple):
     most_bytes: int
 
     def fill(self, size: int = 0, turns: int = 0) -> float:
-        """Return the higher fill level after adding ``size`` bytes and ``turns`` turns. Above 1, turns are evicted."""
+        """Return the fill level (the higher of bytes and turns) after an addition. Above 1, turns are closed early."""
         return max((self.bytes + size) / self.most_bytes, (self.turns + turns) / self.most_turns)
 
 
@@ -57,12 +57,12 @@ class EngineSpans(NamedTuple):
 
     @property
     def held(self) -> int:
-        """Number of spans in turns that are open or wait for evaluation."""
+        """Number of spans whose turn is open or waits for evaluation."""
         return self.received - self.scored - sum(self.unused.values())
 
 
 class Checkpoint(NamedTuple):
-    """Moment in the engine's work. It is passed when all turns that were closed before it are evaluated."""
+    """Point in the engine's work. It is passed when every turn that was closed before it has been evaluated."""
 
     queued: int
     """Number of items queued before the checkpoint. It is passed when this number of items is handled."""
@@ -88,11 +88,11 @@ class Status:
         return OpenTurns(assembler.open_turns, assembler.max_open, assembler.bytes, assembler.max_bytes)
 
     def is_open(self, trace_id: int) -> bool:
-        """Return True if spans of the trace wait for the end of their turn."""
+        """Return True if the trace has spans in an open turn."""
         return self._assembler.is_open(trace_id)
 
     def turns_of(self, tenant: int, trace_ids: Iterable[int] = ()) -> TenantTurns:
-        """Return a tenant's open turns, and the number of turns that the given traces would open."""
+        """Return the number of a tenant's open turns, and how many of ``trace_ids`` would open another one."""
         assembler = self._assembler
         with assembler.lock:
             new = sum(not assembler.knows(trace_id) for trace_id in trace_ids)
@@ -113,14 +113,14 @@ class Status:
         return self._worker.queue.has_handled(checkpoint.queued)
 
     def spans(self) -> EngineSpans:
-        """Return the span counts at one moment."""
+        """Return all span counts, read at the same moment."""
         with self._assembler.lock:
             return EngineSpans(
                 self._assembler.received, self._composer.spans.scored, self.unused_spans(), self._assembler.open_turns
             )
 
     def unused_spans(self) -> dict[str, int]:
-        """Return the number of received spans without a score, by reason. Each span is counted once."""
+        """Return the number of received spans that weren't scored, by reason. Each span counts once."""
         found = Counter(self._composer.spans.left_out)
         found["late"] += self._assembler.late.unused
         found["moved"] += self._assembler.moved
@@ -130,7 +130,7 @@ class Status:
         return {reason: count for reason, count in found.items() if count}
 
     def dropped(self) -> dict[str, int]:
-        """Return the numbers of unused spans (by reason), missing parents, and late log records."""
+        """Return the numbers of unscored spans by reason, with missing parents and late log records as further reasons."""
         found = self.unused_spans()
         also = {"orphan_parent": self._assembler.orphan_parents, "late_log_record": self._intake.late_log_records}
         return {**found, **{reason: count for reason, count in also.items() if count}}
@@ -153,7 +153,7 @@ class InternalErrors:
         self.counts.clear()
 
     def report(self, where: str, error: BaseException) -> None:
-        """Count an error of a component. Log each component's first error, without content."""
+        """Count an internal error. Log only the first error of each component, without content."""
         self.counts[where] += 1
         if self.counts[where] == 1:
             kind = str(error) if isinstance(error, MissingExtra) else type(error).__name__
@@ -170,7 +170,7 @@ def watch_engine(
     outlets: FanOut,
     errors: Counter[str],
 ) -> None:
-    """Register the engine's own metrics, with zero values for all known labels."""
+    """Register the metrics about the engine itself. Known label values start at zero."""
     watch = telemetry.watch
     watch(semconv.SPANS_RECEIVED, lambda: [({}, assembler.received)])
     watch(semconv.SPANS_DROPPED, lambda: [({"reason": reason}, n) for reason, n in status.dropped().items()])
@@ -204,7 +204,7 @@ def watch_engine(
 
 
 def expect_metrics(telemetry: Telemetry, pipeline: Pipeline) -> None:
-    """Export zero values for all known metric names in labels."""
+    """Export the drop counter of each configured metric from the start, with the value 0."""
     telemetry.expect(semconv.DROPPED, metric=pipeline.evaluator.names, reason=_LOST_WITH_A_TURN)
     if pipeline.judging is not None:
         judged = pipeline.judging.metrics
