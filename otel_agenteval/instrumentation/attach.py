@@ -1,4 +1,4 @@
-"""Provide ``instrument()``, which attaches evaluation to a tracer provider, and temporary captures of turns."""
+"""Attach evaluation to a tracer provider with ``instrument()``, or capture turns temporarily."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _Processor = TypeVar("_Processor", bound=SpanProcessor)
 
 
 class Handle:
-    """Handle to the evaluation that :func:`instrument` started.
+    """Access to the evaluation that :func:`instrument` started: its status, scores and user feedback.
 
-    All methods are safe if evaluation is turned off.
+    If evaluation is off, all methods do nothing and can still be called.
     """
 
     def __init__(self, processor: AgentEvalSpanProcessor | None) -> None:
@@ -47,7 +47,7 @@ class Handle:
 
     @property
     def enabled(self) -> bool:
-        """False if the environment turns evaluation off or configures it incorrectly, or if no SDK provider was found."""
+        """False without an SDK provider, or if the environment turns evaluation off or is invalid. Otherwise, True."""
         return self._processor is not None
 
     @property
@@ -56,22 +56,22 @@ class Handle:
         return self._processor
 
     def flush(self, timeout: float = 30.0) -> bool:
-        """Deliver the scores of all closed turns. Returns False if this takes longer than ``timeout`` seconds."""
+        """Deliver the scores of all closed turns. Return False if this takes longer than ``timeout`` seconds."""
         return self._processor.engine.flush(timeout) if self._processor is not None else True
 
     def drain(self, judges: bool = True, timeout: float = 30.0) -> bool:
-        """Wait until all work in progress is done.
+        """Wait until all closed turns are evaluated, also by judges, and their scores are delivered.
 
         Args:
-            judges: False to not wait for judged metrics.
-            timeout: maximum number of seconds to wait. Returns False if work is still in progress after that.
+            judges: False to return without waiting for judged metrics.
+            timeout: maximum seconds to wait. The method returns False if it isn't finished by then.
         """
         return self._processor.engine.drain(timeout, judges=judges) if self._processor is not None else True
 
     def why(self, turn_id: str) -> dict[str, str] | None:
         """Return the outcome of each metric on a recent turn.
 
-        Outcomes are ``scored``, ``skipped: …``, ``sampled out …`` and so on. Returns None if the turn is no longer remembered.
+        Outcomes are ``scored``, ``skipped: …``, ``sampled out …`` and so on. Returns None for an unknown or forgotten turn.
         """
         return self._processor.engine.why(turn_id) if self._processor is not None else None
 
@@ -87,24 +87,24 @@ class Handle:
         id: str | None = None,  # noqa: A002 - the word that requests use too
         strict: bool = False,
     ) -> bool:
-        """Record user feedback on a turn, at any time after it.
+        """Record user feedback on a turn. The turn can be long over.
 
-        The feedback becomes the turn's score of ``code_user_feedback``, from 0 to 1. Returns False if evaluation is turned off,
-        the queue is full, or a value is invalid. Invalid values are logged and counted as ``unreadable``.
+        The feedback becomes the turn's score of the metric ``code_user_feedback``, from 0 to 1. Returns False if evaluation is
+        off, the queue is full, or a value is invalid. Invalid values are logged and counted as ``unreadable``.
 
         Args:
-            turn_id: ``TRACE_ID-SPAN_ID`` of the turn's root or of any span in the turn, a span context, or a ``traceparent``. A
-                ``TRACE_ID`` means the last turn of the trace.
-            score: a number within the scale, or true or false.
-            label: a word such as ``thumbs_up``, ``dislike`` or ``👎``. The label determines the score if ``score`` is missing.
-            comment: free text, exported as the score's explanation after redaction.
-            edited: the answer as the user corrected it. Without a score, the score is 0.
-            scale: the worst and the best score, such as ``(1, 5)``. The default is 0 to 1.
-            id: identifies the feedback, so that repeated deliveries count once in every outlet.
-            strict: True to raise an exception for an invalid value, for tests.
+            turn_id: a span of the turn: ``TRACE_ID-SPAN_ID``, a span context, or a ``traceparent``. A ``TRACE_ID`` alone means the
+                last turn of the trace.
+            score: a number within the scale, or a bool.
+            label: a word such as ``thumbs_up``, ``dislike`` or ``👎``. If ``score`` is missing, the label determines it.
+            comment: free text. It is redacted and exported as the score's explanation.
+            edited: the answer as corrected by the user. If ``score`` is missing, it is 0.
+            scale: the worst and the best score, such as ``(1, 5)``. The default is ``(0, 1)``.
+            id: id of the feedback. If the same feedback is delivered again, outlets count it once.
+            strict: True to raise an exception for an invalid value. Useful in tests.
 
         Raises:
-            ValueError: With ``strict``, if the turn id or another value is invalid, or the rating is missing.
+            ValueError: With ``strict``, if a value is invalid, or if neither score, label nor edited answer gives a rating.
         """
         try:
             trace_id, span_id = ids_of(turn_id)
@@ -124,24 +124,24 @@ class Handle:
     def end_conversation(self, conversation_id: str) -> bool:
         """End a conversation now, instead of after ``conversation.idle_timeout``.
 
-        The metrics in ``conversation.metrics`` evaluate all of its turns. Later turns resume the conversation. Returns False if
-        the conversation isn't open.
+        The conversation is then evaluated with ``conversation.metrics``. A later turn reopens it. Returns False if no such
+        conversation is open.
         """
         return self._processor.engine.end_conversation(conversation_id) if self._processor is not None else False
 
     def shutdown(self) -> None:
         """Evaluate open turns, deliver all scores, and stop.
 
-        The processor stays attached, but does nothing from then on.
+        The span processor stays attached, but does nothing after this.
         """
         if self._processor is not None:
             self._processor.shutdown()
 
 
 def turn_id() -> str | None:
-    """Return the current span's ``TRACE_ID-SPAN_ID`` for :meth:`Handle.feedback`, or None outside of spans.
+    """Return ``TRACE_ID-SPAN_ID`` of the current span, for :meth:`Handle.feedback`. Return None outside of spans.
 
-    Send this id with the agent's answer, so that your application can return it with the user's rating.
+    Send this id along with the agent's answer, so that your application can return it with the user's rating.
     """
     context = trace.get_current_span().get_span_context()
     return f"{context.trace_id:032x}-{context.span_id:016x}" if context.is_valid else None
@@ -156,27 +156,26 @@ def instrument(
     prometheus_port: int | None = None,
     create_provider: bool = False,
 ) -> Handle:
-    """Score the turns of every agent whose spans pass through the tracer provider.
+    """Evaluate the turns of all agents whose spans pass through a tracer provider.
 
-    Call it once, after the provider is set. Further calls for the same provider return the same handle. If they
-    pass another configuration, a warning is logged and the configuration is ignored.
+    Call this function once, after the provider is set. Another call for the same provider returns the same handle. If it passes
+    another configuration, it logs a warning and ignores that configuration.
 
-    The function attaches a span processor to the tracer provider. To an SDK logger provider, it attaches a log processor, which
-    reads content in log records. It sets no global provider, except a TracerProvider if ``create_provider`` is true and there
-    is none.
+    The function adds a span processor to the tracer provider, and a log processor to the SDK logger provider, if there is one. It
+    sets no global provider, except a TracerProvider with ``create_provider=True`` if there is none.
 
     Args:
-        tracer_provider: the SDK provider to attach to. The default is the global one.
-        logger_provider: receives log events and provides content in log records. The default is the global one.
-        meter_provider: receives OTLP metrics if ``outlets.otlp_metrics`` is on. The default is the global one.
-        config: a :class:`Config`, a mapping of the same form, or the path of a YAML file. By default, it comes from
-            ``OTEL_AGENTEVAL_CONFIG_FILE`` and ``OTEL_AGENTEVAL_…`` variables.
-        prometheus_port: serve ``/metrics`` on this loopback port, instead of in the application's default registry.
-        create_provider: create and set an SDK TracerProvider if there is none. Meant for quickstarts and demos.
+        tracer_provider: SDK provider to attach to. The default is the global one.
+        logger_provider: provider for reading messages in log records and for writing log events. The default is the global one.
+        meter_provider: provider of OTLP metrics, used if ``outlets.otlp_metrics`` is on. The default is the global one.
+        config: a :class:`Config`, a mapping with the same keys, or the path of a YAML file. By default, it comes from
+            the file in ``OTEL_AGENTEVAL_CONFIG_FILE`` and from ``OTEL_AGENTEVAL_…`` variables.
+        prometheus_port: serve ``/metrics`` on this loopback port, instead of adding metrics to the default Prometheus registry.
+        create_provider: if there is no SDK TracerProvider, create one and set it globally. For quickstarts and demos.
 
     Raises:
-        ConfigError: If the configuration is invalid. An invalid variable or file of the environment turns scoring off instead,
-            unless ``strict`` is true.
+        ConfigError: If the configuration is invalid. If only environment variables, or the file that they set, are invalid, an
+            error is logged and scoring is off, unless ``strict`` is true.
     """
     if not switched_on():
         return Handle(None)
@@ -209,7 +208,6 @@ def instrument(
 
 
 def _read_logs(logger_provider: Any, processor: AgentEvalSpanProcessor) -> None:
-    """Pass content from log records to a span processor. The default ``logger_provider`` is the global one."""
     if logger_provider is None:
         from opentelemetry import _logs
 
@@ -228,14 +226,12 @@ def _runs_with(known: Handle, config: Any, overrides: dict[str, Any] | None) -> 
 
 
 def _attached_to(provider: Any, kind: type[_Processor]) -> _Processor | None:
-    """Return the provider's first span processor of this class, or None."""
     siblings = getattr(getattr(provider, "_active_span_processor", None), "_span_processors", ())
     return next((sibling for sibling in siblings if isinstance(sibling, kind)), None)
 
 
 @functools.cache
 def warn_no_provider() -> None:
-    """Log once per process that no SDK provider was found."""
     _log.warning(
         "instrument(): no SDK TracerProvider found, so no turns are evaluated. Call instrument() after "
         "opentelemetry.trace.set_tracer_provider(...), or pass tracer_provider=..., or create_provider=True for a quickstart. "
@@ -253,7 +249,7 @@ _FLUSH_SECONDS = 60.0
 
 
 class _Capture(SpanProcessor):
-    """Span processor for captures. :func:`~.attach.instrument` ignores it, so the application can still be instrumented."""
+    """Span processor for captures. :func:`instrument` ignores it, so the application can still be instrumented later."""
 
     def __init__(self) -> None:
         self.inner = AgentEvalSpanProcessor(CONFIG)
@@ -277,9 +273,9 @@ class _Capture(SpanProcessor):
 
 @contextmanager
 def captured_turns(tracer_provider: Any = None) -> Iterator[deque[ScoredTurn]]:
-    """Capture the turns that close inside the ``with`` block. The yielded deque is complete after the block. Without an SDK
-    provider, a global one is set. An instrumented application continues unchanged. Other applications can still be instrumented
-    afterward, with any configuration. Raise ConfigError if the environment turns evaluation off.
+    """Capture the turns that close inside the ``with`` block. The yielded deque is complete after the block. If there is no SDK
+    provider, a global one is set. An application that is already instrumented isn't affected. Other applications can be
+    instrumented later, with any configuration. Raise ConfigError if the environment turns evaluation off.
     """
     if not switched_on():
         raise ConfigError(
@@ -310,7 +306,7 @@ def captured_turns(tracer_provider: Any = None) -> Iterator[deque[ScoredTurn]]:
 
 @contextmanager
 def kept_turns(engine: Engine, seconds: float) -> Iterator[deque[ScoredTurn]]:
-    """Collect the turns that close inside the ``with`` block. At its start and end, wait up to ``seconds`` for queued turns."""
+    """Collect the turns that close inside the ``with`` block. Before and after it, wait up to ``seconds`` for queued turns."""
     engine.flush(seconds)
     kept: deque[ScoredTurn] = deque()
     outlet = engine.keep_turns(kept)
