@@ -1,6 +1,6 @@
-"""Entry points for the startup code of other programs.
+"""Entry points that OpenTelemetry's own startup code loads.
 
-Only the standard library is imported before first use, and no exception escapes.
+Until one is used, only the standard library is imported. Setup errors are logged, so that they never stop the agent.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _log = logging.getLogger("otel_agenteval")
 
 
 def post_instrument() -> None:
-    """Attach without code changes if ``OTEL_AGENTEVAL_ENABLED=true`` (entry point ``opentelemetry_post_instrument``)."""
+    """Call ``instrument()`` if ``OTEL_AGENTEVAL_ENABLED=true``. Called by ``opentelemetry-instrument``, without code changes."""
     wanted = os.environ.get("OTEL_AGENTEVAL_ENABLED", "").strip()
     if not wanted:
         return
@@ -33,7 +33,7 @@ def post_instrument() -> None:
 
 
 def completion_hook() -> Any:
-    """Return the hook that receives content that isn't on spans (``agenteval`` in ``opentelemetry_genai_completion_hook``)."""
+    """Return the GenAI hook for ``OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=agenteval``, or None if this fails."""
     try:
         from .span_processor import CompletionHook
 
@@ -44,7 +44,7 @@ def completion_hook() -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    """Import the class behind the entry point ``opentelemetry_traces_exporter`` on first use."""
+    """Import ``SafeExporter`` on first use, for ``OTEL_TRACES_EXPORTER=agenteval``."""
     if name == "SafeExporter":
         from .span_exporter import SafeExporter
 

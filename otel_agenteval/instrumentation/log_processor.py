@@ -1,6 +1,6 @@
-"""Entry point for content in log records.
+"""Read content from log records in the application's own process.
 
-Newer instrumentations write messages to log records instead of spans.
+Newer instrumentations write messages to log records instead of span attributes.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _PREFIX = "gen_ai."
 
 
 class AgentEvalLogProcessor(LogRecordProcessor):
-    """Log processor that adds content in log records to the turns of their spans. Records stay unchanged.
+    """Log record processor that passes messages in log records to the turns of their spans. It doesn't change the records.
 
-    It reads GenAI log records, user feedback, and other log records that may contain messages.
+    It reads GenAI log records, user feedback, and all other log records that look like messages.
 
     Args:
-        processor: the span processor whose turns receive the content.
+        processor: the span processor whose turns get the messages.
     """
 
     def __init__(self, processor: AgentEvalSpanProcessor) -> None:
         self._processor = weakref.ref(processor)
 
     def on_emit(self, log_record: ReadWriteLogRecord) -> None:
-        """Keep the record if it may contain user feedback or content of an open turn."""
+        """Pass a record to the engine if it may contain user feedback or messages."""
         processor = self._processor()
         if processor is None:
             return

@@ -1,6 +1,6 @@
-"""Entry point for environments in which only exporters can be configured.
+"""Evaluate turns in a span exporter, for environments that can only configure exporters.
 
-An exporter receives only sampled spans, in batches after they end.
+An exporter receives only sampled spans, in batches, and after they have ended.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _log = logging.getLogger("otel_agenteval")
 
 
 class AgentEvalSpanExporter(SpanExporter):
-    """Span exporter that evaluates turns. Prefer the span processor, which is called exactly when a turn ends.
+    """Span exporter that evaluates turns. Prefer AgentEvalSpanProcessor, which is notified as soon as a span ends.
 
-    Spans arrive in batches after they end, so turns close as in a sidecar: ``turn.decision_delay`` is ten seconds unless
-    configured. Ended spans accept no events, so ``outlets.span_events`` has no effect.
+    Because spans arrive late and in batches, the default of ``turn.decision_delay`` is ten seconds, as in the sidecar. Ended
+    spans accept no events, so ``outlets.span_events`` has no effect.
 
     Args:
         config: as for :class:`~otel_agenteval.AgentEvalSpanProcessor`.
-        logger_provider: receives log events. The default is the global LoggerProvider.
-        meter_provider: receives OTLP metrics if they are on.
+        logger_provider: provider for writing log events. The default is the global LoggerProvider.
+        meter_provider: provider of OTLP metrics, used if ``outlets.otlp_metrics`` is on.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class AgentEvalSpanExporter(SpanExporter):
             self.engine.register_exit()
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Receive a batch. Always succeed, so that the SDK never retries or drops spans because of an evaluation."""
+        """Receive a batch of spans. Always return SUCCESS, because the SDK must not retry or report an evaluation error."""
         engine = self.engine
         if self._passive:
             return SpanExportResult.SUCCESS
@@ -74,12 +74,12 @@ class AgentEvalSpanExporter(SpanExporter):
         return self.engine.flush(timeout_millis / 1000)
 
     def shutdown(self) -> None:
-        """Evaluate waiting turns and release all resources."""
+        """Evaluate open turns, deliver their scores, and release all resources."""
         self._passive = True
         self.engine.shutdown()
 
     def stand_down(self) -> None:
-        """Stop evaluating, because an AgentEvalSpanProcessor receives the same spans, and turns would be scored twice."""
+        """Stop evaluating. Called by an AgentEvalSpanProcessor of the same provider, because turns would be scored twice."""
         if not self._passive:
             self._passive = True
             _log.warning(
@@ -88,10 +88,10 @@ class AgentEvalSpanExporter(SpanExporter):
 
 
 class SafeExporter(SpanExporter):
-    """Entry point for the exporter. The exporter is off if its setup fails.
+    """Entry point for the exporter. If its setup fails, a warning is logged and nothing is evaluated.
 
-    Select it with ``OTEL_TRACES_EXPORTER=agenteval``, or in the file named by ``OTEL_CONFIG_FILE``. In the file, the keys below
-    the exporter's name are its configuration.
+    To use it, set ``OTEL_TRACES_EXPORTER=agenteval``, or add an exporter ``agenteval`` to the file in ``OTEL_CONFIG_FILE``. The
+    keys below ``agenteval`` in this file are otel-agenteval's configuration.
     """
 
     def __init__(self, **config: Any) -> None:

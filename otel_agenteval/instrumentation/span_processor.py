@@ -1,13 +1,13 @@
 """SpanProcessor that evaluates turns in the application's own process.
 
-Its position among a provider's processors doesn't matter. On the agent's thread, it only collects spans. When a root without open
-spans below it ends, the processor gives the root a list for score events and queues the turn for the worker. It never raises into
-the agent, never blocks it, and does no I/O.
+The processor may have any position among a provider's processors. The agent's thread only collects spans. When a turn's root ends
+and no span below it is open, the root gets a list for score events and the turn is queued for the worker. The processor never
+raises exceptions into the agent, never blocks it, and does no I/O there.
 
-Content that isn't recorded on spans can come from OpenTelemetry's GenAI completion hook. Set
+If messages aren't recorded on spans, OpenTelemetry's GenAI completion hook can provide them. Set
 ``OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=agenteval`` to use it. Instrumentations based on ``opentelemetry-util-genai`` then
-pass the messages of each call before its span ends, even if they are configured not to capture content. The hook adds the
-messages to the call's turn for scoring, and doesn't store them elsewhere.
+pass each call's messages before its span ends, even if content capture is off. The messages are used to score the call's turn and
+stored nowhere else.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ class AgentEvalSpanProcessor(SpanProcessor):
     """Span processor that rebuilds turns from GenAI spans, evaluates them, and exports the scores.
 
     Args:
-        config: a :class:`Config`, a mapping of the same form, or the path of a YAML file. None reads the file and variables in
-            the environment.
-        logger_provider: receives log events. The default is the global LoggerProvider.
-        meter_provider: receives OTLP metrics if they are on. The default is the global MeterProvider.
-        clock: replaced in tests.
+        config: a :class:`Config`, a mapping with the same keys, or the path of a YAML file. By default, it comes from the file in
+            ``OTEL_AGENTEVAL_CONFIG_FILE`` and from ``OTEL_AGENTEVAL_…`` variables.
+        logger_provider: provider for writing log events. The default is the global LoggerProvider.
+        meter_provider: provider of OTLP metrics, used if ``outlets.otlp_metrics`` is on. The default is the global MeterProvider.
+        clock: source of the current time, replaced in tests.
 
     Raises:
-        ConfigError: If the configuration is invalid. An invalid variable or file of the environment turns scoring off instead,
-            unless ``strict`` is true.
+        ConfigError: If the configuration is invalid. If only environment variables, or the file that they set, are invalid, an
+            error is logged and scoring is off, unless ``strict`` is true.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self.engine.intake.span_started(trace_id, span_id, parent_id, role, span, references, carried_id)
 
     def _on_ending(self, span: Any) -> None:
-        """Record that a span is about to end. If this closes the turn, the span can receive score events only now."""
+        """Record the end of a span while it can still receive score events."""
         self._ending_is_called = True
         try:
             if span.__class__ is self._span_class:
@@ -132,7 +132,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self.engine.failed("on_end", error)
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Record that a span ended, if the SDK doesn't call ``_on_ending``."""
+        """Record the end of a span if the SDK is too old to call ``_on_ending``."""
         if not self._ending_is_called:
             try:
                 self._end(span)
@@ -151,7 +151,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self.engine.intake.root_closed(closed, span, still_ending=self._ending_is_called)
 
     def take_content(self, span: Any, part: LogPart) -> None:
-        """Add content to an open span that doesn't record it (see :class:`CompletionHook`)."""
+        """Add messages to the turn of an open span that doesn't record them (see :class:`CompletionHook`)."""
         try:
             if self._active:
                 context = span.context
@@ -162,18 +162,18 @@ class AgentEvalSpanProcessor(SpanProcessor):
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Deliver the scores of all closed turns. Return False if this takes too long.
 
-        Open turns stay open. This method doesn't wait for judged scores.
+        This method doesn't close open turns, and doesn't wait for judged scores.
         """
         return self.engine.flush(timeout_millis / 1000)
 
     def shutdown(self) -> None:
-        """Evaluate open turns, deliver all scores within ``exit_timeout``, and release resources."""
+        """Evaluate open turns, deliver all scores within ``exit_timeout``, and release all resources."""
         self._passive = True
         self._active = False
         self.engine.shutdown()
 
     def _activate(self, span: Span) -> bool:
-        """Activate the processor on its first span. Return False if it is off, or if another one already works for the provider."""
+        """Activate the processor at its first span. Return False if it is off, or if another one already serves the provider."""
         if self._passive:
             return False
         siblings = getattr(getattr(span, "_span_processor", None), "_span_processors", ())
@@ -195,7 +195,7 @@ _DETAILS = "gen_ai.client.inference.operation.details"
 
 
 class CompletionHook:
-    """Hook that passes a call's content to the span processor of the call's span. Other threads parse the content."""
+    """GenAI completion hook that passes a call's messages to the span processor. Another thread parses them later."""
 
     def on_completion(
         self,
@@ -207,7 +207,7 @@ class CompletionHook:
         span: Any = None,
         log_record: Any = None,
     ) -> None:
-        """Receive the messages (``opentelemetry.util.genai.types``) of a finished call whose span is still open."""
+        """Receive the messages of a finished model call whose span is still open."""
         del log_record  # it has the same content
         given = {
             "gen_ai.input.messages": inputs, "gen_ai.output.messages": outputs, "gen_ai.system_instructions": system_instruction,
@@ -225,7 +225,7 @@ def _read(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Convert data classes, also inside lists and mappings, to dicts in the form of span attributes."""
+    """Convert dataclasses (also nested in lists and mappings) to dicts."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -239,7 +239,7 @@ _NAMES = ("chat ", "invoke_agent", "invoke_workflow", "execute_tool", "agent run
 
 
 class RecordAllSampler(Sampler):
-    """Sampler that wraps another sampler, and records GenAI spans that the other sampler drops."""
+    """Sampler that follows another sampler, but records GenAI spans even if the other sampler drops them."""
 
     def __init__(self, sampler: Sampler) -> None:
         self._sampler = sampler
@@ -254,7 +254,7 @@ class RecordAllSampler(Sampler):
         links: Sequence[Link] | None = None,
         trace_state: TraceState | None = None,
     ) -> SamplingResult:
-        """Return the wrapped sampler's decision, but record GenAI spans and children of recorded spans."""
+        """Return the other sampler's decision, but RECORD_ONLY for GenAI spans and children of recorded spans that it drops."""
         found = self._sampler.should_sample(parent_context, trace_id, name, kind, attributes, links, trace_state)
         if found.decision is not Decision.DROP:
             return found
@@ -268,9 +268,9 @@ class RecordAllSampler(Sampler):
 
 
 def record_all(sampler: Sampler) -> Sampler:
-    """Wrap a head sampler so that dropped GenAI spans are evaluated but not exported.
+    """Wrap a head sampler so that GenAI spans that it drops are evaluated, but not exported.
 
-    These spans become RECORD_ONLY. A GenAI span is recognized by its initial attributes, its name, or a recorded parent. Other
-    spans stay dropped.
+    These spans get the decision RECORD_ONLY. A span is a GenAI span because of its initial attributes, its name, or a recorded
+    parent. Other spans stay dropped.
     """
     return RecordAllSampler(sampler)
