@@ -1,4 +1,4 @@
-"""Script of an experiment case: its inputs, or the simulated user who writes them."""
+"""Inputs of an experiment case: written in the dataset, or created by a simulated user."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Call:
 
 
 def as_text(answer: Any) -> str:
-    """Return an answer as text. A dataclass or Pydantic model becomes JSON, unless it defines ``__str__``."""
+    """Convert a task's return value to text. A dataclass or Pydantic model becomes JSON, unless it defines ``__str__``."""
     kind: Any = type(answer)
     is_record = hasattr(kind, "__dataclass_fields__") or hasattr(kind, "model_dump")
     is_own = getattr(kind.__str__, "__module__", "pydantic.main") != "pydantic.main"
@@ -63,7 +63,7 @@ class CaseScript(NamedTuple):
 
     @classmethod
     def of(cls, case: Case, name: str) -> CaseScript:
-        """Return the script of a case. Raise ConfigError unless the case has exactly one of ``input``, ``turns`` and ``user``."""
+        """Return the inputs of a case. Raise ConfigError unless it has exactly one of ``input``, ``turns`` and ``user``."""
         where = f"dataset: case {name}"
         columns = {column: case.columns[column] for column in case.columns.keys() - {*COLUMNS[:2]}}
         case = case._replace(references={"case_id": name, **case.references}, columns=columns)
@@ -88,8 +88,8 @@ class CaseScript(NamedTuple):
         return [self.case, *self.inputs]
 
     def calls(self, simulate: Simulate | None) -> Iterator[Call]:
-        """Yield the calls of the task. The caller must set a call's output before it requests the next call. A call that raises
-        ends the conversation. Raise ValueError if the simulated user returns no first message.
+        """Yield one task call after the other. The caller must set ``output`` or ``error`` of a call before it requests the next.
+        A call with an error is the last one. Raise ValueError if the simulated user returns no first message.
         """
         history: list[dict[str, Any]] = []
         inputs = iter(self.inputs) if self.user is None or simulate is None else self._simulated(simulate, history)
@@ -117,7 +117,7 @@ class CaseScript(NamedTuple):
 
 
 def cases_with_turns(cases: Iterable[Case]) -> Iterator[Case]:
-    """Yield the cases of a data set, each followed by its turns. Raise ConfigError like :meth:`CaseScript.of`."""
+    """Yield each case of a dataset, followed by one case per turn. Raise ConfigError for an invalid case."""
     for number, case in enumerate(cases, 1):
         yield from CaseScript.of(case, case.case_id or str(number)).cases
 
@@ -153,7 +153,7 @@ def _inputs(turns: Any, case: Case, where: str) -> list[Case]:
 
 
 def _without_messages(turns: Sequence[Any], where: str) -> list[Any]:
-    """Convert turns to objects. Each user message is a turn. The last answer before the next user message is its ground truth."""
+    """Convert messages with roles to turns. A turn begins with a user message. The last answer in it becomes its ground truth."""
     found: list[Any] = []
     for number, turn in enumerate(turns):
         if not isinstance(turn, Mapping) or "role" not in turn or "content" not in turn:
@@ -178,7 +178,7 @@ def _max_turns(given: Any, where: str) -> int:
 
 
 def columns_of(case: Case) -> set[str]:
-    """Return the names of references that the data set gives a case and its turns."""
+    """Return the names of all references that the dataset sets for a case or its turns."""
     turns = case.references.get("turns") if case.input is None else None
     inner = (turn for turn in turns if isinstance(turn, Mapping)) if isinstance(turns, (list, tuple)) else ()
     found = (case.references.keys() & case.columns).union(*inner).difference(_NO_REFERENCES, _INPUT_NAMES, ("role", "content"))

@@ -1,6 +1,6 @@
 """Experiments: run a task over a dataset, then score and summarize the turns.
 
-This is ``oa.evaluate`` and ``otel-agenteval experiment``.
+The module implements ``oa.evaluate`` and ``otel-agenteval experiment``.
 """
 
 from __future__ import annotations
@@ -62,11 +62,10 @@ class _Run:
     scored: Sequence[tuple[Turn, list[Score]]] | None = None
 
     def failed(self, error: BaseException) -> Call:
-        """Return a failed call with an error of the simulated user."""
         return Call(self.script.case, self.script.case.references, [], error=error)
 
     def end(self, timeout: float) -> None:
-        """Record a timeout for the unfinished call or simulated user in a new list. The running thread keeps the old list."""
+        """Add a timeout error to the unfinished call, in a new list. The unfinished thread may still change the old list."""
         error, calls = TimeoutError(f"the task did not return within {timeout:g} s"), self.calls
         is_called = calls and not calls[-1].seconds  # otherwise, the simulated user hasn't returned
         self.calls = [*calls[:-1], replace(calls[-1], error=error)] if is_called else [*calls, self.failed(error)]
@@ -90,36 +89,36 @@ def evaluate(
 ) -> Experiment:
     """Run a task over a dataset, and score the resulting turns.
 
-    Each call of the task is one repetition of one case, or one turn of a conversation. Its turns are captured like those of a
-    live agent, with the case's references. A call that makes no turn counts as a turn with the call's input and output. A call
-    that raises becomes a turn with that error, and the experiment continues.
+    The task is called once per case and repetition, or once per turn of a conversation. The turns of each call are captured like
+    those of a live agent, and get the case's references. If a call creates no turn, its input and output become one. If it raises
+    an exception, the error is recorded and the experiment continues.
 
     Args:
-        task: a function or coroutine function that receives a case's input. Later parameters named ``history`` or
-            ``messages`` receive the earlier messages, ``[{"role": …, "content": …}]``, ``conversation_id`` a unique id, and
-            ``case`` the case's references. None scores the answers in the column ``output``.
+        task: a function or coroutine function. Its first argument is a case's input. It may have more parameters: ``history``
+            or ``messages`` (earlier messages, ``[{"role": …, "content": …}]``), ``conversation_id`` (a unique id) and
+            ``case`` (the case's references). If None, the answers in the column ``output`` are scored.
         dataset: a file (``.jsonl``, ``.json``, ``.yaml``, ``.csv``, ``.parquet``), a list of mappings, or a DataFrame. ``input`` is the task's
-            argument, ``case_id`` names the case, and ``metrics`` adds metrics for this case, in the forms below. All other
-            columns are references, such as ``ground_truth`` and ``expected_tools``. A conversation has ``turns`` instead of
-            ``input``: ``[{"input": …, references}, …]``. Or it has ``user``, a text with the character and goal of a simulated
-            user, and ``max_turns`` (10).
+            argument, ``case_id`` names the case, and ``metrics`` adds metrics for this case. All other columns are references,
+            such as ``ground_truth`` and ``expected_tools``. For a conversation, replace ``input`` by ``turns``
+            (``[{"input": …, references}, …]``), or by ``user``, which describes the character and goal of a simulated user. Then
+            ``max_turns`` (default: 10) limits the conversation.
         metrics: as for :func:`score_turns`.
         repetitions: number of calls per case, to measure how much answers vary.
-        concurrency: number of concurrent calls.
+        concurrency: maximum number of calls at the same time.
         config: as for :func:`load_config`.
         judge: model for ``llm_`` metrics. The default is the configuration's judge.
         embedder: model for ``embed_`` metrics. The default is the configuration's embedder.
-        simulate: function that plays the user of cases with ``user``. It receives the earlier messages and the case, and
+        simulate: function that plays the user in cases with ``user``. It receives the earlier messages and the case, and
             returns the next message, or None to end. By default, the judge's model plays the user.
-        timeout: seconds for the task's calls in one repetition of a case, and also for their scores. Calls and scores that
-            take longer become errors, and the experiment continues. By default, there is no limit.
-        tracer_provider: provider whose spans are captured. The default is the global one, created if there is none.
-        progress: True to show a progress bar on standard error. The default is True on a terminal.
+        timeout: maximum seconds for the task's calls in one repetition of a case, and again for scoring them. After that, the
+            missing results are errors, and the experiment continues. By default, there is no limit.
+        tracer_provider: provider whose spans are captured. The default is the global one. If there is none, one is created.
+        progress: True to show a progress bar on standard error. By default, it is shown on a terminal.
 
     Raises:
         ConfigError: If the dataset is unreadable or empty, a metric is unknown, a number isn't positive, or the task or
             ``simulate`` can't be called.
-        KeyboardInterrupt: After Ctrl-C. Its attribute ``experiment`` has the finished trials.
+        KeyboardInterrupt: After Ctrl-C. The attribute ``experiment`` of this exception contains the finished trials.
     """
     limit = math.inf if timeout is None else timeout
     if not limit > 0:
@@ -171,7 +170,6 @@ def _simulated_user(runs: Iterable[_Run], asks: Asks | None, config: Config) -> 
 
 
 def _check(functions: Mapping[str, Any], numbers: Mapping[str, Any]) -> None:
-    """Raise ConfigError for a function that isn't callable, or a number that isn't a positive integer."""
     for name, function in functions.items():
         if not callable(function):
             raise ConfigError(f"{name}: must be a function, got {function!r}")
@@ -185,7 +183,7 @@ def _runs(dataset: Any, repetitions: int) -> list[_Run]:
     for number, case in enumerate(cases_in(dataset), 1):
         name = case.case_id or str(number)
         if name in known:
-            raise ConfigError(f"{case.place}: case_id: required, because another case has the id {name}")
+            raise ConfigError(f"{case.place}: case_id: must be unique, but another case has the id {name}; set another case_id")
         known.add(name)
         script = CaseScript.of(case, name)
         found += [_Run(name, repetition, script) for repetition in range(1, repetitions + 1)]
@@ -198,7 +196,7 @@ def _runs(dataset: Any, repetitions: int) -> list[_Run]:
 
 
 def _call_task(task: _Task, runs: Sequence[_Run], has_bar: bool, tracer_provider: Any, concurrency: int, limit: float) -> bool:
-    """Run the task until all runs are over, or until Ctrl-C. Then assign the captured turns. Return True after Ctrl-C."""
+    """Run the task for all ``runs``, then assign the captured turns. Return True if Ctrl-C stopped the task early."""
     loop, was_interrupted = _CALLERS_LOOP.get(), False
     try:
         with captured_turns(tracer_provider) as kept:
@@ -225,7 +223,6 @@ class _Task:
 
     @property
     def is_coroutine(self) -> bool:
-        """True for a coroutine function, or an object whose ``__call__`` is a coroutine function."""
         return inspect.iscoroutinefunction(self.fn) or inspect.iscoroutinefunction(getattr(self.fn, "__call__", None))  # noqa: B004
 
     def run(self, run: _Run) -> None:
@@ -259,7 +256,7 @@ class _Task:
 
 
 def _later_parameters(task: Callable[..., Any]) -> list[str]:
-    """Return the parameters after the first that receive the conversation or the case."""
+    """Return the names of parameters, except the first, that receive the conversation or the case."""
     try:
         later = list(inspect.signature(task).parameters.values())[1:]
     except (TypeError, ValueError):
@@ -270,17 +267,16 @@ def _later_parameters(task: Callable[..., Any]) -> list[str]:
 
 
 def recorded_answer(asked: Any, case: Mapping[str, Any]) -> Any:
-    """Return the answer in a case's ``output`` column. Use this function as the task to score recorded answers."""
+    """Return the value of a case's ``output`` column. Use this function as the task to score recorded answers."""
     if "output" not in case:
         columns = ", ".join(name for name in case if not name.startswith("_")) or "none"
         raise ConfigError(
-            f"output: the recorded answer is missing or null, got {columns}. For another column, use --columns output=NAME"
+            f"output: the recorded answer is missing or null, got the columns {columns}. For another column, use --columns output=NAME"
         )
     return case["output"]
 
 
 def _copied(value: Any) -> Any:
-    """Return a copy that the task can change. An object that can't be copied is returned unchanged."""
     try:
         return copy.deepcopy(value)
     except Exception:
@@ -289,7 +285,7 @@ def _copied(value: Any) -> Any:
 
 @contextmanager
 def _timed(call: Call) -> Iterator[None]:
-    """Run a call with its references, and record its time and error."""
+    """Set a call's references in the ``with`` block, and record its duration and exception."""
     call.start, started = datetime.datetime.now(datetime.timezone.utc), time.perf_counter()
     try:
         with expect(**{**call.references, _RUN: call.token}), trace.use_span(trace.INVALID_SPAN):  # not below the caller's span
@@ -307,7 +303,7 @@ async def _awaited(given: Any) -> Any:
 
 
 def _joined(parts: list[Any]) -> Any:
-    """Join the items of a generator if all of them are text. Otherwise, return the list of items."""
+    """Join the yielded items of a generator if all are text. Otherwise, return them as a list."""
     return "".join(parts) if all(isinstance(part, str) for part in parts) else parts
 
 
@@ -315,7 +311,7 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def _score(scorer: RunScorer, runs: Sequence[_Run], concurrency: int, limit: float) -> bool:
-    """Score all runs. Return True if Ctrl-C stopped the scoring."""
+    """Score all runs. Return True if Ctrl-C stopped this early."""
     try:
         for run, scores in completed(
             runs, lambda run: started(scorer.scored, run.script, run.calls, run.conversation_id), concurrency, limit
@@ -327,7 +323,7 @@ def _score(scorer: RunScorer, runs: Sequence[_Run], concurrency: int, limit: flo
 
 
 def _assign_turns(runs: Sequence[_Run], kept: Iterable[Any]) -> None:
-    """Assign the latest revisions of captured turns to their calls. A call without turns gets a turn with its input and output."""
+    """Assign each captured turn to the call that created it. If a call created none, its input and output become a turn."""
     by_call: dict[str, dict[str, Turn]] = {}
     for scored in kept:
         by_call.setdefault(str(scored.turn.references.pop(_RUN, "")), {})[scored.turn.turn_id] = scored.turn
@@ -364,8 +360,8 @@ def _trials(runs: Sequence[_Run]) -> Iterator[Trial]:
 
 
 def _with_raised_errors(scores: Sequence[Score], text: str, applied: Container[str]) -> list[Score]:
-    """Turn the scores of a task that raised into errors. A score stays if it failed or its metric gives no verdict. It also stays
-    if the metric isn't ``applied``, unless the metric lacked the output.
+    """Replace the scores of a task that raised an exception with errors. Failed scores stay, and scores of metrics that gave no
+    verdict on any turn, unless the metric was skipped because the output is missing.
     """
     return [
         Score.of(score.facts, None, False, "error", None, text, None, None, TASK_RAISED)
@@ -378,7 +374,6 @@ def _with_raised_errors(scores: Sequence[Score], text: str, applied: Container[s
 
 
 def _draw_bar(done: int, total: int) -> None:
-    """Draw the progress bar over the previous one, or erase the bar if ``done`` is 0."""
     filled = 30 * done // total
     sys.stderr.write(f"\r[{'█' * filled}{' ' * (30 - filled)}] {done} of {total}" if done else "\r\033[K")
     sys.stderr.flush()
