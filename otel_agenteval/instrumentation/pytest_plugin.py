@@ -1,11 +1,11 @@
-"""A pytest fixture that captures the turns of a test and asserts their scores.
+"""Pytest plugin with a fixture that captures a test's turns and asserts their scores.
 
     def test_the_agent_finds_the_weather(agenteval):
         run_agent("What is the weather in Paris?")
         agenteval.assert_scores("code_tool_success", {"code_contains": {"value": "Paris"}}, at_most={"code_latency": 5})
 
-The plugin is registered as a ``pytest11`` entry point, and imports nothing before a test uses the fixture. It attaches to the
-global tracer provider, or creates one. Test suites with their own provider override the fixture ``agenteval_tracer_provider``.
+pytest loads the plugin (``pytest11`` entry point), but imports nothing else before a test uses the fixture. The fixture attaches to
+the global tracer provider, or creates one. To use another provider, override the fixture ``agenteval_tracer_provider``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FLUSH_SECONDS = 30.0
 
 
 class AgentTurns:
-    """The turns of one test, ordered by start time."""
+    """Turns of one test, sorted by start time."""
 
     def __init__(self, handle: Any, kept: deque[Any], report: Path | None, test: str) -> None:
         self._handle = handle
@@ -40,7 +40,7 @@ class AgentTurns:
 
     @property
     def turns(self) -> list[Turn]:
-        """Turns that closed since the test started. Turns of agents that are still running aren't included."""
+        """Turns that closed since the test started, without turns of agents that are still running."""
         assert self._handle.flush(_FLUSH_SECONDS), f"the test's turns were not complete after {_FLUSH_SECONDS:g} s"
         latest = {}
         for scored in self._kept:
@@ -51,17 +51,17 @@ class AgentTurns:
 
     @property
     def turn(self) -> Turn:
-        """The test's only turn. Raise AssertionError unless there is exactly one."""
+        """The only turn of the test. Raises AssertionError if there are several turns or none."""
         __tracebackhide__ = True
         turns = self.turns
         assert len(turns) == 1, f"expected one turn, got {len(turns)}: {[turn.input for turn in turns]}"
         return turns[0]
 
     def evaluate(self, *metrics: Any, turns: Sequence[Turn] | None = None) -> list[tuple[Turn, list[Score]]]:
-        """Return the scores of every turn.
+        """Evaluate turns, and return (turn, scores) pairs.
 
         Args:
-            *metrics: names, ``{name: {parameters}}``, or results of ``get_metric``. Without any, the default metrics run.
+            *metrics: names, ``{name: {parameters}}``, or results of ``get_metric``. By default, the default metrics.
             turns: the turns to evaluate. The default is all turns of the test.
 
         Raises:
@@ -88,21 +88,20 @@ class AgentTurns:
         allow_skipped: bool = False,
         turns: Sequence[Turn] | None = None,
     ) -> list[Score]:
-        """Assert that every turn of the test passes every metric.
+        """Assert that every turn passes every metric.
 
         Args:
-            *metrics: as for :meth:`evaluate`. A metric without a verdict must at least have a value.
-            at_least: smallest allowed value by metric name. These metrics run even if ``metrics`` doesn't list them.
-            at_most: largest allowed value by metric name.
-            allow_skipped: True to accept metrics that don't apply to a turn. By default, a skipped metric fails the assertion.
-            turns: the turns to evaluate, at least one. The default is all turns of the test.
+            *metrics: as for :meth:`evaluate`. A metric that gives no verdict passes if it returns a value.
+            at_least: minimum value by metric name. These metrics run even if they aren't in ``metrics``.
+            at_most: maximum value by metric name. These metrics also run.
+            allow_skipped: True to accept metrics that don't apply to a turn. By default, a skipped metric fails.
+            turns: turns to evaluate, at least one. The default is all turns of the test.
 
         Returns:
-            All scores, turn by turn.
+            The scores of all turns, in order.
 
         Raises:
-            AssertionError: If a score fails. The message contains each failed score with its explanation, and the turn's input and
-                output.
+            AssertionError: If a score fails. The message contains all failed scores, and the input and output of their turns.
         """
         __tracebackhide__ = True
         at_least, at_most = dict(at_least or {}), dict(at_most or {})
@@ -153,7 +152,7 @@ def _fault(score: Score, at_least: Mapping[str, float], at_most: Mapping[str, fl
 
 
 def _about(turn: Turn) -> str:
-    lines = [f"turn {turn.turn_id} of {turn.agent or 'no named agent'}"]
+    lines = [f"turn {turn.turn_id} of {turn.agent or 'an unnamed agent'}"]
     for label, text in (("input", turn.input), ("output", turn.output)):
         if text is not None:
             lines.append(f"  {label}: {textwrap.shorten(text, 200, placeholder=' …')}")
@@ -173,9 +172,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def agenteval_tracer_provider() -> Any:
-    """Return the tracer provider whose spans are captured. Override this fixture to use another provider.
+    """Return the tracer provider whose spans are captured. Override this fixture to use your own provider.
 
-    None means the global provider or, if no SDK provider is set, a new one.
+    If it returns None, the global SDK provider is used. If there is none, a new one is created.
     """
     return None
 
@@ -191,7 +190,7 @@ def _agenteval_handle(agenteval_tracer_provider: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def agenteval(request: pytest.FixtureRequest, _agenteval_handle: Any) -> Iterator[AgentTurns]:
-    """Capture the turns of this test, as :class:`AgentTurns`."""
+    """Capture the turns of the test, and provide them as :class:`AgentTurns`."""
     handle = _agenteval_handle
     if not handle.enabled:
         pytest.fail("the agenteval fixture can't capture turns: OTEL_SDK_DISABLED or OTEL_AGENTEVAL_ENABLED turns evaluation off")
