@@ -1,4 +1,4 @@
-"""References for turns, set in code around the call that runs the agent."""
+"""Set references, such as a ground truth, in code around the call that runs an agent."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect(...)``
-    """Sets references for the turns that start inside, such as a ground truth or tools.
+    """Sets references, such as a ground truth or expected tools, for the turns that start inside.
 
     Use it as a context manager, or as a decorator for functions and coroutine functions::
 
         with expect(ground_truth="Paris", expected_tools=["search"]):
             agent.run("What is the capital of France?")
 
-    A private context key passes on references. asyncio tasks and ``asyncio.to_thread`` inherit it, but plain threads don't.
-    Other processes receive nothing, except the case id as baggage if ``propagate=True``. Inner references take precedence over
-    outer ones with the same name.
+    The references are stored in the OpenTelemetry context. asyncio tasks and ``asyncio.to_thread`` inherit them, but plain
+    threads don't. Other processes receive only the case id, and only with ``propagate=True``. If blocks are nested, inner
+    references replace outer ones with the same name.
 
-    Use :meth:`add` for references that are known only while the agent runs::
+    Use :meth:`add` for references that become available only while the agent runs::
 
         with expect() as given:
             agent.run("Who pays for the damage?")
@@ -41,8 +41,8 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
 
     Args:
         case_id: id of the dataset case.
-        propagate: True to send the case id to other processes as baggage. Every service that is called receives baggage.
-        references: by name: ``ground_truth``, ``relevant_ids``, ``expected_tools``, ``schema``, …
+        propagate: True to send the case id to other processes as baggage. All services that the agent calls receive it.
+        references: reference values by name, such as ``ground_truth``, ``relevant_ids``, ``expected_tools`` and ``schema``.
     """
 
     in_use = False
@@ -71,9 +71,9 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
         context.detach(self._tokens.pop())
 
     def add(self, **references: Any) -> None:
-        """Add references to turns that started inside and haven't ended.
+        """Add references to turns that started in the ``with`` block and are still open.
 
-        Examples are ``interactions`` and ``logprobs``, which become known during the run.
+        Use it for references that become available during the run, such as ``interactions`` and ``logprobs``.
 
         Raises:
             ConfigError: If called outside the ``with`` block.
@@ -83,7 +83,7 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
         self._inside[-1].update(references)
 
     def __call__(self, fn: _F) -> _F:
-        """Return a function whose calls run with the references."""
+        """Return a function that sets the references during each call of ``fn``."""
         if inspect.iscoroutinefunction(fn):
 
             @functools.wraps(fn)
@@ -101,12 +101,11 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
         return run  # type: ignore[return-value]
 
     def _again(self) -> expect:
-        """Return a copy for one call, because calls can overlap."""
         return expect(propagate=self._case_id is not None, **self._references)
 
 
 def current_references(parent_context: context.Context | None, accepted: Collection[str] = ()) -> dict[str, Any] | None:
-    """Return the references that apply at the start of a span, or None. Baggage with ``accepted`` keys is under ``baggage:``."""
+    """Return the references for a span that starts now, or None. Values from ``accepted`` baggage keys are under ``baggage:``."""
     here = parent_context if parent_context is not None else context.get_current()
     found = here.get(_KEY)
     carried = {key: value for key in accepted if (value := baggage.get_baggage(key, here)) is not None}

@@ -1,4 +1,4 @@
-"""Score turns in notebooks and scripts, with metrics given as names, configurations or functions."""
+"""Score turns in notebooks, scripts and experiments."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def score_turns(
     judge: Asks | None = None,
     embedder: Embeds | None = None,
 ) -> ScoredTurns:
-    """Evaluate turns one by one, like ``otel-agenteval eval``. Meant for notebooks and scripts.
+    """Evaluate turns like ``otel-agenteval eval``, but in a notebook or script.
 
-    Judged metrics that read the history receive the earlier turns with the same conversation id.
+    Judged metrics that read the history get the earlier turns with the same conversation id.
 
     Args:
         turns: turns from :func:`load_turns`, or a single turn.
         metrics: names, ``{name: {parameters}}``, results of :func:`get_metric`, or functions that receive a turn and return
-            a number, a truth value or a :class:`Result`. The default is the configuration's selection.
+            a number, a bool or a :class:`Result`. The default is the configured metrics.
         config: as for :func:`load_config`.
         judge: model for ``llm_`` metrics. The default is the configuration's judge.
         embedder: model for ``embed_`` metrics. The default is the configuration's embedder.
@@ -77,9 +77,9 @@ def score_turns(
 def selected_metrics(
     config: Config, metrics: Sequence[MetricLike] | None, whole: Sequence[BoundMetric] = ()
 ) -> list[BoundMetric]:
-    """Return the given metrics, ready to evaluate, or the configuration's selection. Names that are configured only in ``whole``,
-    the metrics of conversations, are skipped. Equal metrics are evaluated once. Metrics with different parameters are scored
-    separately. Raise ConfigError for an unknown metric or parameter, an invalid entry, or two functions with the same name.
+    """Return ``metrics`` as bound metrics, or, if None, the configured turn metrics. Skip names that only ``whole`` (the
+    conversation metrics) contains. Return equal metrics once, and keep metrics with different parameters apart. Raise ConfigError
+    for an unknown metric or parameter, an invalid entry, or two functions with the same name.
     """
     configured = select_metrics(config)
     if metrics is None:
@@ -118,7 +118,7 @@ def _bound(
 
 @contextmanager
 def models(config: Config, judge: Asks | None, embedder: Embeds | None) -> Iterator[tuple[Asks | None, Embeds | None]]:
-    """Yield the judge and embedder, limited by the budget. On exit, close the models that were created from the configuration."""
+    """Yield the judge and the embedder, limited by the budget. On exit, close the models created from ``config``."""
     from ..judging.models import Embedder, Judge, JudgeGroup, embedder_from, judge_from
     from ..judging.session import CommandBudget
 
@@ -151,7 +151,7 @@ _REPLY = '{"reason": "<is the goal reached, out of reach, or what is missing>", 
 
 
 def model_user(judge: Asks, config: Config) -> Simulate:
-    """Return a simulated user. The judge's model plays the user, unless ``judge.choose`` sets a model for ``simulated_user``."""
+    """Return a simulated user that ``judge`` plays. ``judge.choose`` can set another model for it, under ``simulated_user``."""
 
     def simulate(history: list[dict[str, Any]], case: Mapping[str, Any]) -> str:
         redactor = Redactor(config.privacy.redact)
@@ -177,7 +177,7 @@ class RunScorer:
     embedder: Embeds | None
 
     def scored(self, script: CaseScript, calls: Sequence[Call], conversation_id: str) -> list[tuple[Turn, list[Score]]]:
-        """Return the turns with their scores. If there are conversation metrics, the complete conversation follows as one more turn."""
+        """Return (turn, scores) pairs. With conversation metrics, the last pair is the whole conversation as one turn."""
         turns = [(turn, self.cases.of(call.case)) for call in calls for turn in call.turns]
         if not script.is_conversation:
             return [(turn, self._prepared(turn, metrics)()) for turn, metrics in turns]
@@ -202,7 +202,7 @@ class RunScorer:
         return found
 
     def late(self, calls: Sequence[Call], seconds: float) -> list[tuple[Turn, list[Score]]]:
-        """Return the turns with an error for each metric, because scoring took too long."""
+        """Return the turns with a timeout error as the score of each metric."""
         error = MetricError("timeout", f"the metrics of this case did not return within {seconds:g} s")
         return [(turn, [one.failed(error) for one in self.cases.of(call.case)]) for call in calls for turn in call.turns]
 
@@ -212,8 +212,8 @@ class RunScorer:
 
 
 def _of_conversation(last: Mapping[str, Any], script: CaseScript, calls: Sequence[Call]) -> dict[str, Any]:
-    """Return the case's references. Missing ones come from the last turn, except ``expected_tools``, which combines the expected tools
-    of all turns.
+    """Return the references for a whole conversation: from the case or, if missing there, from the last turn. Without
+    ``expected_tools`` in the case, those of all turns are joined.
     """
     found = {**last, **script.case.references}
     found.pop("case_turn", None)
