@@ -1,7 +1,7 @@
-"""Record spans and log records of a program that ``otel-agenteval record`` runs.
+"""Record spans and log records in a program that ``otel-agenteval record`` runs.
 
-The recorder runs inside the program and only adds a processor to each SDK provider that the program creates. Each line is
-appended in a single write, so all processes of the program can share the file.
+The recorder runs inside the program, and only adds a processor to each SDK provider that the program creates. It appends each
+line in a single write, so several processes of the program can write to the same file.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def begin() -> None:
 
 @dataclass
 class RecordFile:
-    """A recording, and a second file about the processes that write it. Only the first write error is logged."""
+    """Recording, and a second file with information about the recorded processes. Only the first write error is logged."""
 
     path: str
     failed: bool = False
@@ -52,7 +52,7 @@ class RecordFile:
         self._append(self.path, message)
 
     def add_fact(self, fact: dict[str, Any]) -> None:
-        """Append a fact about this process to the second file, for the report."""
+        """Append information about this process to the second file, for the report of ``otel-agenteval record``."""
         self._append(about(self.path), fact)
 
     def _append(self, path: str, line: dict[str, Any]) -> None:
@@ -73,7 +73,7 @@ def about(path: str) -> str:
 
 
 def _add(provider: Any, method: str, make: Callable[[], Any], file: RecordFile) -> None:
-    """Add a processor to every provider that is created later."""
+    """Add a processor to every provider that the program creates from now on."""
     make_provider = provider.__init__
 
     @functools.wraps(make_provider)
@@ -129,7 +129,6 @@ def _log_processor(file: RecordFile) -> Any:
             """Do nothing, because nothing is buffered."""
 
         def force_flush(self, timeout_millis: int = 30_000) -> bool:
-            """Do nothing, because nothing is buffered."""
             return True
 
     return LogRecorder()
@@ -148,7 +147,7 @@ def _when_imported(name: str, then: Callable[[ModuleType], None]) -> None:
 
 @dataclass(eq=False)
 class _Watcher(importlib.abc.MetaPathFinder):
-    """Import hook that calls a function after one module has been executed."""
+    """Import hook that calls ``then`` after the module ``name`` was imported."""
 
     name: str
     then: Callable[[ModuleType], None]

@@ -1,4 +1,4 @@
-"""A folder with a ``sitecustomize`` module that Python imports at startup.
+"""Folder with a ``sitecustomize`` module, which Python imports at startup.
 
 ``otel-agenteval record`` puts this folder first in ``PYTHONPATH``.
 """

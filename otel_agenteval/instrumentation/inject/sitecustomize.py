@@ -1,6 +1,6 @@
-"""Start the recorder in each Python process of ``otel-agenteval record``.
+"""Start the recorder in each Python process that ``otel-agenteval record`` runs.
 
-Python imports only the first ``sitecustomize`` in its path, so this module also runs the next ``sitecustomize``.
+Python imports only the first ``sitecustomize`` in ``sys.path``. This module therefore also runs the next one, if there is any.
 """
 
 import sys
