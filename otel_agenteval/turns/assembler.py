@@ -1,17 +1,17 @@
 """Track open turns and close each one when its spans are complete.
 
-The assembler receives spans in two ways. Spans of this process report their start, so a turn closes when its root and
-all spans below it have ended, or ``decision_delay`` after the root's end. *Loose* spans are seen only after
-they end, because they arrive over OTLP or started before the processor was added. Their turn closes ``decision_delay``
-after the local root arrives. Without a local root, the turn closes when no span has arrived for ``idle_timeout``.
+The assembler receives spans in two ways. Spans of this process report their start. Their turn closes when the root and all spans
+below it have ended, or ``decision_delay`` after the root's end. *Loose* spans arrive only after their end: over OTLP, or because
+they started before the processor was added. Their turn closes ``decision_delay`` after the local root arrives. Without a local
+root, it closes after ``idle_timeout`` without new spans.
 
-A *candidate* is a span that may become a turn root. It is a local root, or the topmost agent, workflow, chain or
-unknown span below an application's spans. All spans below a candidate are assigned to it, even if their parent has
-ended. If a candidate turns out not to be a root, its spans move to the candidate above.
+A *candidate* is a span that may become a turn's root. It is a local root, or the topmost agent, workflow, chain or unknown span
+below an application's spans. The assembler assigns all spans below a candidate to it, even if their parent has ended. If the
+candidate turns out not to be a root, its spans move to the next candidate above it.
 
-The assembler does no I/O. The caller holds :attr:`Assembler.lock` for most calls and evaluates each :class:`Closed` after it
-releases the lock. :mod:`.open_traces` holds the open traces, and :mod:`.late_data` holds the data that arrives after the turn
-closed.
+The assembler does no I/O. For most calls, the caller must hold :attr:`Assembler.lock`. It evaluates the returned :class:`Closed`
+spans after it releases the lock. :mod:`.open_traces` stores open traces. :mod:`.late_data` stores data that arrives after its
+turn closed.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _MOST_BESIDE = 32
 
 
 class Assembler:
-    """Tracker of all open turns. ``role`` returns the current role of an open or ended span. Callers must hold :attr:`lock`.
-    Only :meth:`start_below`, :meth:`ending` and :meth:`open_spans` acquire the lock themselves.
+    """Tracker of open turns. ``role`` returns the current role of an open or ended span. Callers must hold :attr:`lock`, except
+    for :meth:`start_below`, :meth:`ending` and :meth:`open_spans`, which acquire it themselves.
     """
 
     def __init__(self, limits: TurnLimits, role: Role, now: Callable[[], float]) -> None:
@@ -69,7 +69,7 @@ class Assembler:
         """Number of spans dropped because another process evaluates them."""
 
     def set_limits(self, limits: TurnLimits) -> None:
-        """Replace the limits. Existing deadlines don't change."""
+        """Replace the limits. Turns that are already waiting keep their deadlines."""
         self.limits = limits
         self.late.limits = limits
         self._max_spans = limits.max_spans
@@ -79,11 +79,11 @@ class Assembler:
     # --- spans of this process
 
     def start_below(self, span: Any, roles_matter: bool) -> bool:
-        """Record the start of a span whose parent is in an open candidate.
+        """Record the start of a span whose parent belongs to an open candidate. This is a fast path of :meth:`start`.
 
-        Return False, without any change, if the caller must determine the span's role and call :meth:`start` instead.
-        Pass ``roles_matter=False`` if roles of spans below an agent aren't needed. The application's thread waits for this method
-        and :meth:`ending`. To be fast, they read private fields of SDK spans (see :func:`~..spans.sdk.has_known_fields`).
+        If it returns False, nothing was recorded, and the caller must determine the span's role and call :meth:`start`. Pass
+        ``roles_matter=False`` if the roles of spans below an agent aren't needed. Because the application's thread waits, this
+        method and :meth:`ending` read private fields of SDK spans (see :func:`~..spans.sdk.has_known_fields`).
         """
         parent = span._parent
         if parent is None:
@@ -105,7 +105,7 @@ class Assembler:
             return True
 
     def ending(self, span: Any) -> Sequence[Closed] | None:
-        """Record the end of a span, and return the turns that it closes. If the result is None, call :meth:`end` instead."""
+        """Record the end of a span, and return the turns that this closes. If it returns None, call :meth:`end` instead."""
         context = span._context
         span_id = context[1]
         attributes = span._attributes._dict
@@ -149,9 +149,9 @@ class Assembler:
         references: dict[str, Any] | None = None,
         carried_id: int = 0,
     ) -> None:
-        """Record the start of a span. ``parent_id`` is the local parent's id, and ``carried_id`` the remote parent's id, or 0.
+        """Record the start of a span. ``parent_id`` is the id of a parent in this process, ``carried_id`` of a remote parent.
 
-        A local parent seems remote if the application itself transferred the context.
+        Both ids are 0 if there is no such parent. If the application itself copied the context, a local parent looks remote.
         """
         trace = self._traces.get(trace_id)
         closed = self.late.roles_in(trace_id)
@@ -258,7 +258,7 @@ class Assembler:
     def end(
         self, trace_id: int, span_id: int, span: Any, attributes: dict[str, Any], local_root: bool = False
     ) -> Sequence[Closed]:
-        """Record the end of a span, and return the turns that it closes. For ``local_root``, see :meth:`add`."""
+        """Record the end of a span, and return the turns that this closes. For ``local_root``, see :meth:`add`."""
         self.received += 1
         trace = self._traces.get(trace_id)
         candidate = trace.candidate_of.get(span_id) if trace is not None else None
@@ -324,7 +324,7 @@ class Assembler:
     # --- spans that arrive after their end, and log records
 
     def add(self, trace_id: int, span: Any, size: int, local_root: bool) -> list[Closed]:
-        """Add a span whose start wasn't reported, and return the turns that it closes. A ``local_root`` has no local parent."""
+        """Add a span whose start wasn't reported, and return the turns that this closes. A ``local_root`` has no local parent."""
         trace = self._traces.get(trace_id)
         if trace is None:
             if self.late.receives(trace_id):
@@ -336,7 +336,7 @@ class Assembler:
         return self._added(trace, [span], size, local_root)
 
     def add_received(self, trace_id: int, spans: Sequence[WireSpan], size: int, local_root: bool) -> list[Closed]:
-        """Add received spans of one trace. If a span arrives twice, keep the more complete copy."""
+        """Add spans of one trace that arrived after their end. If a span arrives twice, keep the more complete copy."""
         self.received += len(spans)
         trace = self._traces.get(trace_id)
         if trace is None:
@@ -365,7 +365,7 @@ class Assembler:
         return self._added(trace, spans, size, local_root)
 
     def _without_copies(self, trace: OpenTrace, spans: Sequence[WireSpan], known: Collection[bytes]) -> list[WireSpan]:
-        """Return the spans that the trace doesn't have yet. Replace spans in ``trace.loose`` with more complete copies."""
+        """Return the spans that are new to the trace. Replace less complete copies in ``trace.loose``."""
         places = {span.id: place for place, span in enumerate(trace.loose)}
         new: dict[bytes, WireSpan] = {}
         for span in spans:
@@ -402,7 +402,7 @@ class Assembler:
         self._open.set_deadline(trace, None, min(trace.last_seen + delay, trace.first_seen + limits.max_duration))
 
     def add_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0) -> bool:
-        """Keep a log record for its span. Return False if no turn can use it, or if the span has too many records."""
+        """Keep a log record for its span. Return False if the trace is unknown, can't be revised, or has too many records."""
         trace = self._traces.get(trace_id)
         if trace is not None and span_id not in self.late.roles_in(trace_id):
             if trace.logs is None:
@@ -423,7 +423,7 @@ class Assembler:
     # --- deadlines, limits and shutdown
 
     def tick(self, room: float = math.inf) -> list[Closed]:
-        """Close overdue turns, turns above a limit and due late data. Stop after about ``room`` bytes of loose spans."""
+        """Close turns at their deadline or above a limit, and due late data. Stop after about ``room`` bytes of loose spans."""
         now = self._now()
         closed = self._evict() + self.late.close_due()
         for trace, oldest in self._open.overdue(now - self.limits.max_duration, _PER_TICK):
@@ -465,12 +465,12 @@ class Assembler:
         return closed
 
     def open_spans(self) -> list[list[Any]]:
-        """Return the known spans of each open trace: its loose spans, and the topmost span of each outermost candidate."""
+        """Return some spans of each open trace: its loose spans, and the topmost span of each outermost candidate."""
         with self.lock:
             return [[*trace.loose, *(top.span for top in trace.outermost)] for trace in self._traces.values()]
 
     def forget_traces(self, trace_ids: Iterable[int]) -> None:
-        """Drop traces that another process evaluates, and count their received spans in ``moved``."""
+        """Drop traces because another process evaluates them. Count their received spans in ``moved``."""
         for trace_id in trace_ids:
             trace = self._traces.pop(trace_id, None)
             if trace is not None:
@@ -479,7 +479,7 @@ class Assembler:
             self.moved += self.late.forget_trace(trace_id)
 
     def forget(self) -> None:
-        """Drop all turns in a forked child process. The parent process evaluates them."""
+        """Drop all turns in a forked child process, because the parent process evaluates them."""
         self.lock = threading.Lock()
         self.late.forget_all(self._traces)
         self._open.clear()
@@ -497,7 +497,7 @@ class Assembler:
         return len(share.traces) if share is not None else 0
 
     def next_close_of(self, tenant: int) -> float:
-        """Return the seconds until the tenant's oldest turn is expected to close, or 0 if no turn is open."""
+        """Return the seconds until the tenant's oldest open turn should close, or 0 if it has none."""
         share = self._open.shares.get(tenant)
         oldest = next(iter(share.traces.values()), None) if share is not None else None
         return 0.0 if oldest is None else max(0.0, oldest.deadline - self._now())
@@ -524,13 +524,13 @@ class Assembler:
 
     @property
     def max_bytes(self) -> int:
-        """Maximum total bytes of open turns and late data. ``TurnLimits.max_bytes`` is the limit per turn."""
+        """Maximum bytes of all open turns and late data together. The limit per turn is ``TurnLimits.max_bytes``."""
         return self._held.limit
 
     # --- closing
 
     def _is_root(self, candidate: Candidate) -> bool:
-        """Return True if this candidate is a turn. Return False if its spans belong to the candidate above."""
+        """Return True if a candidate is a turn's root, or False if its spans belong to the candidate above."""
         if candidate.parent is None:
             return True
         if candidate.role not in _TURN_ROLES and not (
@@ -540,7 +540,7 @@ class Assembler:
         return self._role(candidate.parent.span) not in CANDIDATE_ROLES  # later attributes can make the parent an agent
 
     def _complete(self, trace: OpenTrace, candidate: Candidate) -> list[Closed]:
-        """Close a candidate whose spans have all ended. If it isn't a turn, drop or move its spans."""
+        """Close a candidate because all of its spans have ended. If it isn't a turn's root, drop or move its spans."""
         if candidate.closed:
             return self._leave(trace, candidate)
         closed: list[Closed] = []
@@ -615,14 +615,14 @@ class Assembler:
         )  # fmt: skip
 
     def _only_run_without_steps(self) -> int | None:
-        """Return the trace id of the only outermost agent or workflow without spans below it, or None."""
+        """Return the trace id of the only running agent or workflow without spans below it. Return None if there are several."""
         if len(self._open.outermost) > _MOST_BESIDE:  # the agent's thread waits
             return None
         runs = [top for top in self._open.outermost if top.role in _TURN_ROLES and top.open == 1 and not top.spans]
         return self._open.outermost[runs[0]].trace_id if len(runs) == 1 else None
 
     def _leave(self, trace: OpenTrace, candidate: Candidate) -> list[Closed]:
-        """Remove a finished candidate from its trace. This may complete the candidate above or the whole trace."""
+        """Remove a finished candidate from its trace. This may complete the candidate above it, or the whole trace."""
         trace.unfinished -= 1
         if candidate.parent is not None:
             if candidate.parent.children is not None:
@@ -657,7 +657,7 @@ class Assembler:
         candidate.span_ids = None
 
     def _evict(self) -> list[Closed]:
-        """Close turns until no limit is exceeded. Start with turns of the largest tenant that only wait for their deadline."""
+        """Close turns until no limit is exceeded. Turns of the largest tenant that only wait for their deadline close first."""
         closed: list[Closed] = []
         while (crowded := len(self._traces) > self.limits.max_open) or (
             self._held.used > self._held.limit and (self._traces or self.late)
@@ -677,7 +677,7 @@ class Assembler:
         return closed
 
     def _force(self, trace: OpenTrace, candidate: Candidate, reason: CloseReason) -> list[Closed]:
-        """Close a candidate although spans below it are still open. Those spans are late when they end."""
+        """Close a candidate while spans below it are still open. They are late when they end."""
         candidate.role = self._role(candidate.span)
         closed = [self._close(trace, candidate, reason, complete=False)]
         below = candidate.children or {}

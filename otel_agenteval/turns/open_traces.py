@@ -1,4 +1,4 @@
-"""Hold open traces with their sizes and deadlines, and choose the next trace to evict."""
+"""Store open traces with their sizes and deadlines, and choose the next trace to close above a limit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class OpenTraces:
         self._sequence = itertools.count()
 
     def open_received(self, trace_id: int, now: float) -> OpenTrace:
-        """Open a trace of received spans. If it has a tenant, add it to the tenant's share."""
+        """Open a trace of received spans. It counts toward the share of its tenant, if any."""
         trace = self.by_id[trace_id] = OpenTrace(trace_id, now)
         tenant = number_in(trace_id)
         if tenant:
@@ -50,7 +50,7 @@ class OpenTraces:
             trace.share.size += size
 
     def take_loose(self, trace: OpenTrace) -> tuple[list[Any], int]:
-        """Remove and return a trace's loose spans and their size. Remove the trace from its tenant's share."""
+        """Remove and return a trace's loose spans and their size. The trace no longer counts toward its tenant's share."""
         spans, size = trace.loose, trace.loose_size
         trace.loose, trace.loose_size = [], 0
         self._bytes.used -= size
@@ -93,7 +93,7 @@ class OpenTraces:
             yield self.outermost.pop(oldest), oldest
 
     def due(self, now: float, most: int) -> Iterator[Entry]:
-        """Remove and yield entries whose deadline has passed. Check at most ``most`` deadlines."""
+        """Remove and yield open traces and candidates whose deadline has passed. Check at most ``most`` deadlines."""
         for _ in range(most):
             if not self.deadlines or self.deadlines[0][0] > now:
                 return
@@ -102,9 +102,9 @@ class OpenTraces:
                 yield trace, candidate
 
     def next_of_largest_tenant(self, crowded: bool) -> tuple[OpenTrace | None, bool]:
-        """Return the next trace to evict, and True if it only waits for its deadline.
+        """Return the next trace to close above a limit, and True if it only waits for its deadline.
 
-        The trace is from the tenant with the most open traces (if ``crowded``) or bytes, so other tenants aren't affected.
+        It is a trace of the tenant with the most open traces (``crowded``) or bytes, so that other tenants aren't affected.
         """
         most = max(self.shares.values(), key=lambda share: len(share.traces) if crowded else share.size)
         return next(iter((most.waiting or most.traces).values()), None), bool(most.waiting)

@@ -1,4 +1,4 @@
-"""Data types for open traces, possible turn roots (candidates), and closed spans."""
+"""Data types for open traces, spans that may be turn roots (candidates), and closed spans."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Role = Callable[[Any], "str | None"]
 
 
 def size_of(attributes: Mapping[str, Any]) -> int:
-    """Return a span's estimated bytes: its text lengths plus a fixed amount."""
+    """Return the estimated bytes of a span: its text length plus a fixed amount."""
     size = 512
     for value in attributes.values():
         if value.__class__ is str:
@@ -29,7 +29,7 @@ def size_of(attributes: Mapping[str, Any]) -> int:
 
 
 class PendingSpans:
-    """Spans that share one outcome, such as scored or dropped. Only the first outcome is counted."""
+    """Number of spans that will get the same outcome, such as scored or dropped. Only the first outcome counts."""
 
     __slots__ = ("_count", "spans")
 
@@ -61,7 +61,7 @@ class HeldBytes:
 
 
 class Candidate:
-    """Span that may be a turn root, with the spans that are assigned to it."""
+    """Span that may be the root of a turn, and the spans that are assigned to it."""
 
     # Class attributes save memory and time: most of these values never change.
     references: dict[str, Any] | None = None
@@ -148,7 +148,7 @@ class OpenTrace:
 
 @dataclass(slots=True)
 class Closed:
-    """Spans that can be evaluated now: one turn (``sole``), or spans of any number of turns."""
+    """Closed spans that can be evaluated: exactly one turn (``sole``), or spans of any number of turns."""
 
     trace_id: int
     spans: list[Any]
