@@ -1,8 +1,8 @@
 """Compose turns from closed spans.
 
-The :class:`Composer` receives closed spans (:class:`~.state.Closed`), attaches their log records, and splits them into
-one :class:`~.roots.SpanGroup` per turn. It joins groups that are parts of the same turn, and revises turns when late
-spans arrive. :meth:`Composer.read` builds the turn of a group.
+The :class:`Composer` attaches log records to closed spans, and splits the spans into one :class:`~.roots.SpanGroup` per turn. It
+joins groups if a turn has several traces, and revises turns when late spans arrive. :meth:`Composer.read` then builds the turn of
+a group.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _REVISABLE_SECONDS = 120.0
 
 
 class SpanCounts:
-    """Thread-safe counts of received spans. Each span is counted once, as scored or by the reason why it wasn't scored."""
+    """Thread-safe counts of received spans. Each span is counted once: as scored, or with the reason why it wasn't scored."""
 
     def __init__(self) -> None:
         self.reset()
@@ -67,9 +67,9 @@ class Composer:
     """Thread-safe composer of turns from closed spans.
 
     Args:
-        patience: seconds that a part of a turn waits for another trace that continues it.
-        revisable_bytes: maximum bytes of evaluated turns that are remembered for late spans.
-        max_age: maximum seconds that a turn waits after its first part arrived.
+        patience: seconds that an incomplete turn waits for another trace that continues it.
+        revisable_bytes: maximum bytes of evaluated turns kept in memory, so that late spans can revise them.
+        max_age: maximum seconds that a turn waits after its first trace arrived.
         open_spans: function that returns the known spans of each open trace.
     """
 
@@ -101,7 +101,7 @@ class Composer:
     # --- closed spans → groups
 
     def compose(self, closed: Closed) -> list[SpanGroup]:
-        """Return the turns that can be evaluated now. Hold incomplete turns that another trace may continue."""
+        """Return the turns that can be evaluated now. Keep incomplete turns, which another trace may continue."""
         found: list[SpanGroup] = []
         for group in self._groups(closed):
             with self._holding:
@@ -147,7 +147,7 @@ class Composer:
         return found
 
     def _records(self, closed: Closed) -> tuple[list[SpanRecord], list[LogPart]]:
-        """Return the spans that can be in a turn, and the logged calls and prompts without a span."""
+        """Return the closed spans that can be in a turn, and log records of calls and prompts without a span."""
         records = [record_of(span) for span in closed.spans]
         others = [record for record in records if record.scope in _NO_PART_OF_A_TURN]
         if others:
@@ -161,7 +161,7 @@ class Composer:
         return records, [] if closed.late or not closed.logs else _attach_logs(records, closed.logs, closed.root is None)
 
     def _groups_in_trace(self, closed: Closed, records: list[SpanRecord], loose: Sequence[LogPart]) -> list[SpanGroup]:
-        """Return one group per turn in a trace. If the turn's root is still open, add its record to ``records``."""
+        """Return one group of spans per turn of a trace. If a turn's root is still open, add it to ``records``."""
         if closed.sole:
             root_id = closed.root.context.span_id
             root = next((record for record in records if record.span_id == root_id), None)
@@ -254,7 +254,7 @@ class Composer:
         return None if found is None else found[1].turn_id
 
     def read_again(self, trace_id: int, span_id: int) -> tuple[SpanGroup, ScoredTurn] | None:
-        """Return a span's remembered group and its latest evaluated turn (without scores), or None."""
+        """Return the spans of the turn that contains a span, and the turn without scores. Return None if it was forgotten."""
         found = self._revisions.holding(trace_id, span_id)
         if found is None:
             return None
@@ -273,7 +273,7 @@ class Composer:
         closed.pending.settle(outcome)
 
     def roots(self, closed: Closed) -> list[tuple[SpanRecord, bool]]:
-        """Return (root, is complete) for each turn in the closed spans. Turns that were counted before are omitted."""
+        """Return (root span, True if complete) for each turn in the closed spans, without revisions of earlier turns."""
         if closed.sole:
             return [(record_of(closed.root), closed.complete)]
         records = [record for record in map(record_of, closed.spans) if record.scope not in _NO_PART_OF_A_TURN]
@@ -339,7 +339,6 @@ def _record_of_open(span: Any) -> SpanRecord:
 
 
 def _attach_logs(records: Iterable[SpanRecord], logs: dict[int, list[LogPart]], all_seen: bool = True) -> list[LogPart]:
-    """Attach log records to their spans. Return other logged calls and prompts. Unless ``all_seen``, they must lack a span id."""
     others = {span_id for span_id in logs if all_seen or not span_id}
     in_process = False
     for record in records:

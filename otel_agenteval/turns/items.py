@@ -1,7 +1,7 @@
-"""Find separate items that a program handles below one span, in sequence or concurrently.
+"""Detect independent items, such as inputs of a batch job, that a program processes below one span.
 
-Examples: a batch job sends each of its inputs to a model, or a chat loop answers each message of a person. Each input or message
-is a turn. The calls of an agent aren't separate items, because later prompts contain tool results or earlier texts.
+Each item is a turn: an input that a batch job sends to a model, or a message that a chat loop answers. The model calls of an
+agent aren't independent items, because later prompts contain tool results or earlier texts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TYPING_NS = 1_000_000_000
 
 
 def are_items(root: SpanRecord, calls: Sequence[SpanRecord]) -> bool:
-    """Return True if each call below a span handles a separate item. ``calls`` must be sorted by start time."""
+    """Return True if each model call below a span processes an independent item. ``calls`` must be sorted by start time."""
     steps = [read(call) for call in calls]
     if len({(jsonio.text_of(step.system), step.request_model or step.model) for step in steps}) > 1:
         return False  # steps of one job, not items
@@ -49,7 +49,7 @@ def are_items(root: SpanRecord, calls: Sequence[SpanRecord]) -> bool:
 
 
 def _holds_one_text(root: Step, items: int) -> bool:
-    """Return True if the span has an input or output that isn't a list with one text per call."""
+    """Return True if the span has an input or output other than a list with one text per call."""
     values = (root.input_messages, root.input_value, root.output_messages, root.output_value, root.final_result)
     lists = (parsed(raw) for raw in values if raw is not None)
     return any(not isinstance(one, (list, tuple)) or len(one) != items or any(isinstance(x, dict) for x in one) for one in lists)
@@ -77,7 +77,7 @@ class _Spoken:
         return tuple(spoken[-3:-1]) == self._latest and spoken[-1] not in self._texts
 
     def is_in(self, messages: Sequence[Message]) -> bool:
-        """Return True if the prompt repeats an earlier text, or its user message is in one. Short texts must be equal."""
+        """Return True if a message contains an earlier text, or a user message is part of one. Short texts must be equal."""
         contents = [(one.role, one.content) for one in messages if one.content]
         return any(
             text == content or (len(text) >= _QUOTED and text in content)

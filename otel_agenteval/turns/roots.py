@@ -1,16 +1,16 @@
-"""Choose the spans of each turn in a trace.
+"""Split the spans of a trace into turns.
 
-The *local root* is a span without a parent, or with a parent in another process. The turn root is the topmost agent
-or workflow span at or below the local root, or an OpenInference chain that contains a model or an agent. Without such a span,
-the local root is the turn root if it has model calls below it. A model call alone is its own root. ``create_agent``
-and similar spans aren't turns. Agent runs in sequence are one turn if each run receives the previous run's tool results
-or repeats a failed run, or if a graph without a parent contains them.
+A *local root* is a span without a parent in its process. A turn's root is the topmost agent or workflow span, at or below the
+local root. An OpenInference chain that contains a model or an agent can also be the root. Without such a span, the local root is
+the turn's root if there are model calls below it. A model call alone is its own root. ``create_agent`` and similar spans aren't
+turns. Agent runs in sequence are one turn if each run receives the previous run's tool results or retries a failed run, or if a
+graph span without a parent contains them.
 
-Model and tool spans next to a run are part of its turn if they started during this run only. Spans that started after the run
-are also part of its turn if it is the only run and contains no model call.
+Model and tool spans next to an agent run belong to its turn if they started during this run and no other. If it is the only run
+and contains no model call, spans that started after the run also belong to its turn.
 
-An *orphan* is a span whose parent isn't remote and was never received. It joins the turn that was running when it
-started, or the trace's only turn. If no turn fits and it contains a model call or an agent, it is a turn of its own.
+An *orphan* is a span whose parent in the same process was never received. It joins the turn that was running when it started, or
+the trace's only turn. If no turn fits, an orphan that contains a model call or an agent becomes a separate turn.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class SpanGroup:
 
     @classmethod
     def joined(cls, groups: Sequence[SpanGroup]) -> SpanGroup:
-        """Join parts of one turn into a group with the first part's root. The caller sets the reader."""
+        """Join groups of one turn. The result has the first group's root. The caller must set ``reader``."""
         whole = cls(groups[0].root, [record for group in groups for record in group.members])
         whole.root_seen, whole.complete = all(group.root_seen for group in groups), all(group.complete for group in groups)
         whole.reason = groups[-1].reason
@@ -105,8 +105,8 @@ class _Node:
 def split(
     records: Iterable[SpanRecord], known_roots: frozenset[int] = frozenset(), alone: bool = True, loose: Iterable[LogPart] = ()
 ) -> list[SpanGroup]:
-    """Return the turns in the spans of one trace, by start time. ``known_roots`` has ids of roots whose parents may be missing.
-    ``alone`` is True if the trace has no other turns. ``loose`` has log records without spans in ``records``.
+    """Return the turns in the spans of one trace, by start time. ``known_roots`` are ids of roots whose parents may be missing.
+    ``alone`` is True if the trace has no other turns. ``loose`` are log records whose spans aren't in ``records``.
     """
     spans: dict[int, SpanRecord] = {}
     for record in records:
@@ -148,7 +148,7 @@ def _groups(spans: dict[int, SpanRecord], known_roots: frozenset[int], alone: bo
 
 
 def _roots_of_served_requests(nodes: dict[int, _Node], local_roots: list[_Node], reached: list[_Node]) -> list[_Node]:
-    """Return root spans of requests that another process served. Each is a turn there, and a step of the caller's turn."""
+    """Return root spans of requests that another process served. Each is a turn there, and also part of the caller's turn."""
     remote = [node for node in reached if node.record.remote_parent and node.marks]
     local_ids = set(map(id, local_roots)) if remote else ()
     served: dict[int, _Node] = {}
@@ -161,8 +161,8 @@ def _roots_of_served_requests(nodes: dict[int, _Node], local_roots: list[_Node],
 
 
 def _link(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[_Node], list[_Node], list[_Node]]:
-    """Attach each span to its parent. Return local roots, orphans and *leaks* (application spans that start after their parent
-    ended). The parent of a leak may be wrong, because the application may have used the context of an ended request.
+    """Attach each span to its parent. Return local roots, orphans, and *leaks*: application spans that started after their parent
+    ended. A leak may have the wrong parent, because the application may still use the context of an ended request.
     """
     local_roots, orphans, leaks = [], [], []
     for node in nodes.values():
@@ -184,7 +184,7 @@ def _link(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[_N
 
 
 def _nodes_below(local_roots: Iterable[_Node]) -> list[_Node]:
-    """Return ``local_roots`` and all nodes below them, parents first, and update ``marks`` and ``root_count``."""
+    """Return ``local_roots`` and all nodes below them, parents first. Also update their ``marks`` and ``root_count``."""
     parents_first: list[_Node] = []
     for top in local_roots:
         index = len(parents_first)
@@ -204,7 +204,7 @@ def _nodes_below(local_roots: Iterable[_Node]) -> list[_Node]:
 
 
 def _split_leaks(leaks: list[_Node]) -> list[_Node]:
-    """Return leaks that are separate requests. Attach other leaks to their parents."""
+    """Return the leaks that are separate requests, and attach the others to their parents."""
     local_roots = []
     topmost: dict[int, _Node] = {}
     undecided = set(map(id, leaks))
@@ -227,7 +227,7 @@ def _split_leaks(leaks: list[_Node]) -> list[_Node]:
 
 
 def _topmost_ancestor(node: _Node, undecided: set[int], topmost: dict[int, _Node]) -> _Node:
-    """Return a span's topmost ancestor, or the span itself. Stop at ``undecided`` spans. ``topmost`` is a cache."""
+    """Return the topmost ancestor of a span, or the span itself. Don't go above ``undecided`` spans. ``topmost`` is a cache."""
     path: dict[int, _Node] = {}
     while True:
         cached = topmost.get(id(node))
@@ -258,7 +258,7 @@ def _groups_under(top: _Node, root_seen: bool = True) -> list[SpanGroup]:
 
 
 def _group_of(loop: list[_Node], top: _Node, root_seen: bool) -> SpanGroup:
-    """Return one group for the agent runs of a turn. Its root is a span around exactly these runs, or the first run."""
+    """Return the group for a turn's agent runs. Its root is a span around exactly these runs or, without one, the first run."""
     if len(loop) > 1:
         above = loop[0].parent if loop[0] is not top else None
         while above is not None and above is not top and above.root_count < len(loop):
@@ -269,7 +269,7 @@ def _group_of(loop: list[_Node], top: _Node, root_seen: bool) -> SpanGroup:
 
 
 def _split_items(root: _Node) -> list[list[_Node]]:
-    """Return one list of spans per independent item below ``root``, or an empty list if the items form one turn."""
+    """Return one list of spans per independent item below ``root``, or ``[]`` if all spans are one turn."""
     if root.role not in (None, CHAIN, WORKFLOW):
         return []
     items = sorted((child for child in root.children if child.marks & _LLM), key=_START)
@@ -285,7 +285,6 @@ def _has_output(record: SpanRecord) -> bool:
 
 
 def _calls_in(node: _Node) -> list[SpanRecord]:
-    """Return the outermost model calls at or below a span."""
     calls, stack = [], [node]
     while stack:
         node = stack.pop()
@@ -297,7 +296,7 @@ def _calls_in(node: _Node) -> list[SpanRecord]:
 
 
 def _loops_of(roots: list[_Node]) -> list[list[_Node]]:
-    """Group agent runs by turn. A run continues a turn if it has the last run's tool results or retries that run."""
+    """Group agent runs by turn. A run belongs to the previous run's turn if it has its tool results or retries it."""
     loops: list[list[_Node]] = []
     latest_by_parent: dict[int, list[_Node]] = {}
     for run in sorted(roots, key=_START):
@@ -315,7 +314,7 @@ def _loops_of(roots: list[_Node]) -> list[list[_Node]]:
 
 
 def _continues_loop(first: _Node, second: _Node) -> bool:
-    """Return True if the second run has results of the first run's tool calls, or repeats its prompt after an error."""
+    """Return True if the second run has the results of the first run's tool calls, or retries it after an error."""
     if second.record.start_ns + _CLOCK_STEP_NS < first.record.end_ns or not first.marks & second.marks & _LLM:
         return False
     last_call, next_call = max(_calls_in(first), key=attrgetter("end_ns")), min(_calls_in(second), key=attrgetter("start_ns"))
@@ -335,7 +334,7 @@ def _prompt_of(record: SpanRecord) -> list[Message]:
 
 
 def _is_graph(top: _Node, runs: list[_Node]) -> bool:
-    """Return True if a span without a parent is a graph whose runs are one turn. No later run has a new user message."""
+    """Return True if a parentless span is a graph whose agent runs are one turn: no later run has a new user message."""
     record = top.record
     if record.parent_id or record.server or len(runs) > _MOST_RUNS or not is_graph(record.name):
         return False
@@ -357,8 +356,8 @@ def _last_text(raw: Any, role: str) -> str | None:
 
 
 def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None:
-    """Add steps next to a run to its turn if they started during this run and no other run. The only run also gets later steps if
-    it has no model call and no output. Its span may have ended early because it returned a generator.
+    """Add spans next to an agent run to its turn if they started during this run and no other. If the only run has no model call
+    and no output, also add spans that started after it: its span may have ended early because the run returned a generator.
     """
     beside: dict[int, tuple[_Node, list[tuple[_Node, SpanGroup]]]] = {}
     for loop, group in zip(loops, groups, strict=True):
@@ -376,7 +375,7 @@ def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None
 
 
 def _adopt_parentless(local_roots: list[_Node]) -> list[_Node]:
-    """Attach local roots such as model calls and tools to the only request or run of their process at that time."""
+    """Attach local roots such as model calls and tools to the only request or agent run of their process at that time."""
     if len(local_roots) < 2:
         return local_roots
     hosts = [node for node in local_roots if node.role is None or node.role in ROOT_ROLES]
@@ -417,7 +416,7 @@ class Times(Generic[_Owner]):
         self._periods.append((end, owner))
 
     def only_at(self, time_ns: int) -> _Owner | None:
-        """Return the owner of the period that contains a time. Return None if there are several periods or none."""
+        """Return the owner of the only period that contains ``time_ns``. Return None if there are several or none."""
         while self._starts and self._starts[0][0] <= time_ns:
             _, number = heapq.heappop(self._starts)
             end, self._running[number] = self._periods[number]
@@ -440,13 +439,13 @@ def _stopped_for_tools(record: SpanRecord) -> bool:
 
 
 def _ends_with_results(record: SpanRecord) -> bool:
-    """Return True if the prompt wasn't captured, or if its last message isn't a new user message."""
+    """Return True if the prompt doesn't end with a new user message, or if it wasn't captured."""
     messages = _prompt_of(record)
     return not messages or messages[-1].role != "user" or bool(messages[-1].tool_results)
 
 
 def _topmost_roots(top: _Node) -> list[_Node]:
-    """Return the topmost turn roots. Return ``[]`` for a hand-written loop: a model call, then agents inside tools."""
+    """Return the topmost turn roots, or ``[]`` if the application's loop called a model before agents ran in its tools."""
     outside_tools: list[_Node] = []
     in_tools: list[_Node] = []
     stack, call_starts = [(top, False)], []
@@ -475,7 +474,7 @@ def _records_below(top: _Node) -> list[SpanRecord]:
 
 
 def _place_orphans(orphans: list[_Node], groups: list[SpanGroup], alone: bool) -> list[SpanGroup]:
-    """Add each orphan to its turn. Return the new turns that the other orphans form."""
+    """Add orphans to existing turns. Return the new turns that the other orphans form."""
     new_turns: list[SpanGroup] = []
     turns = _OrphanTurns(groups, alone)
     for orphan in sorted(orphans, key=lambda node: (not node.marks, node.record.start_ns)):
@@ -496,7 +495,7 @@ def _place_orphans(orphans: list[_Node], groups: list[SpanGroup], alone: bool) -
 
 
 class _OrphanTurns:
-    """Turns that orphans may join. Call :meth:`turn_of` by start time, first for orphans with a model call or an agent."""
+    """Turns that orphans may join. Call :meth:`turn_of` by start time, first for orphans that contain a model call or agent."""
 
     def __init__(self, groups: list[SpanGroup], alone: bool) -> None:
         self._alone = alone
@@ -536,7 +535,7 @@ class _OrphanTurns:
         return None
 
     def _is_continued_by(self, orphan: _Node) -> bool:
-        """Return True if an orphaned model call continues the only turn after its tool calls."""
+        """Return True if an orphaned model call continues the only turn after its model requested tools."""
         if orphan.role != LLM:
             return False
         members = self._groups[0].members
@@ -550,7 +549,7 @@ class _OrphanTurns:
 
 
 def _join_rootless(groups: list[SpanGroup]) -> list[SpanGroup]:
-    """Join groups whose roots have the same missing parent into one turn."""
+    """Join groups whose roots have the same missing parent."""
     rootless: dict[int, SpanGroup] = {}
     joined = []
     for group in groups:
