@@ -1,11 +1,11 @@
 """Group turns by conversation id until the conversation ends.
 
-A conversation ends if the application ends it, if it is idle, at a limit, or at shutdown. Its turns are then
-evaluated as one :class:`~otel_agenteval.core.turn.Turn` with all messages. A later turn reopens the conversation.
-When it ends again, a new revision of its remaining turns supersedes the earlier result.
+A conversation ends when the application ends it, when it is idle, when a limit is reached, or at shutdown. All of its turns are
+then evaluated as one :class:`~otel_agenteval.core.turn.Turn` that contains all messages. A later turn reopens the conversation.
+When it ends again, the new result replaces the earlier one.
 
-Some scores of turns are *signals* of their conversation. If a judge scores a turn after the conversation ended, the
-metrics that read signals are evaluated again, as a revision.
+Some scores of turns are *signals* for metrics of the whole conversation. If a judge returns such a score after the conversation
+ended, these metrics are evaluated again, as a new revision.
 """
 
 from __future__ import annotations
@@ -65,15 +65,15 @@ class _Conversation:
 
 
 class Conversations:
-    """Bounded, thread-safe store of conversations.
+    """Thread-safe store of conversations with size limits.
 
     Args:
-        idle_timeout: a conversation ends after this number of seconds without a new turn.
-        max_open: maximum number of open conversations. Above it, the conversation that was idle longest ends.
+        idle_timeout: seconds without a new turn after which a conversation ends.
+        max_open: maximum number of open conversations. Above it, the longest idle conversation ends.
         max_turns: maximum number of turns per conversation. Above it, the oldest turns are dropped.
-        max_bytes: maximum size. Above it, ended conversations are dropped. Then the conversation that was idle longest ends.
+        max_bytes: maximum size of all conversations. Above it, ended conversations are dropped, then the longest idle one ends.
         now: function that returns monotonic seconds.
-        gives_history: set turns' ``history`` to the earlier turns of their conversation.
+        gives_history: True to set each turn's ``history`` to the earlier turns of its conversation.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Conversations:
         self.forget()
 
     def forget(self) -> None:
-        """Drop all conversations in a forked child process, and create a new lock."""
+        """Drop all conversations in a forked child process, because the parent process evaluates them."""
         self._lock = threading.Lock()
         self._open: OrderedDict[str, _Conversation] = OrderedDict()
         self._ended: OrderedDict[str, _Conversation] = OrderedDict()
@@ -109,9 +109,9 @@ class Conversations:
         return len(self._open) + sum(found.stale_at is not None for found in self._ended.values())
 
     def add(self, turn: Turn, size: int, last: Any = None, replaces: Iterable[str] = ()) -> list[Ended]:
-        """Add an evaluated turn, and return the conversations that ended to make room for it.
+        """Add an evaluated turn. Return the conversations that ended because a limit was reached.
 
-        Remove ``turn.supersedes`` and the turns with ids in ``replaces``. ``last`` is any object to return in :attr:`Ended.last`.
+        The turn replaces the turns with the ids ``turn.supersedes`` and ``replaces``. ``last`` is returned in :attr:`Ended.last`.
         """
         key = conversation_of(turn)
         turn_id = turn.turn_id or ""
@@ -160,7 +160,7 @@ class Conversations:
             self._conversation_of.pop(turn_id, None)
 
     def note(self, conversation_id: str | None, turn_id: str, signals: Mapping[str, float]) -> None:
-        """Keep a turn's signals, even if the turn isn't added yet."""
+        """Keep a turn's signals. The turn may be added later."""
         if not conversation_id or not signals:
             return
         with self._lock:
@@ -191,7 +191,7 @@ class Conversations:
             return self._end([conversation_id] if conversation_id in self._open else [], reason)
 
     def due(self) -> list[Ended]:
-        """End idle conversations. Return them, and ended conversations that received late signals."""
+        """End idle conversations and return them, together with ended conversations that have new signals."""
         now = self._now()
         oldest = now - self._idle_timeout
         with self._lock:
@@ -243,7 +243,7 @@ def _ended_as(found: _Conversation, reason: EndReason) -> Ended:
 
 
 def conversation_of(turn: Turn) -> str:
-    """Return a turn's conversation id, qualified by its tenant (``acme:chat-7``), or ``""`` without a conversation."""
+    """Return a conversation id with its tenant, such as ``acme:chat-7``, or ``""`` if the turn has none."""
     return qualified(turn.tenant, turn.conversation_id) if turn.conversation_id else ""
 
 
@@ -313,7 +313,7 @@ def _usage(turns: list[Turn]) -> Usage | None:
 
 
 def looks_back(metrics: Iterable[BoundMetric]) -> bool:
-    """Return True if any judged metric reads the earlier turns of the conversation."""
+    """Return True if any judged metric reads earlier turns of the conversation."""
     return any("history" in metric.metric.reads for metric in asked_in(list(metrics)))
 
 
@@ -323,11 +323,11 @@ def of_conversations(metric: BoundMetric) -> bool:
 
 
 class RecordedConversations:
-    """Conversations of recorded turns. Turns must be added by start time. Conversations end after the last turn.
+    """Conversations in recorded turns. Turns must be added by start time. All conversations end after the last turn.
 
     Args:
-        history: set turns' ``history`` to the earlier turns of their conversation.
-        whole: evaluate whole conversations.
+        history: True to set each turn's ``history`` to the earlier turns of its conversation.
+        whole: True to return whole conversations from :meth:`ended`.
     """
 
     def __init__(self, options: ConversationOptions, *, history: bool, whole: bool) -> None:
@@ -336,7 +336,7 @@ class RecordedConversations:
         self._store = Conversations(float("inf"), sys.maxsize, options.max_turns, sys.maxsize, lambda: 0.0, gives_history=history)
 
     def take(self, turn: Turn) -> None:
-        """Add a turn to its conversation, and set the turn's history if a metric reads it."""
+        """Add a turn to its conversation. If a metric reads the history, also set the turn's history."""
         if not self.wanted or not turn.conversation_id:
             return
         self._store.add(turn, 0, (turn.turn_id or "").rpartition("-")[2])
@@ -348,5 +348,5 @@ class RecordedConversations:
             self._store.note(conversation_of(turn), turn.turn_id or "", signals_in(scores))
 
     def ended(self) -> list[Ended]:
-        """Return all conversations by start time, or ``[]`` without ``whole``. ``last`` is the last turn's root span id."""
+        """Return all conversations by start time, or ``[]`` if ``whole`` is False. ``last`` is the last turn's root span id."""
         return sorted(self._store.end_all(), key=lambda one: (str(one.turn.start), one.turn.turn_id)) if self._ends else []
