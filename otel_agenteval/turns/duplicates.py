@@ -1,8 +1,8 @@
-"""Join traces that repeat a model call, and join agent runs with their calls in other traces.
+"""Join traces that record the same model call, and agent runs with their calls in other traces.
 
-This implements the stitching rules *same response*, *same failure*, *run without steps* and *run in another trace* for live
-traces. For recorded files, see :mod:`.relations`. Responses and failures are remembered while their turn can be revised. A
-duplicate of a waiting turn joins it. A duplicate of an evaluated turn waits for more duplicates. Then the turn is revised once.
+This module implements the rules *same response*, *same failure*, *run without steps* and *run in another trace* for live traces
+(recorded files: :mod:`.relations`). Responses and failures stay in memory while their turn can be revised. A duplicate joins a
+turn that still waits. If the turn was already evaluated, its duplicates are collected, and it is revised once.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MOST_DUPLICATES = 32
 
 
 class Duplicates:
-    """Joiner of duplicate turns, including turns that a :class:`~.stitching.Stitcher` already released. Not thread-safe."""
+    """Joiner of duplicate turns, also of turns that the :class:`~.stitching.Stitcher` already released. Not thread-safe."""
 
     def __init__(self, stitcher: Stitcher, max_bytes: float = float("inf")) -> None:
         self._stitcher = stitcher
@@ -60,7 +60,7 @@ class Duplicates:
         return len(self._stitcher) + sum(len(groups) for _, groups in self._waiting_duplicates.values())
 
     def add(self, group: SpanGroup, now: float) -> list[SpanGroup]:
-        """Add a turn, and return the turns that can be evaluated now."""
+        """Add the spans of a turn, and return the turns that can be evaluated now."""
         return self._stitch(group, now) if self._stitcher.patience <= 0 else self._with_delegates(self._add(group, now))
 
     def _add(self, group: SpanGroup, now: float) -> list[SpanGroup]:
@@ -84,7 +84,7 @@ class Duplicates:
         return self._add_duplicate(group, other, whole, now)
 
     def _add_run(self, run: SpanGroup, now: float) -> list[SpanGroup]:
-        """Join an agent run without steps with its model calls, which arrived earlier in separate traces."""
+        """Join an agent run that has no spans below it with its model calls, which arrived earlier in separate traces."""
         recording = _Recording(run, is_lone_call=False)
         latest = [(other, other.group()) for other in self._latest_by_process.get(process_of(run.root), ())]
         calls = {other: whole for other, whole in latest if other.is_lone_call and whole is not None and is_lost_call(whole)}
@@ -96,7 +96,7 @@ class Duplicates:
         return self._join_earlier(run, earlier, now) if earlier else self._stitch(run, now)
 
     def _add_duplicate(self, call: SpanGroup, other: _Recording, whole: SpanGroup, now: float) -> list[SpanGroup]:
-        """Join a call with another recording of it. If that recording was already evaluated, hold the call for a revision."""
+        """Join a model call with a duplicate of it. If the duplicate was already evaluated, keep the call for a revision."""
         if self._stitcher.holds(whole):
             if len(whole.recordings) >= _MOST_DUPLICATES:
                 return self._stitch(call, now)
@@ -109,7 +109,7 @@ class Duplicates:
         return released
 
     def _run_of(self, call: SpanGroup) -> dict[_Recording, SpanGroup]:
-        """Return ``{recording: run}`` for the agent run without steps that made this call, or ``{}``."""
+        """Return ``{recording: run}`` for the agent run that made this call but has no spans below it, or ``{}``."""
         latest = self._latest_by_process.get(process_of(call.root), ()) if is_lost_call(call) else ()
         runs = [recording for recording in latest if not recording.is_lone_call]
         for recording in runs:
@@ -140,14 +140,14 @@ class Duplicates:
         return self._with_delegates(turns)
 
     def release_all(self, now: float) -> list[SpanGroup]:
-        """Return all waiting turns by start time, and stop holding turns."""
+        """Return all waiting turns by start time. From now on, no turn waits."""
         self._stitcher.patience = 0.0
         turns = [group for recording in list(self._waiting_duplicates) for group in self._with_duplicates(recording, now)]
         turns += self._update_recordings(self._stitcher.release_all())
         return sorted(self._with_delegates(turns), key=order)
 
     def _with_delegates(self, groups: list[SpanGroup]) -> list[SpanGroup]:
-        """Join turns with the agent runs that their tools started in other traces. These runs usually arrive first."""
+        """Join turns with agent runs that their tools started in other traces. These runs usually arrive before the turn."""
         turns: dict[int, SpanGroup] = {}  # by id() of their root
         for whole in groups:
             process = process_of(whole.root)
@@ -162,7 +162,7 @@ class Duplicates:
         return [*turns.values()]
 
     def _nested_turns(self, whole: SpanGroup, process: Hashable) -> list[SpanGroup]:
-        """Return recent agent runs of this turn's tools. If there are none, return the recent turn whose tool ran this turn."""
+        """Return recent agent runs that this turn's tools started or, if there are none, the turn whose tool started this one."""
         start, end = whole.root.start_ns, end_of(whole)
         recent = self._turns_by_process.get(process, ())
         # Most turns aren't nested.
@@ -196,7 +196,7 @@ class Duplicates:
         return all_dropped
 
     def _duplicates_of(self, recording: _Recording, group: SpanGroup, calls: list[Step]) -> dict[_Recording, SpanGroup]:
-        """Return remembered recordings of the same calls by another instrumentation, with their groups."""
+        """Return remembered recordings of the same calls, made by another instrumentation, with their span groups."""
         tenant = number_in(recording.trace_id)
         duplicates: dict[_Recording, SpanGroup] = {}
         for call in calls:
@@ -237,7 +237,6 @@ class Duplicates:
             self._failed_by_model.popitem(last=False)
 
     def _join_earlier(self, group: SpanGroup, earlier: dict[_Recording, SpanGroup], now: float) -> list[SpanGroup]:
-        """Join a turn with its duplicates and model calls that arrived earlier, in other traces."""
         parts: dict[int, SpanGroup] = {id(group): group}
         unrelated: list[SpanGroup] = []
         for recording, whole in earlier.items():
@@ -252,7 +251,7 @@ class Duplicates:
         return joined + [whole for part in unrelated for whole in self._stitch(part, now)]
 
     def _with_duplicates(self, recording: _Recording, now: float) -> list[SpanGroup]:
-        """Return an evaluated turn joined with its duplicates. If the turn was forgotten, return only the duplicates."""
+        """Return an evaluated turn joined with its duplicates, or only the duplicates if the turn was forgotten."""
         _, groups = self._waiting_duplicates.pop(recording)
         self._bytes -= sum(group.size for group in groups)
         evaluated = recording.group()
@@ -277,7 +276,7 @@ class Duplicates:
 
 
 class _Recording:
-    """Ids, times and scope of a turn's root, with a weak reference to the group that contains it now."""
+    """Ids, times and scope of a turn's root, with a weak reference to the span group that now contains it."""
 
     __slots__ = ("end_ns", "group", "is_lone_call", "scope", "span_id", "start_ns", "trace_id")
 
@@ -300,7 +299,7 @@ def _overlap(recording: _Recording, span: SpanRecord) -> bool:
 
 
 def _are_duplicates(recording: _Recording, group: SpanGroup, other: _Recording, whole: SpanGroup) -> bool:
-    """Return True if two groups may record the same call. Return False for a turn before and after late data."""
+    """Return True if two groups may record the same call. Two versions of one turn, before and after late data, don't count."""
     if not (recording.is_lone_call or other.is_lone_call):
         return False
     if recording.trace_id == other.trace_id and (_has_span_of(group, other) or _has_span_of(whole, recording)):

@@ -1,7 +1,7 @@
-"""Join a tool's spans to the right turn if they are in a separate trace because the context wasn't propagated.
+"""Find the turn of tool spans in a separate trace, which exists because the context wasn't propagated.
 
-The tool is joined with the only turn of its process that was running when the tool started. If no turn or several turns were
-running, the tool is counted as ``not_in_a_turn``.
+The tool belongs to the turn that was running in the same process when the tool started. If no turn or several turns were running,
+the tool's spans are counted as ``not_in_a_turn``.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def _end_of(turn: SpanGroup) -> int:
 
 
 def with_tools(turns: list[SpanGroup], tools: Iterable[SpanGroup]) -> tuple[list[SpanGroup], list[SpanGroup]]:
-    """Join each lost tool with the only turn of its process that was running when the tool started. Return the joined turns, and
-    the tools without a turn.
+    """Join each tool with the only turn of its process that was running when it started. Return all turns, and the tools for
+    which there is no such turn.
     """
     running: dict[Hashable, Times[int]] = {}
     for place, turn in enumerate(turns):
@@ -61,8 +61,8 @@ class _ReleasedTurn:
 
 
 class LostTools:
-    """Tools without a known turn. They wait for ``patience`` seconds, or longer if an open turn may have run them. ``running``
-    returns one span per open trace that started before a time in nanoseconds. Not thread-safe.
+    """Tools in separate traces that wait for their turn: ``patience`` seconds, or longer while an open turn may have run them.
+    ``running`` receives a time in nanoseconds, and returns one span of each open trace that started before. Not thread-safe.
     """
 
     def __init__(self, patience: float, running: Callable[[int], Iterable[SpanRecord]]) -> None:
@@ -86,12 +86,12 @@ class LostTools:
         return dropped
 
     def add(self, tool: SpanGroup, now: float) -> list[SpanGroup]:
-        """Hold a tool. If too many tools are held, return the oldest. It isn't assigned to a turn."""
+        """Hold a tool. Above 256 tools, remove and return the oldest one, which stays without a turn."""
         self._tools.append((now, tool))
         return [self._tools.popleft()[1]] if len(self._tools) > _MOST_TOOLS else []
 
     def joined(self, turn: SpanGroup) -> SpanGroup:
-        """Remember a released turn. Return it joined with its tools that arrived before it."""
+        """Remember a released turn, and return it joined with its tools that arrived earlier."""
         process = process_of(turn.root)
         turns = self._turns.setdefault(process, deque(maxlen=_MOST_TURNS))
         self._turns.move_to_end(process)
@@ -106,7 +106,7 @@ class LostTools:
         return self._join(turn, [tool for _, tool in self._tools if self._owner_of(tool) is turn]) if self._tools else turn
 
     def due(self, now: float, *, everything: bool = False) -> Iterator[tuple[SpanGroup, bool]]:
-        """Yield (turn joined with tools, True), and (tool without a turn, False)."""
+        """Yield ``(turn with its tools, True)`` and ``(tool without a turn, False)``."""
         found: dict[int, tuple[SpanGroup, list[SpanGroup]]] = {}
         for since, tool in [*self._tools]:
             if now - since < self._patience and not everything:

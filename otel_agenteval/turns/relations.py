@@ -1,6 +1,6 @@
-"""Join traces that are parts of one turn, within one process.
+"""Join traces of one process that belong to one turn.
 
-The traces are separate because the context wasn't propagated, or because two instrumentations recorded the same model call.
+A turn has several traces if the context wasn't propagated, or if two instrumentations recorded the same model call.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Timed(Protocol):
 
 
 def order(group: SpanGroup) -> tuple[int, int, int, int]:
-    """Return a sort key for a turn. The order of input files doesn't affect it."""
+    """Return a key that sorts turns by start time, independently of the order of input files."""
     root = group.root
     return root.start_ns, root.end_ns, root.span_id, root.trace_id
 
@@ -42,7 +42,7 @@ def process_of(record: SpanRecord) -> Hashable:
 
 
 def has_no_steps(group: SpanGroup) -> bool:
-    """Return True for an agent or workflow whose trace doesn't have a model call or tool."""
+    """Return True for an agent or workflow whose trace contains neither model calls nor tools."""
     return steps_of(group).root.role in (AGENT, WORKFLOW) and not any(role_in(one) in (LLM, TOOL) for one in group.members)
 
 
@@ -52,8 +52,8 @@ def is_lost_call(group: SpanGroup) -> bool:
 
 
 def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> list[SpanGroup]:
-    """Return model calls that ran during an agent run without steps, unless their texts differ from the run's texts. If another
-    run overlaps (``beside``), texts must be equal. If no text is equal and the run has no user or conversation, return one.
+    """Return the model calls during an agent run that has none in its trace, except calls with contradicting texts. If another
+    run overlaps (``beside``), a text must be equal. If none is, and the run has no user or conversation, return the first call.
     """
     found = [
         (call, agrees)
@@ -70,7 +70,7 @@ def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> lis
 
 
 def agree(run: SpanGroup, call: SpanGroup) -> bool | None:
-    """Return True if a run and a call share a question or answer, False if not, or None if texts can't be compared."""
+    """Return True if a run and a call have an equal input or output, False if all differ, or None if none can be compared."""
     of_run, of_call = reader_of(run), reader_of(call)
     pairs = ((of_run.input(), of_call.input()), (of_run.output(), of_call.output()))
     same = [one.strip() == other.strip() for one, other in pairs if one is not None and other is not None]
@@ -78,7 +78,7 @@ def agree(run: SpanGroup, call: SpanGroup) -> bool | None:
 
 
 def delegates_of(outer: SpanGroup, others: Iterable[SpanGroup]) -> list[SpanGroup]:
-    """Return turns that ran inside this turn's tools. Their input is a tool argument, and their output is the tool's result."""
+    """Return the turns that this turn's tools started: their input is a tool argument, and their output is that tool's result."""
     during = [
         other for other in others
         if other.root.parent_id == 0 and other.root.trace_id != outer.root.trace_id
@@ -99,7 +99,7 @@ def delegates_of(outer: SpanGroup, others: Iterable[SpanGroup]) -> list[SpanGrou
 
 
 def _begins_a_run(group: SpanGroup) -> bool:
-    """Return True if the turn's first model call isn't a continuation of an earlier call."""
+    """Return True if the turn starts with a new prompt, not with the continuation of an earlier model call."""
     turn = steps_of(group)
     if LLM not in turn.of_role:
         return False
@@ -108,19 +108,19 @@ def _begins_a_run(group: SpanGroup) -> bool:
 
 
 def is_recorded_within(inner: Timed, outer: Timed) -> bool:
-    """Return True if ``inner`` ran during ``outer``, and two instrumentations recorded them."""
+    """Return True if ``inner`` ran during ``outer``, and their instrumentation scopes differ."""
     return outer.scope != inner.scope and outer.start_ns <= inner.start_ns and inner.end_ns <= outer.end_ns
 
 
 def is_next_to(one: SpanGroup, other: SpanGroup) -> bool:
-    """Return True if no call of one group is in the other group, despite equal response ids."""
+    """Return True if no model call is in both groups. Different calls may have equal response ids."""
     first, last = steps_of(one), steps_of(other)
     pairs = [((first, a), (last, b)) for a in first.llm for b in last.llm if a.response_id == b.response_id]
     return all(is_next_call(*earlier, *later) for earlier, later in (sorted(pair, key=_start_of_call) for pair in pairs))
 
 
 def together(groups: list[SpanGroup]) -> SpanGroup:
-    """Join groups. The result has the root of the earliest group and the spans of all groups, without outdated versions."""
+    """Join span groups. The result has the root of the earliest group. Groups that another one contains are dropped."""
     seen: set[tuple[int, int]] = set()
     latest = []
     for group in sorted(groups, key=lambda group: -len(group.members)):
@@ -146,7 +146,7 @@ _MOST_REPEATED = 32
 
 
 def stitch(groups: Iterable[SpanGroup]) -> list[SpanGroup]:
-    """Return the turns of recorded groups by start time. Parts of a turn may be far apart in the recording."""
+    """Return the turns in recorded span groups by start time. A turn's groups may be far apart in the recording."""
     parts = join_duplicates([part for group in groups for part in separate(group)])
     if len(parts) == 1 and steps_of(parts[0]).root.thread is None:
         return parts
@@ -157,7 +157,7 @@ def stitch(groups: Iterable[SpanGroup]) -> list[SpanGroup]:
 
 
 def join_duplicates(groups: list[SpanGroup]) -> list[SpanGroup]:
-    """Join groups in which two instrumentations recorded the same model call."""
+    """Join span groups if two instrumentations recorded the same model call in them."""
     if len(groups) < 2 or not any(map(is_bare_call, groups)):
         return groups
     found: list[list[SpanGroup]] = []
@@ -178,7 +178,7 @@ class _RecordedCalls:
         """Failed calls by model. They have no response ids, so their times identify duplicates."""
 
     def place_of(self, group: SpanGroup, new: int) -> int:
-        """Return the index of the group that contains the same call, or ``new``."""
+        """Return the index of an earlier group that contains the same call, or ``new`` if there is none."""
         calls = steps_of(group).llm
         if not is_bare_call(group):
             for call in calls:

@@ -1,8 +1,8 @@
-"""Join parts of one turn from several traces, by comparing ids, messages and token counts.
+"""Join model calls in separate traces into turns, by comparing ids, messages and token counts.
 
-If an application has its own agent loop without a span, each model call is a trace. A *piece*, such as a call that requests
-tools, waits for the call that continues it (rules *tool call ids*, *repeated messages*, *previous response*, *same conversation*,
-*next call*). docs/internals/turn-stitching-rules.md lists each rule with a recording. Turns with an agent span aren't stitched.
+If an application has an agent loop without an agent span, each model call is a separate trace. A *piece* is one or more joined
+calls. If its last call requests tools, it waits for the next one (rules *tool call ids*, *repeated messages*, *previous
+response*, *same conversation*, *next call* in docs/internals/turn-stitching-rules.md). Turns with an agent span aren't stitched.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ def steps_of(group: SpanGroup) -> TurnCalls:
 
 @dataclass(slots=True, eq=False)
 class _PlaceOfPart:
-    """Place of a group in a piece. A more complete group may replace it."""
+    """Mutable reference to a span group in a piece. A more complete group may replace it."""
 
     group: SpanGroup
     piece: _Piece
 
 
 class _Piece:
-    """One or more joined groups of a turn, each from one trace. Other traces may continue the piece."""
+    """One or more joined span groups of a turn, each from one trace. Another trace may continue it."""
 
     __slots__ = (
         "continues", "end_ns", "facts", "first_arrival", "first_call", "lacks_request", "last_arrival", "number", "places", "requested_ids",
@@ -120,7 +120,7 @@ class _Piece:
         return self.first_group.root.start_ns
 
     def join(self, later: _Piece) -> _Piece:
-        """Join a piece with the ``later`` piece that continues it. Return the larger of the two, which contains both."""
+        """Join a piece with a ``later`` piece that continues it. The larger one is changed and returned."""
         responses = {**self.response_ids, **later.response_ids}
         for response_id in [*responses][:-_MOST_RESPONSES]:
             del responses[response_id]
@@ -161,7 +161,7 @@ class _Piece:
 
 
 def may_go_on(group: SpanGroup) -> bool:
-    """Return True if another trace may continue a group: a message of a thread, or a model call without an agent."""
+    """Return True if another trace may continue a group: it is a message of a thread, or a model call outside an agent."""
     turn = steps_of(group)
     root = turn.root
     if root.thread is not None or is_bare_call(group):
@@ -185,7 +185,7 @@ class _TenantPieces:
 
 
 class _PieceIndex:
-    """Index of waiting pieces by keys that the next call shares."""
+    """Index of waiting pieces by keys that the next model call also has."""
 
     def __init__(self) -> None:
         self._pieces: dict[Hashable, list[tuple[int, int, _Piece]]] = {}  # sorted (end, number, piece)
@@ -202,7 +202,7 @@ class _PieceIndex:
                 del self._pieces[fact]
 
     def ended(self, fact: Hashable, first_ns: int, last_ns: int) -> list[_Piece]:
-        """Return pieces with a key that ended within the given times, latest first. There are at most ``_MOST_CANDIDATES + 1``."""
+        """Return pieces with a key that ended in a time period, latest first. At most ``_MOST_CANDIDATES + 1`` are returned."""
         pieces = self._pieces.get(fact, ())
         stop = bisect.bisect_left(pieces, (last_ns + 1,))
         start = bisect.bisect_left(pieces, (first_ns,))
@@ -211,10 +211,10 @@ class _PieceIndex:
 
 
 class Stitcher:
-    """Pieces that wait until they are complete, or until ``patience`` seconds passed without a new part. Not thread-safe.
+    """Store of pieces that wait until they are complete, or for ``patience`` seconds without a new trace. Not thread-safe.
 
-    Above ``max_bytes``, the oldest piece of the tenant with the most bytes is released. A turn waits for at most ``max_age``
-    seconds after its first part.
+    Above ``max_bytes``, the oldest piece of the largest tenant is released. No turn waits longer than ``max_age`` seconds after
+    its first trace.
     """
 
     def __init__(self, patience: float, max_bytes: float = math.inf, max_age: float = math.inf) -> None:
@@ -242,7 +242,7 @@ class Stitcher:
         return len(self._held) + len(self._threads)
 
     def add(self, group: SpanGroup, now: float, first_arrival: float | None = None) -> list[SpanGroup]:
-        """Add a turn, and return the turns that can be evaluated now. If it replaces an incomplete turn, set ``first_arrival``."""
+        """Add a group, and return the turns that can be evaluated now. Set ``first_arrival`` if it replaces an incomplete one."""
         if self.patience <= 0 or not may_go_on(group):
             return [group]
         thread = steps_of(group).root.thread
@@ -266,7 +266,7 @@ class Stitcher:
         return id(group) in self._places
 
     def replace(self, group: SpanGroup, whole: SpanGroup, now: float) -> list[SpanGroup]:
-        """Replace a waiting group with a more complete one. Return the turns that can be evaluated now."""
+        """Replace a waiting group with a more complete one, and return the turns that can be evaluated now."""
         place = self._places.pop(id(group))
         piece = self._release(place.piece)
         if len(piece.places) == 1:
@@ -288,7 +288,7 @@ class Stitcher:
         return piece
 
     def _whole_or_held(self, piece: _Piece, now: float) -> list[SpanGroup]:
-        """Return the turn if it is complete or too old. Otherwise, hold it, and return turns released to make room."""
+        """Return the turn if it is complete or too old. Otherwise, hold it, and return the turns released to make room for it."""
         if not (piece.waits or piece.lacks_request) or now - piece.first_arrival >= self._max_age:
             return [self._untrack(piece).joined()]
         self._hold(piece)
@@ -318,7 +318,7 @@ class Stitcher:
         return held | self._threads.traces()
 
     def forget_traces(self, trace_ids: set[int]) -> list[SpanGroup]:
-        """Drop and return waiting groups of the given traces, and all groups joined with them."""
+        """Drop and return the waiting groups of these traces, and all groups joined with them."""
         pieces = [piece for piece in self._held.values() if any(group.root.trace_id in trace_ids for group in piece.groups)]
         dropped = [group for piece in pieces for group in self._untrack(self._release(piece)).groups]
         return dropped + self._threads.forget_traces(trace_ids)
@@ -335,7 +335,7 @@ class Stitcher:
         return max(continued, key=lambda held: held.number, default=None) or self._only_waiting(piece)
 
     def _candidates(self, piece: _Piece) -> Iterator[_Piece]:
-        """Yield pieces that share a key with a call (*repeated messages*, *same conversation*), latest first per key."""
+        """Yield waiting pieces that share a key with a call (rules *repeated messages* and *same conversation*), latest first."""
         yielded: set[int] = set()
         for fact in _facts_in_prompt(piece):
             for held in self._waiting.ended(fact, piece.start_ns - _MAX_PAUSE_NS, piece.start_ns + _LATE_END_NS):
@@ -346,7 +346,7 @@ class Stitcher:
                     yield held
 
     def _only_waiting(self, piece: _Piece) -> _Piece | None:
-        """Return the only piece that a call may continue by the rule *next call* (token counts and times), or None."""
+        """Return the piece that a call continues by the rule *next call*. Return None unless exactly one piece fits."""
         if not is_bare_call(piece.first_group):
             return None
         program = _program_key(piece.first_group, piece.first_call)
@@ -394,7 +394,7 @@ class Stitcher:
 
 
 def _facts_while_waiting(held: _Piece) -> Iterator[Hashable]:
-    """Yield index keys of a waiting piece. The call that continues it has one of these keys."""
+    """Yield the index keys of a waiting piece. The next call of its turn has one of the same keys."""
     tenant, turn = held.tenant, steps_of(held.last_group)
     last = turn.llm[-1]
     yield from ((tenant, "asks", call_id) for call_id in held.requested_ids)
@@ -410,7 +410,7 @@ def _facts_while_waiting(held: _Piece) -> Iterator[Hashable]:
 
 
 def _facts_in_prompt(piece: _Piece) -> Iterator[Hashable]:
-    """Yield index keys from a call's prompt. The piece that the call continues has one of these keys."""
+    """Yield the index keys of a call, based on its prompt. The piece that the call continues has one of the same keys."""
     tenant, turn = piece.tenant, steps_of(piece.first_group)
     messages = turn.inputs(piece.first_call)
     repeated_answer = last_answer(messages)
@@ -428,7 +428,7 @@ def _facts_in_prompt(piece: _Piece) -> Iterator[Hashable]:
 
 
 def _hashes_of_beginnings(messages: list[Message]) -> list[int]:
-    """Return hashes of the first 0, 1, 2, … messages."""
+    """Return one hash for each beginning of a prompt: the first 0, 1, 2, … messages."""
     return list(itertools.accumulate(_roles_and_texts(messages), lambda before, message: hash((before, message)), initial=0))
 
 
@@ -437,14 +437,14 @@ def _program_key(group: SpanGroup, call: Step) -> Hashable:
 
 
 def _min_tokens(held: _Piece) -> int:
-    """Return the minimum input tokens of the call that may continue a piece."""
+    """Return the minimum number of input tokens of a call that continues this piece."""
     last = steps_of(held.last_group).llm[-1]
     answer_tokens = 0 if held.requested_ids else last.output_tokens or 0  # without ids, only tokens can be compared
     return (last.input_tokens or 0) + answer_tokens
 
 
 def _follows(held: _Piece, piece: _Piece) -> bool:
-    """Return True if a call continues a piece by the rule *repeated messages* or *same conversation*."""
+    """Return True if a call continues a waiting piece by the rule *repeated messages* or *same conversation*."""
     if not _begins_soon_after(held, piece, _LATE_END_NS):
         return False
     turn, earlier = steps_of(piece.first_group), steps_of(held.last_group)
@@ -475,7 +475,7 @@ def _adds_tools_only(before: list[Message], messages: list[Message]) -> bool:
 
 
 def _may_be_next(held: _Piece, piece: _Piece) -> bool:
-    """Return True if a call may continue a piece: the same program made both, and the call has more input tokens or failed."""
+    """Return True if a call may continue a piece: program and model are the same, and it has more input tokens or failed."""
     last_group, call = held.last_group, piece.first_call
     if not _begins_soon_after(held, piece):
         return False
@@ -490,7 +490,7 @@ def _may_be_next(held: _Piece, piece: _Piece) -> bool:
 
 
 def _omits_tool_calls(held: _Piece, piece: _Piece) -> bool:
-    """Return True if the prompt lacks the earlier tool calls because they weren't captured."""
+    """Return True if the prompt lacks the earlier tool calls because tool calls aren't captured."""
     turn = steps_of(held.last_group)
     before, messages = turn.inputs(turn.llm[-1]), steps_of(piece.first_group).inputs(piece.first_call)
     if not messages:
@@ -516,7 +516,7 @@ def _begins_soon_after(held: _Piece, piece: _Piece, overlap_ns: int = 0) -> bool
 
 
 def after_last_answer(messages: list[Message]) -> list[Message]:
-    """Return the messages after the last assistant message, or all messages without one."""
+    """Return the messages after the last assistant message. Without one, return all messages."""
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].role == "assistant":
             return messages[index + 1 :]

@@ -1,6 +1,6 @@
-"""Join the traces of a thread, such as messages in an agent team, if each message is a separate trace.
+"""Join the traces of a thread, such as an agent team's messages, if each message is a separate trace.
 
-A message from outside the thread starts a turn. Later messages are part of that turn. A pause or the maximum age ends it.
+A message from outside the thread starts a turn, and later messages belong to it. A pause or the maximum age ends the turn.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _Key = tuple[int, str]
 
 
 class Threads:
-    """Groups that wait for more messages of their thread. Not thread-safe."""
+    """Messages that wait for later messages of their thread. Not thread-safe."""
 
     def __init__(self) -> None:
         self._held: dict[_Key, list[tuple[float, SpanGroup]]] = {}
