@@ -1,4 +1,4 @@
-"""Remember recently closed traces. Hold late spans and log records, and log records that arrive before their trace's spans."""
+"""Remember closed traces and hold their late spans and log records. Also hold log records that arrive before their trace."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _LateData:
 
 
 class LateData:
-    """Late data of recently closed traces. Not thread-safe."""
+    """Spans and log records that arrived after their trace closed. Not thread-safe."""
 
     def __init__(self, limits: TurnLimits, held: HeldBytes, role: Role, now: Callable[[], float]) -> None:
         self.limits = limits
@@ -81,7 +81,7 @@ class LateData:
         return trace_id in self._closed
 
     def receives(self, trace_id: int) -> bool:
-        """Return True if new spans of the trace are late. Return False if its last turn closed because of its size."""
+        """Return True if new spans of a trace are late. If the trace closed because it was too large, they aren't."""
         closed = self._closed.get(trace_id)
         return closed is not None and not closed.continues
 
@@ -90,7 +90,7 @@ class LateData:
         return _NO_SPANS if closed is None or closed.roles is None else closed.roles
 
     def remember(self, trace_id: int, reason: CloseReason, roles: dict[int, str | None]) -> None:
-        """Remember the roles of a closed turn's spans. A turn that closed at a limit can't be revised."""
+        """Remember the roles of a closed turn's spans, unless it closed at a limit and can't be revised."""
         closed = self._remembered(trace_id)
         if reason in _AT_LIMIT:
             self._forget_ids(closed)
@@ -145,7 +145,7 @@ class LateData:
             self.ages.append(self._now() - closed.closed_at)
 
     def hold(self, trace_id: int, span: Any, size: int, local_root: bool = False) -> None:
-        """Hold a late span, or count it as unused if a limit is reached."""
+        """Hold a late span. If a limit is reached, count it as unused instead."""
         late = self._late_of(trace_id)
         if late is not None and len(late.spans) < self.limits.max_spans and late.size + size <= self.limits.max_bytes:
             late.revises = late.revises or local_root or self._role(span) in _REVISING_ROLES
@@ -156,7 +156,7 @@ class LateData:
             self.unused += 1
 
     def logs_of(self, trace_id: int) -> dict[int, list[LogPart]] | None:
-        """Return the trace's late log records by span id, or None if they can't be kept. The caller may add records."""
+        """Return the trace's late log records by span id, to which the caller may add. Return None if they can't be kept."""
         late = self._late_of(trace_id) if trace_id in self._closed else None
         return late.logs if late is not None else None
 
@@ -174,7 +174,7 @@ class LateData:
         return found
 
     def close_oldest(self) -> list[Closed]:
-        """Close the late data that waited longest. Return an empty list if the data can't revise a turn."""
+        """Remove and return the oldest late data. If it can't revise a turn, return ``[]`` and count its spans as unused."""
         trace_id, late = self._held.popitem(last=False)
         self._bytes.used -= late.size
         if not late.revises and not late.logs:
@@ -195,7 +195,7 @@ class LateData:
         return len(late.spans)
 
     def forget_all(self, open_traces: Iterable[int]) -> None:
-        """Drop everything in a forked child process. The parent process handles late spans of its traces."""
+        """Drop everything in a forked child process. The parent process handles its traces."""
         for trace_id in [*open_traces, *self._closed]:
             self._remembered(trace_id).roles = None
         self._held.clear()
@@ -222,7 +222,7 @@ Parts = list[tuple[int, LogPart, int]]
 class EarlyLogs:
     """Log records that arrived before any span of their trace. Not thread-safe.
 
-    Records are dropped after ``max_age()`` seconds. If all records exceed ``max_bytes``, the oldest are dropped.
+    After ``max_age()`` seconds, records are dropped. Above ``max_bytes``, the oldest records are dropped.
     """
 
     def __init__(self, max_bytes: int, max_age: Callable[[], float], now: Callable[[], float]) -> None:
@@ -239,7 +239,7 @@ class EarlyLogs:
         return trace_id in self._traces
 
     def add(self, trace_id: int, span_id: int, part: LogPart, size: int) -> int:
-        """Keep a record. Return the number of dropped records, which were too old or didn't fit."""
+        """Keep a record. Return how many records were dropped because they were too old or didn't fit."""
         self._traces.setdefault(trace_id, (self._now(), []))[1].append((span_id, part, size))
         self._bytes += size
         lost = self.expire()

@@ -1,7 +1,7 @@
-"""Remember recently closed turns so that late spans and log records can revise them.
+"""Remember recently evaluated turns, so that late spans and log records can revise them.
 
-Late data never changes a closed turn in place. If it matters, a new revision of the turn is built from the old spans and the late
-data, and evaluated.
+Late data never changes an evaluated turn. If it matters, the old spans and the late data are built into a new revision of the
+turn, which is evaluated.
 
 Terms:
 
@@ -58,12 +58,12 @@ class TracePart:
         """Ids of parents that aren't among these spans."""
 
     def lacks_root(self, span_id: int) -> bool:
-        """Return True if the missing parent can be the root of this part."""
+        """Return True if the missing span ``span_id`` may be the root of this part."""
         return self.group is None or (not self.group.root_seen and self.group.root.parent_id == span_id)
 
 
 class RevisableTrace:
-    """Parts of one trace, with indexes to find the part of a late span."""
+    """Turns and single spans of one trace, with indexes that find the parts affected by a late span."""
 
     __slots__ = ("_below", "_by_end", "_of_root", "_of_span", "_parts", "kept_at", "size")
 
@@ -126,7 +126,7 @@ class RevisableTrace:
         return self._of_span.get(span_id)
 
     def earlier(self, group: SpanGroup) -> list[Earlier]:
-        """Return earlier evaluations: of the turn itself first, then of turns that are now parts of it."""
+        """Return earlier evaluations of the spans: first of this turn, then of turns that are now part of it."""
         own = self._of_root.get(group.root.span_id)
         found = {} if own is None else {own: None}
         for record in group.members:
@@ -147,9 +147,9 @@ class RevisableTrace:
         return (part for part in self._below.get(span_id, ()) if part.lacks_root(span_id))
 
     def affected(self, late: list[SpanRecord], with_logs: Iterable[int], *, loose: bool) -> list[TracePart]:
-        """Return parts that late data may change, and the parts connected to them.
+        """Return the parts of the trace that late data may change, and all parts connected to them.
 
-        Late data means late spans, new logs of the spans in ``with_logs``, or loose logs (their span is unknown). Loose logs
+        Late data is spans (``late``), new logs of known spans (``with_logs``), or logs of unknown spans (``loose``). The latter
         affect only traces with at most one turn.
         """
         found = [part for span_id in with_logs if (part := self._of_span.get(span_id)) is not None]
@@ -169,7 +169,7 @@ class RevisableTrace:
         return self._connected(found)
 
     def _running_with(self, orphans: list[SpanRecord]) -> list[TracePart]:
-        """Return the only turn, or the turns that were running when the orphans started."""
+        """Return the trace's only turn or, if there are several, those that were running when the orphans started."""
         if self.turns == 1:
             return [part for _, _, part in self._by_end]
         starts = [record.start_ns for record in orphans]
@@ -194,7 +194,7 @@ class RevisableTrace:
 
 
 def _is_part_of(turn: TracePart, group: SpanGroup) -> bool:
-    """Return False if the turn is a request that another process served. Otherwise, return True."""
+    """Return True if a turn is part of a group. It isn't if it is a request that another process served."""
     assert turn.group is not None
     root = turn.group.root
     return root.span_id == group.root.span_id or not root.remote_parent or root.resource == group.root.resource
@@ -202,7 +202,7 @@ def _is_part_of(turn: TracePart, group: SpanGroup) -> bool:
 
 @dataclass(slots=True)
 class SingleTurn:
-    """Trace with one turn whose root was seen, the usual case. To save time, it isn't indexed before late data arrives."""
+    """Trace with one turn that has a root, the usual case. To save time, its spans are indexed only when late data arrives."""
 
     kept_at: float
     group: SpanGroup
@@ -221,7 +221,7 @@ _MOST_MISSING_ROOTS = 10_000
 
 
 class Revisions:
-    """Thread-safe memory of closed turns. It forgets traces after ``max_age`` seconds, and the oldest above ``max_bytes``."""
+    """Thread-safe memory of evaluated turns. It drops traces after ``max_age`` seconds, and the oldest above ``max_bytes``."""
 
     def __init__(self, max_bytes: int, max_age: float, now: Callable[[], float]) -> None:
         self._max_bytes = max_bytes
@@ -230,7 +230,7 @@ class Revisions:
         self.forget()
 
     def forget(self) -> None:
-        """Drop all turns, and create a new lock. In a forked child process, the inherited lock may be held forever."""
+        """Drop all turns. A forked child process also needs the new lock, because the inherited lock may be held forever."""
         self._lock = threading.Lock()
         self._traces: OrderedDict[int, RevisableTrace | SingleTurn] = OrderedDict()
         self._bytes = 0
@@ -247,7 +247,7 @@ class Revisions:
     # --- closed turns
 
     def remember(self, group: SpanGroup, evaluation: Earlier) -> None:
-        """Remember an evaluated turn. It replaces the parts that it absorbs."""
+        """Remember an evaluated turn. It replaces its earlier revision and turns that are now part of it."""
         group.reader = None  # readers need several times the memory of their spans, and are rarely needed again
         for record in group.members:
             record.dialects = None
@@ -270,7 +270,7 @@ class Revisions:
                     self._bytes += trace.size
 
     def remember_unmatched(self, trace_id: int, records: list[SpanRecord], size: int) -> None:
-        """Remember spans without a turn. A late span may add them to a turn."""
+        """Remember spans that are in no turn. Late spans may add them to one."""
         self._add_parts(trace_id, [TracePart([record], size // len(records)) for record in records])
 
     def _add_parts(self, trace_id: int, parts: list[TracePart]) -> None:
@@ -306,9 +306,9 @@ class Revisions:
     def revised(
         self, trace_id: int, late: Iterable[SpanRecord], with_logs: Iterable[int], loose: Sequence[LogPart] = ()
     ) -> list[SpanGroup]:
-        """Return the turns that late spans, new logs of the spans in ``with_logs``, or loose logs change.
+        """Return the turns that late spans or log records change. ``with_logs`` has ids of known spans with new logs.
 
-        If the trace is forgotten, return only late turns that stand alone and weren't evaluated before.
+        ``loose`` has logs of unknown spans. If the trace was forgotten, only new turns that consist of late spans are returned.
         """
         late = list(late)
         with self._lock:
@@ -343,7 +343,7 @@ class Revisions:
     # --- earlier evaluations
 
     def before(self, group: SpanGroup) -> Earlier:
-        """Return a turn's earlier evaluation or :data:`NOT_EVALUATED`. ``also`` has the ids of absorbed turns."""
+        """Return a turn's earlier evaluation or :data:`NOT_EVALUATED`. ``also`` has the ids of turns that are now part of it."""
         with self._lock:
             traces = [self._trace_of(trace_id) for trace_id in _traces_of(group)]
             found = [earlier for trace in traces if trace is not None for earlier in trace.earlier(group)]
@@ -370,7 +370,7 @@ class Revisions:
 
 
 def stands_alone(group: SpanGroup) -> bool:
-    """Return True if a group is a turn without the rest of its trace: its root is a local root, agent or workflow."""
+    """Return True if the spans are a turn even without the rest of the trace: the root is a local root, agent or workflow."""
     root = group.root
     return group.root_seen and (root.parent_id == 0 or root.remote_parent or role_in(root) in (AGENT, WORKFLOW))
 
