@@ -1,7 +1,7 @@
 """Read model calls, tool calls and prompts that exist only in log records.
 
-A logged call becomes a call below the span that wrote the record. If that span is unknown, the call belongs to the
-trace's only turn, like the user's prompt. If a call also has a span, the span takes precedence.
+A logged call becomes a child of the span that wrote the log record. If that span is unknown, the call belongs to the only turn of
+the trace, like a logged user prompt. If the call also has a span, values from the span take precedence.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DEEPEST = 100
 
 
 class Logged(NamedTuple):
-    """A log record of a model call, a tool call, a prompt or an answer."""
+    """Log record of a model call, tool call, prompt or answer."""
 
     kind: str
     part: LogPart
@@ -32,7 +32,7 @@ class Logged(NamedTuple):
 
 
 def take_logged(records: Iterable[SpanRecord], loose: Iterable[LogPart] = ()) -> list[Logged]:
-    """Return logged calls, prompts and answers by time. Remove the calls from the logs of their spans."""
+    """Return all logged calls, prompts and answers by time. Calls are removed from the logs of their spans."""
     found = [Logged(kind, part, None) for part in loose if (kind := kind_of_part(part)) is not None]
     for record in records:
         if not record.logs or is_genai_scope(record.scope):
@@ -46,7 +46,7 @@ def take_logged(records: Iterable[SpanRecord], loose: Iterable[LogPart] = ()) ->
 
 
 def calls_of_turn(root: SpanRecord, records: Sequence[SpanRecord], loose: Iterable[LogPart] = ()) -> list[SpanRecord]:
-    """Return a turn's logged calls. Add its logged prompt and answer to its root span."""
+    """Return the logged calls of a turn. Add its logged prompt and answer to its root span."""
     logged = take_logged(records, loose)
     add_prompt(logged, root)
     calls = calls_in(logged, records, [root]) if logged else []
@@ -61,7 +61,7 @@ def add_prompt(logged: Sequence[Logged], root: SpanRecord) -> None:
 
 
 def add_answers(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], roots: Sequence[SpanRecord]) -> None:
-    """Add each turn's last logged answer to its root, if a prompt is logged and no model span has an answer."""
+    """Add the last logged answer of each turn to its root, if a prompt is logged and no model span has an answer."""
     answers = [one for one in logged if one.kind == ANSWER]
     if not answers or all(one.kind != PROMPT for one in logged):
         return
@@ -82,7 +82,7 @@ def add_answers(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], roots
 
 
 def turns_by_prompts(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], models: Iterable[SpanRecord]) -> list[SpanRecord]:
-    """Return the roots of a session's turns: the topmost spans with some, but not all, of its prompts. Attach each prompt to its root."""
+    """Return the topmost spans with some, but not all, logged prompts: the roots of a session's turns. Attach the prompts."""
     prompts = [one for one in logged if one.kind == PROMPT]
     if len(prompts) < 2:
         return []
@@ -109,7 +109,7 @@ def turns_by_prompts(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], 
 
 
 def _with_writers(logged: Iterable[Logged], by_id: Mapping[int, SpanRecord]) -> Iterator[tuple[Logged, SpanRecord | None]]:
-    """Yield each record with the span that wrote it, or the innermost running span. The span is None if several spans fit."""
+    """Yield each record with the span that wrote it or, if unknown, the innermost span at that time (None if ambiguous)."""
     starts = sorted(by_id.values(), key=_START, reverse=True)
     running: list[SpanRecord] = []
     for one in logged:
@@ -130,7 +130,7 @@ def _path(span: SpanRecord | None, by_id: Mapping[int, SpanRecord]) -> list[Span
 
 
 def calls_in(logged: Sequence[Logged], records: Sequence[SpanRecord], roots: Sequence[SpanRecord]) -> list[LoggedCall]:
-    """Return logged calls, including calls that complete a span. A call without a span goes to the only running root."""
+    """Return logged calls, also those that complete a span. A call without a span belongs to the root that was running."""
     steps = [read(record) for record in records if role_in(record) in (LLM, TOOL) and not isinstance(record, LoggedCall)]
     model_spans = [step for step in steps if step.role == LLM]
     tools = [one for one in logged if one.kind == TOOL]
@@ -165,7 +165,7 @@ Matched = Iterable[tuple[Logged, SpanRecord | None]]
 
 
 def _by_tool(logged: Sequence[Logged], steps: Sequence[Step]) -> Matched:
-    """Match logged tool calls with spans by writer, by call id or, if there are equally many, by tool name."""
+    """Match logged tool calls with spans: by the span that wrote them, by call id or, if the numbers are equal, by tool name."""
     ids = {step.tool_call_id: step.record for step in steps if step.tool_call_id}
     calls = [(one, read(call_of(one.part, TOOL, one.writer or _NOWHERE))) for one in logged]
     others: list[tuple[Logged, Step]] = []
@@ -205,7 +205,7 @@ def _by_model(logged: Sequence[Logged], steps: Sequence[Step], by_id: dict[int, 
 
 
 def _without_repetitions(logged: Sequence[Logged]) -> list[Logged]:
-    """Drop records that repeat the same calls under another name, based on equal token counts."""
+    """Drop records that log the same calls again under another event name. Their token counts are equal."""
     named: dict[str, list[Logged]] = {}
     for one in logged:
         named.setdefault(one.part.name, []).append(one)
