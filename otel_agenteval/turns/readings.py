@@ -1,6 +1,6 @@
-"""Count how turns were read per instrumentation scope, and warn about missing turns or texts.
+"""Count how well turns could be read from each instrumentation scope, and warn about missing turns or texts.
 
-The counts show which frameworks need their own dialect.
+The counts show for which frameworks a dialect (parser) is missing.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class _Waiting:
 
 
 class Readings:
-    """Thread-safe counts of turns by scope, and of traces without a turn or texts.
+    """Thread-safe counts of turns by instrumentation scope, and of traces without a turn or texts.
 
-    A warning is logged once per scope: after ``enough`` traces without a turn, at the first turn without texts, or in
-    :meth:`finish`. There is no warning if the scope also has turns with texts, or if its traces repeat another trace's answer.
-    Lost tools are always reported. If ``enough`` is infinite, all warnings wait for :meth:`finish`.
+    Each scope causes at most one warning: after ``enough`` traces without a turn, at the first turn without texts, or in
+    :meth:`finish`. No warning is logged if other turns of the scope have texts, or if its traces repeat an answer from another
+    trace. Tools without a turn are always reported. If ``enough`` is infinite, all warnings are logged in :meth:`finish`.
     """
 
     def __init__(self, enough: float = 3) -> None:
@@ -63,7 +63,7 @@ class Readings:
         self.limited: Counter[str] = Counter()
 
     def note(self, turn: Turn, reader: TurnReader) -> None:
-        """Count a turn. If it has texts, don't warn about its scopes."""
+        """Count a turn. If it has texts, later warnings about its instrumentation scopes are suppressed."""
         root, inferred = reader.root.record.scope, reader.inferred_scope()
         call = scope_of_call(reader)
         # Don't parse texts only to count the turn.
@@ -85,7 +85,7 @@ class Readings:
                 self._add(call, CONTENT, records)
 
     def note_unread(self, trace: UnreadTrace | None) -> None:
-        """Count a trace without a turn. For a trace without GenAI spans, ``trace`` is None."""
+        """Count a trace without a turn. ``trace`` is None if the trace also has no GenAI spans. Then nothing is counted."""
         if trace is not None:
             answers = {_key(answer) for answer in trace.answers if len(answer) >= _SHORTEST_ANSWER}
             if answers.isdisjoint(self._answers):
@@ -171,7 +171,7 @@ class Readings:
 
 
 def _key(answer: str) -> int:
-    """Return a hash that is the same in all processes."""
+    """Return a hash of an answer that doesn't differ between processes."""
     return zlib.crc32(answer.encode("utf-8", "replace"))
 
 
@@ -180,7 +180,7 @@ def scope_of_call(reader: TurnReader) -> str:
 
 
 def _was_answered(turn: Turn, records: Sequence[SpanRecord]) -> bool:
-    """Return True if a model returned something, so missing texts are a problem. Failed turns don't count."""
+    """Return True if a model returned something, so that missing texts are suspicious. Ignore failed turns."""
     if turn.error is not None:
         return False
     if turn.tool_calls or any(call.output_tokens or call.finish_reason or call.response_id for call in turn.llm_calls):
