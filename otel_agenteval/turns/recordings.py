@@ -1,6 +1,6 @@
 """Load turns from recorded telemetry.
 
-Supported formats are OTLP/JSON lines (from the Collector's file exporter) and the exports of other tools.
+Supported formats are OTLP/JSON lines, as written by the Collector's file exporter, and exports from other tools.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _ignore(trace: UnreadTrace) -> None:
 
 @dataclass
 class Reading:
-    """Counts of a reading in progress. ``on_progress`` is called every thousand lines."""
+    """Counts of lines, spans and turns read so far. ``on_progress`` is called every thousand lines."""
 
     on_progress: Callable[[Reading], None] | None = None
     lines: int = 0
@@ -94,7 +94,7 @@ def load_turns(
 
 
 def turns_of(items: Iterable[SpanRecord | OtlpLog]) -> Iterator[Turn]:
-    """Yield the turns in spans and log records, by start time. Items may have any order. All of them are kept in memory."""
+    """Yield the turns in spans and log records, by start time. The items may have any order. All of them stay in memory."""
     readings = Readings(math.inf)
     for _, turn in read_turns(wholes_of(items, readings.note_unread), readings):
         yield turn
@@ -102,7 +102,7 @@ def turns_of(items: Iterable[SpanRecord | OtlpLog]) -> Iterator[Turn]:
 
 
 def read_turns(groups: Iterable[SpanGroup], readings: Readings) -> Iterator[tuple[SpanGroup, Turn]]:
-    """Yield each turn with its spans. Each turn is counted in ``readings`` after the caller has used it."""
+    """Yield each turn with its spans. A turn is counted in ``readings`` when the caller requests the next one."""
     for group in groups:
         turn = turn_of(group)
         yield group, turn
@@ -126,7 +126,7 @@ def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -
 
 
 def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -> Iterator[list[SpanGroup]]:
-    """Yield the turns or the lone tool of each trace, before turns in several traces are joined. See :func:`wholes_of`."""
+    """Yield a list for each trace: its turns, or its only tool. Turns with several traces aren't joined yet."""
     traces: dict[int, dict[int, SpanRecord]] = {}
     logs: list[OtlpLog] = []
     for item in items:
@@ -169,14 +169,14 @@ def read_items(paths: Iterable[str | Path], seen: Reading, report: Report) -> It
 
 
 def read_lines(paths: Iterable[str | Path], seen: Reading, faults: Fault) -> Iterator[tuple[str, int, bytes]]:
-    """Yield (file, line number, content) of each non-blank line, converted to OTLP/JSON."""
+    """Yield (file, line number, content) for each line, except blank lines. The content is converted to OTLP/JSON."""
     for path in map(str, paths):
         for number, line in otlp_lines(_lines(path, seen, faults)):
             yield path, number, line
 
 
 class RecordingErrors:
-    """Reporter of errors in recordings. It prints at most ten errors per file to standard error, and counts the others."""
+    """Reporter of errors in recordings. On standard error, it prints at most ten errors per file and the number of others."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -184,7 +184,7 @@ class RecordingErrors:
         self._held: list[str] = []
 
     def __call__(self, path: str, number: int | None, why: str) -> None:
-        """Report an error in a file or line. Finish one file before you report errors of the next."""
+        """Report an error in a file or line. Report all errors of one file before those of the next."""
         self.more(path, 1)
         line = f"{path}: {why}" if number is None else f"{path}:{number}: {why}"
         if self._report is not to_stderr:
@@ -306,7 +306,7 @@ def _lines(path: str, seen: Reading, faults: Fault) -> Iterator[tuple[int, bytes
 
 
 def open_recording(path: str) -> IO[bytes] | gzip.GzipFile | io.BufferedReader:
-    """Open and decompress a file of JSON lines (``-`` is standard input). Raise AgentEvalError if that isn't possible."""
+    """Open a file of JSON lines, decompressed if necessary (``-`` is standard input). Raise AgentEvalError if this fails."""
     try:
         if path == "-":
             return sys.stdin.buffer

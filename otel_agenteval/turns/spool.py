@@ -1,15 +1,15 @@
-"""Read recordings that are larger than memory, with one or more processes.
+"""Read recordings that don't fit into memory, with one or more processes.
 
-Spans are written to temporary files by trace. The trace id selects one of :data:`SLOTS` slots, and each slot is read as a unit.
-Nearly every turn is in one trace. Some traces must be read together: model calls in separate traces, other recordings of these
-calls, and (if required) the traces of each conversation. A survey finds these traces. Then they are moved into one slot.
+Spans are sorted into :data:`SLOTS` slots of temporary files by their trace id. Each slot is then read as a unit, because nearly
+every turn has only one trace. Some traces must be read together: model calls in separate traces, other recordings of these calls
+and, with ``meet``, all traces of a conversation. A survey finds these traces, and they are moved into one slot.
 
 ::
 
     lines ─ keep ─► spans by slot ─ survey ─► traces to join ─ move ─► turns of each slot ─ merge ─► turns in order
 
-All steps except the merge can run in several processes. The temporary folder contains texts of users and agents, and
-only its owner can read it.
+Everything except the merge can run in several processes. The temporary folder contains texts of users and agents. Only its owner
+can read it.
 """
 
 from __future__ import annotations
@@ -85,10 +85,10 @@ class Slot(NamedTuple):
 
 
 class TurnWork(Protocol):
-    """Function that computes results from turns. It must be picklable if several processes run."""
+    """Function that computes results from turns. With several processes, it must be picklable."""
 
     def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, Any]]:
-        """Yield (sort key, result) pairs in order. ``turns`` yields (sort key, turn) pairs."""
+        """Yield (sort key, result) pairs, sorted. ``turns`` yields (sort key, turn) pairs."""
 
 
 class _Batch(NamedTuple):
@@ -117,9 +117,9 @@ def results(
     seen: Reading,
     report: Report = to_stderr,
 ) -> Iterator[Any]:
-    """Yield the results of ``work`` for the turns in recorded traces, in order. ``jobs`` is the number of processes. If
-    ``alone``, only this process runs ``work``. If ``meet``, all turns of a conversation are read together. ``seen`` has counts to
-    update. ``report`` receives one line for each line or span that can't be read.
+    """Yield the results of ``work`` for all turns in recorded traces, in order. ``jobs`` is the number of processes, but with
+    ``alone`` only this process calls ``work``. With ``meet``, all turns of a conversation are read together. ``seen`` contains
+    counts, which are updated. ``report`` receives one line for each line or span that can't be read.
     """
     size = _bytes_of(paths)
     if size <= SMALL_BYTES:
@@ -149,7 +149,7 @@ def results(
 
 
 def _bytes_of(paths: Iterable[str | Path]) -> float:
-    """Return the approximate decompressed size. It is infinite for standard input and unreadable files."""
+    """Return the approximate size after decompression. It is infinite if unknown, for example for standard input."""
     total = 0.0
     for path in map(Path, paths):
         try:
@@ -247,7 +247,7 @@ class _Survey(NamedTuple):
 
 
 def moved_together(slots: list[Slot], folder: Path, processes: Processes, meet: bool) -> list[Slot]:
-    """Move traces that must be read together into one slot, and return the resulting slots."""
+    """Move traces that must be read together into the same slot, and return the new slots."""
     surveys = list(processes.map(functools.partial(_survey, meet), slots))
     targets = dict.fromkeys((trace for survey in surveys for trace in survey.open), _JOINED)
     responses = frozenset().union(*(survey.responses for survey in surveys))
@@ -316,7 +316,7 @@ def _groups_in(slot: Slot) -> Iterator[SpanGroup]:
 
 
 def _slots_of_conversations(conversations: Iterable[Sequence[int]], targets: Mapping[int, int]) -> dict[int, int]:
-    """Return new slots for traces that share a conversation, also indirectly through other traces."""
+    """Return new slot numbers for traces that share a conversation, directly or through other traces."""
     first: dict[int, int] = {}
 
     def first_of(trace: int) -> int:
