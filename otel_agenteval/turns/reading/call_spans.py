@@ -1,8 +1,8 @@
 """Find one span for each model call of a turn.
 
-Several spans can describe one model call. A model span is a duplicate if it is inside another model span (such as an SDK's
-span in a framework's span), if it runs next to another model span and during it, or if both have the same response
-id. Some servers repeat ids, so :func:`is_next_call` compares texts. Missing values are filled from the duplicates.
+Several spans can describe one model call. A model span is a duplicate if it is inside another model span (such as an SDK's span
+in a framework's span), if it ran during another model span with the same parent, or if both have the same response id. Some
+servers reuse ids, so :func:`is_next_call` compares texts. Missing values are copied from the duplicates.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_COMPARED = 64
 
 
 def find_calls(turn: TurnSteps) -> tuple[list[Step], list[Step]]:
-    """Return one span per model call by start time, and loop spans whose calls may lack token counts."""
+    """Return one span per model call by start time, and agent loop spans that may count tokens which their calls lack."""
     loops = [step for step in turn.of_role.get(AGENT, ()) if step.loop]
     if LLM not in turn.of_role:
         return [turn.root] if turn.root.calls_model else [], loops
@@ -46,8 +46,8 @@ def find_calls(turn: TurnSteps) -> tuple[list[Step], list[Step]]:
 
 
 def _open_loops(turn: TurnSteps) -> list[Step]:
-    """Change model spans of whole agent loops to inner steps. Return the loops whose calls lack token counts. A model span is also a
-    loop if its tokens are the sum of the calls below it.
+    """Treat model spans of whole agent loops as inner steps, and return those whose calls lack token counts. A model span is such
+    a loop if its instrumentation marks it as one, or if its tokens are the sum of the calls below it.
     """
     totals = []
     calls_in, below = _calls_below(turn)
@@ -69,7 +69,7 @@ def _open_loops(turn: TurnSteps) -> list[Step]:
 
 
 def _calls_below(turn: TurnSteps) -> tuple[dict[int, list[Step]], dict[int, list[Step]]]:
-    """Return the closest model spans below each model span, by span id: first those without a run or tool between, then all."""
+    """Return two maps from a model span's id to the model spans below it: only direct ones, and also those in runs or tools."""
     calls_in: dict[int, list[Step]] = {}
     below: dict[int, list[Step]] = {}
     for step in turn.of_role[LLM]:
@@ -83,7 +83,7 @@ def _calls_below(turn: TurnSteps) -> tuple[dict[int, list[Step]], dict[int, list
 
 
 def _without_duplicates(turn: TurnSteps, nested: bool) -> list[Step]:
-    """Return one span per call, with values from its duplicates. ``nested`` is True if model spans contain others."""
+    """Return one span per call, completed with values of its duplicates. ``nested`` is True if model spans are nested."""
     leaves: list[Step] = []
     by_response: dict[str, Step] = {}
     steps = turn.of_role[LLM]
@@ -121,7 +121,7 @@ def _without_duplicates(turn: TurnSteps, nested: bool) -> list[Step]:
 
 
 def _failed_with(turn: TurnSteps, consumer: Step, step: Step, is_last: bool) -> bool:
-    """Return True if a run or step (``consumer``) failed because this call returned nothing."""
+    """Return True if ``consumer``, an agent run or loop step, failed because this call returned nothing."""
     if consumer.role == INNER:
         return step.deferred and step.output_messages is None
     if not is_last or consumer.role != AGENT or step.response_id is not None or step.finish_reason is not None:
@@ -130,7 +130,7 @@ def _failed_with(turn: TurnSteps, consumer: Step, step: Step, is_last: bool) -> 
 
 
 def _of_response(turn: TurnSteps, step: Step, by_response: dict[str, Step]) -> Step | None:
-    """Return an earlier, overlapping span of the same response, or None. Some servers repeat response ids."""
+    """Return an earlier span that recorded the same response and overlaps, or None. Some servers reuse response ids."""
     call = by_response.get(step.response_id) if step.response_id else None
     if call is None or not (call.deferred or step.record.start_ns <= call.record.end_ns + CLOCK_STEP_NS):
         return None
@@ -140,7 +140,7 @@ def _of_response(turn: TurnSteps, step: Step, by_response: dict[str, Step]) -> S
 
 
 def is_next_call(turn: TurnSteps, call: Step, of_next: TurnSteps, step: Step) -> bool:
-    """Return True if ``step`` began after ``call`` and isn't a recording of the same call, even with equal ids and tokens."""
+    """Return True if ``step`` is a separate call after ``call``, although response ids or tokens may be equal."""
     one, other = call.record, step.record
     shorter_ns = min(one.end_ns - one.start_ns, other.end_ns - other.start_ns)
     if one.start_ns == other.start_ns or one.end_ns - other.start_ns > min(CLOCK_STEP_NS, shorter_ns // 2):
@@ -156,14 +156,13 @@ def is_next_call(turn: TurnSteps, call: Step, of_next: TurnSteps, step: Step) ->
 
 
 def _said(answers: list[Message]) -> tuple[list[str], list[tuple[str | None, str]]]:
-    """Return an answer's words and requested tools."""
     requests = [(one.name, str(one.arguments)) for answer in answers for one in answer.tool_calls]
     return " ".join(answer.content or "" for answer in answers).split(), requests
 
 
 def _duplicates(turn: TurnSteps, steps: list[Step]) -> dict[int, Step]:
-    """Return the outer span of each call that two instrumentations recorded next to each other, by span id. Either both spans
-    have the same parent, and one ran during the other. Or both overlap in one agent run and have equal tokens or answers.
+    """Return the outer span of each call that two instrumentations recorded separately, by the inner span's id. Both spans have
+    the same parent and one ran during the other, or they overlap in one agent run and have equal tokens or answers.
     """
     found: dict[int, Step] = {}
     running: dict[tuple[bool, int, str], list[Step]] = {}
@@ -196,7 +195,7 @@ def _places(turn: TurnSteps, step: Step) -> list[tuple[bool, int]]:
 
 
 def _is_alike(turn: TurnSteps, one: Step, other: Step) -> bool:
-    """Return True if two calls have equal token counts or, if unknown, equal answers."""
+    """Return True if two spans have equal token counts or, if counts are unknown, equal answers."""
     counts = (one.input_tokens, one.output_tokens)
     if counts == (other.input_tokens, other.output_tokens) and one.input_tokens and one.output_tokens:
         return True
@@ -215,8 +214,8 @@ def _add_sender(turn: TurnSteps, step: Step, senders: dict[tuple[str, int], Step
 
 
 def _share_totals(turn: TurnSteps, steps: list[Step]) -> None:
-    """Replace running totals of tokens with the tokens of each call. Some instrumentations write running totals. The span of a
-    streamed call that requested tools contains later calls and repeats their values. These values are removed.
+    """Convert running token totals, which some instrumentations write, to the tokens of each call. If a streamed call requested
+    tools, its span contains the later calls and repeats their values, which are removed.
     """
     latest: dict[int, Step] = {}
     for step in steps:
@@ -235,7 +234,7 @@ def _share_totals(turn: TurnSteps, steps: list[Step]) -> None:
 
 
 def _outer_llm(turn: TurnSteps, step: Step, outermost: dict[int, Step | None]) -> Step | None:
-    """Return the topmost model span around a nested model span, or None. ``outermost`` is a cache."""
+    """Return the topmost model span that contains a model span and records the same call, or None. ``outermost`` is a cache."""
     path: list[Step] = []
     at = step
     while id(at) not in outermost:
@@ -253,7 +252,7 @@ def _outer_llm(turn: TurnSteps, step: Step, outermost: dict[int, Step | None]) -
 
 
 def _is_later_call(turn: TurnSteps, step: Step, outer: Step) -> bool:
-    """Return True if a model span inside another one is a later call, based on totals, times or prompt tokens."""
+    """Return True if a nested model span is a separate, later call, based on token totals, times or prompt tokens."""
     if step.totals is not None and outer.totals is not None:
         return True
     if isinstance(step.record, LoggedCall):  # its time is the time of a log record
@@ -293,7 +292,7 @@ def fill(target: Step, source: Step, names: Iterable[str]) -> None:
 
 
 def _fill_call(target: Step, source: Step) -> None:
-    """Fill missing values of a call from its duplicate. Token counts and model of a provider's SDK take precedence."""
+    """Fill in a call's missing values from its duplicate. Token counts from a provider's SDK replace the call's counts."""
     if source.verbatim or (target.texts_only and not source.texts_only):
         for name in ("input_messages", "output_messages"):
             if getattr(source, name) is not None:
@@ -321,8 +320,8 @@ def _counts_more(source: Step, target: Step) -> bool:
 def _take_duplicate(
     running: list[Step], step: Step, taken: set[int], is_alike: Callable[[Step, Step], bool] | None
 ) -> Step | None:
-    """Remove and return the latest match from ``running`` that isn't ``taken``, or None. Also remove spans that can't match
-    later. With ``is_alike``, the spans must be alike. Otherwise, one must run during the other.
+    """Remove and return the latest span in ``running`` that matches ``step`` and isn't ``taken``, or None. Also remove spans that
+    can't match later spans. With ``is_alike``, it decides on a match. Without, one span must run during the other.
     """
     record = step.record
     found: Step | None = None

@@ -1,4 +1,4 @@
-"""Read a turn's model calls: tokens, cost and the answering call. Agents' totals are used only if their calls lack counts."""
+"""Read a turn's model calls, their tokens and cost. An agent's token totals are used only if its calls have no counts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _UNDECIDED = (None, CHAIN, INNER)
 
 
 class TurnCalls(TurnSteps):
-    """Spans of one turn and its model calls. The spans don't change after initialization."""
+    """Spans of one turn, with its model calls. After creation, the spans don't change."""
 
     llm: list[Step]
     """One span per model call, by start time."""
@@ -49,14 +49,14 @@ class TurnCalls(TurnSteps):
         self.own_llm = self._of_this_service()
 
     def _drop_uncounted(self, step: Step) -> None:
-        """Replace token counts of 0 with None if the call has an answer. Some streaming clients write 0 for unknown counts."""
+        """Replace token counts of 0 with None if the call has an answer: some streaming clients write 0 if counts are unknown."""
         if any(one.content or one.reasoning or one.tool_calls for one in self.outputs(step)):
             step.output_tokens = step.output_tokens or None
             if not (step.cached_tokens or step.cache_write_tokens):
                 step.input_tokens = step.input_tokens or None
 
     def extended(self, others: Iterable[TurnCalls], until_ns: int) -> TurnCalls:
-        """Return this turn joined with its parts in other traces. No span is read again."""
+        """Return this turn joined with its spans in other traces, without reading spans again."""
         parts = [self, *others]
         whole = TurnCalls.__new__(TurnCalls)
         whole._set_steps(self.root.record, [step for part in parts for step in part.steps])
@@ -84,7 +84,7 @@ class TurnCalls(TurnSteps):
         return found
 
     def overwritten_calls(self, step: Step) -> list[LlmCall]:
-        """Return earlier calls of a run whose only span describes its last call. Events, prompts or tools reveal these calls."""
+        """Return an agent run's earlier calls if its only span describes the last one. Events, prompts or tools reveal them."""
         counted = _counted_before(step)
         if counted:
             return [LlmCall(f"{step.record.span_id:016x}", step.model, step.provider, *tokens) for tokens in counted]
@@ -116,7 +116,7 @@ class TurnCalls(TurnSteps):
         return self._usage(*sums)
 
     def _usage(self, input_tokens: int | None, output_tokens: int | None, *details: int | None) -> Usage | None:
-        """Return token counts and their total, or None if all are unknown. Counts out of range become None."""
+        """Return the token counts and their sum, or None if all are unknown. A count out of range becomes None."""
         sums = [input_tokens, output_tokens, sum_of((input_tokens, output_tokens)), *details]
         for place, count in enumerate(sums):
             if count is not None and not is_count(count):
@@ -125,7 +125,7 @@ class TurnCalls(TurnSteps):
         return Usage(*sums) if any(count is not None for count in sums) else None
 
     def _runs_without_calls(self) -> list[Step]:
-        """Return outermost inner agents that have token counts, but no model calls below or during them."""
+        """Return the outermost sub-agents that have token counts, but no model calls below or during them."""
         runs = [run for run in self.of_role.get(AGENT, ()) if run is not self.root and run.input_tokens and run.output_tokens]
         if not runs or not any(call.input_tokens or call.output_tokens for call in self.own_llm):
             return []
@@ -172,7 +172,7 @@ class TurnCalls(TurnSteps):
 
     @computed_once
     def answering_call(self) -> Step | None:
-        """Model call whose answer is the turn's output, usually the last call. Failed calls are used only if all calls failed."""
+        """Model call that returned the turn's output, usually the last one. A failed call is used only if all calls failed."""
         if not self.llm:
             return None
         found, root = self._in_foreground(self._last_call()), self.root
@@ -200,7 +200,7 @@ class TurnCalls(TurnSteps):
         return found
 
     def _in_foreground(self, last: Step) -> Step:
-        """Return ``last``. If it ran in a background tool, return the last call outside tools instead."""
+        """Return ``last``. If it is in a tool that ran in the background, return the last call outside tools instead."""
         tool = self.nearest(last, (TOOL,)) if len(self.main_llm) > 1 else None
         if tool is None or tool.record.end_ns >= last.record.end_ns:
             return last
@@ -208,7 +208,7 @@ class TurnCalls(TurnSteps):
         return max((step for step in later if self.nearest(step, (TOOL,)) is None), key=END, default=last)
 
     def _without_helpers(self, last: Step) -> Step:
-        """Return the call with the turn's answer. Later helper calls only add a title, follow-up questions or a grade."""
+        """Skip calls after the answer that only add a title, follow-up questions or a grade, and return the answering call."""
         run = self.nearest(last, (AGENT,))
         earlier = [
             step for step in self.main_llm if step.record.end_ns <= last.record.start_ns and self.nearest(step, (AGENT,)) is run
@@ -220,8 +220,8 @@ class TurnCalls(TurnSteps):
         return last
 
     def _is_about(self, step: Step, answer: str, answering: Step) -> bool:
-        """Return True if a call only processes an earlier answer. Its prompt quotes question and answer, or it returns a rating
-        or a list. Return False if the earlier call only prepared the answer.
+        """Return True if a call only processes an earlier answer: its prompt quotes question and answer, or it returns a rating
+        or a list. Return False if the earlier call only prepared this call's answer.
         """
         asked = [one.content for one in self.inputs(step) if one.role in ("system", "user") and one.content]
         around = [text.replace(answer, "") for text in asked if len(text) > len(answer) and answer in text]
@@ -242,7 +242,7 @@ class TurnCalls(TurnSteps):
         return answer in asked[-1] and all(len(text) < _QUOTED or text[0] in "[{`" or 2 * len(text) < longest for text in made)
 
     def _compacts(self, call: Step, later: Step) -> bool:
-        """Return True if a call summarizes the conversation of an unfinished run, and a later call goes on with the run."""
+        """Return True if a call summarizes the conversation of an unfinished run, which a later call continues."""
         text = " ".join((*self._instructions(call), last_user_text(self.inputs(call)) or "")).lower()
         asks = all(any(word in text for word in words) for words in (_SUMMARIZE, _CONVERSATION))
         unfinished = any(self.requests_of(step) for step in self.main_llm if step.record.end_ns <= call.record.start_ns)
@@ -256,7 +256,7 @@ class TurnCalls(TurnSteps):
         return max(self.main_llm, key=END).error if self.llm else self.root.error
 
     def _outside_guards(self) -> list[Step]:
-        """Return calls outside guardrails. If there are none, return calls without a guardrail's name, or all calls."""
+        """Return calls outside guardrails. If there are none, return calls not named like a guardrail or, at last, all calls."""
         calls = [step for step in self.llm if not _is_guard(step.record.name)] or self.llm
         undecided = [step for role in _UNDECIDED if role in self.of_role for step in self.of_role[role]]
         if GUARDRAIL not in self.of_role and not any(_is_guard(step.record.name) for step in undecided):
@@ -293,7 +293,7 @@ def _sums_of(steps: Iterable[Step]) -> list[int | None]:
 
 
 def _counted_before(step: Step) -> list[tuple[int | None, int | None]]:
-    """Return token counts of a run's earlier calls (from events) if the run's only span describes its last call."""
+    """Return the token counts of an agent run's earlier calls, from events, if its only span describes the last call."""
     last = (step.input_tokens, step.output_tokens)
     return step.counted[:-1] if step.counted and step.counted[-1] == last else []
 
@@ -327,7 +327,7 @@ def asks_for_tools(reason: str | None) -> bool:
 
 
 def rules_out_tools(step: Step, is_last: bool) -> bool:
-    """Return True if the finish reason shows that the call requested no tools."""
+    """Return True if the finish reason excludes that the call requested tools."""
     reason = _folded(step.finish_reason)
     if reason in _NOT_SAID or reason in _ASKS:
         return False
