@@ -1,6 +1,6 @@
-"""Read tool definitions that models received, tool requests of models, and tool results in later prompts.
+"""Read tool definitions, the models' tool requests, and the tool results in later prompts.
 
-Requests are matched with tool spans. Results are matched by call id or, if it is missing or unknown, by order.
+Tool requests are matched with tool spans. Their results are matched by call id or, if it is missing or unknown, by order.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def is_output_tool(name: str | None) -> bool:
 
 
 def tool_definitions(turn: TurnCalls) -> list[dict[str, Any]]:
-    """Return the definitions of the turn's tools, except output tools. Some are only on agent spans."""
+    """Return the definitions of all tools in the turn, except output tools. Some are recorded only on agent spans."""
     found: dict[str, dict[str, Any]] = {}
     seen: set[str] = set()
     for step in (turn.root, *turn.of_role.get(AGENT, ()), *turn.llm):
@@ -57,7 +57,7 @@ def parameters_of(definition: Mapping[str, Any]) -> list[str]:
 
 
 def _parse(raw: str) -> tuple[list[dict[str, Any]], bool]:
-    """Return the definitions in a JSON text, and True if the text is truncated."""
+    """Return the tool definitions in a JSON text, and True if the text is truncated."""
     value, cut = jsonio.loads_or_text(raw)
     return _definitions_in(value), cut
 
@@ -66,7 +66,7 @@ _parse_constant = lru_cache(maxsize=32)(_parse)
 
 
 def _definitions_in(raw: Any) -> list[dict[str, Any]]:
-    """Return the definitions that have a name. Unwrap formats such as ``{"type": "function", "function": {…}}``."""
+    """Return all definitions that have a name, without wrappers such as ``{"type": "function", "function": {…}}``."""
     found = []
     if isinstance(raw, dict):  # a model request with definitions
         config = raw.get("config")
@@ -98,7 +98,7 @@ T = TypeVar("T")
 
 
 class TakenOnce(Generic[T]):
-    """Items by key, in order. Each item can be taken only once."""
+    """Items by key, in order. An item can have several keys, but can be taken only once."""
 
     def __init__(self) -> None:
         self._left: dict[int, T] = {}
@@ -128,8 +128,8 @@ class TakenOnce(Generic[T]):
 
 
 class OrderedResults:
-    """Tool results in the prompts of one agent loop. Each result is taken once, although later prompts repeat it. ``known`` has
-    ids of calls whose results are matched by id.
+    """Tool results in the prompts of one agent loop, by order. Repetitions in later prompts are ignored. Results of calls with
+    ids in ``known`` are omitted, because they are matched by id.
     """
 
     def __init__(self, prompts: Iterable[Sequence[Message]], known: AbstractSet[str]) -> None:
@@ -155,7 +155,7 @@ class OrderedResults:
 
 
 def since_user(messages: Sequence[Message]) -> Sequence[Message]:
-    """Return the messages after the last user message, or all messages without one. They are from the current turn."""
+    """Return the messages after the last user message, which belong to the current turn. Without one, return all messages."""
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
         if message.role == "user" and message.content and not message.tool_results:
@@ -164,8 +164,8 @@ def since_user(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def add_results_by_id(messages: Iterable[Message], requested: Iterable[str], results: dict[str, Any]) -> None:
-    """Add a prompt's tool results to ``results`` by call id. Some APIs use two ids per call. A result with an unknown id is
-    assigned to a request without a result.
+    """Add a prompt's tool results to ``results`` by call id. Because some APIs use two ids per call, a result with an unknown id
+    is assigned to the first request without a result.
     """
     waiting: OrderedDict[str, None] = OrderedDict.fromkeys(requested)
     answered = True
@@ -186,7 +186,7 @@ def add_results_by_id(messages: Iterable[Message], requested: Iterable[str], res
 
 
 def pairs_with_results(messages: Iterable[Message]) -> Iterator[tuple[ToolRequest, ToolResponse]]:
-    """Yield each result with its request, matched by id, name or order. Named results don't need a request."""
+    """Yield (request, result) pairs, matched by id, name or order. A result with a name doesn't need a request."""
     waiting: TakenOnce[ToolRequest] = TakenOnce()
     for message in messages:
         for request in message.tool_calls:
@@ -208,7 +208,7 @@ _CallKey = tuple[str | None, Hashable]
 
 
 def tool_requests(turn: TurnCalls) -> list[Requested]:
-    """Return the tool requests of model calls or, without model calls, of agent runs."""
+    """Return the tool requests of all model calls or, if there are no model calls, of all agent runs."""
     steps = turn.llm or [
         step for role in ROOTS for step in turn.of_role.get(role, ()) if step.output_messages is not None
     ]  # fmt: skip
@@ -217,7 +217,7 @@ def tool_requests(turn: TurnCalls) -> list[Requested]:
 
 
 def requests_read_back(turn: TurnCalls, requested: list[Requested]) -> list[Requested]:
-    """Return requests that only a later prompt contains, because the span of their call is missing or incomplete."""
+    """Return tool requests that only a later prompt contains, because the requesting call's span is missing or incomplete."""
     known = {id_without_name(request.name, request.call_id) for request, _ in requested}
     counts: Counter[_CallKey] | None = None
     found = []
@@ -233,8 +233,8 @@ def requests_read_back(turn: TurnCalls, requested: list[Requested]) -> list[Requ
 
 
 def _start_of_turn(turn: TurnCalls, step: Step, messages: Sequence[Message]) -> int:
-    """Return the index of the last user message or answer in the first call's prompt. Earlier requests are from earlier turns. If
-    the call itself requests tools, skip all messages, because its earlier requests may be separate turns.
+    """Return the index of the last user message or answer in the first call's prompt. Tool requests before it are from earlier
+    turns. If the call itself requests tools, return the end, because earlier requests may be separate turns.
     """
     if not step.overwritten and turn.requests_of(step):
         return len(messages)
@@ -248,7 +248,7 @@ def _start_of_turn(turn: TurnCalls, step: Step, messages: Sequence[Message]) -> 
 
 
 def _with_new_ids(messages: Sequence[Message], first: int, known: set[str]) -> Iterator[ToolRequest]:
-    """Yield requests at or after index ``first`` whose ids aren't in ``known``. Add all ids to ``known``."""
+    """Yield requests from index ``first`` on whose ids aren't ``known``. Add the ids of all requests to ``known``."""
     for place, message in enumerate(messages):
         for request in message.tool_calls:
             if request.call_id and (call_id := id_without_name(request.name, request.call_id)) not in known:
@@ -258,7 +258,7 @@ def _with_new_ids(messages: Sequence[Message], first: int, known: set[str]) -> I
 
 
 def _more_than(counts: Counter[_CallKey], messages: Iterable[Message]) -> Iterator[ToolRequest]:
-    """Yield requests without ids that a prompt contains more often than ``counts``. Add them to ``counts``."""
+    """Yield requests without ids that occur more often in the prompt than in ``counts``, and count them there."""
     in_prompt: Counter[_CallKey] = Counter()
     for request in (request for message in messages for request in message.tool_calls):
         key = _key(request)
@@ -269,7 +269,7 @@ def _more_than(counts: Counter[_CallKey], messages: Iterable[Message]) -> Iterat
 
 
 def without_copies(requested: list[Requested], read_back: list[ToolRequest], results: Mapping[str, Any]) -> list[Requested]:
-    """Return the requests without copies. A copy lacks an id or a result, and a later prompt repeats it with a new id."""
+    """Drop requests that a later prompt repeats with a new id, if they have no id or no result."""
     copies = Counter(map(_key, read_back))
     kept = []
     for request, step in requested:
@@ -290,7 +290,7 @@ def _key(request: ToolRequest) -> _CallKey:
 
 
 class RequestMatcher:
-    """Matcher of tool spans and requests, by call id or by name and arguments."""
+    """Matcher of tool spans with tool requests, by call id or by name and arguments."""
 
     def __init__(self, requests: Iterable[ToolRequest]) -> None:
         self._by_id: dict[str, ToolRequest] = {}
@@ -302,7 +302,7 @@ class RequestMatcher:
             self._left.add(request, ("name", request.name))
 
     def take(self, name: str | None, call_id: str | None, raw: Any, arguments: dict[str, Any] | None) -> ToolRequest | None:
-        """Return a span's request, or None. Each request is returned once, except for spans with the same id.
+        """Return the request for a tool span, or None. A request is returned only once, except to spans with its call id.
 
         Args:
             name: the tool's name, or None if the span has only a class name.

@@ -1,8 +1,8 @@
 """Read the tool calls of a turn.
 
-A call has a span or is only in messages: a model requests it, and either a later prompt contains its result or the run
-ends. Hand-offs (``transfer_to_x``) and output tools of frameworks aren't calls. An empty list means that no tool was called.
-If calls may have been missed, the result is None.
+A tool call has a span, or it is only in messages: a model requests the tool, and either a later prompt contains the result or the
+run ends. Hand-offs (``transfer_to_x``) and the output tools of frameworks aren't tool calls. An empty list means that no tool was
+called. None means that calls may not have been recorded.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ToolCalls:
 
     @computed_once
     def calls(self) -> list[ToolCall] | None:
-        """Tool executions by start time. None if calls may have been missed."""
+        """Tool calls by start time, or None if some may not have been recorded."""
         if self.spans:
             in_spans = (self._call_of_span(*matched) for matched in self._matched)
             calls = self._with_lost_spans([call for call in in_spans if call is not None])
@@ -64,7 +64,7 @@ class ToolCalls:
 
     @computed_once
     def spans(self) -> list[ToolSpan]:
-        """One span per call, by start time."""
+        """One span per tool call, by start time."""
         turn = self._turn
         tools = [*map(ToolSpan.of_tool, self._tool_steps)]
         functions = [step for step in turn.of_role.get(CHAIN, ()) if step.function and step is not turn.root]
@@ -86,7 +86,7 @@ class ToolCalls:
         return tool_definitions(self._turn)
 
     def name_at(self, step: Step) -> str | None:
-        """Return the tool name of a span. If the span has only a class name, use the name in the request."""
+        """Return the tool name of a span. If it is only a class name, return the name in the model's request."""
         return self._names.get(step.record.span_id, step.tool_name)
 
     @computed_once
@@ -99,7 +99,7 @@ class ToolCalls:
 
     @computed_once
     def _matched(self) -> list[tuple[ToolSpan, dict[str, Any] | None, ToolRequest | None]]:
-        """(span, arguments, request) of each call. The request is None if the span has arguments, a call id and a name."""
+        """(span, arguments, request) per call. The request is None if the span already has arguments, call id and tool name."""
         matcher: RequestMatcher | None = None
         found = []
         for span in self.spans:
@@ -113,7 +113,7 @@ class ToolCalls:
         return found
 
     def _call_of_span(self, span: ToolSpan, arguments: dict[str, Any] | None, request: ToolRequest | None) -> ToolCall | None:
-        """Return the call of a tool span, or None for output tools and hand-offs."""
+        """Convert a tool span to a tool call. Return None for output tools and hand-offs."""
         step, name = span.step, _name_of(span, request)
         if request is not None and step.tool_unnamed and self._is_no_tool(name):
             return None
@@ -146,7 +146,7 @@ class ToolCalls:
         )  # fmt: skip
 
     def _with_lost_spans(self, calls: list[ToolCall]) -> list[ToolCall]:
-        """Insert answered calls without spans into the calls with spans, in the order of their requests."""
+        """Add answered calls whose spans are missing to the calls with spans, in the order of their requests."""
         places = {request.call_id: place for place, (request, _) in enumerate(self._requested) if request.call_id}
         if len(places) <= len(calls):
             return calls
@@ -199,7 +199,7 @@ class ToolCalls:
         return calls
 
     def _calls_in_code(self, request: ToolRequest, output: Any, step: Step) -> list[ToolCall]:
-        """Return the tool calls in an agent's code. If there is only one, the code's output is its result."""
+        """Return the tool calls in code that an agent wrote. If there is only one, the code's output is its result."""
         parameters = {tool["name"]: parameters_of(tool) for tool in self.definitions if tool["name"] not in OUTPUT_TOOLS}
         found = calls_in_code(request.arguments, parameters)
         result = output if len(found) == 1 else None
@@ -224,7 +224,7 @@ class ToolCalls:
         )  # fmt: skip
 
     def _root_answers(self, request: ToolRequest) -> bool:
-        """Return True if the root's output has text that doesn't only repeat an unanswered request."""
+        """Return True if the root's output contains more than the unanswered tool request."""
         root, texts = self._turn.root, []
         for field in ("output_messages", "output_value"):
             decoded = self._turn.decode(root, field, "assistant")
@@ -246,7 +246,7 @@ class ToolCalls:
         return found
 
     def _calls_of_runs(self) -> list[ToolCall]:
-        """Return answered calls in the messages of agent runs. Calls without ids are read from the first run only."""
+        """Return answered calls in agent runs' messages. Calls without ids are taken only from the first field with calls."""
         turn, found = self._turn, dict[str | int, ToolCall]()
         for step in (turn.root, *(step for role in ROOTS for step in turn.of_role.get(role, ()))):
             for field in ("output_messages", "output_value"):
@@ -287,7 +287,7 @@ class ToolCalls:
         return results
 
     def _results_of_repeated_ids(self, ids: Iterable[str | None]) -> dict[str | None, Iterator[Any]]:
-        """Return ordered results for each id that several requests share. Some programs use tool names as ids."""
+        """Return the ordered results for each call id that several requests have. Some programs use tool names as call ids."""
         found = {one: list[Any]() for one, count in Counter(ids).items() if one and count > 1}
         for step in self._turn.llm if found else ():
             results = [result for message in since_user(self._turn.inputs(step)) for result in message.tool_results]
@@ -296,13 +296,13 @@ class ToolCalls:
         return {call_id: iter(results) for call_id, results in found.items()}
 
     def _take_result(self, step: Step, name: str | None, arguments: dict[str, Any] | None) -> Any:
-        """Return the next result for a tool, by order. Each result is returned once."""
+        """Remove and return the next unused result of a tool, in the order of the prompts."""
         results = self._ordered_results.get(self._turn.loop_of(step))
         return results.take(name, arguments) if results is not None else None
 
     @computed_once
     def _ordered_results(self) -> dict[int, OrderedResults]:
-        """Results in the prompts of each agent run, by the run's span id."""
+        """Tool results in the prompts of each agent run, by the run's span id."""
         known = {request.call_id for request, _ in self._requested} | {step.tool_call_id for step in self._tool_steps}
         prompts: dict[int, list[list[Message]]] = {}
         for step in self._turn.llm:
@@ -313,7 +313,7 @@ class ToolCalls:
     # --- turns without calls
 
     def _none_was_called(self) -> bool:
-        """Return True if no tool was called and the spans would show a call. Hand-offs and output tools aren't calls."""
+        """Return True if no tool was called, and a call would have been recorded. Hand-offs and output tools don't count."""
         others = [step for step in self._tool_steps if step is not self._turn.root]
         if others or HANDOFF in self._turn.of_role:
             return all(self._is_no_tool(self.name_at(step)) for step in others)
@@ -321,7 +321,7 @@ class ToolCalls:
         return last is not None and all(self._requested_none(step, step is last) for step in self._turn.llm)
 
     def _requested_none(self, step: Step, is_last: bool) -> bool:
-        """Return True if a model call certainly requested no tool, based on its error, answer or finish reason."""
+        """Return True if a model call certainly requested no tool, judging by its error, answer or finish reason."""
         turn = self._turn
         if (step.overwritten or step.role != LLM) and (not turn.inputs(step) or turn.overwritten_calls(step)):
             return False  # a run whose only span describes its last call
@@ -344,7 +344,7 @@ class ToolCalls:
         return rules_out_tools(step, is_last)
 
     def _stopped_for_tools(self) -> bool:
-        """Return True if the last recorded model call requested tools, although the root has an answer."""
+        """Return True if the last recorded model call requested tools, but the root has an answer: calls are missing."""
         root, last = self._turn.root, self._turn.answering_call
         if last is None or last.role != LLM or last is root or (root.output_messages is None and root.output_value is None):
             return False
@@ -355,7 +355,7 @@ class ToolCalls:
 
     @computed_once
     def _named_after_answers(self) -> set[str | None]:
-        """Output tools that are named after the answer's type, such as ``WeatherReport``. Their spans or results identify them."""
+        """Output tools named after the answer's type, such as ``WeatherReport``, which their spans or results reveal."""
         steps = self._tool_steps
         return {
             *(step.tool_name for step in steps if step.gives_form or _accepts_answer(unwrap_result(step.tool_result))),
@@ -372,7 +372,7 @@ def _accepts_answer(result: Any) -> bool:
 
 
 def _is_cut(arguments: Any) -> bool:
-    """Return True if arguments begin like a JSON object. Use it only for arguments that can't be parsed."""
+    """Return True if unparsable arguments begin like a JSON object, so they are truncated or malformed."""
     return isinstance(arguments, str) and arguments.lstrip()[:1] == "{"
 
 
@@ -401,7 +401,7 @@ _WAITS = re.compile(
 
 
 def error_in(result: Any) -> ErrorInfo | None:
-    """Return the error that a tool result reports as text or in an object, or None."""
+    """Return the error that a tool result contains, as text or in an object, or None."""
     if isinstance(result, str):
         result = unquoted(result)
     if isinstance(result, str):
@@ -424,7 +424,7 @@ def error_in(result: Any) -> ErrorInfo | None:
 
 
 def error_by_flag(raw: Any) -> ErrorInfo | None:
-    """Return the error that a flag next to the result's content reports, or None. Unwrapping a result removes this flag."""
+    """Return the error if a flag next to the result's content reports one. The flag is lost when the result is unwrapped."""
     if raw.__class__ is str:
         if raw[:1] != "{" or ("rror" not in raw[-200:] and "rror" not in raw[:200]):
             return None
@@ -435,7 +435,7 @@ def error_by_flag(raw: Any) -> ErrorInfo | None:
 
 
 def error_of_last_tool(error: ErrorInfo | None) -> ErrorInfo | None:
-    """Return the turn's error if its last tool may have caused it. Return None for errors of the loop or its model."""
+    """Return the turn's error if its last tool may have caused it. Return None for an error of the agent loop or the model."""
     text = f"{error.type} {error.message}" if error is not None else ""
     return None if _NOT_A_TOOL_S.search(text) else error
 

@@ -1,4 +1,4 @@
-"""Find the tool spans of a turn. Several spans can describe one call, such as those of a framework and its MCP client."""
+"""Find one span per tool call. Several spans can describe one call, such as spans of a framework and its MCP client."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOOL_OR_CALLER = (TOOL, AGENT, LLM)
 
 @dataclass(slots=True)
 class ToolSpan:
-    """Values of one tool call. Values that the outer span doesn't have are from inner spans."""
+    """Values of one tool call. Inner spans of the same call provide values that the outer span lacks."""
 
     step: Step
     name: str | None
@@ -56,12 +56,12 @@ class ToolSpan:
 
 
 def is_no_tool(name: str | None) -> bool:
-    """Return True for tools that only hand over the turn or structure its answer."""
+    """Return True for tools that only hand the turn over to another agent or structure its answer."""
     return is_handoff_tool(name) or is_output_tool(name)
 
 
 def join_layers(turn: TurnCalls, tools: Iterable[ToolSpan]) -> list[ToolSpan]:
-    """Return one span per call, without hand-offs and output tools. ``tools`` has all tool spans by start time."""
+    """Join spans of the same call, and omit hand-offs and output tools. ``tools`` are all tool spans by start time."""
     found: list[ToolSpan] = []
     layers: list[tuple[ToolSpan, ToolSpan]] = []
     outermost: dict[int, ToolSpan] = {}
@@ -90,7 +90,7 @@ def join_layers(turn: TurnCalls, tools: Iterable[ToolSpan]) -> list[ToolSpan]:
 
 
 def _layer_around(turn: TurnCalls, tool: ToolSpan, by_span_id: dict[int, ToolSpan]) -> ToolSpan | None:
-    """Return the tool span around a tool span if both describe the same call, or None."""
+    """Return the tool span that contains a tool span and describes the same call, or None."""
     around = turn.nearest(tool.step, TOOL_OR_CALLER)
     outer = by_span_id.get(around.record.span_id) if around is not None and around.role == TOOL else None
     if outer is None:
@@ -103,7 +103,7 @@ def _layer_around(turn: TurnCalls, tool: ToolSpan, by_span_id: dict[int, ToolSpa
 
 
 def _drop_empty_copies(tools: list[ToolSpan], layers: list[tuple[ToolSpan, ToolSpan]]) -> list[ToolSpan]:
-    """Drop spans without content and error if a span with content has their name, or if they are named after an operation."""
+    """Drop spans with only a name if another span with content has this name, or if the name is that of an operation."""
     names = {tool.name for tool in tools if tool.has_only_name}
     for outer, name in [(outer, inner.name) for outer, inner in layers if inner.name != outer.name]:
         if name in names:
@@ -118,14 +118,14 @@ def _drop_empty_copies(tools: list[ToolSpan], layers: list[tuple[ToolSpan, ToolS
 
 
 def _is_copy(tool: ToolSpan, other: ToolSpan) -> bool:
-    """Return True if a failed span only repeats the failure of another span of the same tool that ran at the same time."""
+    """Return True if a failed span repeats the failure of another span of the same tool, during which it started."""
     starts_within = other.step.record.start_ns <= tool.step.record.start_ns < other.step.record.end_ns
     return starts_within and not other.has_only_name and other.error is not None and _is_same_tool(other, tool)
 
 
 def _is_same_tool(outer: ToolSpan, inner: ToolSpan) -> bool:
-    """Return True if two nested tool spans describe one call. The inner span has the same name or no name. Or one name ends with
-    the other (in any spelling), and the inner span is an MCP span or has the same arguments.
+    """Return True if two nested tool spans describe one call: the inner span has the same name or none. Names may also differ if
+    one ends with the other, and the inner span is an MCP span or has the same arguments.
     """
     if outer.name is None or outer.name == inner.name or not inner.name:
         return outer.name == inner.name or not inner.name
@@ -139,7 +139,7 @@ def _is_same_tool(outer: ToolSpan, inner: ToolSpan) -> bool:
 
 
 def _are_one_call(one: ToolSpan, later: ToolSpan) -> bool:
-    """Return True if two tool spans with the same call id are one call. Some models reuse call ids."""
+    """Return True if two tool spans with the same call id describe one call. Some models reuse call ids."""
     if not (_is_same_tool(one, later) or _is_same_tool(later, one) or (one.name or "").endswith(later.name or "")):
         return False
     pairs = ((one.arguments, later.arguments), (one.result, later.result))
