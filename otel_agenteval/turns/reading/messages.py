@@ -1,7 +1,7 @@
-"""Read the messages of a turn: input, output, and the messages between them.
+"""Read the messages of a turn: its input, its output, and the messages between them.
 
-The *input* is the last user message before the turn's first model call. The *output* is the root's output or, if
-unset, the text of the last model call. Text that wasn't captured is None, not ``""``. An error's text isn't an output.
+The *input* is the last user message before the turn's first model call. The *output* is the root's output or, if unset, the text
+of the last model call. Text that wasn't captured is None, not ``""``. The text of an error isn't an output.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _AROUND_AN_ERROR = 40
 
 
 class MessageReader:
-    """Reader of the texts and the error of one turn."""
+    """Reader of one turn's texts and error."""
 
     def __init__(self, calls: TurnCalls) -> None:
         self.calls = calls
@@ -55,7 +55,7 @@ class MessageReader:
         return None
 
     def _user_text_of(self, step: Step, field: str) -> str | None:
-        """Return the newest user message in a field, or None if truncation may have removed a newer message."""
+        """Return the last user message in a field, or None if a later user message may have been truncated."""
         found = self.calls.decode(step, field, "user")
         text = last_user_text(found.messages)
         if text is None or not (found.truncated or (step.record.truncated and getattr(step, field).__class__ is not str)):
@@ -79,8 +79,8 @@ class MessageReader:
         return None
 
     def _user_text_in_template(self, text: str, step: Step) -> str | None:
-        """Return the answering call's user message if ``text`` is only a helper's prompt. Otherwise, return None. A helper's
-        prompt quotes the conversation. Or its answer, such as a summary, is in the answering call's prompt.
+        """If ``text`` is only the prompt of a helper call, return the user message of the answering call. Otherwise, return None.
+        A helper's prompt quotes the conversation, or its answer (such as a summary) is in the answering call's prompt.
         """
         last = self.calls.answering_call
         if last is None or last is step or last.role != LLM or self.calls.loop_of(last) != self.calls.loop_of(step):
@@ -97,7 +97,7 @@ class MessageReader:
         return asked if len(made) >= _QUOTED and made in before else None
 
     def _after_history(self, history: list[Message], text: str) -> str | None:
-        """Return the user message after ``history`` in the first prompt, or the root's input text if the prompt lacks ``text``."""
+        """Return the user message after ``history`` in the first prompt. If ``text`` isn't in it, return the root's input."""
         prompt = self.calls.inputs(self.calls.main_llm[0]) if self.calls.main_llm else []
         known = [place for place, message in enumerate(prompt) if message.role == "user" and message.content == text]
         if known and any(message.role == "assistant" for message in prompt[known[-1] :]):
@@ -132,7 +132,7 @@ class MessageReader:
         return None
 
     def _is_empty_answer(self, step: Step) -> bool:
-        """Return True if a missing text is known to be an empty answer. Return False if it may not have been captured."""
+        """Return True if the model returned an empty answer, or False if the answer may not have been captured."""
         tokens, reason, outputs = step.output_tokens, step.finish_reason, self.calls.outputs(step)
         if self._asks_for_tools(step):
             return False
@@ -182,7 +182,7 @@ class MessageReader:
         return (answer[-1].content or "") if answer and answer[-1].finish_reason == "error" else None
 
     def _answer_among(self, raw: Any) -> str | None:
-        """Return the answer in a function's result (JSON text or an object), or None if it is ambiguous."""
+        """Return the answer in a function's return value (JSON text or an object), or None if it is ambiguous."""
         value = parsed(raw)
         if isinstance(value, str):
             return value
@@ -215,7 +215,7 @@ class MessageReader:
         return jsonio.text_of(arguments) if arguments is not None else None
 
     def _is_asked_for_thoughts(self, step: Step) -> bool:
-        """Return True if a prompt requires lines that begin with ``Thought:`` and ``Final Answer:`` (ReAct agents)."""
+        """Return True if the prompt of a ReAct agent requires lines with ``Thought:`` and ``Final Answer:``."""
         texts = (message.content or "" for message in self.calls.inputs(step))
         return any("Thought:" in text and "Final Answer:" in text for text in texts)
 
@@ -232,8 +232,8 @@ class MessageReader:
         return "\n".join(message.content for message in prompt if message.role == "system" and message.content) or None
 
     def instructions_lost_at(self) -> int | None:
-        """Return the index of the first model call whose prompt lost the instructions or user message, or None. The index refers
-        to ``llm_calls()``. See :class:`_PromptHistory`.
+        """Return the index in ``llm_calls()`` of the first call whose prompt no longer contains the conversation's instructions
+        or user message, or None. See :class:`_PromptHistory`.
         """
         turn = self.calls
         if len(turn.main_llm) < 2:
@@ -317,7 +317,7 @@ class MessageReader:
         return found if len(found) > 1 else []
 
     def _answer_call(self) -> Step | None:
-        """Return the answering call if it or the root has an answer. Without content, the finish reason decides."""
+        """Return the answering call if there is an answer, or None. If content wasn't captured, the finish reason decides."""
         call = self.calls.answering_call
         if call is None or call.error is not None:
             return None
@@ -327,7 +327,7 @@ class MessageReader:
         return call if (self._output_of_root() or last_assistant_text(answers)) is not None else None
 
     def _continued_after(self, error: ErrorInfo) -> bool:
-        """Return True if the error repeats a tool's error, and a model call answered after the tool."""
+        """Return True if the error is a tool's error, and a model call after the tool returned an answer."""
         call = self._answer_call()
         return call is not None and any(
             tool.error is not None and tool.error.message == error.message and tool.record.end_ns <= call.record.start_ns
@@ -369,7 +369,7 @@ class _PromptHistory:
             self._speakers.update(_speakers(prompt, system))
 
     def has_lost_speaker(self, prompt: list[Message], system: list[Message]) -> bool:
-        """Return True if a prompt continues this conversation, but lost its instructions or user message."""
+        """Return True if a prompt continues this conversation without its instructions or its user message."""
         is_new_request = all(message.role == "user" and not message.tool_results for message in prompt)
         if is_new_request or self._texts.isdisjoint(_repeatable_texts(prompt)):
             return False
@@ -382,7 +382,7 @@ class _PromptHistory:
 
 
 def _speakers(prompt: list[Message], system: list[Message]) -> Iterator[str]:
-    """Yield ``system`` if a prompt has instructions, and ``user`` for each user message."""
+    """Yield ``system`` if a prompt contains instructions, and ``user`` once per user message."""
     if any(message.content for message in system):
         yield "system"
     for message in prompt:
@@ -391,7 +391,7 @@ def _speakers(prompt: list[Message], system: list[Message]) -> Iterator[str]:
 
 
 def _repeatable_texts(messages: list[Message]) -> Iterator[str]:
-    """Yield texts of user and assistant messages and ids of tool requests. A later prompt repeats some of them."""
+    """Yield the texts of messages and the ids of tool requests, of which a later prompt in the conversation repeats some."""
     for message in messages:
         if message.role in ("user", "assistant"):
             if message.content:

@@ -1,4 +1,4 @@
-"""Extract the user's words from prompt templates."""
+"""Extract the user's question from prompt templates."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _AFTER_DSPY_FIELDS = re.compile(r"\n\s{0,20}Respond with (?:the corresponding ou
 
 
 def question_in(prompt: str) -> str:
-    """Return the user's question in a prompt template, or the whole prompt if no question is recognized."""
+    """Return the user's question in a filled-in prompt template, or the whole prompt if there is no recognizable question."""
     if "\n" not in prompt or len(prompt) > _LONGEST_TEMPLATE:
         return prompt
     if prompt.startswith("[[ ## "):  # DSPy: "[[ ## question ## ]]\nWhat is …?"
@@ -90,7 +90,7 @@ def question_in(prompt: str) -> str:
 
 
 def answer_in(text: str) -> str:
-    """Return the answer in DSPy's output fields, or the whole text if it has another format."""
+    """Return the answer in DSPy output fields. A text in another format is returned unchanged."""
     if not text.startswith("[[ ## ") or len(text) > _LONGEST_TEMPLATE:
         return text
     fields = _fields(text)
@@ -99,6 +99,6 @@ def answer_in(text: str) -> str:
 
 
 def _fields(text: str) -> dict[str, str]:
-    """Return DSPy fields by name: ``[[ ## question ## ]] Why?`` → ``{"question": "Why?"}``."""
+    """Parse DSPy fields: ``[[ ## question ## ]] Why?`` → ``{"question": "Why?"}``."""
     _, *names_and_values = _DSPY_HEADING.split(text)
     return {name: value.strip() for name, value in zip(names_and_values[::2], names_and_values[1::2], strict=True)}

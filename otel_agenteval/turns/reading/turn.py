@@ -1,8 +1,8 @@
 """Build a :class:`~otel_agenteval.core.turn.Turn` from the spans of one turn.
 
-Spans become steps in a tree (:mod:`.steps`), and some steps are model calls (:mod:`.llm_calls`). Steps don't change
-after that. Tool calls (:mod:`.tool_calls`), texts and errors (:mod:`.messages`) and agents (:mod:`.agents`) are read on first
-use, because they require parsing JSON.
+:mod:`.steps` builds the span tree, and :mod:`.llm_calls` finds the model calls. After that, the steps don't change. Tool calls
+(:mod:`.tool_calls`), texts and errors (:mod:`.messages`) and agents (:mod:`.agents`) require parsing JSON, so they are read when
+a metric first uses them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 def build_turn(
     root: SpanRecord, members: Iterable[SpanRecord], *, close_reason: CloseReason, complete: bool = True, revision: int = 1
 ) -> Turn:
-    """Build the turn of the given spans. Most content fields are read on first use."""
+    """Build a turn from its spans. Most content is parsed when it is first used."""
     return TurnReader(TurnCalls(root, members)).turn(close_reason, complete, revision)
 
 
@@ -43,7 +43,7 @@ class TurnReader(MessageReader):
     ))  # fmt: skip
 
     def turn(self, close_reason: CloseReason, complete: bool, revision: int = 1, supersedes: str | None = None) -> Turn:
-        """Build the turn. A ``revision`` above 1 replaces the turn with the id ``supersedes``."""
+        """Build the turn. If ``revision`` is above 1, the turn replaces the turn with the id ``supersedes``."""
         root, record = self.root, self.root.record
         resource = record.resource_attributes
         # A root that returns a stream ends before its model call.
@@ -81,15 +81,15 @@ class TurnReader(MessageReader):
         return Turn.lazily(known, self)
 
     def extended(self, others: Iterable[TurnReader], until_ns: int) -> TurnReader:
-        """Return this reader joined with readers of the turn's parts in other traces. No span is read again."""
+        """Return a reader of this turn joined with its spans in other traces, without reading spans again."""
         return TurnReader(self.calls.extended([other.calls for other in others], until_ns))
 
     def inferred_scope(self) -> str | None:
-        """Return the scope of the first span whose role or content was inferred, or None."""
+        """Return the instrumentation scope of the first span whose role or content was inferred, or None."""
         return next((step.record.scope for step in self.calls.steps if step.inferred), None)
 
     def reading(self) -> Reading | None:
-        """Return ``exact``, ``inferred`` (see :meth:`inferred_scope`), or None for a turn without input and output."""
+        """Return ``exact``, or ``inferred`` if :meth:`inferred_scope` isn't None. Return None without input and output."""
         if self.output() is None and self.input() is None:
             return None
         return "exact" if self.inferred_scope() is None else "inferred"
@@ -101,7 +101,7 @@ class TurnReader(MessageReader):
         return self.root.framework or self.calls.first("framework") or (self.root.record.scope or None)
 
     def stop_kind(self) -> str | None:
-        """Return ``agent.stop_kind``. If unset, return ``completed``, ``unknown`` or (without an answering call) None."""
+        """Return ``agent.stop_kind``. If it is unset, return ``completed`` or ``unknown``, or None without an answering call."""
         reported = app_events.stop_kind(self.root, self.calls.steps)
         if reported is not None:
             return reported
