@@ -1,13 +1,14 @@
-"""Read span events and attributes with which an application reports hand-offs, interactions, conflicts and feedback.
+"""Read application events and attributes about hand-offs, interactions, conflicts and user feedback.
 
-No convention covers these events. They may be on any span of the turn, and their attributes may have the
-event's name as a prefix, such as ``agent.handoff.from``:
+No semantic convention covers these events. They may be on any span of the turn, and their attributes may have the event's name as
+a prefix, such as ``agent.handoff.from``:
 
 - ``agent.handoff``: ``from``, ``to``, ``success``, ``duration_s``
 - ``agent.interaction``: ``from``, ``to`` (one or more names), ``type``, ``message_type``, ``success``, ``response_time_s``
 - ``agent.conflict``: ``resolved``, ``resolution_time_s``
 
-The span attribute ``agent.stop_kind`` is the reason why the turn stopped. User feedback is in events, logs or configured attributes.
+The span attribute ``agent.stop_kind`` is the reason why the turn stopped. User feedback is in events, log records or configured
+attributes.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _FACTS: dict[str, dict[str, Any]] = {
 
 
 def stop_kind(root: Step, steps: Iterable[Step]) -> str | None:
-    """Return a valid ``agent.stop_kind`` from the root or, if unset, from the last span that has one."""
+    """Return a valid ``agent.stop_kind`` from the root or, if unset there, from the last span that has one."""
     kinds = [step.record.attributes.get("agent.stop_kind") for step in (*steps, root)]
     return next((kind for kind in reversed(kinds) if isinstance(kind, str) and kind in STOP_KINDS), None)
 
@@ -66,7 +67,7 @@ def facts_in(steps: Iterable[Step], name: str) -> list[dict[str, Any]]:
 
 
 def feedback_in(records: Iterable[SpanRecord], attributes: Sequence[str] = ()) -> list[Feedback]:
-    """Return user feedback from events, log records and the given attributes, by time."""
+    """Return user feedback in span events, log records and the span attributes named ``attributes``, by time."""
     found: list[tuple[int, Feedback]] = []
     for record in records:
         for event in record.events:

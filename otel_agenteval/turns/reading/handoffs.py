@@ -1,4 +1,4 @@
-"""Read hand-offs between agents from the first source that has any: application events, spans, tool requests, tool spans."""
+"""Read hand-offs between agents from the first available source: application events, spans, tool requests, tool spans."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def handoffs(turn: TurnCalls) -> list[Handoff]:
 
 
 def _in_spans(turn: TurnCalls) -> list[tuple[Handoff, Step]]:
-    """Return hand-offs with spans, such as ``X → Y.handoff``, ``handoff from X to Y`` or ``handoff to Y``."""
+    """Return hand-offs that have spans, with names such as ``X → Y.handoff``, ``handoff from X to Y`` or ``handoff to Y``."""
     found = []
     for step in turn.of_role.get(HANDOFF, ()):
         if turn.nearest(step, (HANDOFF,)) is not None:
@@ -78,7 +78,7 @@ def _in_requests(turn: TurnCalls) -> list[tuple[Handoff, Step]]:
 
 
 def _of_tool(turn: TurnCalls, step: Step, arguments: Any, name: str, failed: bool) -> Handoff:
-    """Return the hand-off that a tool made. Its success is unknown (None) unless the tool failed."""
+    """Return the hand-off of a hand-off tool. Its success is False if the tool failed, and otherwise unknown (None)."""
     target = _target_in(arguments)
     if target is None:
         name = name.removeprefix(_PLUGIN)
@@ -93,7 +93,6 @@ def _target_in(arguments: Any) -> str | None:
 
 
 def _completed(handoff: Handoff, at: int, runs: NamedRuns) -> Handoff:
-    """Fill in missing source, target and success of a hand-off from the agent runs around it."""
     source = handoff.from_
     if handoff.to is None or handoff.to.lower() in _NO_AGENT:
         handoff = replace(handoff, to=runs.first_after(at, source))
@@ -108,7 +107,7 @@ def _completed(handoff: Handoff, at: int, runs: NamedRuns) -> Handoff:
 
 
 def as_tool_name(name: str) -> str:
-    """Convert an agent's name to the form of a tool name: ``Billing Agent`` → ``billing_agent``."""
+    """Convert an agent's name to a tool name: ``Billing Agent`` → ``billing_agent``."""
     return name.strip().lower().replace(" ", "_").replace("-", "_")
 
 
@@ -133,7 +132,7 @@ class _Named:
 
 
 class NamedRuns:
-    """Start times of a turn's named agents: their runs and loop steps."""
+    """Start times of the named agents in a turn: of their run spans and loop steps."""
 
     def __init__(self, *roles: Iterable[Step]) -> None:
         self._roles = [_Named(steps) for steps in roles]

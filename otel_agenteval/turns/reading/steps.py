@@ -1,4 +1,4 @@
-"""Read the spans of one turn and their position in the span tree. Everything is read once and cached."""
+"""Read the spans of one turn and their place in the span tree. Values are read once and cached."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 else:
 
     class computed_once(cached_property):  # noqa: N801 - a decorator
-        """Cached property without the lock of Python 3.11 and earlier."""
+        """Cached property, but without the lock that Python 3.11 and earlier use."""
 
         def __get__(self, instance: Any, owner: type | None = None) -> Any:
             if instance is None:
@@ -47,7 +47,7 @@ else:
 
 
 class TurnSteps:
-    """Spans of one turn. To avoid a reference cycle, they don't refer to the turn."""
+    """Spans of one turn. To avoid a reference cycle, spans don't refer to the turn."""
 
     def __init__(self, root: SpanRecord, members: Iterable[SpanRecord]) -> None:
         self._set_steps(root, [read(record) for record in members])
@@ -146,7 +146,7 @@ class TurnSteps:
         return step.agent or self.agent_of(step)
 
     def loop_of(self, step: Step) -> int:
-        """Return the span id of the agent run that contains a span, or 0 without an agent run."""
+        """Return the span id of the agent run that contains a span, or 0 if there is none."""
         agent = self.nearest(step, _AGENTS)
         return agent.record.span_id if agent is not None else 0
 
@@ -154,7 +154,7 @@ class TurnSteps:
         return self.nearest(step, _TOOLS) is not None
 
     def forget_messages(self, step: Step) -> None:
-        """Discard a step's decoded messages, because the raw messages have changed."""
+        """Discard a span's decoded messages after its raw messages have changed."""
         for field in ("input_messages", "output_messages"):
             self._decoded.pop((step.record.span_id, field), None)
 
@@ -174,7 +174,7 @@ class TurnSteps:
         return found
 
     def _decode_prompt(self, step: Step) -> Decoded:
-        """Decode a prompt. If it begins with an earlier prompt, reuse that prompt's messages."""
+        """Decode a call's prompt. If it begins with an earlier call's prompt, reuse the decoded messages of that prompt."""
         longer = [step]
         before = self._prompt_before.get(step.record.span_id)
         while before is not None and goes_on(longer[-1].input_messages, before.input_messages):
@@ -194,7 +194,7 @@ class TurnSteps:
 
     @computed_once
     def _prompt_before(self) -> dict[int, Step]:
-        """Latest earlier call whose prompt has the same beginning, by span id."""
+        """The latest earlier call whose prompt has the same beginning, by span id."""
         found: dict[int, Step] = {}
         latest: dict[str, Step] = {}
         for step in self.of_role.get(LLM, ()):
@@ -210,7 +210,7 @@ class TurnSteps:
         return self.decode(step, "input_messages", "user").messages
 
     def outputs(self, step: Step) -> list[Message]:
-        """Return the messages that a model call returned, one per choice."""
+        """Return the messages that a model call returned, one for each choice."""
         return self.decode(step, "output_messages", "assistant").messages
 
     def requests_of(self, step: Step) -> list[ToolRequest]:
@@ -218,8 +218,8 @@ class TurnSteps:
 
 
 def _join_events(steps: list[Step]) -> None:
-    """Join spans that are events of one call, such as ``tool.start-3`` and ``tool.success-3``, into the first span. Starts and
-    ends may be numbered separately. An end without a matching start is joined with the latest start.
+    """Join spans that are events of one call, such as ``tool.start-3`` and ``tool.success-3``, into the first span. An end event
+    without a start event of the same number is joined with the latest start event.
     """
     calls: dict[tuple[int, str, str], Step] = {}
     latest: dict[str, Step] = {}
@@ -256,7 +256,7 @@ def _join(call: Step, step: Step, event: str) -> None:
 
 
 def _order_ties(steps: list[Step]) -> None:
-    """Sort spans with equal start times: ancestors first, then by end time. JavaScript has coarse start times."""
+    """Sort spans with equal start times, which JavaScript rounds: ancestors first, then by end time."""
     by_id = {step.record.span_id: step for step in steps}
 
     def place(step: Step) -> tuple[int, int, int, int]:
@@ -270,7 +270,7 @@ def _order_ties(steps: list[Step]) -> None:
 
 @lru_cache(maxsize=32)
 def _decode_constant(raw: str, role: str) -> Decoded:
-    """Decode and cache a text that many calls repeat. The messages are shared, so never change them."""
+    """Decode a text that many calls repeat, and cache it. Don't change the returned messages, because they are shared."""
     return decode(raw, role)
 
 
@@ -312,7 +312,7 @@ class SpanTree:
         return at is not None and start is not None and start < at <= self._leaves[upper.record.span_id]
 
     def below_fork(self, step: Step, other: Step) -> Step | None:
-        """Return the topmost of ``step`` and its ancestors, or None. Skip ``other`` and its ancestors."""
+        """Return the topmost ancestor of ``step`` (or ``step`` itself) that isn't an ancestor of ``other``, or None."""
         if step is other or self.is_ancestor(step, other):
             return None
         while (parent := self.parent(step)) is not None and parent is not other and not self.is_ancestor(parent, other):
@@ -322,7 +322,7 @@ class SpanTree:
 
     @cached_property
     def _far_ancestor(self) -> dict[int, Step]:
-        """A distant ancestor of each span, by span id. It shortens the path to the root."""
+        """A distant ancestor of each span, by span id, to walk to the root in fewer steps."""
         found: dict[int, Step] = {}
         depth: dict[int, int] = {}
         for step in self._top_down:
@@ -343,7 +343,7 @@ class SpanTree:
         return None if found is step else found
 
     def nearest(self, step: Step, kind: Hashable, wanted: Callable[[Step], bool]) -> Step | None:
-        """Return the closest ancestor for which ``wanted`` returns True, or None. ``kind`` is a cache key for ``wanted``."""
+        """Return the closest ancestor for which ``wanted`` returns True, or None. Results are cached under ``kind``."""
         known = self._nearest.get(kind)
         if known is None:
             known = self._nearest[kind] = {}
