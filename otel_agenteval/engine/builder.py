@@ -87,9 +87,9 @@ def _explainer(config: Config) -> Callable[[Change], Change] | None:
 def without_environment(
     config: Config | Mapping[str, Any] | str | None, error: ConfigError, overrides: Mapping[str, Any] | None = None
 ) -> Config:
-    """Return the configuration without the environment's settings, and log an error that scoring is off.
+    """Load the configuration without environment variables, and log that scoring is off.
 
-    Use it after ``load_config`` failed with ``error``: an invalid environment variable must not stop an agent.
+    Call it after ``load_config`` raised ``error``. An invalid environment variable must not stop an agent.
 
     Raises: ConfigError: if the environment isn't the cause of the error, or if ``strict`` is true.
     """

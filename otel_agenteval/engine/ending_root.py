@@ -191,7 +191,7 @@ class DeferredTurns:
         return () if self._promised is None else self._promised()
 
     def release(self, finish: Callable[[ScoredTurn], Sequence[ScoredTurn]]) -> Sequence[ScoredTurn]:
-        """Return the scored turns, and forget them. A turn is omitted if ``finish`` returns nothing, because it is queued again.
+        """Return each scored turn once. If ``finish`` returns nothing for a turn, it will be queued again and is omitted here.
 
         If another thread is stuck in the evaluation, the turns are counted as dropped.
         """

@@ -56,7 +56,7 @@ def switched_on() -> bool:
 
 
 def limits_of(config: Config, decision_delay: float) -> TurnLimits:
-    """Return the configured turn limits. ``decision_delay`` is used for ``turn.decision_delay: auto``, in seconds."""
+    """Return the configured turn limits. ``decision_delay`` (seconds) replaces the value ``auto`` of the option."""
     wanted = config.turn
     return TurnLimits(
         decision_delay if wanted.decision_delay == "auto" else wanted.decision_delay, wanted.idle_timeout, wanted.max_duration,
@@ -146,7 +146,7 @@ class Engine:
         return fixed
 
     def start(self) -> None:
-        """Start the outlets. For servers: no agent runs in this process, so the worker doesn't pause between small batches."""
+        """Start the outlets. The worker stops pausing between batches, because no agent runs in a server's process."""
         self.worker.is_courteous = False
         self.outlets.start()
 
@@ -163,7 +163,7 @@ class Engine:
         self.worker.stop(0)
 
     def keep_in_hand(self, in_hand: InHand) -> None:
-        """Keep a record of the turn that is being scored. After a crash, the next process reads this record."""
+        """Use ``in_hand`` to record which turn is being scored. After a crash, the next process reads it."""
         self._watchdog.keep(in_hand)
 
     def reopen_statistics(self) -> None:
@@ -171,11 +171,11 @@ class Engine:
         self.pipeline.statistics.reopen()
 
     def hung_metrics(self) -> dict[str, str]:
-        """Return the reason why a metric returns no results because of a hanging call, by metric name."""
+        """Return an error message for each metric that has a hanging call, by metric name."""
         return foreign.hung() if (foreign := self.pipeline.evaluator.foreign) is not None else {}
 
     def silent_models(self) -> dict[str, str]:
-        """Return the reason why a model doesn't answer, with the keys ``judge`` and ``embedder``."""
+        """Return an error message for each model that doesn't answer, with the key ``judge`` or ``embedder``."""
         return self.judging.runner.silent_models() if self.judging is not None else {}
 
     @property
@@ -252,7 +252,7 @@ class Engine:
         return self.judging is None or self.judging.queue.flush()
 
     def drain(self, timeout: float, *, judges: bool) -> bool:
-        """Deliver the scores of all closed turns, also judged scores with ``judges=True``. Return False if time runs out."""
+        """Deliver the scores of all closed turns and, with ``judges``, also judged scores. Return False if time runs out."""
         until = time.monotonic() + timeout
         done = self.evaluate_closed(timeout)
         if judges and self.judging is not None:
@@ -260,7 +260,7 @@ class Engine:
         return self.worker.flush(max(0.0, until - time.monotonic())) and done
 
     def register_exit(self) -> None:
-        """Register the exit handler at the first span, after existing providers registered theirs. So it runs before theirs."""
+        """Register the exit handler at the first span. It then runs before the handlers that providers registered earlier."""
         this, limit, process = weakref.ref(self), self.config.exit_timeout + PATIENCE, os.getpid()
 
         def at_exit() -> None:
@@ -334,7 +334,7 @@ class Engine:
             self.left_behind |= self.pipeline.outcomes.hand_over(item, "left_for_next_start")
 
     def exit(self) -> None:
-        """Evaluate and deliver everything at interpreter exit within ``exit_timeout``. Threads can't be started anymore."""
+        """Evaluate and deliver everything at interpreter exit within ``exit_timeout``. Python can't start threads then."""
         self.warm_up.cancel()
         self.worker.may_start = False
         self.outlets.start_no_threads()

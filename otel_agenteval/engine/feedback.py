@@ -205,7 +205,7 @@ class FeedbackJoiner:
         return [turn.scored([feedback.score_of(turn.turn_id, turn.revision, self._options.threshold)])]
 
     def turn_of(self, span: str) -> str | None:
-        """Return the turn id of the recent turn that contains the span ``TRACE_ID-SPAN_ID``, or None."""
+        """Return the id of the recent turn that contains the span ``TRACE_ID-SPAN_ID``, or None."""
         try:
             trace_id, span_id = ids_of(span)
         except ConfigError:

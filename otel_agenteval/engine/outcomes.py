@@ -114,7 +114,7 @@ class TurnOutcomes:
         return {item.trace_key}
 
     def lose_closed(self, closed: Closed, reason: str) -> None:
-        """Count spans and their turns as dropped before they were split into turns. Thread-safe. Never raises."""
+        """Count closed spans as dropped, and also their turns, before they are composed. Thread-safe. Never raises."""
         try:
             self._composer.count_closed(closed, reason)
             self._lose_roots(self._composer.roots(closed), closed.reason, reason)

@@ -161,7 +161,9 @@ class Pipeline:
         raise TypeError(type(item).__name__)
 
     def _finish(self, scored: ScoredTurn) -> Sequence[ScoredTurn]:
-        """Evaluate pending metrics, and return the turn. If one opens media, use another thread, which queues the turn again."""
+        """Evaluate pending metrics, and return the turn. If media must be opened, return nothing, and queue the turn
+        again later.
+        """
         if self._is_ending or not self.evaluator.opens_media(scored):
             self.evaluator.finish(scored)
             return (scored,)
@@ -220,7 +222,7 @@ class Pipeline:
             return found
 
     def _add_to_conversations(self, done: Sequence[ScoredTurn]) -> list[WorkItem]:
-        """Add scored turns to their conversations. Return the conversations that this ended.
+        """Add scored turns to their conversations. Return the conversations that ended as a result.
 
         Turns are added before judge calls are planned, so that a turn's history depends only on start times.
         """

@@ -35,7 +35,7 @@ class OpenTurns(NamedTuple):
     most_bytes: int
 
     def fill(self, size: int = 0, turns: int = 0) -> float:
-        """Return the fill level (the higher of bytes and turns) after an addition. Above 1, turns are closed early."""
+        """Return the fill level (the higher one of bytes and turns) after an addition. Above 1, turns are closed early."""
         return max((self.bytes + size) / self.most_bytes, (self.turns + turns) / self.most_turns)
 
 
@@ -130,7 +130,7 @@ class Status:
         return {reason: count for reason, count in found.items() if count}
 
     def dropped(self) -> dict[str, int]:
-        """Return the numbers of unscored spans by reason, with missing parents and late log records as further reasons."""
+        """Return counts by reason: unscored spans, missing parents, and late log records."""
         found = self.unused_spans()
         also = {"orphan_parent": self._assembler.orphan_parents, "late_log_record": self._intake.late_log_records}
         return {**found, **{reason: count for reason, count in also.items() if count}}

@@ -73,7 +73,7 @@ class Worker:
         forks.in_child(self._reset)
 
     def connect(self, handle: Callable[[list[Any]], Sequence[Any]], tick: Callable[[], bool] = lambda: False) -> None:
-        """Set the functions that the worker calls. They belong to components that are created after it.
+        """Set the functions that the worker calls. They belong to components that are created after the worker.
 
         Args:
             handle: processes a batch of items, and returns items that it didn't start because the engine is ending. If it
@@ -139,7 +139,7 @@ class Worker:
             return self.queue.accepted, found
 
     def discard(self, unwanted: Callable[[Any], bool], forget: Callable[[], None]) -> None:
-        """Call ``forget``, then drop the queued items that are ``unwanted``. Meanwhile, no turn is closed or handled."""
+        """Call ``forget``, then drop queued items for which ``unwanted`` is true. Meanwhile, no turn is closed or handled."""
         with self._ticking, self._handling:
             forget()
             self.queue.discard(unwanted)
