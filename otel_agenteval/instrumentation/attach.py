@@ -87,7 +87,7 @@ class Handle:
         id: str | None = None,  # noqa: A002 - the word that requests use too
         strict: bool = False,
     ) -> bool:
-        """Record user feedback on a turn. The turn can be long over.
+        """Record user feedback on a turn, even long after the turn ended.
 
         The feedback becomes the turn's score of the metric ``code_user_feedback``, from 0 to 1. Returns False if evaluation is
         off, the queue is full, or a value is invalid. Invalid values are logged and counted as ``unreadable``.
@@ -174,8 +174,8 @@ def instrument(
         create_provider: if there is no SDK TracerProvider, create one and set it globally. For quickstarts and demos.
 
     Raises:
-        ConfigError: If the configuration is invalid. If only environment variables, or the file that they set, are invalid, an
-            error is logged and scoring is off, unless ``strict`` is true.
+        ConfigError: If the configuration is invalid. If the error is in the environment (variables, or the file that they set),
+            it is logged instead and scoring is off, unless ``strict`` is true.
     """
     if not switched_on():
         return Handle(None)

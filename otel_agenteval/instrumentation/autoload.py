@@ -1,6 +1,6 @@
 """Entry points that OpenTelemetry's own startup code loads.
 
-Until one is used, only the standard library is imported. Setup errors are logged, so that they never stop the agent.
+Until an entry point is used, only the standard library is imported. Setup errors are logged and never stop the agent.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _log = logging.getLogger("otel_agenteval")
 
 
 def post_instrument() -> None:
-    """Call ``instrument()`` if ``OTEL_AGENTEVAL_ENABLED=true``. Called by ``opentelemetry-instrument``, without code changes."""
+    """Attach at startup with ``opentelemetry-instrument`` if ``OTEL_AGENTEVAL_ENABLED=true``, without code changes."""
     wanted = os.environ.get("OTEL_AGENTEVAL_ENABLED", "").strip()
     if not wanted:
         return

@@ -88,8 +88,8 @@ class CaseScript(NamedTuple):
         return [self.case, *self.inputs]
 
     def calls(self, simulate: Simulate | None) -> Iterator[Call]:
-        """Yield one task call after the other. The caller must set ``output`` or ``error`` of a call before it requests the next.
-        A call with an error is the last one. Raise ValueError if the simulated user returns no first message.
+        """Yield the calls of the task one at a time. Before the next call, the caller must set the ``output`` or ``error`` of the
+        call. An error ends the conversation. Raise ValueError if the simulated user returns no first message.
         """
         history: list[dict[str, Any]] = []
         inputs = iter(self.inputs) if self.user is None or simulate is None else self._simulated(simulate, history)

@@ -65,7 +65,7 @@ class _Run:
         return Call(self.script.case, self.script.case.references, [], error=error)
 
     def end(self, timeout: float) -> None:
-        """Add a timeout error to the unfinished call, in a new list. The unfinished thread may still change the old list."""
+        """Add a timeout error to the unfinished call. Copy the call list first, because the call's thread may still change it."""
         error, calls = TimeoutError(f"the task did not return within {timeout:g} s"), self.calls
         is_called = calls and not calls[-1].seconds  # otherwise, the simulated user hasn't returned
         self.calls = [*calls[:-1], replace(calls[-1], error=error)] if is_called else [*calls, self.failed(error)]
@@ -99,8 +99,8 @@ def evaluate(
             ``case`` (the case's references). If None, the answers in the column ``output`` are scored.
         dataset: a file (``.jsonl``, ``.json``, ``.yaml``, ``.csv``, ``.parquet``), a list of mappings, or a DataFrame. ``input`` is the task's
             argument, ``case_id`` names the case, and ``metrics`` adds metrics for this case. All other columns are references,
-            such as ``ground_truth`` and ``expected_tools``. For a conversation, replace ``input`` by ``turns``
-            (``[{"input": …, references}, …]``), or by ``user``, which describes the character and goal of a simulated user. Then
+            such as ``ground_truth`` and ``expected_tools``. For a conversation, replace ``input`` with ``turns``
+            (``[{"input": …, references}, …]``), or with ``user``, which describes the character and goal of a simulated user. Then
             ``max_turns`` (default: 10) limits the conversation.
         metrics: as for :func:`score_turns`.
         repetitions: number of calls per case, to measure how much answers vary.
@@ -360,8 +360,8 @@ def _trials(runs: Sequence[_Run]) -> Iterator[Trial]:
 
 
 def _with_raised_errors(scores: Sequence[Score], text: str, applied: Container[str]) -> list[Score]:
-    """Replace the scores of a task that raised an exception with errors. Failed scores stay, and scores of metrics that gave no
-    verdict on any turn, unless the metric was skipped because the output is missing.
+    """After the task raised an exception, replace its scores with errors. Keep failed scores. Also keep scores of metrics that
+    gave no verdict in any run, unless they were skipped because the output is missing.
     """
     return [
         Score.of(score.facts, None, False, "error", None, text, None, None, TASK_RAISED)

@@ -61,7 +61,7 @@ class AgentTurns:
         """Evaluate turns, and return (turn, scores) pairs.
 
         Args:
-            *metrics: names, ``{name: {parameters}}``, or results of ``get_metric``. By default, the default metrics.
+            *metrics: names, ``{name: {parameters}}``, or results of ``get_metric``. Without any, the default metrics are used.
             turns: the turns to evaluate. The default is all turns of the test.
 
         Raises:

@@ -77,8 +77,8 @@ def score_turns(
 def selected_metrics(
     config: Config, metrics: Sequence[MetricLike] | None, whole: Sequence[BoundMetric] = ()
 ) -> list[BoundMetric]:
-    """Return ``metrics`` as bound metrics, or, if None, the configured turn metrics. Skip names that only ``whole`` (the
-    conversation metrics) contains. Return equal metrics once, and keep metrics with different parameters apart. Raise ConfigError
+    """Return ``metrics`` ready to evaluate or, if None, the configured turn metrics. Skip names that only ``whole``, the
+    conversation metrics, contains. Return equal metrics once, and keep metrics with different parameters apart. Raise ConfigError
     for an unknown metric or parameter, an invalid entry, or two functions with the same name.
     """
     configured = select_metrics(config)
@@ -151,7 +151,7 @@ _REPLY = '{"reason": "<is the goal reached, out of reach, or what is missing>", 
 
 
 def model_user(judge: Asks, config: Config) -> Simulate:
-    """Return a simulated user that ``judge`` plays. ``judge.choose`` can set another model for it, under ``simulated_user``."""
+    """Return a simulated user that ``judge`` plays. For another model, add the metric ``simulated_user`` to ``judge.choose``."""
 
     def simulate(history: list[dict[str, Any]], case: Mapping[str, Any]) -> str:
         redactor = Redactor(config.privacy.redact)
@@ -212,8 +212,8 @@ class RunScorer:
 
 
 def _of_conversation(last: Mapping[str, Any], script: CaseScript, calls: Sequence[Call]) -> dict[str, Any]:
-    """Return the references for a whole conversation: from the case or, if missing there, from the last turn. Without
-    ``expected_tools`` in the case, those of all turns are joined.
+    """Return the references for a whole conversation: the case's or, if missing there, the last turn's. If the case sets no
+    ``expected_tools``, the expected tools of all turns are combined.
     """
     found = {**last, **script.case.references}
     found.pop("case_turn", None)

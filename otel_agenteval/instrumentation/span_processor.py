@@ -1,8 +1,8 @@
 """SpanProcessor that evaluates turns in the application's own process.
 
 The processor may have any position among a provider's processors. The agent's thread only collects spans. When a turn's root ends
-and no span below it is open, the root gets a list for score events and the turn is queued for the worker. The processor never
-raises exceptions into the agent, never blocks it, and does no I/O there.
+and no span below it is open, the root gets a list for score events and the turn is queued for the worker. On the agent's thread,
+the processor never raises exceptions, never blocks, and does no I/O.
 
 If messages aren't recorded on spans, OpenTelemetry's GenAI completion hook can provide them. Set
 ``OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=agenteval`` to use it. Instrumentations based on ``opentelemetry-util-genai`` then
@@ -57,8 +57,8 @@ class AgentEvalSpanProcessor(SpanProcessor):
         clock: source of the current time, replaced in tests.
 
     Raises:
-        ConfigError: If the configuration is invalid. If only environment variables, or the file that they set, are invalid, an
-            error is logged and scoring is off, unless ``strict`` is true.
+        ConfigError: If the configuration is invalid. If the error is in the environment (variables, or the file that they set),
+            it is logged instead and scoring is off, unless ``strict`` is true.
     """
 
     def __init__(
@@ -270,7 +270,7 @@ class RecordAllSampler(Sampler):
 def record_all(sampler: Sampler) -> Sampler:
     """Wrap a head sampler so that GenAI spans that it drops are evaluated, but not exported.
 
-    These spans get the decision RECORD_ONLY. A span is a GenAI span because of its initial attributes, its name, or a recorded
+    These spans get the decision RECORD_ONLY. GenAI spans are recognized by their initial attributes, their name, or a recorded
     parent. Other spans stay dropped.
     """
     return RecordAllSampler(sampler)
