@@ -33,7 +33,7 @@ _MOST_COMPARED = 64
 
 
 def find_calls(turn: TurnSteps) -> tuple[list[Step], list[Step]]:
-    """Return one span per model call by start time, and agent loop spans that may count tokens which their calls lack."""
+    """Return one span per model call by start time, and agent loop spans, which may have token counts that calls lack."""
     loops = [step for step in turn.of_role.get(AGENT, ()) if step.loop]
     if LLM not in turn.of_role:
         return [turn.root] if turn.root.calls_model else [], loops
@@ -321,7 +321,7 @@ def _take_duplicate(
     running: list[Step], step: Step, taken: set[int], is_alike: Callable[[Step, Step], bool] | None
 ) -> Step | None:
     """Remove and return the latest span in ``running`` that matches ``step`` and isn't ``taken``, or None. Also remove spans that
-    can't match later spans. With ``is_alike``, it decides on a match. Without, one span must run during the other.
+    can't match later spans. ``is_alike`` decides if two spans match. Without it, one must run during the other.
     """
     record = step.record
     found: Step | None = None

@@ -78,7 +78,7 @@ def _in_requests(turn: TurnCalls) -> list[tuple[Handoff, Step]]:
 
 
 def _of_tool(turn: TurnCalls, step: Step, arguments: Any, name: str, failed: bool) -> Handoff:
-    """Return the hand-off of a hand-off tool. Its success is False if the tool failed, and otherwise unknown (None)."""
+    """Return the hand-off of a hand-off tool. Its success is False if the tool failed. Otherwise, it is None (unknown)."""
     target = _target_in(arguments)
     if target is None:
         name = name.removeprefix(_PLUGIN)

@@ -256,7 +256,7 @@ class TurnCalls(TurnSteps):
         return max(self.main_llm, key=END).error if self.llm else self.root.error
 
     def _outside_guards(self) -> list[Step]:
-        """Return calls outside guardrails. If there are none, return calls not named like a guardrail or, at last, all calls."""
+        """Return calls outside guardrails. If there are none, return calls not named like a guardrail, if any, or all calls."""
         calls = [step for step in self.llm if not _is_guard(step.record.name)] or self.llm
         undecided = [step for role in _UNDECIDED if role in self.of_role for step in self.of_role[role]]
         if GUARDRAIL not in self.of_role and not any(_is_guard(step.record.name) for step in undecided):
@@ -327,7 +327,7 @@ def asks_for_tools(reason: str | None) -> bool:
 
 
 def rules_out_tools(step: Step, is_last: bool) -> bool:
-    """Return True if the finish reason excludes that the call requested tools."""
+    """Return True if the finish reason shows that the call requested no tools."""
     reason = _folded(step.finish_reason)
     if reason in _NOT_SAID or reason in _ASKS:
         return False

@@ -391,7 +391,7 @@ def _speakers(prompt: list[Message], system: list[Message]) -> Iterator[str]:
 
 
 def _repeatable_texts(messages: list[Message]) -> Iterator[str]:
-    """Yield the texts of messages and the ids of tool requests, of which a later prompt in the conversation repeats some."""
+    """Yield message texts and tool request ids. A later prompt of the same conversation repeats some of them."""
     for message in messages:
         if message.role in ("user", "assistant"):
             if message.content:

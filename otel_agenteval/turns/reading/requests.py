@@ -234,7 +234,7 @@ def requests_read_back(turn: TurnCalls, requested: list[Requested]) -> list[Requ
 
 def _start_of_turn(turn: TurnCalls, step: Step, messages: Sequence[Message]) -> int:
     """Return the index of the last user message or answer in the first call's prompt. Tool requests before it are from earlier
-    turns. If the call itself requests tools, return the end, because earlier requests may be separate turns.
+    turns. If the call itself requests tools, return ``len(messages)``, because its earlier requests may be separate turns.
     """
     if not step.overwritten and turn.requests_of(step):
         return len(messages)

@@ -103,7 +103,7 @@ def _layer_around(turn: TurnCalls, tool: ToolSpan, by_span_id: dict[int, ToolSpa
 
 
 def _drop_empty_copies(tools: list[ToolSpan], layers: list[tuple[ToolSpan, ToolSpan]]) -> list[ToolSpan]:
-    """Drop spans with only a name if another span with content has this name, or if the name is that of an operation."""
+    """Drop spans that have only a name if another span has this name and content, or if an operation has this name."""
     names = {tool.name for tool in tools if tool.has_only_name}
     for outer, name in [(outer, inner.name) for outer, inner in layers if inner.name != outer.name]:
         if name in names:
@@ -118,7 +118,7 @@ def _drop_empty_copies(tools: list[ToolSpan], layers: list[tuple[ToolSpan, ToolS
 
 
 def _is_copy(tool: ToolSpan, other: ToolSpan) -> bool:
-    """Return True if a failed span repeats the failure of another span of the same tool, during which it started."""
+    """Return True if a failed span started during another failed span of the same tool and only repeats its failure."""
     starts_within = other.step.record.start_ns <= tool.step.record.start_ns < other.step.record.end_ns
     return starts_within and not other.has_only_name and other.error is not None and _is_same_tool(other, tool)
 
