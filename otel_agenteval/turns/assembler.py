@@ -82,8 +82,8 @@ class Assembler:
         """Record the start of a span whose parent belongs to an open candidate. This is a fast path of :meth:`start`.
 
         If it returns False, nothing was recorded, and the caller must determine the span's role and call :meth:`start`. Pass
-        ``roles_matter=False`` if the roles of spans below an agent aren't needed. Because the application's thread waits, this
-        method and :meth:`ending` read private fields of SDK spans (see :func:`~..spans.sdk.has_known_fields`).
+        ``roles_matter=False`` if the roles of spans below an agent aren't needed. To save the application's time, this method and
+        :meth:`ending` read private fields of SDK spans (see :func:`~..spans.sdk.has_known_fields`).
         """
         parent = span._parent
         if parent is None:
@@ -149,9 +149,9 @@ class Assembler:
         references: dict[str, Any] | None = None,
         carried_id: int = 0,
     ) -> None:
-        """Record the start of a span. ``parent_id`` is the id of a parent in this process, ``carried_id`` of a remote parent.
+        """Record the start of a span. ``parent_id`` is the local parent's id, and ``carried_id`` the remote parent's id.
 
-        Both ids are 0 if there is no such parent. If the application itself copied the context, a local parent looks remote.
+        An id is 0 without such a parent. A local parent looks remote if the application itself copied the context.
         """
         trace = self._traces.get(trace_id)
         closed = self.late.roles_in(trace_id)

@@ -254,7 +254,7 @@ class Composer:
         return None if found is None else found[1].turn_id
 
     def read_again(self, trace_id: int, span_id: int) -> tuple[SpanGroup, ScoredTurn] | None:
-        """Return the spans of the turn that contains a span, and the turn without scores. Return None if it was forgotten."""
+        """Find the evaluated turn that contains a span. Return its spans and the unscored turn, or None if it was forgotten."""
         found = self._revisions.holding(trace_id, span_id)
         if found is None:
             return None

@@ -81,7 +81,7 @@ class LateData:
         return trace_id in self._closed
 
     def receives(self, trace_id: int) -> bool:
-        """Return True if new spans of a trace are late. If the trace closed because it was too large, they aren't."""
+        """Return True if new spans of a trace are late. They aren't if the trace closed because it was too large."""
         closed = self._closed.get(trace_id)
         return closed is not None and not closed.continues
 
@@ -156,7 +156,7 @@ class LateData:
             self.unused += 1
 
     def logs_of(self, trace_id: int) -> dict[int, list[LogPart]] | None:
-        """Return the trace's late log records by span id, to which the caller may add. Return None if they can't be kept."""
+        """Return the trace's late log records by span id, or None if they can't be kept. The caller may add records."""
         late = self._late_of(trace_id) if trace_id in self._closed else None
         return late.logs if late is not None else None
 

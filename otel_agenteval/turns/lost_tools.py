@@ -1,4 +1,4 @@
-"""Find the turn of tool spans in a separate trace, which exists because the context wasn't propagated.
+"""Find the turn of tool spans that are in a separate trace because the context wasn't propagated.
 
 The tool belongs to the turn that was running in the same process when the tool started. If no turn or several turns were running,
 the tool's spans are counted as ``not_in_a_turn``.

@@ -52,8 +52,9 @@ def is_lost_call(group: SpanGroup) -> bool:
 
 
 def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> list[SpanGroup]:
-    """Return the model calls during an agent run that has none in its trace, except calls with contradicting texts. If another
-    run overlaps (``beside``), a text must be equal. If none is, and the run has no user or conversation, return the first call.
+    """Return the model calls of an agent run without calls in its trace: they ran during it, and no text contradicts it. If
+    another run overlaps (``beside``), a text must be equal. If none is, and the run has no user or conversation, return the first
+    call.
     """
     found = [
         (call, agrees)

@@ -1,7 +1,7 @@
 """Remember recently evaluated turns, so that late spans and log records can revise them.
 
-Late data never changes an evaluated turn. If it matters, the old spans and the late data are built into a new revision of the
-turn, which is evaluated.
+Late data never changes an evaluated turn. If it matters, a new revision of the turn is built from the old spans and the late
+data, and evaluated.
 
 Terms:
 

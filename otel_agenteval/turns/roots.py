@@ -296,7 +296,7 @@ def _calls_in(node: _Node) -> list[SpanRecord]:
 
 
 def _loops_of(roots: list[_Node]) -> list[list[_Node]]:
-    """Group agent runs by turn. A run belongs to the previous run's turn if it has its tool results or retries it."""
+    """Group agent runs by turn. A run belongs to the previous run's turn if it receives its tool results or retries it."""
     loops: list[list[_Node]] = []
     latest_by_parent: dict[int, list[_Node]] = {}
     for run in sorted(roots, key=_START):

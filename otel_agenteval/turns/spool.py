@@ -2,7 +2,7 @@
 
 Spans are sorted into :data:`SLOTS` slots of temporary files by their trace id. Each slot is then read as a unit, because nearly
 every turn has only one trace. Some traces must be read together: model calls in separate traces, other recordings of these calls
-and, with ``meet``, all traces of a conversation. A survey finds these traces, and they are moved into one slot.
+and, with ``meet=True``, all traces of a conversation. A survey finds these traces, and they are moved into one slot.
 
 ::
 

@@ -202,7 +202,7 @@ class _PieceIndex:
                 del self._pieces[fact]
 
     def ended(self, fact: Hashable, first_ns: int, last_ns: int) -> list[_Piece]:
-        """Return pieces with a key that ended in a time period, latest first. At most ``_MOST_CANDIDATES + 1`` are returned."""
+        """Return pieces that have a key and ended in a time period, latest first, but at most ``_MOST_CANDIDATES + 1``."""
         pieces = self._pieces.get(fact, ())
         stop = bisect.bisect_left(pieces, (last_ns + 1,))
         start = bisect.bisect_left(pieces, (first_ns,))
