@@ -213,7 +213,7 @@ class DeferredTurns:
             self._services.lose(closed, reason)
 
     def evaluate(self) -> None:
-        """Evaluate the turns once. After an interruption, the next call continues. Give up if another thread is stuck."""
+        """Evaluate the turns once. After an interruption, the next call continues. Return early if another thread is stuck."""
         # A forked child can inherit a lock that no thread will release. It continues without these scores.
         if self._is_done or not self._lock.acquire(timeout=_PATIENCE):
             return

@@ -65,7 +65,7 @@ def limits_of(config: Config, decision_delay: float) -> TurnLimits:
 
 
 class Engine:
-    """All components of one running evaluation, and their life cycle. Use :func:`~.builder.engine_from` to create an engine."""
+    """All components of a running evaluation, from start to shutdown. Use :func:`~.builder.engine_from` to create an engine."""
 
     def __init__(
         self,
@@ -334,7 +334,7 @@ class Engine:
             self.left_behind |= self.pipeline.outcomes.hand_over(item, "left_for_next_start")
 
     def exit(self) -> None:
-        """Evaluate and deliver everything at interpreter exit within ``exit_timeout``. Python can't start threads then."""
+        """Evaluate and deliver everything at interpreter exit, without new threads and within ``exit_timeout``."""
         self.warm_up.cancel()
         self.worker.may_start = False
         self.outlets.start_no_threads()

@@ -89,7 +89,7 @@ class Intake:
             return self._assembler.end(trace_id, span_id, span, attributes, local_root)
 
     def root_closed(self, closed: Sequence[Closed], span: Any, *, still_ending: bool) -> None:
-        """Queue turns that the end of ``span`` closed. If ``span`` is a turn's root, also add the scores to it."""
+        """Queue the turns in ``closed`` for the worker. If ``span`` is a turn's root, also add the scores to it."""
         waiting = list(closed)
         try:
             while waiting:

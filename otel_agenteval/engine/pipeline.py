@@ -161,9 +161,7 @@ class Pipeline:
         raise TypeError(type(item).__name__)
 
     def _finish(self, scored: ScoredTurn) -> Sequence[ScoredTurn]:
-        """Evaluate pending metrics, and return the turn. If media must be opened, return nothing, and queue the turn
-        again later.
-        """
+        """Evaluate pending metrics, and return the turn. If media must be opened, return nothing and queue the turn for later."""
         if self._is_ending or not self.evaluator.opens_media(scored):
             self.evaluator.finish(scored)
             return (scored,)

@@ -35,7 +35,7 @@ class OpenTurns(NamedTuple):
     most_bytes: int
 
     def fill(self, size: int = 0, turns: int = 0) -> float:
-        """Return the fill level (the higher one of bytes and turns) after an addition. Above 1, turns are closed early."""
+        """Return the fill level by bytes or turns (the higher one) after an addition. Above 1, turns are closed early."""
         return max((self.bytes + size) / self.most_bytes, (self.turns + turns) / self.most_turns)
 
 

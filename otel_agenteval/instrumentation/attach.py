@@ -39,7 +39,7 @@ _Processor = TypeVar("_Processor", bound=SpanProcessor)
 class Handle:
     """Access to the evaluation that :func:`instrument` started: its status, scores and user feedback.
 
-    If evaluation is off, all methods do nothing and can still be called.
+    All methods can be called even if evaluation is off. Then they do nothing.
     """
 
     def __init__(self, processor: AgentEvalSpanProcessor | None) -> None:
