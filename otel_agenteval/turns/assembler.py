@@ -423,7 +423,7 @@ class Assembler:
     # --- deadlines, limits and shutdown
 
     def tick(self, room: float = math.inf) -> list[Closed]:
-        """Close turns at their deadline or above a limit, and due late data. Stop after about ``room`` bytes of loose spans."""
+        """Close turns at their deadline or above a limit, and late data that is due. ``room`` limits the bytes of loose spans."""
         now = self._now()
         closed = self._evict() + self.late.close_due()
         for trace, oldest in self._open.overdue(now - self.limits.max_duration, _PER_TICK):

@@ -248,7 +248,7 @@ def _start_of_turn(turn: TurnCalls, step: Step, messages: Sequence[Message]) -> 
 
 
 def _with_new_ids(messages: Sequence[Message], first: int, known: set[str]) -> Iterator[ToolRequest]:
-    """Yield requests from index ``first`` on whose ids aren't ``known``. Add the ids of all requests to ``known``."""
+    """Yield requests with new ids (not in ``known``), starting at index ``first``. Add all ids to ``known``."""
     for place, message in enumerate(messages):
         for request in message.tool_calls:
             if request.call_id and (call_id := id_without_name(request.name, request.call_id)) not in known:
