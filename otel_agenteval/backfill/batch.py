@@ -1,9 +1,9 @@
-"""Scoring of one batch of spans.
+"""Score one batch of complete traces.
 
-All engines call this module with complete traces. Spans are grouped here in Python, because an engine's callback per trace
-would take longer than the scoring. This module doesn't depend on an engine.
+This module doesn't depend on Daft or Ray. It groups spans into turns in Python, because one callback per trace from Daft would
+take longer than the scoring.
 
-As in the live pipeline, computed metrics are first, then judged metrics, then composites of judged scores.
+As in the live pipeline, computed metrics run first, then judged metrics, then composites of judged scores.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ Known = Mapping[str, "Mapping[str, Any] | None"]
 
 
 class Scorer:
-    """Scorer of batches. Create one per process. Without ``metrics``, it evaluates the configured metrics. If ``dry`` is true, it
-    counts model requests instead of sending them. Raises ConfigError for an invalid name or value.
+    """Scores batches of traces. Create one per process. Without ``metrics``, it evaluates the configured metrics. With ``dry``,
+    it counts judge and embedder requests instead of sending them. Raises ConfigError for an unknown metric or an invalid option.
     """
 
     def __init__(self, config: Config, metrics: Sequence[str] | None = None, *, dry: bool = False) -> None:
@@ -87,7 +87,9 @@ class Scorer:
 
     @property
     def keys(self) -> list[str]:
-        """Return one text per metric with the metric's version, its parameters, and the kind of batches (traces or conversations)."""
+        """Return an identifier per metric. It changes with the metric's version or parameters, and if traces must be grouped by
+        conversation.
+        """
         of_turns = [metric._facts.identity.decode() for metric in self.metrics]
         of_wholes = [f"conversation {metric._facts.identity.decode().strip()}" for metric in self.whole]
         batches = " by conversation" if self.by_conversation else ""
@@ -95,7 +97,7 @@ class Scorer:
 
     @property
     def copies(self) -> tuple[str, tuple[str, ...] | None]:
-        """Return arguments for :func:`scorer_of` that create an equal scorer in another process."""
+        """Return the arguments with which :func:`scorer_of` creates an equal scorer in another process."""
         return json.dumps(self.config.to_dict()), self._names
 
     def close(self) -> None:
@@ -105,9 +107,9 @@ class Scorer:
                 model.close()
 
     def score(self, tables: Any, known: Known = MappingProxyType({})) -> tuple[Any, ScoringTotals]:
-        """Return a table with :data:`RESULT_COLUMNS` for a batch of complete traces, and the counts and costs. Results in ``known``
-        aren't returned again. Judged results in ``known`` aren't computed again, and composites use their columns. Raises ValueError
-        if a required column is missing. See :mod:`otel_agenteval.spans.columnar` for the input columns.
+        """Score complete traces. Return a table of results with :data:`RESULT_COLUMNS`, and the totals. Results whose ids are in
+        ``known`` aren't returned, and their metrics aren't judged again. Raises ValueError if a required column
+        (:mod:`otel_agenteval.spans.columnar`) is missing.
         """
         account = ScoringTotals()
         rows: list[dict[str, Any]] = []
@@ -149,7 +151,9 @@ class Scorer:
                 scoring.judge()
 
     def conversations_in(self, tables: Iterable[Any]) -> dict[str, str]:
-        """Return the conversation of each trace that has one, by trace id in hex. All traces of a conversation must be in one batch."""
+        """Map trace ids (hex) to conversations. Traces without a conversation are omitted. Use the map to score a whole
+        conversation in one batch.
+        """
         turns = turns_of(self._records(tables, ScoringTotals()))
         return {turn.trace_id: conversation_of(turn) for turn in turns if turn.trace_id and turn.conversation_id}
 
@@ -190,7 +194,7 @@ _scorers: dict[tuple[str, tuple[str, ...] | None], Scorer] = {}
 
 
 def scorer_of(config: str, metrics: tuple[str, ...] | None) -> Scorer:
-    """Return the cached scorer of this process for a configuration. ``config`` is JSON."""
+    """Return the scorer for a configuration (as JSON). Each process caches its scorers."""
     with _MAKING:
         found = _scorers.get((config, metrics))
         if found is None:
@@ -203,8 +207,8 @@ def scorer_of(config: str, metrics: tuple[str, ...] | None) -> Scorer:
 def chosen(
     config: Config, names: Sequence[str] | None
 ) -> tuple[list[BoundMetric], list[BoundMetric], Mapping[BoundMetric, SamplingRule]]:
-    """Return the metrics for turns, the metrics for conversations, and the sampling rules. Without ``names``, these are the configured
-    metrics. Named metrics have their configured parameters. Raises ConfigError for an unknown name or invalid sampling options.
+    """Return turn metrics, conversation metrics, and the sampling rules of all configured metrics. ``names`` selects the metrics,
+    which keep their configured parameters. Raises ConfigError for an unknown name or invalid sampling options.
     """
     selected, whole = select_metrics(config), select_conversation_metrics(config)
     rules = {**rules_of(config, selected), **rules_of(config, whole)}
@@ -245,7 +249,7 @@ class ScoringTotals:
 
 
 class TurnScoring:
-    """Scoring of one turn or conversation. For a conversation, ``span_id`` is the root span id of the last turn."""
+    """Scores one turn or one conversation. For a conversation, ``span_id`` is the root span id of its last turn."""
 
     def __init__(
         self,
@@ -333,7 +337,9 @@ class TurnScoring:
         self.made.append(score)
 
     def _judged_score(self, metric: BoundMetric) -> tuple[Score, Sequence[Any], Sequence[tuple[int, int, float | None]]]:
-        """Return a judged score, its judge calls, and the tokens and cost of each call. In a dry run, these are estimates."""
+        """Return a judged score, its judge calls, and each call's input tokens, output tokens and cost. A dry run estimates the
+        numbers.
+        """
         scorer = self._scorer
         given = scorer.judge if metric.metric.kind == "llm" else scorer.embedder
         by_itself = None if given is None else decided_without_judge(metric, self.turn)
@@ -388,7 +394,9 @@ class TurnScoring:
 
 
 class _Counting(Answers):
-    """Judge and embedder for a dry run. It counts the first request of a metric and doesn't answer it."""
+    """Judge and embedder for a dry run. They count the first request of each evaluation, then raise an error instead of
+    answering.
+    """
 
     def __init__(self, judge: Judge | None, embedder: Embedder | InProcessEmbedder | None, config: Config) -> None:
         self.questions: list[tuple[int, int, float | None]] = []
