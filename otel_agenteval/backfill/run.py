@@ -1,16 +1,14 @@
-"""Backfill from a source to an output folder.
+"""Score stored spans, and write the results to an output folder.
 
-Traces are scored in buckets. An interrupted run can be resumed, and then only missing results are computed.
-
-::
+Spans are divided into buckets by trace id. If a run is interrupted, the next run computes only the missing results. Files::
 
     OUT/manifest.json                  number of buckets, the same for all runs in this folder
     OUT/parts/bucket-00003-RUN.parquet results; each run adds a file to buckets with missing results
     OUT/done/bucket-00003.json         metrics with versions that were evaluated in the bucket, and the source's fingerprint
     OUT/spans/…                        spans by bucket during the backfill; removed at the end
 
-The file of a bucket is complete before the bucket is marked as done. Therefore, a killed run continues with the bucket that it
-was scoring. If a bucket has judge errors, the next run scores it again and replaces the errors.
+A bucket is marked as done only after its results file is complete, so a killed run continues with the bucket that it was scoring.
+If a bucket has judge errors, the next run scores it again and replaces the errors.
 """
 
 from __future__ import annotations
@@ -45,8 +43,8 @@ _KNOWN = ("result_id", "status", "kind", "value", "passed", "label", "detail")
 
 
 class Output:
-    """Output folder, created if missing. An existing folder keeps its number of buckets. Raises AgentEvalError if the folder contains
-    other files or can't be written.
+    """Output folder of a backfill, created if missing. An existing folder keeps its number of buckets, even if ``buckets``
+    differs. Raises AgentEvalError if the folder contains other files or can't be written.
     """
 
     def __init__(self, folder: str | Path, buckets: int) -> None:
@@ -77,13 +75,13 @@ class Output:
             raise AgentEvalError(f"{folder}: can't use the folder: {error.strerror or error}") from None
 
     def missing(self, keys: Sequence[str], fingerprint: str) -> list[int]:
-        """Return the buckets in which at least one of these metrics wasn't evaluated for this source."""
+        """Return the buckets to score: not all metrics in ``keys`` were evaluated, or the source has changed since."""
         notes = enumerate(map(self._done_note, range(self.buckets)))
         return [n for n, done in notes if done.get("source") != fingerprint or not set(keys) <= set(done.get("metrics", ()))]
 
     def known(self, bucket: int | None) -> dict[str, dict[str, Any] | None]:
-        """Return the results of a bucket by id, or of all buckets if ``bucket`` is None. Only judged results have columns. Errors are
-        omitted, so that they are computed again.
+        """Return a bucket's successful results by result id, or those of all buckets if ``bucket`` is None. Judged results keep
+        the columns that composites need. The value of other results is None.
         """
         parquet = require("pyarrow.parquet", feature="backfill", extra="parquet")
         found: dict[str, dict[str, Any] | None] = {}
@@ -97,7 +95,7 @@ class Output:
         return found
 
     def finish(self, bucket: int, results: Any, keys: Sequence[str], fingerprint: str) -> None:
-        """Save results, mark the metrics ``keys`` as done, and remove earlier errors of these results."""
+        """Save a bucket's results, which replace earlier errors. Mark the metrics in ``keys`` as done for this source."""
         parquet = require("pyarrow.parquet", feature="backfill", extra="parquet")
         if results.num_rows:
             ids = sorted(results.column("result_id").to_pylist())
@@ -121,7 +119,7 @@ class Output:
 
 
 def score_bucket(output: Output, bucket: int, tables: Iterable[Any], scorer: Scorer, fingerprint: str) -> ScoringTotals:
-    """Compute the missing results of a bucket from all its spans. Save them, except in a dry run."""
+    """Compute a bucket's missing results and, except in a dry run, save them. ``tables`` must have all spans of the bucket."""
     results, account = scorer.score(list(tables), output.known(None if scorer.by_conversation else bucket))
     if not scorer.dry:
         output.finish(bucket, results, () if account.judge_errors else scorer.keys, fingerprint)
@@ -137,8 +135,8 @@ def run(
     jobs: int = 1,
     progress: Callable[[str, int, int | None], None] = lambda what, done, total: None,
 ) -> ScoringTotals:
-    """Write the spans to buckets, then score the buckets. ``shards`` is the number of parts of the source. ``jobs`` is the number of
-    processes, but small sources, dry runs and runs with a judge or embedder use one process.
+    """Write the source's spans to buckets, then score each bucket. If the source is one of n shards, ``shards`` must be n.
+    ``jobs`` is the number of processes. Small sources, dry runs, and runs with a judge or embedder use only one process.
     """
     fingerprint = source.fingerprint()
     wanted = output.missing(scorer.keys, fingerprint)
@@ -161,7 +159,7 @@ def run(
 
 
 def _score(layout: _Layout, scorer: Scorer | tuple[str, tuple[str, ...] | None], bucket: int) -> ScoringTotals:
-    """Score a bucket. In another process, create or reuse a copy of the scorer."""
+    """Score a bucket. A worker process receives only the scorer's arguments, so it creates a scorer on first use."""
     here = scorer if isinstance(scorer, Scorer) else scorer_of(*scorer)
     return score_bucket(layout.output, bucket, layout.tables(bucket), here, layout.fingerprint)
 
@@ -169,9 +167,9 @@ def _score(layout: _Layout, scorer: Scorer | tuple[str, tuple[str, ...] | None],
 def run_on_daft(source: Parquet, output: Output, scorer: Scorer, *, ray: str | None = None) -> ScoringTotals:
     """Run a backfill with Daft on all cores or on a Ray cluster. Daft reads Parquet files and groups spans by bucket.
 
-    Each unfinished bucket is then scored and saved as in a single process. On a cluster, all nodes need the output folder under
-    the same path. ``ray`` is the address of a Ray cluster (``auto`` for a cluster on this machine). None runs on this machine
-    without Ray. Raises MissingExtra if Daft isn't installed.
+    Daft's workers score each unfinished bucket and save its results. On a cluster, all nodes must reach the output folder under
+    the same path. ``ray`` is the address of a Ray cluster, or ``auto`` for a cluster on this machine. If None, Daft runs without
+    Ray. Raises MissingExtra if Daft or a required Ray isn't installed.
     """
     for name in ("DAFT_ANALYTICS_ENABLED", "DAFT_PROGRESS_BAR"):
         os.environ.setdefault(name, "0")
@@ -190,7 +188,7 @@ def run_on_daft(source: Parquet, output: Output, scorer: Scorer, *, ray: str | N
         return bucket_of(trace_ids.to_arrow(), count).astype("int64")
 
     def score(bucket: Any, *columns: Any) -> Any:
-        """Score and save a bucket on any node. Return counts and costs as JSON."""
+        """Score a bucket on a Daft worker, and save its results. Return the totals as JSON."""
         pa = require("pyarrow", feature="backfill", extra="backfill")
         table = pa.table(dict(zip(names, [column.to_arrow() for column in columns], strict=True)))
         totals = score_bucket(Output(folder, 0), bucket.to_pylist()[0], [table], scorer_of(*copies), fingerprint)
@@ -217,7 +215,7 @@ class _Layout:
         self.counts: list[int] = [0] * output.buckets
 
     def fill(self, source: Source, shards: int, progress: Callable[[str, int, int | None], None]) -> None:
-        """Write the spans to buckets, unless an earlier run has written them."""
+        """Write the source's spans to bucket files, unless an interrupted run has already written them."""
         note = self._folder / "complete.json"
         if note.exists():
             self.counts = json.loads(note.read_text())
@@ -234,7 +232,7 @@ class _Layout:
         _write(note, json.dumps(self.counts))
 
     def regroup(self, scorer: Scorer) -> None:
-        """Rewrite the spans, so that each conversation is in one bucket. Conversations are only known after turns are read."""
+        """Rewrite the bucket files so that all traces of a conversation are in one bucket."""
         note = self._folder / "conversations" / "complete.json"
         if not note.exists():
             shutil.rmtree(note.parent, ignore_errors=True)
@@ -281,12 +279,14 @@ class _BucketWriter(contextlib.ExitStack):
 
 
 def buckets_for(source: Source, jobs: int = 1) -> int:
-    """Return a number of buckets, up to 512. With this number, all spans that are scored concurrently fit into memory."""
+    """Return the smallest number of buckets with which ``jobs`` buckets fit into memory at once, up to 512."""
     return max(1, min(_MOST_BUCKETS, math.ceil(source.size()[1] * jobs / _BUCKET_BYTES)))
 
 
 class Bar:
-    """Progress bar with the remaining time on standard error. Shown on a terminal, or if ``always`` is true."""
+    """Progress bar on standard error, with the estimated remaining time. Hidden if standard error isn't a terminal, unless
+    ``always`` is true.
+    """
 
     def __init__(self, always: bool) -> None:
         self._shown = always or sys.stderr.isatty()
@@ -312,7 +312,7 @@ class Bar:
 
 
 def line_of(what: str, done: int, total: int | None, lately: int, seconds: float) -> str:
-    """Return one line of progress. Example: ``scored [##########----------] 12,000 of 24,000 spans, 3,000/s, 4 s left``."""
+    """Format a progress line, such as ``scored [##########----------] 12,000 of 24,000 spans, 3,000/s, 4 s left``."""
     rate = lately / seconds if seconds > 0 else 0.0
     pace = f", {rate:,.0f}/s" if rate >= 1 else ""
     if not total:
