@@ -25,21 +25,22 @@ _SPAN_BYTES = 3_000
 
 
 class Source(Protocol):
-    """Stored spans in batches. Batches have otel-agenteval's column names, and can contain incomplete traces."""
+    """Stored spans, read in batches with otel-agenteval's column names. The spans of a trace can be in several batches."""
 
     def fingerprint(self) -> str:
-        """Return a text that changes if the spans in the source change."""
+        """Return a text that changes when the source's spans change."""
 
     def size(self) -> tuple[int | None, int]:
         """Return the number of spans (None if unknown before reading) and the approximate size in bytes."""
 
     def batches(self) -> Iterator[Any]:
-        """Yield all spans as ``pyarrow.Table`` objects with some thousand rows each."""
+        """Yield all spans as ``pyarrow.Table`` objects of a few thousand rows each."""
 
 
 def source_of(text: str, *, shard: tuple[int, int] = (0, 1)) -> Source:
-    """Return the source for a Parquet or OTLP/JSON file, a folder of such files, or a :class:`ClickHouse` URL. ``shard`` (k, n)
-    selects part k of n parts of the traces, numbered from 0. Raises AgentEvalError for a missing source or an unknown format.
+    """Return the source for a Parquet or OTLP/JSON file, a folder of such files, or a :class:`ClickHouse` URL. With ``shard=(k,
+    n)``, it has only the k-th of n shares of the traces, counted from 0. Raises AgentEvalError for a missing source or an unknown
+    format.
     """
     if text.startswith(("clickhouse://", "clickhouses://")):
         return ClickHouse(text, shard)
@@ -61,7 +62,7 @@ def source_of(text: str, *, shard: tuple[int, int] = (0, 1)) -> Source:
 
 
 def bucket_of(trace_ids: Any, count: int, shards: int = 1) -> np.ndarray:
-    """Return the bucket of each trace id, from 0 to ``count`` - 1: ``crc32(hex text) // shards % count``."""
+    """Return an array with the bucket number of each trace id: ``crc32(hex text) // shards % count``."""
     pc = require("pyarrow.compute", feature="backfill", extra="parquet")
     pa = require("pyarrow", feature="backfill", extra="parquet")
     if pa.types.is_dictionary(trace_ids.type):
@@ -95,8 +96,8 @@ class _Files:
 
 
 class Parquet(_Files):
-    """Parquet files with spans in columns. Raises MissingExtra without ``pyarrow``. Raises AgentEvalError if a file isn't a Parquet
-    file or lacks a column.
+    """Parquet files with one span per row. Raises MissingExtra without ``pyarrow``. Raises AgentEvalError if a file can't be read
+    or lacks a column.
     """
 
     def __init__(self, files: Sequence[Path], shard: tuple[int, int]) -> None:
@@ -114,7 +115,7 @@ class Parquet(_Files):
 
     @property
     def columns(self) -> dict[str, str]:
-        """Column names in the first file, by otel-agenteval's column names."""
+        """Map otel-agenteval's column names to the names in the first file."""
         return self._columns[0][1]
 
     def size(self) -> tuple[int | None, int]:
@@ -131,7 +132,9 @@ class Parquet(_Files):
 
 
 class JsonLines(_Files):
-    """OTLP/JSON lines with traces and logs, as from the Collector's file exporter. Unreadable lines are reported and skipped."""
+    """OTLP/JSON lines with traces and logs, as the Collector's file exporter writes them. Unreadable lines are reported and
+    skipped.
+    """
 
     def size(self) -> tuple[int | None, int]:
         packed = [file.stat().st_size * (1 if file.suffix in (".json", ".jsonl") else _PACKED) for file in self.files]
@@ -159,7 +162,8 @@ _CLICKHOUSE_COLUMNS = (
 
 
 class ClickHouse:
-    """Table of the Collector's ClickHouse exporter, read over HTTP. ``clickhouses`` uses TLS, and ``where`` adds an SQL condition. URL:
+    """Table that the Collector's ClickHouse exporter fills, read over HTTP. The scheme ``clickhouses`` uses TLS. The option
+    ``where`` adds an SQL condition. Example:
     ``clickhouse://user:password@host:8123/database?table=otel_traces&since=2026-11-01&until=2026-11-08``. Raises ConfigError for
     an invalid URL, and MissingExtra without ``clickhouse-connect``.
     """
