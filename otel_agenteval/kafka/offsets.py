@@ -1,11 +1,11 @@
-"""Offsets that a consumer can commit without losing or splitting a turn.
+"""Compute which offsets a consumer can commit without losing or splitting a turn.
 
-A message is done when all turns with its spans are closed and delivered. Kafka stores one offset per partition. The committed
-offset is the first message of the oldest open trace, so that the next reader receives all open traces completely.
+A message is done when every turn with its spans is closed and delivered. Kafka stores one committed offset per partition. We
+commit the first message of the oldest open trace, so that the partition's next reader receives all spans of every open trace.
 
-The next reader also receives the last spans of earlier traces that are already closed. These spans must not become turns.
-Therefore, the commit's metadata has a second offset: the start of the earliest of these traces. The next reader starts at the
-second offset, collects trace ids up to the first offset, and then skips the spans of these traces.
+From that offset on, there are also spans of traces that are already closed. They must not become turns again. Therefore, the
+commit's metadata has a second, lower offset: the first message of the oldest of these closed traces. The next reader collects the
+trace ids between the two offsets, and later skips spans with these ids.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Place(NamedTuple):
 
     @classmethod
     def read(cls, offset: int, metadata: str | None) -> Place:
-        """Parse an offset and its metadata. Raises OtherVersion for an unsupported version."""
+        """Create a place from a committed offset and its metadata. Raises OtherVersion if another version wrote the metadata."""
         found = _MARK.match(metadata or "")
         if found is None:
             return cls(offset, offset)
@@ -56,7 +56,7 @@ class _Seen:
 
 
 class Partition:
-    """Reading progress in a partition. Messages from offset ``end`` on have no traces that were closed before the assignment."""
+    """Reading progress in a partition. From offset ``end`` on, no message has spans of traces that an earlier reader closed."""
 
     def __init__(self, place: Place, end: int) -> None:
         self.place = place
@@ -79,7 +79,7 @@ class Partition:
         self._advance(offset)
 
     def skip(self, offset: int, trace_ids: Iterable[int]) -> None:
-        """Record a message before ``begin``. Its traces are already closed."""
+        """Record that a message was read without scoring it, because an earlier reader closed its traces."""
         self.passed_over.update(trace_ids)
         self._advance(offset)
 
@@ -89,7 +89,7 @@ class Partition:
             self.passed_over.clear()
 
     def done(self, held: Collection[int], waiting: Iterable[int] = ()) -> Place:
-        """Return the position to commit. Traces in ``held`` and messages in ``waiting`` aren't done."""
+        """Return the position to commit. It precedes all traces in ``held`` and all messages in ``waiting``, which aren't done."""
         if self.position < self.begin:
             return self.place
         floor = self.position - MAX_REPLAY
@@ -113,7 +113,7 @@ class Partition:
         return Place(offset, since)
 
     def commit(self, place: Place) -> None:
-        """Record a committed position. Forget traces that ended before it."""
+        """Record a committed position, and forget traces that ended before it."""
         self.place = place
         for trace_id in [trace_id for trace_id, seen in self.traces.items() if seen.last < place.since]:
             del self.traces[trace_id]
