@@ -1,6 +1,6 @@
 """Kafka consumer that reads spans and log records for `otel-agenteval worker`.
 
-A topic can have as many workers as partitions.
+A topic can have at most one active worker per partition.
 
 This folder may import :mod:`~otel_agenteval.server` and :mod:`~otel_agenteval.engine`. The only third-party package is
 confluent-kafka, imported on first use. Start at :mod:`.consumer`.

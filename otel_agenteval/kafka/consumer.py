@@ -1,7 +1,7 @@
-"""Member of a Kafka consumer group. Passes spans to the engine and commits the offsets of delivered turns.
+"""Kafka consumer that passes spans to the engine and commits the offsets of scored turns.
 
-A single thread reads, checks which turns are open, commits, and runs rebalance callbacks. A callback commits finished messages
-and drops the rest. The next member of the partition reads dropped messages again.
+A single thread reads messages, checks which turns are open, commits offsets, and runs rebalance callbacks. When a partition moves
+to another worker, the callback commits finished messages and drops the rest, which the other worker reads again.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ Key = tuple[str, int]
 class Address:
     """Parsed ``kafka://`` URL: brokers, topics, consumer group and librdkafka options.
 
-    Format: ``kafka://[user:password@]broker:9092,…/TOPIC?group=NAME&logs=TOPIC&dead=TOPIC&commit=SECONDS``. ``kafkas`` uses TLS.
-    Names with a dot are librdkafka options, such as ``&sasl.mechanism=SCRAM-SHA-512``. Use ``${env:NAME}`` to hide a password
-    from the process list.
+    Format: ``kafka://[user:password@]broker:9092,…/TOPIC?group=NAME&logs=TOPIC&dead=TOPIC&commit=SECONDS``. The scheme ``kafkas``
+    uses TLS. Options with a dot in their name are librdkafka's, such as ``&sasl.mechanism=SCRAM-SHA-512``. A password as
+    ``${env:NAME}`` doesn't appear in the process list.
     """
 
     topics: Mapping[str, Signal]
@@ -123,7 +123,7 @@ _DIFFERS = re.compile(r"\[[^\[\]]*\]|[0-9]+")
 
 
 class _Sparse(logging.Filter):
-    """Filter that passes similar messages once a minute, because librdkafka logs each connection attempt."""
+    """Filter that passes similar messages only once a minute, because librdkafka logs every failed connection attempt."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -143,10 +143,10 @@ _SPARSE = _Sparse()
 
 
 class Patience:
-    """Clock that advances only while messages are read.
+    """Clock for closing turns that advances only while messages are read.
 
-    A turn closes some time after its root arrived. Other spans of the turn may be in Kafka while this process doesn't read, for
-    example during a commit, a rebalance or an outage. The clock stops during such pauses, so that a pause never splits a turn.
+    A turn closes some time after its root span arrived. During a commit, a rebalance or an outage, its other spans may still wait
+    in Kafka. This clock stops then, so that a pause never splits a turn.
     """
 
     def __init__(self) -> None:
@@ -156,12 +156,14 @@ class Patience:
         return self._seconds
 
     def passes(self, seconds: float) -> None:
-        """Advance the clock by the seconds spent reading. Called only on the reading thread."""
+        """Advance the clock by the seconds spent reading. Only the reading thread may call it."""
         self._seconds += seconds
 
 
 class KafkaSource:
-    """Reader for the partitions of a consumer group, on its own thread. Raises MissingExtra or ConfigError."""
+    """Consumer that reads its partitions on a separate thread. Raises MissingExtra without confluent-kafka, and ConfigError for
+    invalid options.
+    """
 
     def __init__(self, engine: Engine, feed: Feed, address: Address, patience: Patience) -> None:
         self._kafka = require("confluent_kafka", feature="spans from Kafka", extra="kafka")
@@ -210,14 +212,14 @@ class KafkaSource:
         self._thread.start()
 
     def stop(self, timeout: float) -> bool:
-        """Commit finished messages and leave the group. Return False on timeout."""
+        """Commit finished messages and leave the group. Return False if this takes longer than ``timeout`` seconds."""
         self._stopping.set()
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
     @property
     def trouble(self) -> str:
-        """Return the reason why no messages arrive, or an empty string."""
+        """Describe why no messages arrive. Empty if the brokers answer."""
         silent = time.monotonic() - self._heard_at
         return f"no answer from the brokers for {silent:.0f} s" if silent > _SILENT else ""
 
@@ -317,14 +319,14 @@ class KafkaSource:
             self._committed_at = time.monotonic()
 
     def _is_behind(self) -> bool:
-        """Return True if evaluation or dead letters are behind. Messages then stay in the topic, which needs no memory here."""
+        """Return True if too many turns or dead letters wait. Reading then pauses, and messages stay in Kafka instead of memory."""
         status = self._engine.status
         if status.waiting_turns > (_BEHIND // 2 if self._paused else _BEHIND):
             return True
         return status.queue_fill() > FULL or sum(map(len, self._dead.values())) > _AT_ONCE
 
     def _is_at_the_end(self) -> bool:
-        """Return True if all partitions seem to be read to their ends, or if no turn waits for spans."""
+        """Return True if all messages in the partitions seem to be read, or if no turn waits for spans."""
         if not self._partitions or not self._engine.intake.waits:
             return True
         wanted = [self._kafka.TopicPartition(*key, self._kafka.OFFSET_END) for key in self._partitions]
@@ -371,7 +373,7 @@ class KafkaSource:
             self._send_dead_letter(message, partition, type(error).__name__)
 
     def _send_dead_letter(self, message: Any, partition: Partition, reason: str) -> None:
-        """Send an unreadable message to the dead-letter topic. No later offset is committed before the topic acknowledges it."""
+        """Send an unreadable message to the dead-letter topic. Later offsets aren't committed before the broker acknowledges it."""
         topic, number, offset = message.topic(), message.partition(), message.offset()
         if offset < partition.begin:
             partition.skip(offset, ())
@@ -396,9 +398,8 @@ class KafkaSource:
         send()
 
     def _commit(self, patience: float = 0.0) -> None:
-        """Commit the offsets of delivered turns. Wait up to ``patience`` seconds for the evaluation of closed turns. Closed turns can
-        wait a long time in the worker's queue. Therefore, each call takes a snapshot of the open turns, and a later call commits the
-        snapshot after the queue has processed these turns.
+        """Commit the offsets of scored turns. Wait up to ``patience`` seconds for closed turns to be scored. Each call takes a
+        snapshot of the open turns. A later call commits the snapshot when all turns that were closed by then are scored.
         """
         if not self._partitions:
             return
@@ -419,7 +420,7 @@ class KafkaSource:
         return set().union(*(partition.traces.keys() for partition in self._partitions.values()))
 
     def _commit_of(self, snapshot: _Snapshot) -> bool:
-        """Commit the offsets of turns that were closed at a snapshot and have been evaluated. Return False on failure."""
+        """Commit the offsets of turns that were closed when the snapshot was taken. Return False if delivery or the commit fails."""
         # an evaluated part of a turn can still wait for other parts
         held = snapshot.checkpoint.held | self._engine.intake.held(self._seen_traces())
         partitions = {
@@ -482,7 +483,7 @@ class KafkaSource:
         self._forget(partitions)
 
     def _forget(self, partitions: list[Any]) -> None:
-        """Forget partitions that other members now read, with the open turns of these partitions."""
+        """Drop partitions that this worker no longer reads, and their open turns."""
         gone: set[int] = set()
         self._snapshots.clear()
         for found in partitions:
