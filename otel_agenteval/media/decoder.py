@@ -2,10 +2,10 @@
 
 :mod:`.decoding` starts it as ``python -m otel_agenteval.media.decoder``. Decoders are large C programs that read untrusted files.
 In a separate process, a decoder can crash, hang or use too much memory without affecting other work. The process has limits on
-memory, time and files, an almost empty environment, and ends after one file. ``media.decode_total`` limits the number of
-processes. Further processes wait before they read anything.
+memory, time and files, an almost empty environment, and ends after one request. ``media.decode_total`` limits how many processes
+run at once. The others wait before they read anything.
 
-The models that read text use half a gigabyte of memory, which is freed when the process ends.
+The OCR models use half a gigabyte of memory, which is freed when the process ends.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Read an order (one line of JSON) and the bytes of all media from standard input. Write JSON to standard output."""
+    """Read a request (one line of JSON) and the media bytes from standard input. Write the result as JSON to standard output."""
     source = sys.stdin.buffer
     order = json.loads(source.readline())
     found: dict[str, Any] = BUSY
@@ -42,10 +42,10 @@ _SURE = 0.5
 
 
 def has_turn(order: dict[str, Any]) -> bool:
-    """Wait for a free process slot. Return False if none is free in time.
+    """Wait until this process may run. Return False after ``wait`` seconds.
 
-    Each working process locks one file of this package until the process ends. So all processes of an installation share one
-    limit, and nothing is written. If files can't be locked, there is no limit.
+    Each running process locks one file of this package until it ends. So all decoder processes of an installation share one
+    limit, and nothing is written to disk. If files can't be locked, there is no limit.
     """
     places = sorted(Path(__file__).parent.glob("*.py"))[: order["at_once"]]
     until = time.monotonic() + order["wait"]

@@ -51,10 +51,10 @@ class Video:
 
 
 def video_of(content: MediaContent, frames: int, sampling: Sampling = "even") -> Video:
-    """Return frames of a video, evenly spaced or one per scene, and measurements of the complete video.
+    """Return up to ``frames`` frames of a video, evenly spaced or one per scene, and measurements of the complete video.
 
-    Raises MetricError if the video is broken (``invalid_media``) or too large (``media_too_large``). Also raises it if decoding
-    takes too long (``media_timeout``) or can't start (``decoder_failed``). Raises MissingExtra without PyAV or Pillow.
+    Raises MetricError if the video is broken (``invalid_media``), too large (``media_too_large``) or takes too long to decode
+    (``media_timeout``), or if the decoder can't start (``decoder_failed``). Raises MissingExtra without PyAV or Pillow.
     """
 
     def decode() -> Video:
@@ -66,9 +66,9 @@ def video_of(content: MediaContent, frames: int, sampling: Sampling = "even") ->
 
 
 def sound_of(content: MediaContent, *, speech: bool = False) -> dict[str, Any]:
-    """Return measurements of a recording. With ``speech``, they include the times of speech in each channel.
+    """Return measurements of a recording, such as duration and silence. With ``speech``, include when each channel has speech.
 
-    Raises like :func:`video_of`, and raises MissingExtra if ``speech`` is requested without webrtcvad.
+    Raises the errors of :func:`video_of`, and MissingExtra if ``speech`` is requested without webrtcvad.
     """
     if speech and not can_find_speech():
         raise MissingExtra(*_FEATURE["speech"])
@@ -77,7 +77,9 @@ def sound_of(content: MediaContent, *, speech: bool = False) -> dict[str, Any]:
 
 
 def samples_of(content: MediaContent) -> Any:
-    """Return a recording mixed to one channel at 16 kHz, as float32 samples from -1 to 1. Raises like :func:`video_of`."""
+    """Return a recording's samples at 16 kHz, mixed to one channel, as float32 from -1 to 1. Raises the errors of
+    :func:`video_of`.
+    """
     import numpy as np
 
     found = _decoded("samples", content, {})
@@ -85,7 +87,7 @@ def samples_of(content: MediaContent) -> Any:
 
 
 def sound_without_metadata(content: MediaContent) -> MediaContent:
-    """Return a recording without tags, cover images and other tracks. Raises like :func:`video_of`. WAV needs no package."""
+    """Return a recording without tags, cover images and other tracks. WAV needs no extra. Raises the errors of :func:`video_of`."""
     if content.mime in WITHOUT_METADATA:
         return MediaContent(without_metadata(content.data), content.mime)
 
@@ -97,7 +99,9 @@ def sound_without_metadata(content: MediaContent) -> MediaContent:
 
 
 def writing_in(images: Sequence[MediaContent]) -> list[list[str]]:
-    """Return the lines of text in each image, from top to bottom. Raises like :func:`video_of`. Needs rapidocr, not PyAV."""
+    """Read text with OCR. Return the lines in each image, from top to bottom. Raises the errors of :func:`video_of`, and
+    MissingExtra without rapidocr.
+    """
     if not (installed("rapidocr") and installed("PIL")):
         raise MissingExtra(*_FEATURE["writing"])
     order = {"task": "writing", "images": [(len(content.data), content.mime) for content in images]}
@@ -120,7 +124,7 @@ def _decoded(task: str, content: MediaContent, options: dict[str, Any]) -> dict[
 
 
 def _carried_out(order: dict[str, Any], data: bytes) -> dict[str, Any]:
-    """Run an order on ``data`` in a decoder process, and return the result."""
+    """Send a decoding request and the media bytes to a new decoder process, and return its result."""
     rules = current_rules()
     order = {
         "at_once": max(1, rules.decode_total // max(1, rules.decode_memory)), "wait": _MOST_WAITING,
@@ -165,7 +169,9 @@ def _late(seconds: float) -> MetricError:
 
 
 def _python() -> str:
-    """Return the path of the Python interpreter. In some servers, ``sys.executable`` is the server itself."""
+    """Return the path of the Python interpreter. ``sys.executable`` isn't enough, because in some servers it is the server
+    program.
+    """
     running = sys.executable or ""
     if "python" in Path(running).name.lower():
         return running
