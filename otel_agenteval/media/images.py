@@ -26,7 +26,7 @@ _HASH_EDGE = 8
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """Measurements of an image that don't depend on its subject."""
+    """Technical measurements of an image, independent of its subject."""
 
     width: int
     height: int
@@ -108,7 +108,7 @@ def for_judge(content: MediaContent) -> str:
 
 
 def decoded(content: MediaContent) -> Any:
-    """Return an upright Pillow image in RGB. Raises MetricError for the same reasons as :func:`measured`."""
+    """Decode an image to an RGB Pillow image, rotated upright. Raises MetricError for the same reasons as :func:`measured`."""
     from PIL import ImageOps
 
     with _opened(content) as image:
@@ -116,7 +116,7 @@ def decoded(content: MediaContent) -> Any:
 
 
 def _scaled(content: MediaContent, edge: int) -> tuple[bytes, str]:
-    """Return a scaled-down image as PNG or JPEG bytes, with its media type."""
+    """Scale an image down to ``edge`` pixels on its longer side. Return PNG or JPEG bytes, and the media type."""
     from PIL import ImageOps
 
     with _opened(content) as image:
@@ -139,8 +139,8 @@ _NEARLY_WHITE = 240
 def _opaque(image: Any) -> Any:
     """Remove transparency, and convert to 8 bits per value. Return the same image if nothing changes.
 
-    The background is white, or black if 90 % of the visible pixels are nearly white. 32-bit values have no fixed range. Their
-    range ends at 1, 255 or 65,535, or at the largest value.
+    Transparent pixels become white, or black if 90 % of the visible pixels are nearly white. 32-bit images have no fixed range of
+    values. Their range is assumed to end at 1, 255 or 65,535 or, if larger, at the maximum value.
     """
     if image.mode == "F" or image.mode.startswith("I"):
         import numpy as np
@@ -164,7 +164,7 @@ def _opaque(image: Any) -> Any:
 
 @contextmanager
 def _opened(content: MediaContent) -> Iterator[Any]:
-    """Open an image of an allowed size. Its pixels are decoded on first use."""
+    """Open an image, and decode its pixels on first use. Raises MetricError if the image has too many pixels."""
     pillow = require("PIL.Image", feature="looking at images", extra="media")
     found = type_of(content.data)
     if found not in IMAGES:

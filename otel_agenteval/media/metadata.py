@@ -1,11 +1,11 @@
-"""Remove metadata from images and WAV files: places, names, devices, comments, previews.
+"""Remove metadata, such as locations, names, devices, comments and previews, from images and WAV files.
 
-Pixels and samples stay unchanged byte for byte, because nothing is decoded. For each format, a list has the parts that affect its
-look or sound, with their maximum lengths. All other parts are removed. The orientation in a JPEG's Exif data is written again, so
-that the image stays upright.
+Pixels and samples stay unchanged byte for byte, because nothing is decoded. Each format has an allowlist of the chunks that
+affect pixels or sound, with their maximum lengths. All other chunks are removed. The orientation in a JPEG's Exif data is kept,
+so that the image stays upright.
 
-Color profiles (ICC) can contain their vendor, device, owner, and arbitrary data. Only primaries, white point and curves are
-parsed and written again. Profiles with lookup tables, such as printer profiles, are removed, because judges don't use them.
+Color profiles (ICC) can name a vendor, device or owner, and contain arbitrary data. Only primaries, white point and curves are
+copied to a new profile. Profiles with lookup tables, such as printer profiles, are removed, because judges don't use them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ _ADOBE = b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0"
 
 
 def without_metadata(data: bytes) -> bytes:
-    """Remove the metadata of a PNG, JPEG, WebP, GIF or WAV file. Raise MetricError (``invalid_media``) for a broken file."""
+    """Remove the metadata of a PNG, JPEG, WebP, GIF or WAV file. Return other types unchanged. Raises MetricError
+    (``invalid_media``) for a broken file.
+    """
     strip = _STRIP.get(type_of(data) or "")
     try:
         return data if strip is None else strip(data)
@@ -116,7 +118,7 @@ def _jpeg(data: bytes) -> bytes:
 
 
 def _tables(body: bytes) -> int:
-    """Return the length of the quantization tables in a segment, in bytes."""
+    """Return the exact length of a JPEG segment with quantization tables, in bytes."""
     at = 0
     while at < len(body):
         at += 1 + 64 * (1 + (body[at] >> 4))
@@ -124,7 +126,7 @@ def _tables(body: bytes) -> int:
 
 
 def _codes(body: bytes) -> int:
-    """Return the length of the Huffman tables in a segment, in bytes."""
+    """Return the exact length of a JPEG segment with Huffman tables, in bytes."""
     at = 0
     while at < len(body):
         at += 17 + sum(body[at + 1 : at + 17])
@@ -151,7 +153,7 @@ def _jpeg_profile(parts: list[tuple[int, bytes]]) -> bytes:
 
 
 def _end_of_scan(data: bytes, place: int) -> int:
-    """Return the position of the marker that ends a scan. All other 0xFF bytes are followed by 0 or a restart marker number."""
+    """Return the position of the marker that ends a JPEG scan. Inside a scan, 0xFF is always followed by 0 or a restart marker."""
     while True:
         place = data.index(b"\xff", place)
         if data[place + 1] and not 0xD0 <= data[place + 1] <= 0xD7:
@@ -160,7 +162,7 @@ def _end_of_scan(data: bytes, place: int) -> int:
 
 
 def _orientation_alone(tiff: bytes) -> bytes:
-    """Return Exif data with only the orientation. Return empty bytes if the image is upright or the data can't be read."""
+    """Return a JPEG segment with only the Exif orientation, or ``b""`` if the image is upright or the Exif data is broken."""
     try:
         order = "<" if tiff[:2] == b"II" else ">"
         (place,) = struct.unpack_from(order + "I", tiff, 4)
@@ -219,7 +221,7 @@ def _chunk(name: bytes, body: bytes) -> bytes:
 
 
 def _gif(data: bytes) -> bytes:
-    """Remove comments, texts and application data. An animation keeps its number of loops."""
+    """Remove a GIF's comments, texts and application data, but keep the loop count of an animation."""
     flags = data[10]
     place = 13 + (3 << ((flags & 7) + 1) if flags & 0x80 else 0)
     out = [data[:place]]
@@ -252,7 +254,7 @@ def _past_blocks(data: bytes, place: int) -> int:
 
 
 def _wav(data: bytes) -> bytes:
-    """Remove names, notes and times. If a streamed file states no length, its data extends to the end."""
+    """Remove a WAV file's names, notes and times. A streamed file, whose length isn't set, has samples until its end."""
     out = []
     place = 12
     while place + 8 <= len(data):
@@ -287,7 +289,7 @@ _PARAMETERS = (1, 3, 4, 5, 7)
 
 
 def without_texts(profile: bytes) -> bytes | None:
-    """Return an equivalent profile without texts. Return None if the profile is broken or uses lookup tables."""
+    """Return an equivalent color profile without texts, or None if the profile is broken, too large, or uses lookup tables."""
     space = profile[16:20]
     if (
         len(profile) > _LARGEST_PROFILE
@@ -323,7 +325,9 @@ def _profile(space: bytes, version: int, tags: dict[bytes, bytes]) -> bytes | No
 
 
 def _numbers(data: bytes, kind: bytes, count: int) -> bytes:
-    """Return a tag with ``count`` numbers. Raise a ValueError for numbers that are large enough to encode text."""
+    """Return a color profile's tag with ``count`` numbers. Raises ValueError for very large numbers, because they could encode
+    text.
+    """
     found = struct.unpack_from(f">{count}i", data, 8)
     return kind + bytes(4) + struct.pack(f">{count}i", *_sane(found))
 
@@ -335,7 +339,7 @@ def _sane(numbers: Sequence[int]) -> Sequence[int]:
 
 
 def _table(data: bytes) -> bytes:
-    """Return a curve table. Its values must never decrease, so that it can't encode text."""
+    """Return a color profile's tone curve. Raises ValueError if its values ever decrease, because they could encode text."""
     (count,) = struct.unpack_from(">I", data, 8)
     points = struct.unpack_from(f">{min(count, _LARGEST_PROFILE)}H", data, 12)
     if list(points) != sorted(points):
