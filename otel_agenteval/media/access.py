@@ -1,8 +1,8 @@
 """Open a media file if the rules allow its source and size.
 
-A reference is a ``data:`` URI that contains the bytes, an address, or an id. Ids are never opened, because only their sender can
-resolve them. An address is opened only if the configuration allows its host, folder or bucket (:class:`.rules.Rules`). The first
-bytes determine the media type, because senders may state a wrong type.
+A media reference is a ``data:`` URI with the bytes, a URL, or an id. Ids are never opened, because only the service that issued
+them can resolve them. A URL is opened only if the configuration allows its host, folder or bucket (:class:`.rules.Rules`). The
+media type is detected from the first bytes, because senders may state a wrong type.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class MediaContent:
 
 
 def may_open(reference: str) -> bool:
-    """Return True if a reference contains its bytes or is an address that the rules allow."""
+    """Return True if a reference is a ``data:`` URI, or a URL that the rules allow."""
     scheme = scheme_of(reference)
     return scheme == "data" or (scheme is not None and _is_allowed(reference, scheme, current_rules()))
 
@@ -39,10 +39,10 @@ def may_open(reference: str) -> bool:
 def content_of(reference: str, kind: str) -> MediaContent:
     """Return the content of a reference to an ``image``, ``audio`` or ``video``.
 
-    Raises MetricError if opening isn't allowed or fails. Its types are ``media_not_allowed``, ``media_not_found``,
+    Raises MetricError if opening isn't allowed or fails, with one of these types: ``media_not_allowed``, ``media_not_found``,
     ``media_unreachable``, ``media_timeout``, ``media_too_large``, ``invalid_media`` (another kind of media) and
     ``unsupported_media`` (no package for the object store). Raises MissingExtra without fsspec for an object store, and NoModel
-    if the rules state that a model is absent.
+    if the rules have a reason in ``absent``.
     """
     return shared(("content", reference, kind), lambda: _opened(reference, kind))
 
@@ -108,7 +108,7 @@ _URL_SAFE = bytes.maketrans(b"-_", b"+/")
 
 
 def _read_file(reference: str, rules: Rules) -> bytes:
-    """Read a regular file below an allowed folder. Symbolic links must not lead outside."""
+    """Read a regular file in an allowed folder. Symbolic links that point outside are rejected."""
     parts = urllib.parse.urlsplit(reference)
     missing = MetricError("media_not_found", "file not found below media.folders")
     if parts.netloc not in ("", "localhost"):
@@ -134,7 +134,7 @@ def _read_limited(file: Any, rules: Rules) -> bytes:
 
 
 def _read_object(reference: str, rules: Rules) -> bytes:
-    """Read an object from a store that fsspec supports, with the credentials that fsspec finds."""
+    """Read an object from a store that fsspec supports, with fsspec's default credentials."""
     fsspec = require("fsspec", feature="media in object stores", extra="fsspec")
 
     def read() -> bytes:
@@ -160,7 +160,7 @@ IMAGES: Final = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp",
 
 
 class ImageReference(str):
-    """A reference to an image among texts to embed: its ``data:`` URI, address or id."""
+    """Image in a list of texts to embed: a ``data:`` URI, a URL or an id."""
 
     __slots__ = ()
 

@@ -1,6 +1,6 @@
 """Fetch a media file over HTTP without giving access to the local network.
 
-A host name is resolved once. Each of its addresses is checked, and the connection uses a checked address, because resolving the
+A host name is resolved once, and all of its IP addresses are checked. The connection uses one of these, because resolving the
 name again could return another address. Redirects are followed manually and checked in the same way. Requests use no proxy,
 cookies or credentials.
 """
@@ -24,7 +24,7 @@ _HEADERS = {"accept-encoding": "identity"}
 
 
 def fetched(address: str, rules: Rules) -> bytes:
-    """Return the bytes at an address on an allowed host, or raise MetricError like :func:`.access.content_of`."""
+    """Download a media file from an allowed host. Raises MetricError with the types of :func:`.access.content_of`."""
     deadline = Deadline(SYSTEM_CLOCK, SYSTEM_CLOCK.monotonic() + rules.fetch_timeout)
     client = httpx.Client(transport=Transport(trusted()), trust_env=False, follow_redirects=False, headers=_HEADERS)
     try:
@@ -44,7 +44,7 @@ def fetched(address: str, rules: Rules) -> bytes:
 
 
 def _fetch_or_redirect(client: httpx.Client, address: str, rules: Rules, deadline: Deadline) -> bytes | str:
-    """Return the bytes at an address, or the address of a redirect."""
+    """Return the file at a URL, or the URL to which the server redirects."""
     url = httpx.URL(address)
     entries = addresses_of(url.host.strip("[]"), url.port or (443 if url.scheme == "https" else 80), deadline)
     places = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
@@ -60,7 +60,7 @@ def _fetch_or_redirect(client: httpx.Client, address: str, rules: Rules, deadlin
 
 
 def _fetch_from(client: httpx.Client, url: httpx.URL, place: str, rules: Rules) -> bytes | str:
-    """Run :func:`_fetch_or_redirect` with one of the host's addresses."""
+    """Return the file at a URL, or the URL to which the server redirects. ``place`` is the IP address to connect to."""
     request = client.build_request(
         "GET", url.copy_with(host=place), headers={"host": url.netloc.decode("ascii")}, extensions={"sni_hostname": url.host}
     )
@@ -93,7 +93,7 @@ _ISATAP = (0x0000_5EFE, 0x0200_5EFE)
 
 
 def is_public(address: str) -> bool:
-    """Return True if an address, and every IPv4 address that it contains, is public."""
+    """Return True if an IP address is public. All IPv4 addresses embedded in an IPv6 address must be public, too."""
     found = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv4Address):
         return _is_global(found)

@@ -1,4 +1,4 @@
-"""Rules for which media may be opened, limits on their size and time, and media shared among a turn's metrics."""
+"""Rules that decide which media may be opened, limits on size and time, and a cache that a turn's metrics share."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Transcription:
 
 @dataclass(frozen=True)
 class Rules:
-    """Rules for opening media. By default, only media inside a turn are opened."""
+    """Rules for opening media. By default, only ``data:`` URIs are opened."""
 
     hosts: tuple[str, ...] = ()
     """Hosts from which media are fetched: ``cdn.example.com``, ``*.example.com``, ``media.example.com:8443``."""
@@ -94,7 +94,7 @@ _INLINE_ONLY = Rules()
 
 @contextmanager
 def opening(rules: Rules) -> Iterator[None]:
-    """Apply rules to all media that this thread or task opens in the block."""
+    """Apply rules to all media that this thread or task opens in the ``with`` block."""
     token = _RULES.set(rules)
     try:
         yield
@@ -103,12 +103,12 @@ def opening(rules: Rules) -> Iterator[None]:
 
 
 def current_rules() -> Rules:
-    """Return the rules of this thread or task. By default, nothing is fetched."""
+    """Return the rules of this thread or task. By default, only ``data:`` URIs may be opened."""
     return _RULES.get() or _INLINE_ONLY
 
 
 def scheme_of(reference: str) -> str | None:
-    """Return the scheme of an address in lower case, or None for an id."""
+    """Return the scheme of a URL in lower case, or None for an id."""
     scheme = reference.partition(":")[0].lower()
     return scheme if "://" in reference or scheme == "data" else None
 
@@ -120,7 +120,7 @@ _SHARED: ContextVar[dict[Hashable, Any] | None] = ContextVar("otel_agenteval_sha
 
 @contextmanager
 def sharing() -> Iterator[None]:
-    """Keep the media that this thread or task opens and measures in the block, so that metrics can share them."""
+    """Cache the media that this thread or task opens and measures in the ``with`` block, so that metrics can share them."""
     token = _SHARED.set({})
     try:
         yield
@@ -134,7 +134,7 @@ def is_shared() -> bool:
 
 
 def shared(key: Hashable, make: Callable[[], T]) -> T:
-    """Return the value kept for a key inside :func:`sharing`, or create it. Outside :func:`sharing`, nothing is kept."""
+    """Return the cached value of a key, or create and cache it. Outside :func:`sharing`, nothing is cached."""
     kept = _SHARED.get()
     if kept is None:
         return make()
