@@ -80,7 +80,7 @@ class _Channel:
 
 @dataclass
 class _Waveform:
-    """Measurements of the samples at their original rate."""
+    """Measurements of a recording at its original sample rate."""
 
     samples: int = 0
     clipped: int = 0
@@ -99,7 +99,7 @@ class _Waveform:
 
 
 def examined(data: bytes, mime: str, speech: bool, limits: Limits) -> dict[str, Any]:
-    """Return measurements of a recording. With ``speech``, they include the times of speech in each channel."""
+    """Return measurements of a recording, such as duration and silence. With ``speech``, include when each channel has speech."""
     if speech:
         import webrtcvad
     waveform, partial = _Waveform(), False
@@ -151,7 +151,7 @@ def _add(channels: Sequence[_Channel], pieces: Sequence[Any]) -> None:
 
 
 def samples(data: bytes, mime: str, limits: Limits) -> dict[str, Any]:
-    """Return the samples as Base64, mixed to one channel, with 16 bits at 16 kHz."""
+    """Return a recording's samples as Base64: one channel, 16 bits, 16 kHz."""
     found: list[bytes] = []
     with opened(data, mime) as container:
         stream = _audio_of(container)
@@ -195,7 +195,7 @@ def _talk(channels: Sequence[_Channel]) -> dict[str, Any]:
 
 
 def _utterances(speech: Sequence[bool]) -> list[tuple[int, int]]:
-    """Return the start and end of each utterance, in units of 30 ms."""
+    """Return the first frame of each utterance, and the frame after its end. A frame is 30 ms."""
     found: list[list[int]] = []
     for at, one in enumerate(speech):
         if not one:
@@ -208,7 +208,7 @@ def _utterances(speech: Sequence[bool]) -> list[tuple[int, int]]:
 
 
 def _interruptions(spoken: Sequence[Sequence[tuple[int, int]]]) -> list[dict[str, Any]]:
-    """Return each interruption: when a channel starts during another channel's speech, and how long that speech continues."""
+    """Return when a channel starts to speak during another channel's speech, and how long that speech then continues."""
     found = []
     for by, mine in enumerate(spoken):
         for start, _ in mine:

@@ -50,7 +50,7 @@ def transcribed(content: MediaContent, wanted: Transcription) -> str:
 
 @lru_cache(maxsize=8)
 def _transcriber(wanted: Transcription, process: int) -> _Transcriber:
-    """Return a transcriber for one process, because processes can't share connections and locks."""
+    """Return a process's cached transcriber. Processes can't share one, because it has connections and locks."""
     return _Transcriber(_local(wanted) if wanted.path is not None else _Server(wanted))
 
 

@@ -120,8 +120,8 @@ def _measured(data: bytes, mime: str, limits: Limits) -> tuple[dict[str, Any], _
         "width": width, "height": height, "codec": codec, "fps": round(rate, 2), "duration_s": round(said or seen, 3),
         "measured_s": round(seen, 3), "bitrate_kbps": round(len(data) * 8 / 1000 / max(said or seen, 0.001)),
         "flicker": round(_flicker(track, cuts), 2), "cuts_s": [round(track.times[at], 2) for at in cuts],
-        "frozen_s": _stretches(track, [change < _FROZEN_CHANGE for change in track.change], _FROZEN_SECONDS, cuts),
-        "black_s": _stretches(
+        "frozen_s": _periods(track, [change < _FROZEN_CHANGE for change in track.change], _FROZEN_SECONDS, cuts),
+        "black_s": _periods(
             track, [level < _BLACK and spread < _BLACK_SPREAD for level, spread in zip(track.brightness, track.spread, strict=True)],
             _BLACK_SECONDS, (),
         ),
@@ -136,7 +136,7 @@ def _require_size(width: int, height: int, limits: Limits) -> None:
 
 
 def _median_around(values: Sequence[float], at: int) -> float:
-    """Return the median of the values around a position, without the value at the position."""
+    """Return the median of the up to 24 values around an index, without the value at the index."""
     near = [*values[max(1, at - _AROUND) : at], *values[at + 1 : at + 1 + _AROUND]]
     return float(np.median(near)) if near else 0.0
 
@@ -153,7 +153,7 @@ def _cuts(track: _Track) -> list[int]:
 
 
 def _jumps(track: _Track, cuts: Sequence[int]) -> list[int]:
-    """Return the positions of missing frames: a frame changes much more than the frames around it, but isn't at a cut."""
+    """Return the indexes of frames before which frames seem to be missing: the picture suddenly changes, but there is no cut."""
     beside = {at + step for at in cuts for step in (-1, 0, 1)}
     return [
         at
@@ -164,7 +164,7 @@ def _jumps(track: _Track, cuts: Sequence[int]) -> list[int]:
 
 
 def _flicker(track: _Track, cuts: Sequence[int]) -> float:
-    """Return the flicker: half the mean swing of the brightness, from 0 to 255. Steady changes don't count."""
+    """Return half the mean swing of the brightness between frames, from 0 to 255. Steady changes and cuts don't count."""
     if len(track.brightness) < 3:
         return 0.0
     swings = np.abs(np.diff(np.asarray(track.brightness), 2)) / 4
@@ -174,8 +174,8 @@ def _flicker(track: _Track, cuts: Sequence[int]) -> float:
     return float(swings[keep].mean()) if keep.any() else 0.0
 
 
-def _stretches(track: _Track, held: Sequence[bool], least: float, breaks: Sequence[int]) -> list[list[float]]:
-    """Return the start and end of each period in which a condition holds for at least ``least`` seconds."""
+def _periods(track: _Track, held: Sequence[bool], least: float, breaks: Sequence[int]) -> list[list[float]]:
+    """Return the start and end, in seconds, of each period in which ``held`` is true for at least ``least`` seconds."""
     found: list[list[float]] = []
     start = None
     step = (track.times[-1] - track.times[0]) / max(len(track.times) - 1, 1)
@@ -214,7 +214,7 @@ def _frames_numbered(data: bytes, mime: str, places: Sequence[int], limits: Limi
 
 
 def _frames_at(data: bytes, mime: str, times: Sequence[float], limits: Limits) -> Iterator[dict[str, Any]]:
-    """Yield the frames at the given times of a video that is too long to decode completely."""
+    """Yield the first frame at or after each time. For videos that are too long to decode completely."""
     last = -1.0
     with opened(data, mime) as container:
         stream = container.streams.video[0]
