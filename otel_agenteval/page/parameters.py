@@ -1,4 +1,4 @@
-"""Parameters of requests, defined once for parsing and for the OpenAPI document."""
+"""Request parameters of the API, defined once for parsing and for the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ OF_TURNS = (
     Parameter("below", "number", "turns with a value of `metric` below this"),
     Parameter("above", "number", "turns with a value of `metric` above this"),
     Parameter("tool", "text", "turns that called this tool"),
-    Parameter("mode", "text", "turns of this failure mode, by its id"),
+    Parameter("mode", "text", "turns with the failure mode of this id"),
     Parameter(
         "fact",
         "condition",
@@ -144,7 +144,7 @@ OF_TURNS = (
     Parameter("error", "flag", "turns that ended with an error", default=False),
     Parameter("text", "text", "turns with this text in their content, if content is stored and shown"),
 )
-OF_SUMS = (*WHEN, *WHOSE, Parameter("metric", "text", "only this metric"))
+OF_SUMS = (*WHEN, *WHOSE, Parameter("metric", "text", "scores of this metric only"))
 
 
 def facts_in(texts: Sequence[str], name: str = "fact") -> tuple[FactCondition, ...]:

@@ -16,7 +16,7 @@ from .labels import CHOICES, FIELDS
 from .parameters import MOST_GIVEN, OF_SUMS, OF_TURNS, WHEN, WHOSE, Parameter, Problem
 
 BASE = "/api/v1"
-_TURN_ID = Parameter("turn_id", "text", "id of the turn, or its beginning", required=True)
+_TURN_ID = Parameter("turn_id", "text", "id of the turn, or a unique prefix", required=True)
 _GROUP = Parameter(
     "group",
     "condition",
@@ -24,8 +24,8 @@ _GROUP = Parameter(
     many=True,
     required=True,
 )
-_CURSOR = Parameter("cursor", "text", "`next` of the previous page")
-_BY = Parameter("by", "text", "grouping", tuple(GROUPS), default="agent")
+_CURSOR = Parameter("cursor", "text", "value of `next` from the previous page")
+_BY = Parameter("by", "text", "attribute to group turns by", tuple(GROUPS), default="agent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,10 @@ class Route:
 ROUTES = (
     Route("GET", "/turns", Api.turns, "List turns in pages, newest first", (
         *OF_TURNS, Parameter("limit", "count", "maximum number of results", least=1, most=500, default=100), _CURSOR,
-        Parameter("order", "text", "sort order. `newest` and `oldest` sort by start. With other orders, each page sorts only the turns that it has time to read", ("newest", "oldest", *RANKED), default="newest"),
+        Parameter("order", "text", "sort order. `newest` and `oldest` sort by start. Other orders sort each page separately: the turns that are read within the time limit", ("newest", "oldest", *RANKED), default="newest"),
     ), gives=("turns", "next", "searching")),
     Route("GET", "/count", Api.count, f"Count turns, up to {MOST_COUNTED:,}. If `complete` is false, there are more", OF_TURNS, gives=("turns", "complete")),
-    Route("GET", "/conversations", Api.conversations, "List the totals of conversations with a matching turn in pages, the latest first. A conversation can be in several pages", (
+    Route("GET", "/conversations", Api.conversations, "List conversations with a matching turn and their totals in pages, latest first. A conversation can be on several pages", (
         *OF_TURNS, Parameter("limit", "count", "number of matching turns whose conversations are listed", least=1, most=500, default=500), _CURSOR,
     ), gives=("conversations", "next")),
     Route("GET", "/turns/{turn_id}", Api.turn, "Get one turn with its scores and the outcome of each metric", in_path=(_TURN_ID,), gives=("turn", "content", "content_kept", "scores", "first_fault", "texts", "outcomes", "conversation", "trace_url", "labels")),
@@ -67,11 +67,11 @@ ROUTES = (
     ), gives=("application/x-ndjson", "text/csv")),
     Route("GET", "/facets", Api.facets, "List the values by which turns can be filtered, with their counts", (*WHEN, *WHOSE), gives=("agents", "services", "versions", "models", "judges", "metrics", "since", "until", "content", "causes", "users", "labels", "tenant", "budget_usd", "low_budgets", "unread_traces", "trace_url", "compared")),
     Route("GET", "/estimates", Api.estimates, "Get fleet estimates by metric and group, with 95 % intervals. Times are rounded to whole hours", (*OF_SUMS, _BY), gives=("groups", "estimates", "hours_not_summed")),
-    Route("GET", "/headline", Api.headline, "Get the share of failed turns, quantiles of the duration and the mean cost of the latest 20,000 turns, and of the two halves of their time", (*WHEN, *WHOSE), gives=("since", "middle", "until", "is_all", "all", "before", "after")),
+    Route("GET", "/headline", Api.headline, "Get the share of failed turns, the duration quantiles and the mean cost: for the latest 20,000 turns, and for each half of their time range", (*WHEN, *WHOSE), gives=("since", "middle", "until", "is_all", "all", "before", "after")),
     Route("GET", "/series", Api.series, "Get means over time with 95 % intervals", (
-        *OF_SUMS, _BY, Parameter("step", "count", "hours per point; by default, at least a minute, so that at most 45 points have some 20 turns each", least=1, most=8_760),
+        *OF_SUMS, _BY, Parameter("step", "count", "hours per point; if unset, the shortest step of at least a minute with at most 45 points and about 20 turns per point", least=1, most=8_760),
     ), gives=("step_s", "since", "until", "changes", "releases", "series")),
-    Route("GET", "/changes", Api.changes, "List detected changes of scores, the latest first", (Parameter("since", "time", "changes detected at or after this time"),), gives=("changes",)),
+    Route("GET", "/changes", Api.changes, "List detected score changes, latest first", (Parameter("since", "time", "changes detected at or after this time"),), gives=("changes",)),
     Route("GET", "/differences", Api.differences, "Find the facts, and pairs of facts, that distinguish turns that failed a metric from turns that passed", (
         *WHEN, *WHOSE, Parameter("metric", "text", "metric whose failed turns are compared", required=True),
     ), gives=("metric", "failed", "passed", "tested", "same", "findings")),
@@ -79,17 +79,17 @@ ROUTES = (
         *WHEN, *WHOSE, _GROUP,
     ), gives=("where", "group", "rest", "tested", "same", "findings")),
     Route("GET", "/failure-modes", Api.failure_modes, "Group failed turns by their first fault, with the share of each group and its change from the first to the second half of the time range", (
-        *OF_TURNS, Parameter("by", "text", "compare the last two groups to appear, instead of the halves of the time range", tuple(name for name in GROUPS if name != "judge")),
+        *OF_TURNS, Parameter("by", "text", "group turns by this attribute, and compare the two latest groups instead of the halves of the time range", tuple(name for name in GROUPS if name != "judge")),
     ), gives=("modes", "turns", "middle")),
     Route("GET", "/failure-modes/{mode}/cases", Api.mode_cases, "Get the latest failed turns of a mode as cases for `experiment`, one per distinct input. The cases fail while the mode persists", (
         *WHEN, *WHOSE, Parameter("limit", "count", "maximum number of cases", least=1, most=1_000, default=50),
     ), (Parameter("mode", "text", "id of the failure mode", required=True),), gives=("application/x-ndjson",)),
     Route("GET", "/compare", Api.compare, "Compare two groups of turns by metric", (
-        *OF_SUMS, Parameter("by", "text", "grouping", tuple(GROUPS), default="version"),
+        *OF_SUMS, Parameter("by", "text", "attribute to group turns by", tuple(GROUPS), default="version"),
         Parameter("before", "text", "first group", required=True), Parameter("after", "text", "second group", required=True),
     ), gives=("by", "before", "after", "others", "lines")),
     Route("GET", "/compare/cases", Api.cases, "List the cases that two groups share, with the latest turn of each and their score differences", (
-        *OF_TURNS, Parameter("by", "text", "grouping", ("version", "model", "agent", "service"), default="version"),
+        *OF_TURNS, Parameter("by", "text", "attribute to group turns by", ("version", "model", "agent", "service"), default="version"),
         Parameter("before", "text", "first group", required=True), Parameter("after", "text", "second group", required=True),
         Parameter("limit", "count", "maximum number of results", least=1, most=500, default=50), _CURSOR,
     ), gives=("cases", "next")),
@@ -112,7 +112,7 @@ def route_of(method: str, path: str) -> tuple[Route, dict[str, str]]:
             allowed.append(route.method)
     if allowed:
         allow = ", ".join(allowed)
-        raise Problem(405, f"{allow} only", allow)
+        raise Problem(405, f"method not allowed, got {method[:10]}; allowed: {allow}", allow)
     raise Problem(404, f"unknown path; see {BASE}/openapi.json")
 
 
@@ -127,9 +127,9 @@ _TYPES: dict[str, dict[str, Any]] = {
     "condition": {"type": "string", "maxLength": 1_000, "pattern": f"^{CONDITION}$"},
 }  # fmt: skip
 _ERROR = {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}}
-_PROBLEM = {"description": "What is wrong with the request", "content": {"application/json": {"schema": _ERROR}}}
+_PROBLEM = {"description": "Reason why the request failed", "content": {"application/json": {"schema": _ERROR}}}
 _TOO_LONG = {
-    "description": "The path, query and headers are too long together",
+    "description": "Path, query and headers together are too long",
     "content": {"text/plain": {"schema": {"type": "string"}}},
 }
 
@@ -140,7 +140,11 @@ def document() -> dict[str, Any]:
         paths.setdefault(BASE + route.path, {})[route.method.lower()] = _operation(route)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "otel-agenteval", "version": __version__, "description": "Turns, their scores and why."},
+        "info": {
+            "title": "otel-agenteval",
+            "version": __version__,
+            "description": "Read turns and their scores, and label turns.",
+        },
         "paths": paths,
         "components": {
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}, "basic": {"type": "http", "scheme": "basic"}}
@@ -160,7 +164,7 @@ def _operation(route: Route) -> dict[str, Any]:
         "operationId": f"{route.method.lower()}{route.path.replace('/', '_').replace('{', '').replace('}', '')}",
         "parameters": [_parameter(one, "path") for one in route.in_path] + [_parameter(one, "query") for one in route.query],
         "responses": {
-            "200": {"description": "The answer", "content": content},
+            "200": {"description": "Successful response", "content": content},
             **dict.fromkeys(("400", "401", "403", "404", "409", "503"), _PROBLEM),
             "431": _TOO_LONG,
         },
@@ -173,8 +177,8 @@ def _operation(route: Route) -> dict[str, Any]:
 
 
 _EXCERPT: dict[str, Any] = {
-    "path": {"type": "string", "description": "place in the turn, such as output or tool_calls[0].result"},
-    "place": {"type": "string", "description": "the same place for people, with the tool's name"},
+    "path": {"type": "string", "description": "path in the turn, such as output or tool_calls[0].result"},
+    "place": {"type": "string", "description": "the same path in readable form, with the tool's name"},
     "start": {"type": "integer", "description": "first character in the text at `path`, or in its compact JSON"},
     "end": {"type": "integer"},
     "before": {"type": "string"},
@@ -208,22 +212,22 @@ _RESPONSE_KEYS: dict[str, dict[str, Any]] = {
         "type": "object", "required": ["metric", "evidence"],
         "properties": {"evidence": {"type": "array", "description": "the findings of a score", "items": _FINDING}},
     }},
-    "findings": {"type": "array", "description": "facts that failed turns have more often, the largest difference first", "items": {
+    "findings": {"type": "array", "description": "facts that are more frequent in failed turns, largest difference first", "items": {
         "type": "object", "required": ["facts", "interval", "p_adjusted", "turns", "few", "also", "effect"],
         "properties": {
             "facts": {"type": "array", "items": _FACT, "minItems": 1, "maxItems": 2},
             "failed": {**_SHARE, "description": "share of the failed turns with these facts"},
             "passed": {**_SHARE, "description": "share of the passed turns with these facts"},
-            "interval": {"type": "array", "items": {"type": "number"}, "description": "of the difference of the shares"},
+            "interval": {"type": "array", "items": {"type": "number"}, "description": "confidence interval of the difference between the shares"},
             "p_adjusted": {**_SHARE, "description": "p-value, corrected for the number of facts"},
             "turns": {"type": "array", "items": {"type": "integer"}, "description": "failed and passed turns with these facts"},
             "few": {"type": "boolean", "description": "true if few failed turns have these facts"},
-            "also": {"type": "array", "items": _FACT, "description": "facts of nearly the same turns"},
-            "effect": {"type": "boolean", "description": "true if the failure itself can have caused the fact"},
+            "also": {"type": "array", "items": _FACT, "description": "other facts that hold for nearly the same turns"},
+            "effect": {"type": "boolean", "description": "true if the fact may be an effect of the failure"},
         },
     }},
     "texts": {
-        "type": "object", "description": "compact JSON of the values with findings that aren't text, by path",
+        "type": "object", "description": "compact JSON of each non-text value with findings, by path",
         "additionalProperties": {"type": "string"},
     },
 }  # fmt: skip
