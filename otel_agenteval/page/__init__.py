@@ -1,6 +1,6 @@
 """Web UI: pages that show turns, their scores and outcomes, and the API for these pages.
 
-:mod:`.api` answers requests of any HTTP server. :mod:`.routes` defines the routes and creates the OpenAPI document. ``static``
+:mod:`.api` handles requests from any HTTP server. :mod:`.routes` defines the routes and creates the OpenAPI document. ``static``
 contains the files for the browser. Stores are read through :mod:`otel_agenteval.outlets.store.views`. Comparisons use the same
 code as the command line. This folder may import lower layers, but no HTTP package. Start at :class:`.api.Api`.
 """

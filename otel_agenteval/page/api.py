@@ -97,8 +97,8 @@ class FileResponse(NamedTuple):
 class Api:
     """Handlers of the API routes in :data:`.routes.ROUTES`.
 
-    ``status`` is None if no sidecar runs. ``outcomes`` returns the outcomes of a turn from a running engine. ``parameters``
-    returns the configured parameters of a metric.
+    ``status`` returns the sidecar's status, and is None if no sidecar runs. ``outcomes`` returns the outcomes of a turn from a
+    running engine. ``parameters`` returns the configured parameters of a metric.
     """
 
     path: str
@@ -188,7 +188,9 @@ class Api:
         return dict(content)
 
     def question(self, request: Request) -> dict[str, Any]:
-        """Return the judge calls of a metric on a turn. If none are stored, return the first prompt of the current version."""
+        """Return the stored judge calls of a metric on a turn or, if none are stored, the first prompt that the metric would send
+        now.
+        """
         metric = request.params["metric"]
         content = self.case(request)
         with self.views() as views:
@@ -230,7 +232,9 @@ class Api:
         return _json_lines(rows, "cases.jsonl" if form == "dataset" else "turns.jsonl")
 
     def lately(self, request: Request, since: float | None) -> tuple[float, list[dict[str, Any]]]:
-        """Return turns that were stored or scored after ``since``, and the ``since`` for the next call. Without ``since``, return no turns."""
+        """Return turns that were stored or scored after ``since``, and the ``since`` for the next call. The first call passes
+        None and gets no turns.
+        """
         with self.views() as views:
             if since is None:
                 return views.last_stored(), []
@@ -461,7 +465,9 @@ class Api:
         return {"label": labels.add(request.body, request.reader.name, self.now)}
 
     def next_to_label(self, request: Request) -> dict[str, Any]:
-        """Return the id of a recent unlabeled turn, and the number of labeled turns. Random choices are stable per reader."""
+        """Return the id of a recent unlabeled turn (None if there is none), and the number of labeled turns. Each reader has a
+        fixed random order.
+        """
         labelled = {label["turn_id"] for label in self._labels_of(request)}
         wanted, doubts = self.filter(request), dict[str, tuple[bool, float]]()
         with self.views() as views:
@@ -491,7 +497,7 @@ class Api:
     # --- helpers
 
     def filter(self, request: Request) -> Filter:
-        """Return the filter of a request. Raises Problem for an invalid fact, or for a text search if content isn't shown."""
+        """Return the filter of a request. Raises Problem for an invalid condition, or for a text search if content isn't shown."""
         wanted = filter_of(request.params, request.reader.tenant)
         if wanted.text is not None and not self.options.content:
             raise Problem(403, "text: content isn't shown, so it can't be searched. Set serve.page.content")
@@ -560,7 +566,7 @@ def _cursor_in(text: str | None) -> Cursor | None:
             return Cursor(start, turn_id)
     except (ValueError, OverflowError):
         pass
-    raise Problem(400, "cursor: must be the `next` of the previous page")
+    raise Problem(400, "cursor: must be the value of `next` from the previous page")
 
 
 def _text_of(cursor: Cursor | None) -> str | None:
@@ -570,7 +576,9 @@ def _text_of(cursor: Cursor | None) -> str | None:
 
 
 def _texts(content: Mapping[str, Any] | None, scores: list[dict[str, Any]]) -> dict[str, str]:
-    """Return non-text values that have evidence, as compact JSON by path. Positions of evidence refer to this JSON."""
+    """Map the path of each non-text value with evidence to the value's compact JSON. Evidence positions count characters in this
+    JSON.
+    """
     places = [place for score in scores for one in score["evidence"] for place in (one, one.get("compared")) if place]
     values = {place["path"]: value_at(content, place["path"]) for place in places if "found" in place}
     return {path: jsonio.text_of(value) for path, value in values.items() if not isinstance(value, str)}
@@ -581,7 +589,7 @@ def _changes(views: Views, since: float, reader: Reader) -> list[dict[str, Any]]
 
 
 def _require_causes(views: Views, found: Sized) -> None:
-    """Raise a Problem if nothing was found because the store doesn't keep causes."""
+    """Raise Problem if ``found`` is empty because the option ``outlets.store.causes`` is off."""
     if not found and not views.keeps_causes():
         raise Problem(404, NO_CAUSES)
 
@@ -606,7 +614,7 @@ def _rank_of_badness(passed: float | None, errors: float) -> tuple[float, float]
 
 
 def _summary(rows: Sequence[Mapping[str, Any]], causes: bool) -> dict[str, Any]:
-    """Return the number of turns, the failed share, quantiles of the duration in seconds, and the mean cost."""
+    """Return the number of turns, the share of failed turns, the median and 95th percentile of the duration, and the mean cost."""
     durations = [row["duration_s"] for row in rows if row["duration_s"] is not None]
     costs = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
     parts = (
@@ -637,7 +645,7 @@ def _cost(cell: SumCell) -> dict[str, Any]:
 def _of_sums(
     cells: Mapping[tuple[str | None, str], SumCell], before: str, after: str, facts: Mapping[str, Mapping[str, Any]]
 ) -> list[Compared]:
-    """Compare two groups by their sums, because reading all scores would take too long."""
+    """Compare the scores of two groups by precomputed sums, because reading all scores would take too long."""
     found: dict[str, Difference] = {}
     for (group, metric), cell in cells.items():
         other = cells.get((after, metric)) if group == before else None
@@ -695,7 +703,7 @@ _READ = 20_000
 
 
 def _step_for(seconds: float, turns: int, groups: int) -> int:
-    """Return the smallest step in seconds with at most 45 points, and about 20 turns per point and group."""
+    """Return the smallest step of a chart, in seconds, with at most 45 points, and about 20 turns per point and group."""
     points = min(_POINTS, max(4, turns // (_PER_POINT * groups)))
     least = 0 if turns <= _READ else HOUR
     return next((step for step in _STEPS if step >= least and seconds / step <= points), _STEPS[-1])
@@ -741,8 +749,8 @@ class _PromptRecorder(JudgeModel):
 
 
 def _question_about(content: Mapping[str, Any], metric: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the first prompt that a judged metric would send about a turn in ``turn.v1`` form. Raises Problem for an unknown metric,
-    for invalid content, or if the metric doesn't send a prompt for this turn.
+    """Return the first prompt that a judged metric would send about a turn (``turn.v1``). Raises Problem for an unknown metric,
+    for invalid content, or if the metric doesn't call the judge for this turn.
     """
     try:
         bound = get_metric(metric, **parameters)

@@ -50,7 +50,7 @@ class Labels:
         return label
 
     def all(self) -> list[dict[str, Any]]:
-        """Return the current labels, earliest first. Omits removed labels."""
+        """Return the current labels, earliest first, without removed labels."""
         with self._lock:
             self._refresh()
             return [label for label in self._labels.values() if label.get("label") is not None]
