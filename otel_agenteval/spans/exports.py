@@ -51,7 +51,7 @@ Numbered = tuple[int, bytes]
 
 
 def otlp_lines(lines: Iterable[Numbered]) -> Iterator[Numbered]:
-    """Yield a file's lines as OTLP/JSON. Valid documents in other formats, also multi-line documents, are converted."""
+    """Yield a file's lines as OTLP/JSON. Documents in other known formats are converted, even if they have several lines."""
     for number, read in _documents(lines):
         if _says_otlp(read):
             yield number, read
@@ -76,7 +76,7 @@ def _says_otlp(line: bytes) -> bool:
 
 
 def _documents(lines: Iterable[Numbered]) -> Iterator[Numbered]:
-    """Yield each line, or the joined lines of an indented document."""
+    """Yield the lines of a file. A JSON document on several lines is yielded as a whole."""
     held: list[bytes] = []
     start = tried = size = 0
     for number, line in lines:
@@ -119,7 +119,9 @@ def _is_json(text: bytes) -> bool:
 
 
 def messages_of(value: Any) -> Iterator[Any]:
-    """Yield the OTLP/JSON messages in a document of any known format. Parts that can't be converted stay unchanged."""
+    """Yield a document as OTLP/JSON messages. The document can have any known format. Parts in other formats are yielded
+    unchanged.
+    """
     if isinstance(value, list) and value:
         for item in value:
             yield from messages_of(item)
@@ -181,7 +183,9 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 
 
 def _hex(value: Any, digits: int) -> str | None:
-    """Return an id (hex, base64 or UUID) as hex digits with leading zeros, or None if it is empty. Other ids are hashed."""
+    """Convert an id to hex digits with leading zeros, or None if it is empty. Hex, base64 and UUIDs are decoded, other ids are
+    hashed.
+    """
     text = str(value or "").strip().removeprefix("0x")
     if not text:
         return None
@@ -196,9 +200,9 @@ def _hex(value: Any, digits: int) -> str | None:
 
 
 def _nanoseconds(value: Any) -> str | None:
-    """Return a time as nanoseconds since 1970, or None.
+    """Convert a time to nanoseconds since 1970, or None if it is invalid.
 
-    The time can be ISO 8601, a pair of seconds and nanoseconds, or a number in any unit from seconds to nanoseconds.
+    The time can be ISO 8601 text, a pair of seconds and nanoseconds, or a number whose unit (seconds to nanoseconds) is guessed.
     """
     if isinstance(value, bool) or value is None:
         return None
@@ -231,7 +235,7 @@ _SCALES = ((1e11, 1_000_000_000), (1e14, 1_000_000), (1e17, 1_000))
 
 
 def _from_console(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Convert a console span or a span of Phoenix's API. Phoenix's ``attributes`` may be nested."""
+    """Convert a span from a console exporter or from Phoenix's API, whose ``attributes`` may be nested."""
     context = value["context"]
     status = _object(value.get("status"))
     resource = _object(value.get("resource"))
@@ -304,7 +308,7 @@ def _from_node(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _plain_keys(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object with lower-case keys without underscores: ``trace_id`` and ``TraceId`` become ``traceid``."""
+    """Convert keys to lower case without underscores. ``trace_id`` and ``TraceId`` become ``traceid``."""
     return {str(key).lower().replace("_", ""): one for key, one in value.items()}
 
 
@@ -379,12 +383,12 @@ def _from_to(start: Any, duration: Any) -> tuple[str, str]:
 
 
 def _tags(items: Any) -> dict[str, Any]:
-    """Return Jaeger's tags by key. Lists are parsed, because Jaeger stores them as JSON text."""
+    """Return Jaeger's tags by key. Jaeger stores lists as JSON text, so they are parsed."""
     return {str(item.get("key")): _as_list(item.get("value")) for item in _objects(items)}
 
 
 def _as_list(value: Any) -> Any:
-    """Return a list of simple values from JSON text. Return other values unchanged."""
+    """Parse JSON text of a list of texts or numbers. Return other values unchanged."""
     if isinstance(value, str) and value[:1] == "[" and value[-1:] == "]":
         try:
             found = jsonio.loads(value)
@@ -444,7 +448,9 @@ def _typed(key: str, text: Any) -> Any:
 
 
 def _annotation(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the event of an annotation: ``{"name": {attributes}}`` (SDKs), ``name|{attributes}|dropped`` or a name."""
+    """Convert a Zipkin annotation to an event. Its text is ``{"name": {attributes}}`` (SDKs), ``name|{attributes}|dropped`` or a
+    name.
+    """
     text = str(item.get("value") or "")
     time_ns = _microseconds(item.get("timestamp"))
     whole = _object(text)
@@ -459,7 +465,7 @@ def _annotation(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_row_of_phoenix(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Convert a row, or the columns of ``DataFrame.to_json()``. Each column has its values by row index."""
+    """Convert a row of Phoenix's data frame, or all rows of its ``to_json()``, which maps each column to its values by row index."""
     if isinstance(value["context.trace_id"], dict):
         columns = {key: _object(column) for key, column in value.items()}
         rows = [{key: column.get(index) for key, column in columns.items()} for index in columns["context.trace_id"]]
@@ -480,7 +486,7 @@ def _from_row_of_phoenix(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def flattened(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return attributes with one key per simple value, such as ``llm.input_messages.0.message.role``.
+    """Flatten nested attributes to one key per simple value, such as ``llm.input_messages.0.message.role``.
 
     ``metadata`` becomes JSON text.
     """
@@ -502,7 +508,7 @@ def flattened(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_langfuse_trace(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Convert a trace's observations. If there are none, convert the trace's own input and output."""
+    """Convert a trace's observations to spans. A trace without observations becomes one span with its input and output."""
     own = {**value, "id": f"trace-{value['id']}", "type": "AGENT", "startTime": value.get("timestamp"), "endTime": _end_of(value)}
     own["costDetails"] = {"total": value.get("totalCost", value.get("total_cost"))}
     observations = _objects(value.get("observations")) or [own]
@@ -518,7 +524,7 @@ def _end_of(trace: Mapping[str, Any]) -> Any:
 
 def _from_observation(value: Mapping[str, Any], trace: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
     def get(name: str) -> Any:
-        """Return a field by its API name. Exports from Langfuse's page use snake case."""
+        """Return a field by its API name. Files from Langfuse's web page use snake case."""
         found = value.get(name)
         return value.get("".join(f"_{one.lower()}" if one.isupper() else one for one in name)) if found is None else found
 
@@ -561,7 +567,7 @@ _LANGFUSE_OWN = frozenset(("attributes", "resourceAttributes", "scope"))
 
 
 def _from_pandaprobe_trace(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Convert a trace that contains its spans. A root span above them has the trace's own input and output."""
+    """Convert a trace and its spans. The trace becomes a root span with the trace's input and output."""
     has_agent = any(str(one.get("kind", one.get("type"))).upper() == "AGENT" for one in value["spans"])
     trace = {"trace_id": value.get("id"), **value, "kind": "CHAIN" if has_agent else "AGENT"}
     trace["span_id"] = f"trace-{trace['trace_id']}"
@@ -625,7 +631,7 @@ def _from_logfire(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _from_cloudwatch(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Convert a span of the log group ``aws/spans``, or a log record with a span's content."""
+    """Convert a span from the log group ``aws/spans``, or a log record with a span's content."""
     scope, status = _object(value.get("scope")).get("name"), _object(value.get("status"))
     if "startTimeUnixNano" not in value:
         return [_log_message(value, value.get("attributes"), value.get("body"), scope)]
@@ -635,7 +641,7 @@ def _from_cloudwatch(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _from_log_line(value: Mapping[str, Any]) -> Iterable[Any]:
-    """Return the messages in a log event or in the ``@message`` field of a query result. Skip other fields."""
+    """Convert a log event, or the ``@message`` field of a query result. Skip a query result's other fields."""
     if value.get("field", "@message") != "@message":
         return ()
     inner = _object(next((value[key] for key in ("@message", "message", "value") if key in value), None))
@@ -655,7 +661,7 @@ _TUPLE = re.compile(r"\('[^']*'(?:, '[^']*')*,?\)")
 
 
 def _from_azure(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Convert a row of requests or dependencies to a span. Convert other rows to log records."""
+    """Convert a row of ``requests`` or ``dependencies`` to a span, and a row of another table to a log record."""
     row = {_COLUMNS.get(key, key): one for key, one in value.items()}
     trace, parent, start = row["OperationId"], row.get("ParentId"), _nanoseconds(row.get("TimeGenerated"))
     attributes = {"session.id": row["SessionId"]} if row.get("SessionId") else {}
@@ -702,7 +708,7 @@ def _from_tempo(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _has(*keys: str, **kinds: type) -> Callable[[Mapping[str, Any]], bool]:
-    """Return a test for objects that have all ``keys``, and values of the types in ``kinds``."""
+    """Return a function that checks if an object has all ``keys``, and values with the types in ``kinds``."""
     return lambda value: value.keys() >= {*keys} and all(isinstance(value.get(key), kind) for key, kind in kinds.items())
 
 

@@ -1,6 +1,6 @@
 """Convert spans to the OTLP/JSON format that :mod:`.otlp` reads.
 
-Log records of the spans are a second message, so that both can be restored.
+Log records of the spans are written in a second message, so that the file restores both.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _INT64 = 2**63
 
 
 def as_otlp_json(records: Iterable[SpanRecord]) -> list[dict[str, Any]]:
-    """Return a message with spans and, if there are any, a message with log records. Spans of a scope keep their order."""
+    """Return a message with the spans and, if they have log records, a second message with these."""
     spans: dict[tuple[int, str], list[SpanRecord]] = {}
     resources: dict[int, Mapping[str, Any]] = {}
     for record in records:
@@ -102,7 +102,7 @@ def attributes_as_json(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def value_as_json(value: Any) -> dict[str, Any]:
-    """Return a value in OTLP/JSON. Types that OTLP doesn't have become text. None becomes ``{}``."""
+    """Convert a value to OTLP/JSON. Types that OTLP doesn't have become text, and None becomes ``{}``."""
     if isinstance(value, str):
         return {"stringValue": value}
     if isinstance(value, bool):
