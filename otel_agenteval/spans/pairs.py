@@ -1,9 +1,8 @@
 """Read attributes from OTLP's serialized key-value pairs.
 
-Most pairs of a span are short and occurred in earlier spans, so a cache finds them by their bytes. For other pairs of a key and a
-text or number with the usual field order, this module has its own parser, because a protobuf object for each pair would take five
-times as long. Protobuf parses the remaining pairs, so this module accepts nothing that protobuf rejects. Lists and objects are
-parsed on first use.
+Most attributes are short and repeat those of earlier spans, so a cache finds them by their bytes. A parser in this module reads
+other texts and numbers with the usual field order, because a protobuf object per attribute would take five times as long.
+Protobuf reads the rest, so this module accepts nothing that protobuf rejects. Lists and objects are parsed on first use.
 
 The caches have limits on entries and bytes, contain only immutable values, and depend only on the bytes.
 """
@@ -42,8 +41,8 @@ _known_keys: dict[bytes, str] = {}
 
 
 def pairs_of(raw_pairs: Iterable[bytes]) -> tuple[dict[str, Any], list[str]]:
-    """Return attributes in order, and the keys of :class:`Unread` values. If a key is repeated, the last value is used. Raises
-    DecodeError, or UnicodeDecodeError if a text isn't UTF-8.
+    """Return attributes in order, and the keys whose values are still :class:`Unread`. The last value of a repeated key wins.
+    Raises DecodeError for invalid bytes, and UnicodeDecodeError for text that isn't UTF-8.
     """
     found: dict[str, Any] = {}
     unread: list[str] = []
@@ -57,7 +56,7 @@ def pairs_of(raw_pairs: Iterable[bytes]) -> tuple[dict[str, Any], list[str]]:
 
 
 def attributes_of(raw_pairs: Iterable[bytes]) -> dict[str, Any]:
-    """Return all attributes, parsed. Raises the errors of :func:`pairs_of`."""
+    """Parse all attributes, including lists and objects. Raises the errors of :func:`pairs_of`."""
     found, unread = pairs_of(raw_pairs)
     return read_all(found, unread) if unread else found
 
@@ -74,7 +73,7 @@ _UNCHANGEABLE = frozenset((str, int, float, bool, type(None)))
 
 
 def _read_short(raw: bytes, unread: list[str]) -> tuple[str, Any]:
-    """Return a short pair that isn't in ``_known``, and cache it if its value is immutable. Cached lists are copied."""
+    """Parse a short key-value pair, and cache it if its value is immutable. Lists are copied from a second cache."""
     if raw in _known_lists:
         key, items = _known_lists[raw]
         return key, list(items)
@@ -95,7 +94,7 @@ def _read(raw: bytes, unread: list[str]) -> tuple[str, Any]:
 
 
 def _long_text(raw: bytes) -> tuple[str, str] | None:
-    """Return a key and a text of at most 16,380 bytes, which covers most content. Return None for other pairs."""
+    """Return a key and its text of up to 16,380 bytes, which covers most content. Return None for other pairs."""
     end = raw[1] + 2
     size = len(raw) - end - 6
     if raw[0] != _KEY or end > _LONGEST_KEY:
@@ -115,7 +114,7 @@ def _long_text(raw: bytes) -> tuple[str, str] | None:
 
 
 def _read_later(raw: bytes, at: int) -> Any:
-    """Return the list or object at an offset of a pair, or None if it can't be parsed."""
+    """Parse the list or object at a position of a pair. Return None if it can't be parsed."""
     value = _any_value(raw[at:])
     if len(raw) < _SHORT and value.__class__ is list and all(item.__class__ in _UNCHANGEABLE for item in value):
         if len(_known_lists) >= _MOST_PAIRS:
@@ -134,7 +133,7 @@ _NOT_PLAIN = frozenset((0x2A, 0x32, 0x3A))
 
 
 def _read_in_order(raw: bytes) -> tuple[str, Any] | None:
-    """Return a pair with the usual field order, key and single value. Return None for pairs that protobuf must parse."""
+    """Parse a pair if its fields have the usual order. Return None if protobuf must parse the pair."""
     try:
         end = raw[1] + 2
         if raw[0] != _KEY or end > _LONGEST_KEY or raw[end] != _VALUE:
@@ -159,7 +158,7 @@ def _read_in_order(raw: bytes) -> tuple[str, Any] | None:
 
 
 def _length(raw: bytes, at: int) -> tuple[int, int]:
-    """Return a varint and the position after it. Raises IndexError for varints of more than nine bytes."""
+    """Return a varint and the position after it. Raises IndexError if it has more than nine bytes."""
     value = raw[at]
     at += 1
     if value < 0x80:
@@ -184,7 +183,7 @@ def _key(raw: bytes) -> str:
 
 
 def _read_by_protobuf(raw: bytes) -> tuple[str, Any]:
-    """Return any pair. Raises DecodeError if the bytes aren't a pair, or if a text isn't UTF-8."""
+    """Parse any key-value pair. Raises DecodeError if the bytes aren't a pair, or if a text isn't UTF-8."""
     pair = _parse_pair(raw)
     return pair.key, value_of(pair.value)
 

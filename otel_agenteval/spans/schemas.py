@@ -1,7 +1,7 @@
-"""Minimal protobuf schemas of OTLP. Protobuf skips fields that aren't in the schemas.
+"""Protobuf schemas with only the OTLP fields that we read. Protobuf skips all other fields.
 
-Fields that aren't needed immediately are declared as bytes, and :mod:`.pairs` parses attributes on first use. If a text isn't
-UTF-8, protobuf rejects the whole message. Then :func:`mended` repairs it.
+Fields that aren't needed immediately are declared as bytes, and :mod:`.pairs` parses attributes on first use. Protobuf rejects a
+whole message if one of its texts isn't UTF-8. :func:`mended` repairs the message.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ Kind = Literal["trace.v1.Span", "resource.v1.Resource", "logs.v1.LogRecord", "co
 
 @cache
 def _pool() -> descriptor_pool.DescriptorPool:
-    """Return OTLP's messages in protobuf's older syntax, which doesn't validate texts."""
+    """Return OTLP's messages in proto2 syntax, which accepts texts that aren't UTF-8."""
     pool = descriptor_pool.DescriptorPool()
     for module in (common_pb2, resource_pb2, trace_pb2, logs_pb2):
         file = descriptor_pb2.FileDescriptorProto()
@@ -94,7 +94,7 @@ def _pool() -> descriptor_pool.DescriptorPool:
 
 
 def mended(raw: bytes, kind: Kind) -> bytes | None:
-    """Return a message with U+FFFD instead of invalid UTF-8, or None if the message has other errors."""
+    """Replace invalid UTF-8 in a message with U+FFFD. Return None if the message has other errors."""
     read = message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"opentelemetry.proto.{kind}")).FromString
     try:
         found: bytes = _mend(read(raw)).SerializeToString()

@@ -1,4 +1,4 @@
-"""Spans that stay serialized until they are read.
+"""Spans from OTLP requests, which stay serialized until they are read.
 
 This module doesn't import protobuf, so that processes without a receiver don't load it. :mod:`.split` creates these spans.
 """
@@ -15,7 +15,7 @@ OVERHEAD = 512
 
 
 class Vocabulary(NamedTuple):
-    """Names that identify GenAI spans and log records. The dialects define it for :mod:`.split`."""
+    """Names that identify GenAI spans and log records. :mod:`.split` receives them from the dialects."""
 
     keys: frozenset[str]
     """Attributes of GenAI spans. A span has at least one of them, unless its scope is a GenAI scope."""
@@ -52,7 +52,7 @@ _NOWHERE = Origin("", {}, _unread)
 
 
 class WireSpan:
-    """Serialized span. :meth:`record` parses it."""
+    """Received span, which stays serialized until :meth:`record` parses it."""
 
     __slots__ = ("_record", "id", "origin", "raw", "size")
 
@@ -66,13 +66,13 @@ class WireSpan:
 
     @classmethod
     def of(cls, record: SpanRecord, size: int) -> WireSpan:
-        """Return a span whose record was parsed with its request."""
+        """Create a span from a record that is already parsed."""
         span = cls(b"", record.span_id.to_bytes(8, "big"), _NOWHERE, size)
         span._record = record
         return span
 
     def record(self) -> SpanRecord:
-        """Return the record, which is parsed once.
+        """Return the span's record. The first call parses it.
 
         If protobuf rejects the span even after a repair, the record has only ids and is marked as truncated.
         """
