@@ -1,7 +1,7 @@
 """Read spans and log records from OTLP protobuf messages and OTLP/JSON.
 
-The Collector's file exporter writes OTLP/JSON. Both formats become the same records. Unknown fields are ignored. A
-span without valid ids is a :class:`NotASpan`, because it can't be in a turn.
+Protobuf messages and OTLP/JSON (from the Collector's file exporter, for example) become the same records. Unknown fields are
+ignored. A span without valid ids becomes a :class:`NotASpan`, because it can't belong to a turn.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _MAX_NESTING = 64
 
 
 def is_ours(scope: str, attributes: Mapping[str, Any], name: str = "") -> bool:
-    """Return True for scores. They are never evaluated.
+    """Return True for a score in a span, event or log record. Scores aren't evaluated again.
 
-    A score from otel-agenteval has its scope or, if the scope was renamed on the way, a turn id or result id. Evaluations of
-    other programs are also scores, unless they are user feedback.
+    A score from otel-agenteval has its scope or, if a pipeline renamed the scope, a turn id or result id. Evaluation results from
+    other programs also count as scores, unless they are user feedback.
     """
     return (
         scope == SCOPE
@@ -61,7 +61,7 @@ class OtlpLog:
 
 
 def from_json(message: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
-    """Yield the spans and log records of an OTLP/JSON request, without scores (see :func:`is_ours`).
+    """Yield the spans and log records of an OTLP/JSON request. Scores are omitted (see :func:`is_ours`).
 
     Yields a :class:`NotASpan` for each invalid span. Raises :class:`NotASpan` if the message isn't an OTLP/JSON request.
     """
@@ -132,7 +132,7 @@ def is_server(kind: Any) -> bool:
 
 
 def _event_name(attributes: Mapping[str, Any]) -> Any:
-    """Return the event name in a log record's attributes (``event.name``, or LiteLLM's ``event_name``)."""
+    """Return the event name in a log record's attributes, ``event.name`` or (from LiteLLM) ``event_name``."""
     return attributes.get("event.name") or attributes.get("event_name") or ""
 
 
@@ -147,9 +147,9 @@ def _log_from_json(item: Mapping[str, Any], scope: str) -> OtlpLog:
 
 
 def _id(value: Any, size: int, needed: str | None) -> int:
-    """Return an id from hex or base64 (protobuf's JSON).
+    """Parse an id from hex or, as in protobuf's JSON, base64.
 
-    If the id is invalid, return 0 if ``needed`` is None. Otherwise, raise NotASpan.
+    An invalid id becomes 0, or raises NotASpan if ``needed`` names the field.
     """
     if value and isinstance(value, str):
         if len(value) == 2 * size:
@@ -168,7 +168,7 @@ def _id(value: Any, size: int, needed: str | None) -> int:
 
 
 def from_hex(text: str) -> bytes:
-    """Return the bytes of a hexadecimal id, or ``b""`` for an invalid id."""
+    """Decode a hexadecimal id to bytes, or to ``b""`` if it is invalid."""
     try:
         return bytes.fromhex(text)
     except ValueError:
@@ -176,7 +176,7 @@ def from_hex(text: str) -> bytes:
 
 
 def whole_number(value: Any) -> int:
-    """Return an integer that is a number or text, as in OTLP/JSON. Return 0 for other values."""
+    """Convert a number, or text with a number (as in OTLP/JSON), to an integer. Return 0 for other values."""
     if value.__class__ is int:
         return value
     try:
@@ -274,7 +274,7 @@ _LOG_SIZE = 1_024
 
 
 def json_spans(body: bytes, drop_scope: str = "", base: int = 0) -> tuple[dict[bytes, Part], int]:
-    """Return spans by trace id, and the number of invalid spans, like :func:`.split.split_spans`. Raises :class:`NotOtlp`."""
+    """Split an OTLP/JSON request like :func:`.split.split_spans`: return spans by trace id, and the number of invalid spans."""
     parts: dict[bytes, Part] = {}
     invalid = 0
     for span in _items(body, "traces"):
@@ -293,7 +293,9 @@ def json_spans(body: bytes, drop_scope: str = "", base: int = 0) -> tuple[dict[b
 
 
 def json_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog, int]], int]:
-    """Return log records with their sizes, like :func:`.split.split_logs`. Raises :class:`NotOtlp`."""
+    """Split an OTLP/JSON request like :func:`.split.split_logs`: return log records with sizes, and the number of invalid
+    records.
+    """
     items = _items(body, "logs")
     logs = [item for item in items if isinstance(item, OtlpLog)]
     wanted = [

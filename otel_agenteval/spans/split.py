@@ -37,7 +37,7 @@ _parse_log_head = MESSAGES["LogHead"].FromString
 
 
 def _parsed(read: Callable[[bytes], Found], raw: bytes, kind: Kind) -> Found:
-    """Parse a message, even if its texts aren't UTF-8. Raises DecodeError if it is otherwise invalid."""
+    """Parse a message, and repair texts that aren't UTF-8. Raises DecodeError for other errors."""
     try:
         return read(raw)
     except (DecodeError, UnicodeDecodeError):
@@ -63,8 +63,8 @@ def split_spans(
 ) -> tuple[dict[bytes, Part], int]:
     """Return a request's spans by trace id, and the number of spans without valid ids. Raises :class:`NotOtlp`.
 
-    Spans of ``drop_scope`` are omitted. ``base`` turns trace ids into trace keys (:mod:`otel_agenteval.core.tenancy`).
-    ``vocabulary`` identifies GenAI spans. Attributes of other spans are parsed on first use.
+    Spans of the scope ``drop_scope`` are omitted. ``base`` is added to trace ids (:mod:`otel_agenteval.core.tenancy`).
+    ``vocabulary`` identifies GenAI spans. Lists and objects in other spans' attributes are parsed on first use.
     """
     parts: dict[bytes, Part] = {}
     invalid = 0
@@ -83,7 +83,7 @@ def split_spans(
 
 
 def _add_spans(items: Iterable[bytes], origin: Origin, parts: dict[bytes, Part]) -> int:
-    """Add a scope's spans to the parts of their traces. Return the number of spans without valid ids."""
+    """Add the spans of a scope to the traces in ``parts``. Return the number of spans without valid ids."""
     invalid = 0
     for raw in items:
         size = len(raw)
@@ -115,9 +115,10 @@ def _add_spans(items: Iterable[bytes], origin: Origin, parts: dict[bytes, Part])
 
 
 def count_records(body: bytes, most: int) -> int:
-    """Count a request's groups, spans, log records and other fields. Stop above ``most``.
+    """Count a request's resources, scopes, spans, log records and other fields. Stop after ``most``.
 
-    The request isn't parsed, because an empty span of two bytes takes a hundred bytes when parsed. Raises :class:`NotOtlp`.
+    The request is counted without parsing it, because an empty span of two bytes takes a hundred bytes when parsed. Raises
+    :class:`NotOtlp`.
     """
     found = 0
     below = [(0, len(body), 0)]
@@ -176,7 +177,7 @@ def _varint(body: bytes, at: int) -> tuple[int, int]:
 
 
 def _ids_of(raw: bytes) -> tuple[bytes, bytes] | None:
-    """Return trace id and span id of a span with an unusual field order, or None if an id is invalid."""
+    """Return the trace id and span id of a span whose fields have an unusual order, or None if an id is invalid."""
     try:
         head = _parse_head(raw)
     except DecodeError:
@@ -245,7 +246,7 @@ def _record_of(span: WireSpan) -> SpanRecord:
 
 
 def _record_of_broken(span: WireSpan) -> SpanRecord:
-    """Return a span's record with invalid UTF-8 replaced. If the span can't be parsed, the record has only ids."""
+    """Parse a span after replacing invalid UTF-8. If it still can't be parsed, its record has only ids."""
     raw, origin = span.raw, span.origin
     if (found := mended(raw, "trace.v1.Span")) is not None:
         return _record_from(span, found)
@@ -257,7 +258,7 @@ def _record_of_broken(span: WireSpan) -> SpanRecord:
 
 
 def _record_from(span: WireSpan, raw: bytes) -> SpanRecord:
-    """Return a span's record, set field by field for speed. Raises DecodeError or UnicodeDecodeError."""
+    """Parse a span to a record. Fields are set one by one, which is faster. Raises DecodeError or UnicodeDecodeError."""
     origin = span.origin
     message = _parse_span(raw)
     parent_id = message.parent_id
@@ -301,7 +302,7 @@ def _record_from(span: WireSpan, raw: bytes) -> SpanRecord:
 
 
 def _is_plain(attributes: dict[str, Any], genai_keys: frozenset[str] | None) -> bool:
-    """Return True for an application's own span. Few of its attributes are read."""
+    """Return True for an application's own span, whose attributes are rarely read."""
     return genai_keys is not None and "gen_ai.operation.name" not in attributes and genai_keys.isdisjoint(attributes)
 
 
@@ -309,7 +310,8 @@ def _is_plain(attributes: dict[str, Any], genai_keys: frozenset[str] | None) -> 
 
 
 def split_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog, int]], int]:
-    """Return (log record, size in bytes) for records with user feedback or about GenAI spans, and the number of invalid records.
+    """Return log records and their sizes in bytes, and the number of invalid records. Only records with user feedback or about
+    GenAI spans are returned.
 
     Other log records aren't parsed. Raises :class:`NotOtlp` if the bytes aren't a log request.
     """
