@@ -1,5 +1,5 @@
-"""Convert bytes and SDK spans to span records, the common format of all inputs.
+"""Convert serialized spans and SDK spans to span records, the format in which the engine reads all spans.
 
-This package may import :mod:`~otel_agenteval.core` and, from third parties, OpenTelemetry's SDK and protobuf classes. Read
-:mod:`.record` first.
+This package may import :mod:`~otel_agenteval.core` and, from third parties, OpenTelemetry's SDK and protobuf classes. Start at
+:mod:`.record`.
 """

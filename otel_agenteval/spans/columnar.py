@@ -1,6 +1,6 @@
-"""Spans in columns: the Collector's ClickHouse and Parquet data, and our own export.
+"""Read and write spans in columns: the Collector's ClickHouse and Parquet data, and our own export.
 
-Columns have the names of the Collector's ClickHouse exporter or OTLP's own::
+Columns have the names of OTLP or, in the second column of this list, of the Collector's ClickHouse exporter::
 
     trace_id  TraceId            hex text, or 16 bytes
     span_id  SpanId              hex text, or 8 bytes
@@ -20,8 +20,8 @@ Columns have the names of the Collector's ClickHouse exporter or OTLP's own::
     Events.Name, Events.Timestamp, Events.Attributes     or three lists
     log_body                     JSON text. Such a row is a log record of that span, and ``name`` is its event name
 
-Only ids and a name are required. Maps of texts don't preserve types. Numbers, booleans and lists are restored if the
-attribute's name implies them, as ``gen_ai.usage.input_tokens`` does. Content stays text.
+Only ids and a name are required. Maps with only text values don't preserve types. Numbers, booleans and lists are restored if the
+attribute's name implies their type (``gen_ai.usage.input_tokens``). Content stays text.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ _NUMBER = re.compile(r"-?(?:\d{1,18}|\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)"
 
 
 def known_columns(names: Iterable[str]) -> dict[str, str]:
-    """Return the source's name of each known column. Raises ValueError with the source's columns if a required column is missing."""
+    """Map each known column to its name in the source. Raises ValueError with the source's columns if a required column is
+    missing.
+    """
     names = list(names)
     found = {}
     for ours, others in _SPELLINGS.items():
@@ -94,7 +96,7 @@ def known_columns(names: Iterable[str]) -> dict[str, str]:
 
 
 def spans_of(table: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
-    """Yield a span, a log record or a NotASpan for each row of a ``pyarrow.Table`` or batch.
+    """Yield a span or a log record for each row of a ``pyarrow.Table`` or batch. For an invalid row, yield a NotASpan instead.
 
     Raises ValueError if a required column is missing.
     """
@@ -246,7 +248,7 @@ def _json(text: Any) -> Any:
 
 
 def schema() -> Any:
-    """Return the columns that :func:`table_of` writes, as a ``pyarrow.Schema``."""
+    """Return the ``pyarrow.Schema`` of the tables that :func:`table_of` returns."""
     pa = require("pyarrow", feature="spans in columns", extra="parquet")
     text, number = pa.string(), pa.int64()
     return pa.schema(

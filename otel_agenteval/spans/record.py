@@ -20,7 +20,7 @@ MAX_VALUE_CHARS = 1_000_000
 
 
 class SpanEvent(NamedTuple):
-    """Span event, such as an exception. In some dialects, it has content."""
+    """Span event, such as an exception. Some instrumentations write message content in events."""
 
     name: str
     attributes: dict[str, Any]
@@ -28,7 +28,7 @@ class SpanEvent(NamedTuple):
 
 
 class LogPart(NamedTuple):
-    """Log record of a span. Newer instrumentations write message content there."""
+    """Log record that belongs to a span. Newer instrumentations write message content in log records."""
 
     name: str
     attributes: dict[str, Any]
@@ -37,7 +37,7 @@ class LogPart(NamedTuple):
 
 
 class SpanRecord:
-    """Span that has ended, or a turn's root that is about to end. Its attributes are read-only."""
+    """Span that has ended, or a turn's root span just before its end. Don't change its attributes."""
 
     __slots__ = (
         "attributes", "dialects", "end_ns", "events", "logs", "name", "parent_id", "references", "remote_parent", "resource",
@@ -108,7 +108,7 @@ class SpanRecord:
 
     @property
     def shown_id(self) -> int:
-        """Id of the span where users find this work in the trace."""
+        """Id of the span under which a trace viewer shows this work."""
         return self.span_id
 
     @property
@@ -121,9 +121,9 @@ class SpanRecord:
 
 
 def is_more_complete(record: SpanRecord, other: SpanRecord) -> bool:
-    """Return True if ``record`` is more complete than ``other``, another copy of the same span.
+    """Compare two copies of a span. Return True if ``record`` is more complete than ``other``.
 
-    An ended copy is more complete. If both or neither have ended, the copy with more attributes is more complete.
+    A copy that has ended is more complete than one that hasn't. Otherwise, the copy with more attributes is more complete.
     """
     ended, other_ended = record.end_ns > record.start_ns, other.end_ns > other.start_ns
     return (ended, len(record.attributes)) > (other_ended, len(other.attributes))
@@ -145,7 +145,7 @@ _time = attrgetter("time_ns")
 
 
 def time_of(value: Any) -> int:
-    """Return a time in nanoseconds since the Unix epoch, or 0 (unknown) for an invalid value."""
+    """Convert a value to nanoseconds since the Unix epoch. Return 0 (unknown) for an invalid value."""
     try:
         number = int(value)
     except (TypeError, ValueError, OverflowError):
@@ -154,7 +154,7 @@ def time_of(value: Any) -> int:
 
 
 def clean(record: SpanRecord) -> None:
-    """Replace values that aren't JSON in the record of an SDK span. The SDK's objects aren't changed."""
+    """Replace values that JSON can't represent in the record of an SDK span. The SDK's objects stay unchanged."""
     record.name = str(plain(record.name))
     if record.status_message is not None:
         record.status_message = str(plain(record.status_message))
@@ -168,7 +168,9 @@ def clean(record: SpanRecord) -> None:
 
 
 def _is_simple(attributes: Mapping[str, Any]) -> bool:
-    """Return True if all attributes are ASCII texts, booleans or valid numbers. This is three times as fast as :func:`plain`."""
+    """Return True if :func:`plain` would change nothing, because all attributes are ASCII texts, booleans or valid numbers. This
+    check is three times as fast.
+    """
     for key, value in attributes.items():
         kind = value.__class__
         if not key.isascii():
@@ -187,7 +189,7 @@ def cleaned(part: LogPart) -> LogPart:
 
 
 def cut_long_values(record: SpanRecord) -> int:
-    """Truncate long texts, and mark the record as truncated. Return its approximate bytes."""
+    """Truncate long texts, and set ``truncated`` if there are any. Return the record's approximate size in bytes."""
     size = 512
     for key, value in list(record.attributes.items()):
         if value.__class__ is str:

@@ -1,7 +1,7 @@
 """Create span records from SDK spans of this process.
 
-This code runs on the agent's thread. It reads the SDK's private fields if they have the expected types, because public properties
-copy their values. Otherwise, it uses the public properties.
+This code runs on the agent's thread. It reads the SDK's private fields if they have the expected types, because the public
+properties copy their values. Otherwise, it reads the public properties.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 
 
 def attributes_of(holder: Any) -> dict[str, Any]:
-    """Return the attributes of a span or event as a dict. Callers must not change it."""
+    """Return the attributes of a span or event. Callers must not change them, because they can be the SDK's own dict."""
     try:
         found = holder._attributes._dict
     except AttributeError:
@@ -37,7 +37,7 @@ _BY_POSITION = _by_position()
 
 
 def has_known_fields(span: Any) -> bool:
-    """Return True if the private fields of an SDK span can be read. All spans of a class have the same fields."""
+    """Return True if the private fields of an SDK span have the expected types. One check per span class is enough."""
     try:
         context, parent, scope, attributes = (
             span._context,
@@ -57,7 +57,7 @@ def has_known_fields(span: Any) -> bool:
 
 
 def start_of(span: Any) -> tuple[int, int, int, str, dict[str, Any]]:
-    """Return a starting span's trace id, span id, parent id (0 without a local parent), scope and attributes."""
+    """Return a starting span's trace id, span id, local parent's id (0 without a local parent), scope and attributes."""
     if _BY_POSITION:
         try:
             context, parent, scope, attributes = span._context, span._parent, span._instrumentation_scope, span._attributes._dict
@@ -72,7 +72,7 @@ def start_of(span: Any) -> tuple[int, int, int, str, dict[str, Any]]:
 
 
 def end_of(span: Any) -> tuple[int, int, bool, dict[str, Any]]:
-    """Return an ending span's trace id, span id, local root flag (True without a local parent) and attributes."""
+    """Return an ending span's trace id, span id, True if it has no local parent, and its attributes."""
     if _BY_POSITION:
         try:
             context, parent, attributes = span._context, span._parent, span._attributes._dict
@@ -90,7 +90,7 @@ def scope_of(span: Any) -> str:
 
 
 def from_sdk(span: Any) -> SpanRecord:
-    """Return the record of a span of this process, with JSON types only. The span may still be open."""
+    """Convert an SDK span to a record with JSON types only. The span may still be open."""
     record = _record_of(span)
     clean(record)
     return record
@@ -126,7 +126,7 @@ def _record_of(span: Any) -> SpanRecord:
 
 
 def _from_fields(span: Any) -> SpanRecord:
-    """Return the same record as :func:`_record_of`, but from private fields, which is faster."""
+    """Convert a span like :func:`_record_of`, but read private fields, which is faster."""
     record = SpanRecord.__new__(SpanRecord)
     context = span._context
     record.trace_id = context[0]
