@@ -1,4 +1,4 @@
-"""Review inferred roles, based on all spans of a trace."""
+"""Correct inferred roles by comparing all spans of a trace."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TOKENS = frozenset(("input_tokens", "output_tokens"))
 
 
 def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]) -> None:
-    """Remove or correct inferred roles that don't fit the trace. Call ``infer`` for skipped spans if their scope has roles."""
+    """Remove or correct inferred roles that don't fit the trace. ``infer`` reads a span that was skipped before."""
     inferred = [record for record in records if record.dialects.facts is not None and record.dialects.inferred]
     if not inferred:
         _open_loops(records)
@@ -57,7 +57,7 @@ def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], No
 
 
 def _settle_events(records: Sequence[SpanRecord]) -> None:
-    """Remove inferred roles of events such as ``agent.update-3``. Start and end of a model or tool call get its role."""
+    """Remove inferred roles from spans that are only events, such as ``agent.update-3``. Keep a model's or tool's start and end."""
     found = [(record, *named) for record in records if (named := event_in(record.name)) is not None]
     stems = {stem for _, stem, event in found if event == "start"} & {stem for _, stem, event in found if event in ENDS}
     for record, stem, event in found:
@@ -74,7 +74,7 @@ def _settle_events(records: Sequence[SpanRecord]) -> None:
 def _infer_skipped(
     records: Sequence[SpanRecord], inferred: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]
 ) -> list[SpanRecord]:
-    """Infer roles of skipped spans if their scope has inferred calls, tools or agents. Return spans with a new role."""
+    """Infer roles for skipped spans if their scope has inferred calls, tools or agents. Return the spans that got a role."""
     scopes = {record.scope for record in inferred if record.dialects.role in (LLM, TOOL, AGENT)}
     found = []
     for record in records:
@@ -87,7 +87,7 @@ def _infer_skipped(
 
 
 def _drop_common_names(inferred: Sequence[SpanRecord]) -> None:
-    """Remove a tool span's name if spans with other roles have it too. Such a name is from the application or its user."""
+    """Remove a name attribute that tool spans and other spans share. It names the application or its user, not the tool."""
     roles: dict[str, set[str | None]] = {}
     for record in inferred:
         name = record.dialects.facts.fields.get("name")
@@ -100,7 +100,7 @@ def _drop_common_names(inferred: Sequence[SpanRecord]) -> None:
 
 
 def _drop_lone_chains(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord]) -> None:
-    """Remove the role of inferred chains if their scope doesn't have other roles or stated kinds."""
+    """Remove the role of inferred chains if no other span in their scope has another role or a kind attribute."""
     scopes = {record.scope for record in records if record.dialects.role not in (None, CHAIN) or _states_kind(record)}
     for record in inferred:
         if record.dialects.role == CHAIN and record.scope not in scopes and not _states_kind(record):
@@ -113,7 +113,7 @@ def _states_kind(record: SpanRecord) -> bool:
 
 
 def is_enough(records: Sequence[SpanRecord]) -> bool:
-    """Return True if these spans together are enough evidence of a model's work."""
+    """Return True if the evidence in these spans together shows that a model or an agent worked."""
     evidence = 0
     roles = set()
     for record in records:
@@ -137,7 +137,7 @@ def resembles_call(record: SpanRecord) -> bool:
 
 
 def is_agents_tool(record: SpanRecord) -> bool:
-    """Return True for a tool that a dialect, an explicit name or a kind identifies. Other steps may only resemble tools."""
+    """Return True for a tool that a dialect, a tool name attribute or a kind attribute identifies, not only its shape."""
     about = record.dialects
     if about.role == TOOL and not about.inferred:
         return True
@@ -153,12 +153,12 @@ def answers_in(facts: Facts) -> set[str]:
 
 
 def directions_in(facts: Facts) -> set[str | None]:
-    """Return the directions of texts in a span: input, output, or None if unknown."""
+    """Return the directions (input, output, or None for unknown) in which a span has texts with several words."""
     return {content.direction for content in (*facts.messages, *facts.texts, *facts.whole_values) if has_words(content.value)}
 
 
 def has_words(value: Any, depth: int = 0) -> bool:
-    """Return True if a value contains a text with several words or with non-ASCII characters."""
+    """Return True if a value contains text with a space or a non-ASCII character, which ids and codes rarely have."""
     if value.__class__ is Later:
         value = value.reader(value.raw)
     value = opened(value) if value.__class__ is str else plain(value)
@@ -169,8 +169,8 @@ def has_words(value: Any, depth: int = 0) -> bool:
 
 
 def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -> None:
-    """Correct roles and names based on requested tools. A chain with a requested name becomes a tool, or an agent if it
-    returns a prompt. A tool that returns documents and wasn't requested becomes a retrieval. Other tools get the requested name.
+    """Compare spans with the tools that models requested. A chain with a requested name becomes a tool, or an agent if it returns
+    a prompt. A tool that returns documents and wasn't requested becomes a retrieval. Other tools get the requested name.
     """
     searches = [record for record in inferred if record.dialects.role == TOOL and _returns_documents(record)]
     chains = [
@@ -192,7 +192,7 @@ def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -
 
 
 def _set_own_name(record: SpanRecord, names: Collection[str]) -> None:
-    """Set the tool name that a model requested if it differs: ``get_order`` for ``shop.orders.get_order``."""
+    """Use the tool name that a model requested if the span has a longer one: ``get_order`` for ``shop.orders.get_order``."""
     name = _tool_name(record)
     own = next((other for other in (record.name, name.rpartition(".")[2]) if other in names), None)
     if own is not None and name not in names:
@@ -218,7 +218,7 @@ def _tool_name(record: SpanRecord) -> str:
 
 
 def _split_sums(records: Sequence[SpanRecord]) -> None:
-    """Change a span to a chain if its tokens are the sum of spans below it. Change those spans to model calls."""
+    """If a model span's tokens are the sum of spans below it, change it to a chain and those spans to model calls."""
     counted = [
         record for record in records
         if (facts := record.dialects.facts) is not None and facts.fields.keys() >= _TOKENS and record.dialects.role in (None, CHAIN, LLM)
@@ -249,7 +249,7 @@ def _split_sums(records: Sequence[SpanRecord]) -> None:
 
 
 def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:
-    """Change model spans without tokens and answer to chains if other calls have tokens. Such spans only prepare a call."""
+    """Change model spans that only prepare a call to chains. They have neither tokens nor an answer, but other calls have tokens."""
     calls = [record for record in inferred if record.dialects.role == LLM]
     if any("output_tokens" in record.dialects.facts.fields for record in calls):
         for record in calls:
@@ -259,7 +259,7 @@ def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:
 
 
 def _name_roots(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord]) -> None:
-    """Change the topmost chains and inner steps to agents if the trace doesn't have model or agent spans."""
+    """Change the topmost chains and inner steps to agents if no model call or agent was inferred."""
     if any(record.dialects.role in (LLM, AGENT) for record in inferred):
         return
     by_id = {record.span_id: record for record in records}
@@ -274,7 +274,7 @@ _MOST_ABOVE = 100
 
 
 def _spans_above(record: SpanRecord, by_id: Mapping[int, SpanRecord]) -> Iterator[SpanRecord]:
-    """Yield the ancestors of a span, up to a limit, because hostile traces can have cycles."""
+    """Yield a span's ancestors, at most 100, because a malicious trace can contain cycles."""
     above = by_id.get(record.parent_id)
     for _ in range(_MOST_ABOVE):
         if above is None:
@@ -284,13 +284,13 @@ def _spans_above(record: SpanRecord, by_id: Mapping[int, SpanRecord]) -> Iterato
 
 
 def _is_implied(record: SpanRecord) -> bool:
-    """Return True if a span was identified as a model's only by its shape or attributes, not by a kind or an operation."""
+    """Return True if neither an operation nor an instrumentation identifies a model span, only its attributes' shape."""
     about = record.dialects
     return about.inferred or (not about.named and "gen_ai.operation.name" not in record.attributes)
 
 
 def _open_loops(records: Sequence[SpanRecord]) -> None:
-    """Change a model span around a loop to an agent (if it has tools) or a chain (if it has only calls)."""
+    """Change a model span that contains further model calls to an agent or, if it contains no tools, to a chain."""
     by_id = {record.span_id: record for record in records}
     below: dict[int, list[int]] = {}
     for record in records:
