@@ -1,6 +1,7 @@
-"""Inferred facts about a span with an unknown format: fields of its step, content, and evidence of a model's work.
+"""Data inferred from a span with an unknown format: step fields, content, and evidence that a model or agent worked.
 
-:mod:`.walk` finds the values in a span and adds them here. From them, :mod:`.reading` infers the role and fills the step.
+:mod:`.walk` finds values in a span and stores them in :class:`Facts`. :mod:`.reading` uses them to infer the role and to fill the
+step.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ class Content(NamedTuple):
 
 
 class Facts:
-    """Inferred facts about a span. ``fields`` has the most certain value of each field. Three lists have content in the span's
-    order. Example: ``fw.output: '{"reply": "Sunny", "chat": [{"role": …}]}'``. ``messages`` has the value of ``chat``, ``texts``
-    has "Sunny", and ``whole_values`` has the whole JSON text.
+    """Data inferred from one span. ``fields`` has the most certain value of each step field. Example of content: in ``fw.output:
+    '{"reply": "Sunny", "chat": [{"role": …}]}'``, ``messages`` gets the list in ``chat``, ``texts`` gets "Sunny", and
+    ``whole_values`` gets the whole JSON text.
     """
 
     def __init__(self, record: SpanRecord) -> None:
@@ -72,7 +73,7 @@ class Facts:
         return TOOL in (self.name_role, self.kind) or "tool_name" in self.fields
 
     def has_dialog(self) -> bool:
-        """Return True if the span has messages only LLMs have, and a list with both user and assistant messages."""
+        """Return True if a list has user and assistant messages, and any message has a form that only LLM conversations have."""
         return bool(self.evidence & TELLING) and any(
             {"user", "assistant"} <= {message.role for message in decode(plain(content.value), "user").messages}
             for content in self.messages
@@ -81,13 +82,13 @@ class Facts:
     # --- fields
 
     def set(self, field: str, value: Any, strength: float) -> None:
-        """Set a field, unless its current value is at least as certain."""
+        """Set a field if ``strength`` (the confidence in the value) is higher than for its current value."""
         if value is not None and strength > self._strengths.get(field, -math.inf):
             self._strengths[field] = strength
             self.fields[field] = value
 
     def _add_kind(self, field: str, value: Any, strength: float, depth: int) -> None:
-        """Set the role from a span kind. A later role replaces a chain or a less certain role. A chain never replaces a role."""
+        """Set the role from a span kind attribute. It replaces ``CHAIN`` or a less certain role. ``CHAIN`` replaces nothing."""
         if depth != TOP or value.__class__ is not str:
             return
         role = kinds.role_of_kind(value)
@@ -144,7 +145,7 @@ class Facts:
             self.set(field, str(value), strength)
 
     def complete_tokens(self) -> None:
-        """Derive missing output tokens from the total. Add reasoning and cached tokens that only the total includes."""
+        """Compute missing output tokens from the total. If only the total includes reasoning or cached tokens, add them."""
         fields = self.fields
         if "output_tokens" not in fields and fields.get("total_tokens", 0) > fields.get("input_tokens", math.inf):
             self.set("output_tokens", fields["total_tokens"] - fields["input_tokens"], DERIVED)
@@ -176,7 +177,7 @@ SETTERS: Mapping[str, Callable[[Facts, str, Any, float, int], None]] = {
 
 
 def count_in(value: Any) -> int | None:
-    """Return ``12``, ``12.0`` or ``"12"`` as an integer, or None for other values."""
+    """Convert a count such as ``12``, ``12.0`` or ``"12"`` to an integer. Return None for other values."""
     if value.__class__ is int:
         return int(value) if 0 <= value < 2**40 else None
     if value.__class__ is float:
@@ -203,13 +204,13 @@ def model_in(name: str | None) -> str | None:
 
 
 def provider_in(model: str | None) -> str | None:
-    """Return the provider in a model's name, or None. Example: ``openai`` in ``openai/gpt-4o``."""
+    """Return the provider in a model's name, such as ``openai`` in ``openai/gpt-4o``, or None."""
     head, slash, _ = (model or "").partition("/")
     return head if slash and head != "models" and head.lower() in _PROVIDERS else None
 
 
 def without_provider(model: str) -> str:
-    """Return the model's own name, such as ``gpt-4o`` for ``openai/gpt-4o``. Return names without a provider unchanged."""
+    """Remove providers from a model's name: ``openai/gpt-4o`` becomes ``gpt-4o``. Return names without a provider unchanged."""
     head, slash, tail = model.partition("/")
     while slash and head.lower() in _PROVIDERS and tail:
         model = tail

@@ -1,4 +1,4 @@
-"""Recognize values by their shape, such as messages, documents and tool definitions. Names around a value don't matter here."""
+"""Recognize messages, documents and tool definitions by their shape (keys and types), whatever the attribute's name is."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def may_be_message(names: Collection[str]) -> bool:
 
 
 def _is_list_of_words(content: Any) -> bool:
-    """Return True for a list of single words, such as permissions of a role. It isn't a message."""
+    """Return True for a list of single words. Such an object is no message, but an authorization role with its permissions."""
     return (
         isinstance(content, (list, tuple))
         and bool(content)
@@ -93,7 +93,7 @@ def _is_list_of_words(content: Any) -> bool:
 
 
 def is_telling(node: Mapping[str, Any]) -> bool:
-    """Return True if only conversations with models have messages like this."""
+    """Return True for a message that only LLM conversations have, such as one with tool calls or the role ``assistant``."""
     inner = node.get("message")
     if isinstance(inner, dict) and "role" not in node:
         node = inner
@@ -107,7 +107,7 @@ def is_telling(node: Mapping[str, Any]) -> bool:
 
 
 def are_messages(node: list[Any]) -> bool:
-    """Return True if half of the first 50 items are messages. ``{author: content}`` items need a model or system message."""
+    """Return True if at least half of the items are messages. A list of ``{author: content}`` needs a model or system author."""
     if all(isinstance(item, dict) and len(item) == 1 and next(iter(item)) in _AUTHORS for item in node[:50]):
         return any(next(iter(item)) in ("assistant", "ai", "system") for item in node)
     found = sum(is_message(item) for item in node[:50] if isinstance(item, dict))
@@ -115,7 +115,7 @@ def are_messages(node: list[Any]) -> bool:
 
 
 def pieces_in(chunks: list[Any]) -> list[dict[str, Any]]:
-    """Return the messages in the chunks of a streamed response, or ``[]`` for other values."""
+    """Return the partial messages in a list of streamed response chunks, or ``[]`` if the list has other items."""
     found = [_piece_in(chunk) for chunk in chunks if isinstance(chunk, dict)]
     return [{"role": "assistant", **piece} for piece in found if piece] if len(found) == len(chunks) else []
 
@@ -179,7 +179,7 @@ def is_definition(node: Mapping[str, Any]) -> bool:
 
 
 def plain(node: Any, depth: int = 0) -> Any:
-    """Convert a value to the format that :mod:`..content` decodes, with usual names and without wrappers of one key."""
+    """Convert a value to the format of :mod:`..content`: give keys their usual names, and remove wrappers with one key."""
     if depth > _MAX_DEPTH:
         return node
     if node.__class__ is list:
@@ -203,7 +203,7 @@ def plain(node: Any, depth: int = 0) -> Any:
 
 
 def _unwrapped(node: dict[str, Any], depth: int) -> Any:
-    """Return the value in a wrapper with one key, or the message of ``{"assistant": …}`` (text or tool requests), or None."""
+    """Unwrap an object with one key, such as ``{"message": {…}}``. Convert ``{"assistant": …}`` to a message. None for others."""
     ((key, inner),) = node.items()
     if key in _WRAPPERS and isinstance(inner, dict):
         return plain(inner, depth + 1)
@@ -218,7 +218,7 @@ def _unwrapped(node: dict[str, Any], depth: int) -> Any:
 
 
 def _role_in(node: dict[str, Any]) -> str | None:
-    """Return a message's role if its name isn't the usual one, or if only ``source`` shows the role. Otherwise, return None."""
+    """Return the role that a message should have: its role in lower case, or the author in ``source``. None if nothing changes."""
     role = node.get("role")
     if role == "unknown":
         return "tool"  # LangChain's tool results under LangWatch

@@ -31,7 +31,7 @@ Path: TypeAlias = tuple[str, ...]
 
 
 def opened(value: Any) -> Any:
-    """Return the value of JSON text or of a ``repr``. Return other values unchanged."""
+    """Parse JSON text or a Python ``repr``. Return other values unchanged."""
     if value.__class__ is not str:
         return value
     head = (value := _TYPE_PREFIX.sub("", value) if value[:1] == "@" else value)[:1]
@@ -51,7 +51,6 @@ def opened(value: Any) -> Any:
 
 
 def _with_messages(value: Any) -> Any:
-    """Return a value with Java's message objects in the usual format."""
     if value.__class__ is list:
         return [*map(_with_messages, value)]
     if value.__class__ is not dict:
@@ -75,7 +74,7 @@ def _shown_message(text: str) -> dict[str, Any] | None:
 
 
 def transcript(text: str) -> list[dict[str, Any]] | None:
-    """Return the messages of a text with authors (``user: …``), or None if it doesn't begin with an author."""
+    """Split text such as ``user: …`` into messages. Return None if it doesn't begin with an author."""
     if _SPEAKER.match(text) is None:
         return None
     found = list(_SPEAKER.finditer(text))
@@ -84,7 +83,7 @@ def transcript(text: str) -> list[dict[str, Any]] | None:
 
 
 def python_value(text: str) -> Any:
-    """Return the value of a ``repr``, or None for truncated and other texts. Objects become dicts of their arguments."""
+    """Parse a Python ``repr``. Objects become dicts of their arguments. Return None for truncated or other text."""
     if len(text) > _LONGEST_REPR:
         return None
     try:
@@ -117,7 +116,7 @@ def _value_of(node: ast.expr, depth: int) -> Any:
 
 
 def _object_of(call: ast.Call, depth: int) -> Any:
-    """Return the members of an object whose ``repr`` is a call, or the argument of a call with one argument."""
+    """Convert a call in a ``repr``, such as ``Order(id=1)``, to a dict of its keywords or, without any, to its only argument."""
     if call.keywords:
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         members = {word.arg.lstrip("_"): _value_of(word.value, depth + 1) for word in call.keywords if word.arg is not None}
@@ -141,17 +140,17 @@ def _named(name: str, members: dict[str, Any]) -> dict[str, Any]:
 
 
 def paths_of(keys: Iterable[str]) -> tuple[tuple[str, Path], ...]:
-    """Return attribute names as paths. ``a.0.b`` and ``a[0].b`` have the same path. Names with too many parts are omitted."""
+    """Pair attribute names with their paths. ``a.0.b`` and ``a[0].b`` have the same path. Omit names with more than 16 keys."""
     return tuple((key, path) for key in keys if len(path := _path(key)) <= _MAX_PATH)
 
 
 def tree_of(attributes: Mapping[str, Any], paths: Iterable[tuple[str, Path]]) -> dict[str, Any]:
-    """Return attributes as nested objects and lists. Values aren't parsed."""
+    """Nest attributes with dotted names into objects and lists. Values aren't parsed."""
     return {key: _lists(value) for key, value in branches_of(attributes, paths).items()}
 
 
 def branches_of(attributes: Mapping[str, Any], paths: Iterable[tuple[str, Path]]) -> dict[str, Any]:
-    """Return attributes as nested objects. If an object's name also has a value, that value is under the key ``""``."""
+    """Nest attributes with dotted names into objects. If both ``a`` and ``a.b`` exist, the value of ``a`` gets the key ``""``."""
     root: dict[str, Any] = {}
     for key, path in paths:
         at = root
@@ -174,7 +173,7 @@ def _path(key: str) -> Path:
 
 
 class Branch(dict[str, Any]):
-    """Object from attribute names. Objects in values are plain dicts."""
+    """Object that several attributes with dotted names form. JSON objects in values are plain dicts."""
 
 
 def _lists(value: Any) -> Any:

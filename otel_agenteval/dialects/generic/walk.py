@@ -1,7 +1,7 @@
-"""Find all facts about a span in one walk over its attributes, events and log records.
+"""Collect all data of a span in one walk over its attributes, events and log records.
 
-The name of a value determines its meaning: ``fw.llm.input_tokens: 12`` fills the field ``input_tokens``, and ``fw.prompt: "Hi"``
-is input content. The shape of objects and lists identifies messages, tool calls or documents. Others are walked, too.
+A value's name determines its meaning: ``fw.llm.input_tokens: 12`` fills the field ``input_tokens``, and ``fw.prompt: "Hi"`` is
+input content. Objects and lists with a certain shape are messages, tool calls or documents. The walk continues inside all others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SCALARS = frozenset((str, int, float, bool))
 
 @dataclass(frozen=True, slots=True)
 class Nesting:
-    """Position of a value. All values in the same object or list have the same position."""
+    """Position of a value in the span: its depth, and what surrounds it. Values in the same object or list share a position."""
 
     depth: int  # objects and lists around the value, except dotted names: 1 for x in fw.input.a: {"x": 1}
     direction: str | None  # direction of the nearest name that shows a direction
@@ -36,7 +36,7 @@ class Nesting:
     is_attribute: bool  # True for the value of one attribute, or of several with one prefix
 
     def inside(self, are_attributes: bool) -> Nesting:
-        """Return the position of values in an object or a list. ``are_attributes`` is True for an object from dotted names."""
+        """Return the position of the values inside. ``are_attributes`` is True if dotted attribute names form the object."""
         return _place(self.depth if are_attributes else self.depth + 1, self.direction, self.in_input, are_attributes)
 
 
@@ -46,7 +46,7 @@ _METADATA = _place(IN_LISTED_OBJECT, OUT, False, False)  # metadata of an answer
 
 
 def facts_of(record: SpanRecord) -> Facts:
-    """Return the facts in a span's attributes, events and log records, in this order."""
+    """Collect the data in a span's attributes, then in its events, then in its log records."""
     facts = Facts(record)
     walk = _Walk(facts)
     for group in record.dialects.shape.groups:
@@ -67,7 +67,7 @@ class _Walk:
         self._values_read = 0
 
     def read(self, path: str, raw: Any, around: Nesting) -> None:
-        """Read a value and all values inside it. ``around`` is the value's position, without the direction of its name."""
+        """Read a value and all values inside it. ``around`` is the position that the surrounding object gives it."""
         self._values_read += 1
         depth = around.depth
         if depth > _MAX_DEPTH or self._values_read > _MAX_VALUES or (raw.__class__ is str and len(raw) > _MAX_TEXT):
@@ -114,7 +114,7 @@ class _Walk:
                 self.read(path if key == "" else f"{path}.{key}", inner, inside)
 
     def _read_spread(self, path: str, value: Mapping[str, Any]) -> None:
-        """Read arguments or a result with one attribute per key: ``inputs.city``, ``result.temperature``."""
+        """Read a tool's arguments or result if each key is a separate attribute: ``inputs.city``, ``result.temperature``."""
         last = last_word(path)
         if last in SPREAD_ARGUMENTS and _KEYS_OF_INPUT.isdisjoint(value):
             self._facts.spread_arguments = plain(value)
@@ -122,7 +122,7 @@ class _Walk:
             self._facts.spread_result = plain(value)
 
     def _read_list(self, path: str, raw: list[Any] | tuple[Any, ...], meaning: Meaning, place: Nesting) -> None:
-        """Read a list of texts, messages, tool calls, tools or documents. The first matching shape is used."""
+        """Read a list of texts, messages, tool calls, tool definitions or documents. Walk the items of any other list."""
         if not raw:
             return
         facts, direction = self._facts, place.direction
@@ -155,7 +155,7 @@ class _Walk:
                 self.read(path, item, inside)
 
     def _read_usage_of_run(self, items: list[Any]) -> None:
-        """Sum the token counts of a model's last messages in a run's history, if there are several."""
+        """Sum the token counts of the model's messages after the last user message, if there are several."""
         usages = []
         for item in reversed(items):
             message = item.get("kwargs", item) if isinstance(item, dict) else None
@@ -221,7 +221,7 @@ class _Walk:
             self._read_answer(messages[-1], path, 0)
 
     def _read_answer(self, message: Mapping[str, Any], path: str, wrappers: int) -> None:
-        """Read finish reason, author and metadata of an answer. Up to three wrappers are removed."""
+        """Read the finish reason, author and metadata of an answer, which up to three wrappers may enclose."""
         for key, inner in message.items():
             if key in _FINISH_KEYS and inner.__class__ is str and inner:
                 self._facts.set("finish_reason", inner, SURE)
@@ -233,7 +233,7 @@ class _Walk:
                 self._read_answer(inner, path, wrappers + 1)
 
     def read_event(self, name: str, attributes: Mapping[str, Any], body: Any) -> None:
-        """Read an event or log record as a message if its form or name indicates one, otherwise as attributes of the span."""
+        """Read an event or log record: as a message if its shape or name indicates one, otherwise as attributes of the span."""
         if events.is_about_span(name):
             return
         event = events.event_of(name, attributes, opened(body))
@@ -286,7 +286,7 @@ def _are_calls(path: str, items: list[Any]) -> bool:
 
 
 def _documents_in(messages: list[Any]) -> list[Any] | None:
-    """Return documents in a retrieval's only message (``[{"content": {"results": [{"id": 1, "text": …}]}}]``), or None."""
+    """Return the documents in a retrieval's only message, or None: ``[{"content": {"results": [{"id": 1, "text": …}]}}]``."""
     content = messages[0].get("content") if len(messages) == 1 and isinstance(messages[0], dict) else None
     results = next(iter(content.values())) if isinstance(content, dict) and len(content) == 1 else None
     return results if isinstance(results, list) and are_documents(results) else None
