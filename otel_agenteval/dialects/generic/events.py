@@ -1,7 +1,7 @@
-"""Read span events and log records, either as messages of their span or as whole calls (from command-line agents).
+"""Read span events and log records. Most are a message of their span. Those of command-line agents describe whole calls.
 
-Examples: ``gen_ai.user.message`` is a user message, ``fw.response`` an answer, and a log record with a tool's name and result a
-call.
+Examples: ``gen_ai.user.message`` is a user message, ``fw.response`` is an answer, and a log record with a tool's name and result
+is a tool call.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Event(NamedTuple):
 
 
 def is_about_span(name: str) -> bool:
-    """Return True if an event describes the span and doesn't have content, such as an exception or a score."""
+    """Return True for an event without message content, such as an exception or a score."""
     return name == "exception" or not _ABOUT_SPANS.isdisjoint(words_of(name))
 
 
@@ -65,7 +65,7 @@ def event_of(name: str, attributes: Mapping[str, Any], body: Any) -> Event:
 
 
 def _author_in(words: frozenset[str]) -> tuple[str | None, str | None]:
-    """Return role and direction of the message that an event's name indicates, or ``(None, None)``."""
+    """Return the role and direction of a message, based on the words of the event's name: ``choice`` → ``("assistant", OUT)``."""
     if words & _ANSWER_WORDS:
         return "assistant", OUT
     role = next((role for role in ("system", "user", "assistant", "tool") if role in words), None)
@@ -75,7 +75,7 @@ def _author_in(words: frozenset[str]) -> tuple[str | None, str | None]:
 
 
 def message_in(event: Event) -> Mapping[str, Any] | None:
-    """Return the message in an event, or None. Its values, or its name and content, show that it is a message."""
+    """Return an event as a message, or None if neither its values' shape nor its name indicates a message."""
     values = event.values
     if is_message(values):
         return values
@@ -100,7 +100,7 @@ def _content_in(values: Mapping[str, Any]) -> Any:
 
 
 def is_property(key: str, value: Any) -> bool:
-    """Return True for an event attribute whose name indicates no content and no known field, such as a version."""
+    """Return True for a simple value, such as a version, whose name means neither content nor a field of the step."""
     meaning = meaning_of(key)
     if meaning.text or meaning.direction or meaning.field or holds_json(value):
         return False
@@ -119,7 +119,7 @@ _MOST_KEYS, _LONGEST_KEY = 128, 64
 
 
 class LoggedCall(SpanRecord):
-    """Model or tool call that only a log record describes. It is a span below the span that wrote the record."""
+    """Model or tool call that only a log record describes. It becomes a child of the span that wrote the record."""
 
     __slots__ = ("role",)
 
@@ -132,13 +132,12 @@ class LoggedCall(SpanRecord):
 
     @property
     def duration_s(self) -> float | None:
-        """Duration in seconds, or None if the record doesn't contain it."""
         return super().duration_s or None
 
 
 @lru_cache(4_096)
 def kind_of(keys: frozenset[str]) -> str | None:
-    """Return the kind of a log record with these attributes, or None. Kinds: ``LLM``, ``TOOL``, ``PROMPT``, ``ANSWER``."""
+    """Return what a log record with these attributes describes (``LLM``, ``TOOL``, ``PROMPT`` or ``ANSWER``), or None."""
     meanings = {key: meaning_of(key) for key in keys if is_content_of_event(key)}
     fields = {meaning.field for meaning in meanings.values() if meaning.strength >= LIKELY}
     if not _TOOLS.isdisjoint(fields) and any(
@@ -153,7 +152,7 @@ def kind_of(keys: frozenset[str]) -> str | None:
 
 
 def is_call(attributes: Iterable[str]) -> bool:
-    """Return True if a log record with these attributes describes a call, a user's prompt or an agent's answer."""
+    """Return True if a log record with these attributes describes a model or tool call, a user's prompt or an agent's answer."""
     return _kind_of(attributes) is not None
 
 
@@ -167,19 +166,19 @@ def kind_of_part(part: LogPart) -> str | None:
 
 
 def values_in(part: LogPart) -> Mapping[str, Any]:
-    """Return a record's attributes and the fields of its body, unless the body is a message."""
+    """Merge a log record's attributes with the fields of its body. A body that is a message isn't merged."""
     body = part.body
     return {**part.attributes, **body} if isinstance(body, dict) and not is_message(body) else part.attributes
 
 
 def tool_in(part: LogPart) -> str | None:
-    """Return a tool's name, or None. If the name is missing, return the id of the tool's call."""
+    """Return the tool's name in a log record or, without a name, the id of the tool call."""
     fields = {meaning_of(key).field: value for key, value in values_in(part).items() if is_content_of_event(key)}
     return as_text(fields.get("tool_name", fields.get("tool_call_id")))
 
 
 def describes(part: LogPart, writer: SpanRecord) -> bool:
-    """Return True if a record describes the tool whose span wrote the record."""
+    """Return True if the span that wrote a log record is the span of the tool that the record describes."""
     return writer.name == tool_in(part)
 
 
@@ -189,7 +188,7 @@ def text_in(part: LogPart, names: Container[str]) -> str | None:
 
 
 def call_of(part: LogPart, kind: str, writer: SpanRecord) -> LoggedCall:
-    """Return the call that a record describes, below the span that wrote the record."""
+    """Convert a log record to a model or tool call, as a child of the span that wrote the record."""
     values = values_in(part)
     seed = f"{writer.trace_id} {part.time_ns} {part.name} {values}"  # the same for records that are sent twice
     lasted_ns = int(min(1e6 * (as_float(values.get("duration_ms")) or 0.0), part.time_ns))

@@ -1,4 +1,4 @@
-"""Select which span attributes to read, by name. For most spans, one set operation rules out every attribute."""
+"""Select attributes to read by their names. Most spans have no such attribute, which one set operation shows."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _CONTEXT_WORDS = word_set("""
 
 @lru_cache(MOST_NAMES)
 def is_useful(key: str) -> bool:
-    """Return True if an attribute is read in spans that have other evidence."""
+    """Return True if an attribute is worth reading once other attributes show that the span is a step."""
     if interest_of(key) != SKIP:
         return True
     if key.startswith(_OTHER_CONVENTIONS) or not words_of(key):
@@ -78,7 +78,7 @@ PLAIN_KEYS: set[str] = set()
 
 
 def is_plain(attributes: Mapping[str, Any]) -> bool:
-    """Return True if no attribute indicates a model, an agent or a tool. For most spans, one set operation is enough."""
+    """Return True if no attribute indicates a model, an agent or a tool. For most spans, one set operation shows this."""
     return PLAIN_KEYS.issuperset(attributes) or not _has_hint(attributes)
 
 
@@ -99,7 +99,7 @@ def _has_hint(attributes: Mapping[str, Any]) -> bool:
 
 
 def holds_json(value: Any) -> bool:
-    """Return True if a value is an object or a list, or looks like JSON text of one."""
+    """Return True for an object, a list, or text that looks like JSON of one of these."""
     return value[:1] in ("{", "[", "@") and len(value) > 8 if value.__class__ is str else isinstance(value, (dict, list, tuple))
 
 
@@ -107,7 +107,7 @@ def holds_json(value: Any) -> bool:
 
 
 class AttributeGroup(NamedTuple):
-    """One attribute, or several that form an object or a list: ``fw.chat.0.role`` and ``fw.chat.0.content`` at ``fw.chat``."""
+    """Attributes that are read as one value: ``fw.chat.0.role`` and ``fw.chat.0.content`` form the list ``fw.chat``."""
 
     path: str
     is_dotted: bool  # False for a path of one key, where empty values are content too
@@ -119,7 +119,7 @@ class AttributeGroup(NamedTuple):
 
 
 def groups_of(names: Iterable[str]) -> tuple[AttributeGroup, ...]:
-    """Group attributes that form an object or a list. ``fw.model``, ``fw.chat.0.role`` and ``fw.chat.0.content`` give::
+    """Group attributes that form one object or list. ``fw.model``, ``fw.chat.0.role`` and ``fw.chat.0.content`` result in::
 
     AttributeGroup("fw.model", True, "fw.model", ())
     AttributeGroup("fw.chat", True, "chat", ((name, path), …)), such as ("fw.chat.0.role", ("chat", "0", "role"))
@@ -130,7 +130,7 @@ def groups_of(names: Iterable[str]) -> tuple[AttributeGroup, ...]:
 
 
 def _groups_in(node: Any, path: str, level: int) -> Iterator[AttributeGroup]:
-    """Yield the groups at a path and below. ``level`` is the number of keys before the last key of the path."""
+    """Yield the groups in the subtree at ``path``. ``level`` is the number of keys before the path's last key."""
     if node.__class__ is not Branch:
         name, _ = node
         yield AttributeGroup(path, level > 0, name, ())
@@ -160,7 +160,7 @@ def _means_more_as_whole(branch: Branch, path: str) -> bool:
 
 
 def may_hold_conversation(key: str) -> bool:
-    """Return True for an attribute that may be a conversation id, or metadata with a conversation id."""
+    """Return True for an attribute that may contain a conversation id, directly or in JSON metadata."""
     if last_word(key) == "metadata":
         return True
     meaning = meaning_of(key)
@@ -177,7 +177,7 @@ _PROPERTIES_OF_EVENTS = word_set("""
 
 @lru_cache(MOST_NAMES)
 def is_content_of_event(key: str) -> bool:
-    """Return False for a property of the event itself, such as its level, and for attributes of other conventions."""
+    """Return True if an event's attribute may be content. False for log properties such as the level, and for other conventions."""
     return key.lower() not in _PROPERTIES_OF_EVENTS and not key.startswith(_OTHER_CONVENTIONS)
 
 
@@ -192,7 +192,7 @@ _DESCRIBES_CALL = word_set("""
 
 @lru_cache(MOST_NAMES)
 def argument_in(key: str) -> str | None:
-    """Return the argument's name if a tool span's attribute (``city``, ``tool.order_id``) can be an argument, or None."""
+    """Return the tool argument that an attribute of a tool span may contain (``order_id`` for ``tool.order_id``), or None."""
     prefix, _, name = key.replace(":", ".").rpartition(".")
     if prefix and last_word(prefix) != "tool":
         return None

@@ -1,7 +1,7 @@
 """Classify the names of attributes and JSON fields, in any spelling.
 
-A name is split into words: ``gen_ai.usage.inputTokens`` → gen, ai, usage, input, tokens. Three rules search for the step field of
-the name. The first rule with a result is used. Values don't matter, so each name is classified only once.
+A name is split into words: ``gen_ai.usage.inputTokens`` → gen, ai, usage, input, tokens. Three rules then try to map the words to
+a step field, and the first match wins. Values don't matter, so each name is classified only once.
 """
 
 from __future__ import annotations
@@ -293,6 +293,6 @@ def _by_ending(words: tuple[str, ...]) -> _Field | None:
 
 
 def _is_own_name(words: tuple[str, ...]) -> bool:
-    """Return True if a name attribute can be about the span: ``fw.name`` or ``tool.name``, but not ``user.name``."""
+    """Return True if a name attribute can be the span's: ``fw.name`` and ``tool.name`` can, ``user.name`` can't."""
     subject = _word_before_last(words)
     return not subject or subject in _NAMED or (len(words) == 2 and subject not in _OTHER_SUBJECTS)

@@ -50,7 +50,7 @@ _LONGEST = 60
 
 
 def role_of_kind(value: str) -> str | None:
-    """Return the role for a kind, or None. Examples: ``TOOL``, ``chat_model``, ``ai.generateText.doGenerate``."""
+    """Return the role for a kind attribute's value, such as ``TOOL``, ``chat_model`` or ``ai.generateText.doGenerate``, or None."""
     if not value or len(value) > _LONGEST or "\n" in value:
         return None
     words = words_of(value)
@@ -86,12 +86,12 @@ _NUMBERED = frozenset(("question", "message", "request", "exchange", "round"))
 
 @lru_cache(1024)
 def is_graph(name: str) -> bool:
-    """Return True for the name of a span around several agent runs, such as ``graph.invoke``."""
+    """Return True if a span's name, such as ``graph.invoke``, indicates a graph or team that runs several agents."""
     return not _GRAPHS.isdisjoint(words_of(name)) and _OF_HTTP.match(name) is None
 
 
 def agent_in(name: str) -> str | None:
-    """Return the quoted agent in a span's name, or None. Example: ``triage`` in ``Agent: 'triage' generate``."""
+    """Return the quoted agent name in a span's name, such as ``triage`` in ``Agent: 'triage' generate``, or None."""
     found = _AGENT.match(name) if name[:5].lower() == "agent" else None
     return found[2] if found is not None else None
 
@@ -105,14 +105,14 @@ def is_agent(name: str) -> bool:
 
 @lru_cache(1024)
 def is_turn(name: str) -> bool:
-    """Return True for the name of one of several turns, such as ``turn`` or ``question 2``."""
+    """Return True if a span's name, such as ``turn`` or ``question 2``, indicates one turn of a conversation."""
     words = words_of(name)
     return words[-1:] == ("turn",) or (name[-1:].isdecimal() and not _NUMBERED.isdisjoint(words[-1:]))
 
 
 @lru_cache(1024)
 def role_of_name(name: str) -> tuple[str | None, str | None]:
-    """Split a span's name into a role and the rest: ``execute_tool get_weather`` → ``(TOOL, "get_weather")``. Each can be None."""
+    """Infer a role from a span's name, and return it with the rest: ``execute_tool get_weather`` → ``(TOOL, "get_weather")``."""
     if not name or len(name) > 200 or _OF_HTTP.match(name):
         return None, None
     if (agent := agent_in(name)) is not None:
@@ -136,7 +136,7 @@ ENDS = frozenset(("success", "error", "finish"))
 
 @lru_cache(1024)
 def event_in(name: str) -> tuple[str, str] | None:
-    """Return the stem and event in the name of an event's span: ``tool.start-3`` → ``("tool", "start")``, ``agent.toolStart-1`` →
+    """Split the name of a span that represents an event: ``tool.start-3`` → ``("tool", "start")``, ``agent.toolStart-1`` →
     ``("agent.tool", "start")``. Return None for other names.
     """
     found = _EVENT.fullmatch(name) if "-" in name else None
@@ -147,6 +147,6 @@ def event_in(name: str) -> tuple[str, str] | None:
 
 
 def role_of_stem(stem: str) -> tuple[str | None, str | None]:
-    """Return the role that a stem suggests (preferably its last word), and the rest of the stem."""
+    """Infer a role from the first item of :func:`event_in`, preferably from its last word. Return it with the rest."""
     role, rest = role_of_name(stem)
     return _WHOLE.get(stem.rpartition(".")[2]) or role, rest
