@@ -1,5 +1,6 @@
-"""Infer roles and content of spans that no dialect matches, from the shapes of their values.
+"""Infer the roles (agent, model call, tool) and content of spans that no dialect matches, from their attributes' names and
+values.
 
-This package may import the same modules as :mod:`~otel_agenteval.dialects`. Read :mod:`.reading` first, which infers a span's
-role and fills its step. :mod:`.walk` collects a span's values, and :mod:`.traces` decides if a trace's spans involve a model.
+This package may import the same modules as :mod:`~otel_agenteval.dialects`. Start at :mod:`.reading`, which infers a span's role
+and fills its step. :mod:`.walk` collects a span's values. :mod:`.traces` checks the inferred roles against the rest of the trace.
 """

@@ -1,4 +1,4 @@
-"""Infer the role of a span with an unknown format, and fill its step with facts such as messages, tool arguments and results."""
+"""Infer the role of a span with an unknown format, and fill its step with messages, tool arguments, results and other data."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def role_of(facts: Facts) -> str | None:
 
 
 def is_other_work(record: SpanRecord, facts: Facts, role: str | None) -> bool:
-    """Return True for a guessed call or run that is a store's request, or a server's call without input or outcome."""
+    """Return True if a span with a guessed role is a database request, or a server span that lacks an input or an outcome."""
     if facts.kind_strength > 1 or role not in (LLM, *ROOT_ROLES):
         return False
     if any(key.startswith(_STORES) for key in record.attributes):
@@ -108,7 +108,7 @@ def _role_of_kind(facts: Facts, has_evidence: bool) -> str | None:
 
 
 def _role_without_usage(facts: Facts, has_output_messages: bool) -> str | None:
-    """Return the role of a span without token counts, or None. It depends on the span's name, tool or documents."""
+    """Infer the role of a span without token counts from its name, its tool or its documents. Return None if they show no role."""
     if facts.name_role == TOOL and (facts.messages or facts.texts or facts.whole_values):
         return TOOL  # even if its result resembles an answer
     if has_output_messages:
@@ -133,7 +133,7 @@ def _is_model_call(facts: Facts, has_usage: bool, has_output_messages: bool) -> 
 
 
 def returns_prompt(facts: Facts) -> bool:
-    """Return True if a span has tool definitions and output messages. Such a span prepares the next agent's prompt."""
+    """Return True if a span has tool definitions and output messages. It prepares the next agent's prompt, so it isn't a tool."""
     return facts.definitions is not None and any(content.direction == OUT for content in facts.messages)
 
 
@@ -142,20 +142,20 @@ def _ends_with_answer(content: Content) -> bool:
 
 
 def has_answer(facts: Facts) -> bool:
-    """Return True if a span has an output text, or non-input messages that end with a model's message."""
+    """Return True if a span has output text, or a message list other than its input that ends with a model's message."""
     answered = any(content.direction != IN and _ends_with_answer(content) for content in facts.messages)
     return answered or any(content.direction == OUT for content in facts.texts)
 
 
 def read(record: SpanRecord, step: Step, facts: Facts) -> bool:
-    """Fill the fields that no dialect has filled. Return True if any of them is content."""
+    """Fill step fields that are still empty. Return True if content, such as messages or a tool result, was filled."""
     old_content = _content_of_step(step)
     _fill(record, step, facts)
     return any(new is not old for new, old in zip(_content_of_step(step), old_content, strict=True))
 
 
 def complete(record: SpanRecord, step: Step) -> bool:
-    """Fill content that no dialect found. Return True if any was found."""
+    """Fill content that the dialects didn't find, from any attribute. Return True if there was any."""
     old_content = _content_of_step(step)
     facts = facts_of(record)
     if step.role == TOOL:
@@ -168,7 +168,7 @@ def complete(record: SpanRecord, step: Step) -> bool:
 
 
 def lacks_content(record: SpanRecord, step: Step) -> bool:
-    """Return True if no dialect found the input or output, but attributes or log records seem to have it."""
+    """Return True if the step's input or output is empty, although an attribute or a log record seems to have it."""
     role = step.role
     if role == LLM:
         lacks_input, lacks_output = step.input_messages is None, step.output_messages is None
@@ -274,13 +274,13 @@ def _read_llm(step: Step, facts: Facts) -> None:
 
 
 def _messages_of_direction(facts: Facts, direction: str | None) -> list[Any] | None:
-    """Return the direction's message list with the most content, or None."""
+    """Return the input (``IN``), output (``OUT``) or other (None) message list that has the most content. None without a list."""
     contents = [content for content in facts.messages if content.direction == direction]
     return _richest(contents, facts.event_messages) if contents else None
 
 
 def _messages_in(raw: Any) -> Any:
-    """Return the messages in a text (``user: Hi``, ``[HumanMessage(content='Hi')]``), or None for empty texts."""
+    """Parse text that contains messages, such as ``user: Hi`` or ``[HumanMessage(content='Hi')]``. Return None for empty text."""
     if raw.__class__ is not str:
         return raw
     if raw in ("", "None", "null"):
@@ -292,7 +292,7 @@ def _messages_in(raw: Any) -> Any:
 
 
 def _have_only_roles(messages: Any) -> bool:
-    """Return True for messages such as ``[{"role": "user"}]``, whose content is in other attributes."""
+    """Return True if all messages lack content, as in ``[{"role": "user"}]``. Their content is in other attributes."""
     if not isinstance(messages, list) or not messages:
         return False
     filled = ("content", "parts", "tool_calls", "message")
@@ -300,12 +300,11 @@ def _have_only_roles(messages: Any) -> bool:
 
 
 def _richest_later(contents: list[Content], events: list[Content]) -> Any:
-    """Return the result of :func:`_richest`. A single message list is converted on first use."""
     return Later(plain, contents[0].value) if len(contents) == 1 and not events else _richest(contents, events)
 
 
 def _richest(contents: list[Content], events: list[Content]) -> list[Any]:
-    """Return the message list with the most content. Messages of all events are one list."""
+    """Return the message list with the most content. All messages from events together count as one list."""
     event_ids = {id(event.value) for event in events}
     event_messages = [message for content in contents if id(content.value) in event_ids for message in plain(content.value)]
     lists = [plain(content.value) for content in contents if id(content.value) not in event_ids]
@@ -323,7 +322,7 @@ def _richness(raw_messages: Any) -> tuple[int, int]:
 
 
 def _start_of_answer(messages: list[Any]) -> int:
-    """Return the index of the last message if a model wrote it, or the number of messages."""
+    """Return the index of a model's message at the end of the list, or the list's length if it doesn't end with one."""
     last = messages[-1] if messages else None
     is_answer = isinstance(last, dict) and _role_in(last) in ("assistant", "ai", "model")
     return len(messages) - 1 if is_answer else len(messages)
@@ -335,7 +334,7 @@ def _role_in(message: Mapping[str, Any]) -> Any:
 
 
 def _answer_after(step: Step) -> Any:
-    """Remove and return an answer at the end of the input, which may be a whole conversation. Return None without an answer."""
+    """Remove a model's answer from the end of the step's input, and return it. Return None if the input doesn't end with one."""
     messages = step.input_messages
     if not isinstance(messages, list) or len(messages) < 2:
         return None
@@ -401,7 +400,7 @@ def _tool_name(facts: Facts) -> str | None:
 
 
 def _in_record(raw: Any, step: Step, names: Iterable[str]) -> Any:
-    """Return the value under one of ``names`` if ``raw`` is a record with the call's id and tool. Otherwise, return ``raw``."""
+    """Return the value under one of ``names`` in a logged tool call, which has the call's id and tool. Return others unchanged."""
     call_id = step.tool_call_id
     if call_id is None:
         return raw
@@ -416,7 +415,7 @@ def _in_record(raw: Any, step: Step, names: Iterable[str]) -> Any:
 
 
 def _unwrapped(raw: Any) -> Any:
-    """Return a tool's input or output without a wrapper: ``[{"role": "tool", "content": "sunny"}]`` → ``"sunny"``."""
+    """Unwrap a tool's input or output: ``[{"role": "tool", "content": "sunny"}]`` becomes ``"sunny"``. Return others unchanged."""
     value = opened(raw) if raw.__class__ is str and raw.startswith(("[{", '{"output"')) else raw
     if isinstance(value, dict) and value.keys() == {"type", "value"}:
         return _unwrapped(value["value"])
@@ -430,7 +429,7 @@ def _unwrapped(raw: Any) -> Any:
 
 
 def _arguments(raw: Any) -> Any:
-    """Return a tool's arguments without a framework's wrapper: ``{"kwargs": {"city": "Rome"}}`` → ``{"city": "Rome"}``."""
+    """Unwrap a tool's arguments: ``{"kwargs": {"city": "Rome"}}`` becomes ``{"city": "Rome"}``. Return others unchanged."""
     raw = _unwrapped(raw)
     value = opened(raw)
     if isinstance(value, (list, tuple)) and (joined := _joined_objects(value)) is not None:
@@ -447,7 +446,7 @@ def _arguments(raw: Any) -> Any:
 
 
 def _joined_objects(texts: Sequence[Any]) -> dict[str, Any] | None:
-    """Merge objects that are separate JSON texts. Return None if any item is another value."""
+    """Merge a list of JSON objects as text into one object. Return None if an item isn't an object or a key is repeated."""
     objects = [opened(text) for text in texts if text.__class__ is str and text[:1] == "{"]
     joined = {key: value for item in objects if isinstance(item, dict) for key, value in item.items()}
     return joined if joined and len(objects) == len(texts) and len(joined) == sum(map(len, objects)) else None
@@ -466,7 +465,7 @@ def _read_retrieval(step: Step, facts: Facts) -> None:
 
 
 def _question_in(facts: Facts) -> str | None:
-    """Return the last user message, or None. Without input messages, return the first text among the arguments."""
+    """Return the last user message of the input. Without input messages, return the first text in the arguments."""
     inputs = _messages_of_direction(facts, IN)
     if inputs:
         return next((message.content for message in reversed(decode(inputs, "user").messages) if message.role == "user"), None)
@@ -501,12 +500,12 @@ def _read_run(step: Step, facts: Facts) -> None:
 
 
 def _is_template_around(words: str, prompt: str) -> bool:
-    """Return True if the prompt contains the user's words on separate lines or after a label: ``Task: {words}``."""
+    """Return True if the user's words are separate lines of the prompt, or follow a label: ``Task: {words}``."""
     return words != prompt and any(f"{start}{words}\n" in f"\n{prompt}\n" for start in ("\n", ": "))
 
 
 def _split_run(step: Step) -> None:
-    """Split a run's conversation into input and output, after the last user message."""
+    """Split the messages of an agent run into input and output, after the last user message."""
     raw = step.input_messages
     messages = raw.reader(raw.raw) if raw.__class__ is Later else raw
     roles = [(_role_in(message) or message.get("type")) if isinstance(message, dict) else None for message in messages]
@@ -531,7 +530,7 @@ _LONGEST_ID = 300
 
 
 def conversation_in(steps: Iterable[Step]) -> str | None:
-    """Return the spans' most certain conversation id, or None. Attributes can have any prefix, or contain JSON metadata."""
+    """Return the most certain conversation id in any step's attributes or their JSON metadata, or None."""
     surest_strength, surest_id = 1, ""
     for step in steps:
         for key in step.conversation_keys:
@@ -542,7 +541,7 @@ def conversation_in(steps: Iterable[Step]) -> str | None:
 
 
 def _conversation_at(key: str, value: Any) -> tuple[int, str]:
-    """Return the confidence in a conversation id under a key, and the id. A missing id is ``""``."""
+    """Return the conversation id under an attribute (``""`` if missing or invalid), and before it the confidence in it."""
     meaning = meaning_of(key)
     if meaning.field == "conversation_id":
         value = str(value) if value.__class__ in (str, int) else ""
