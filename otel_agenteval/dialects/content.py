@@ -1,4 +1,4 @@
-"""Decoder for messages in all known formats. All dialects use it.
+"""Decode messages in all known formats. All dialects use this module.
 
 Formats:
 
@@ -8,8 +8,7 @@ Formats:
 - content blocks (Anthropic, Bedrock)
 - LangChain messages (serialized constructors, ``{type, data}`` and dumps)
 
-Messages may be JSON text, nested or truncated. If a part has a type but no text, its text wasn't captured. Then it is None, not
-``""``.
+Messages may be JSON text, nested or truncated. A part with a type but without text becomes None (not captured), not ``""``.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ _MAX_NESTING = 6
 
 
 class Decoded:
-    """Messages from one attribute. Flags show truncated and hidden content."""
+    """Messages from one attribute, with flags for truncated and hidden content."""
 
     __slots__ = ("append_items", "hidden", "messages", "truncated")
 
@@ -74,7 +73,7 @@ class Decoded:
 
 
 def decode(raw: Any, role: str) -> Decoded:
-    """Return the messages in an attribute's value. ``role`` is the role of plain text and of messages without a role."""
+    """Decode the messages in an attribute's value. ``role`` is used for plain text and for messages without a role."""
     out = Decoded([])
     if raw.__class__ is Later:
         raw = raw.reader(raw.raw)
@@ -103,8 +102,8 @@ _RESPONSE_FIELDS = frozenset((
 
 
 def decode_longer(raw: str, shorter: str, known: Decoded) -> Decoded | None:
-    """Return the messages of a history that extends a ``shorter`` history, for example ``[1, 2, 3]`` after ``[1, 2]``. Only new
-    messages are parsed. ``known`` has the other messages. Return None if ``raw`` must be decoded in full.
+    """Decode a history that extends ``shorter``, such as ``[1, 2, 3]`` after ``[1, 2]``. Only new messages are parsed, and
+    ``known`` has the others. Return None if ``raw`` must be decoded in full.
     """
     comma = len(shorter) - 1
     if known.append_items is None or known.truncated or not goes_on(raw, shorter):
@@ -122,7 +121,7 @@ def decode_longer(raw: str, shorter: str, known: Decoded) -> Decoded | None:
 
 
 def goes_on(raw: Any, shorter: Any) -> bool:
-    """Return True if a JSON list begins with all items of a shorter JSON list."""
+    """Return True if ``raw`` is JSON text of the list in ``shorter`` with more items."""
     if raw.__class__ is not str or shorter.__class__ is not str or len(raw) <= len(shorter):
         return False
     end = len(shorter) - 1
@@ -130,7 +129,7 @@ def goes_on(raw: Any, shorter: Any) -> bool:
 
 
 def _join_streamed_messages(messages: list[Message]) -> None:
-    """Join consecutive assistant messages that are chunks of one streamed answer. Finish reasons and tool calls end an answer."""
+    """Join consecutive assistant messages that are chunks of one streamed answer, which ends with a finish reason or tool call."""
     pieces: list[Message] = []
     joined = []
     for message in (*messages, Message("")):  # the empty message ends the last answer
@@ -149,7 +148,7 @@ def _join_streamed_messages(messages: list[Message]) -> None:
 
 
 def _is_streamed(texts: Sequence[str]) -> bool:
-    """Return True if any text continues the line of the previous text. Then all texts are chunks of one text."""
+    """Return True if a text continues the previous text's sentence, so that all texts are chunks of one text."""
     return any(_CONTINUATION.match(later) or earlier[-1:] == " " for earlier, later in pairwise(texts))
 
 
@@ -193,12 +192,12 @@ _HANDLE = re.compile(
 
 
 def is_handle(text: str) -> bool:
-    """Return True if a text is only a reference to an object in memory, such as a stream."""
+    """Return True if a text only refers to an object in memory, such as ``<generator object at 0x7f…>``."""
     return text[:1] in "<[P\"'" and len(text) < 400 and _HANDLE.match(text) is not None
 
 
 def _parse_shown_text(text: str) -> Any:
-    """Parse messages from Java's ``toString``, a ``repr`` or repeated encoding. Other texts are returned unchanged."""
+    """Parse messages from Java's ``toString()``, a Python ``repr``, or JSON encoded several times. Return other texts unchanged."""
     if (shown := literals.java_value(text)) is not None:
         return shown
     if text[:2] == "{'" and "Message(" in text:
@@ -274,7 +273,7 @@ def _add_wrapped(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) ->
 
 
 def _parse_convention_text(text: str) -> list[Any] | None:
-    """Parse a text that is a JSON list of messages or parts in the GenAI convention. Return None for other texts."""
+    """Parse JSON text of a list of messages or parts in the GenAI convention. Return None for other text."""
     items, _ = jsonio.loads_or_text(text) if '"parts":' in text or '"type":' in text else (None, False)
     if not isinstance(items, list):
         return None
@@ -297,7 +296,7 @@ _ANSWER_KEYS = (*_MESSAGE_KEYS[:5], "output", *_MESSAGE_KEYS[5:])
 
 
 def _add_list(raw: Sequence[Any], role: str, out: Decoded, depth: int) -> None:
-    """Add the messages in a list. If the list has only parts, add one message."""
+    """Add the messages in a list. A list that has only message parts becomes one message."""
     first = raw[0] if raw and raw[0].__class__ is dict else {}
     if "parts" in first and "role" in first:
         out.append_items = None if depth else _add_convention_messages
@@ -319,7 +318,7 @@ def _add_each(raw: Sequence[Any], role: str, out: Decoded, depth: int) -> None:
 
 
 def _add_convention_messages(raw: Sequence[Any], role: str, out: Decoded, depth: int) -> None:
-    """Add messages of the GenAI convention. Chunks of a streamed message become one message."""
+    """Add messages in the GenAI convention's format. Join the chunks of a streamed message."""
     pieces: list[Message] = []
     unfinished = False
     for item in raw:
@@ -341,7 +340,7 @@ def _add_convention_messages(raw: Sequence[Any], role: str, out: Decoded, depth:
 
 
 def _events_of_role(events: Sequence[Any], role: str) -> list[Any]:
-    """Return the output events at the end of a list for the role ``assistant``, or the earlier events for other roles."""
+    """Return the output events at the end of a list for the role ``assistant``, and the events before them for other roles."""
     first_output = len(events)
     has_choices = any(isinstance(event, Mapping) and event.get("event.name") == "gen_ai.choice" for event in events)
     output_names = ("gen_ai.choice",) if has_choices else ("gen_ai.assistant.message", "gen_ai.unknown")
@@ -354,7 +353,7 @@ _ENGINE_KEYS = frozenset(("source_nodes", "sources", "metadata", "current_agent_
 
 
 def _add_function_arguments(call: Mapping[str, Any], role: str, out: Decoded, depth: int) -> None:
-    """Add the most likely messages or text in arguments such as ``{"args": ["Hi there"], "kwargs": {"temperature": 0}}``."""
+    """Add the messages or the text in a function's arguments, such as ``{"args": ["Hi there"], "kwargs": {"temperature": 0}}``."""
     args, kwargs = call.get("args"), call.get("kwargs")
     if kwargs.__class__ is str and kwargs[:1] == "{":
         kwargs, is_cut = jsonio.loads_or_text(kwargs)
@@ -379,7 +378,7 @@ def _add_function_arguments(call: Mapping[str, Any], role: str, out: Decoded, de
 
 
 def _append_pieces(messages: list[Message], pieces: list[Message]) -> None:
-    """Append the chunks of a streamed message to the last message, and clear ``pieces``. The last chunk may repeat the text."""
+    """Append chunks of a streamed message to the last message, and clear ``pieces``. The last chunk may repeat the whole text."""
     if not pieces:
         return
     message, last = messages[-1], pieces[-1]
@@ -407,7 +406,7 @@ def _join_stream(texts: Sequence[str | None], finish_reason: str | None) -> str 
 
 
 def _identity_of(call: ToolRequest) -> tuple[str | None, Hashable]:
-    """Return a call's id and arguments, with None for empty arguments."""
+    """Return the id and arguments by which a repeated tool call is recognized."""
     return call.call_id, None if call.arguments in (None, "", {}) else jsonio.frozen(call.arguments)
 
 
@@ -437,7 +436,7 @@ def _is_part(value: Mapping[str, Any]) -> bool:
 
 
 def _is_block(value: Mapping[str, Any]) -> bool:
-    """Return True if a parsed object is a message part. Tool results with a ``text`` but no type have additional fields."""
+    """Return True if an object is a message part. An object with ``text``, other fields and no type is a tool result."""
     return _is_part(value) and (_kind(value) is not None or "text" not in value or TEXT_BLOCK_FIELDS.issuperset(value))
 
 
@@ -488,7 +487,7 @@ def _author_and_parts(value: Mapping[str, Any], parts: Any) -> tuple[Any, Any]:
 
 
 def _with_text(message: Message, texts: list[str], out: Decoded) -> Message:
-    """Return the message with its text. Tool calls and results that frameworks write as text are parsed."""
+    """Set a message's text, and parse tool calls and results that some frameworks write in the text."""
     if len(texts) > 1 and message.role == "user":
         texts = [text for text in texts if not is_tagged(text)] or texts
     content = message.content = texts[0] if len(texts) == 1 else _joined_texts(texts)
@@ -504,7 +503,7 @@ def _with_text(message: Message, texts: list[str], out: Decoded) -> Message:
 
 
 def _joined_texts(texts: list[str]) -> str:
-    """Join the texts of parts with line breaks. Join chunks of a streamed text without them."""
+    """Join a message's texts with line breaks or, if they are chunks of a stream, directly."""
     if _is_streamed(texts):
         return "".join(texts)
     whole = texts[0]
@@ -514,7 +513,7 @@ def _joined_texts(texts: list[str]) -> str:
 
 
 def is_tagged(text: str) -> bool:
-    """Return True if one tag encloses the whole text, such as context that a framework adds to the user's message."""
+    """Return True if one XML tag encloses the whole text. Frameworks add such texts to the user's message."""
     if text[:1] != "<" and text.lstrip()[:1] != "<":
         return False
     text = text.strip()
@@ -535,7 +534,7 @@ _ITEM_ROLES = {
 
 
 def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the message inside a serialized constructor, a ``{type, data}`` pair or a choice. Return other messages unchanged."""
+    """Unwrap a message in a serialized constructor, a ``{type, data}`` pair or a choice. Return other messages unchanged."""
     if "lc" in value and isinstance(value.get("kwargs"), Mapping):
         path = value.get("id")
         kind = path[-1] if isinstance(path, list) and path else None
@@ -606,7 +605,7 @@ def _transcript_of(audio: Any) -> str | None:
 
 
 def _is_bare_call(part: Mapping[str, Any]) -> bool:
-    """Return True for a tool request that has a name, arguments and an id, but no type or wrapper."""
+    """Return True for a tool request with a name, arguments and an id, but without a type."""
     return part.get("name").__class__ is str and not _CALL_ARGUMENTS.isdisjoint(part) and not _CALL_IDS.isdisjoint(part)
 
 
@@ -642,7 +641,7 @@ _RESPONSE_ITEM = re.compile(r"Response(?:FunctionToolCall|ReasoningItem)\(\w+=")
 
 
 def _google_part(part: Mapping[str, Any], message: Message) -> bool:
-    """Read a message part that only its key identifies (Google, Haystack, Bedrock). Return False for other parts."""
+    """Read a part that has a key such as ``functionCall`` instead of a type (Google, Haystack, Bedrock). False for other parts."""
     for key, reader in _GOOGLE_READERS.items():
         inner = part.get(key)
         if inner is not None and isinstance(inner, Mapping):
@@ -660,7 +659,7 @@ _T = TypeVar("_T")
 
 
 def _with_appended(items: Sequence[_T], item: _T) -> list[_T]:
-    """Append an item and return the items. Lists are changed in place, because some messages have thousands of items."""
+    """Append an item and return the list. An existing list is changed, because copying thousands of items would be slow."""
     if isinstance(items, list):
         items.append(item)
         return items
@@ -728,7 +727,7 @@ def _add_media_of_result(result: Any, message: Message) -> None:
 
 
 def _typed_tool_response(part: Mapping[str, Any], message: Message) -> None:
-    """Add a tool result whose output is ``{type: "text" | "json" | "error-text" | ..., value}``, or that has an error flag."""
+    """Add a tool result in Vercel's format, ``{type: "text" | "json" | "error-text" | ..., value}``, or with an error flag."""
     result = part.get("output")
     kind = _kind(result) if isinstance(result, Mapping) else None
     has_failed = part.get("isError") is True
@@ -750,7 +749,7 @@ def _tool_response_with_origin(part: Mapping[str, Any], message: Message) -> Non
 
 
 def _provider_run(part: Mapping[str, Any], message: Message) -> None:
-    """Add a call of a tool that the provider ran, such as a web search."""
+    """Add a call of a tool that the model provider ran itself, such as a web search."""
     inner = part.get("server_tool_call")
     item = inner if isinstance(inner, Mapping) else part
     arguments = next((item[key] for key in ("arguments", "args", "input", "action") if item.get(key) is not None), None)
@@ -775,7 +774,7 @@ class ProviderRun(ToolRequest):
 
 
 def provider_runs(message: Message) -> list[Any]:
-    """Return a :class:`ProviderRun` for each tool that the provider ran while the model wrote this message."""
+    """Return the calls of tools that the model provider ran itself while it created this message."""
     return [ProviderRun(**run) for run in message.extra[_RUNS]] if message.extra else []
 
 
@@ -839,7 +838,7 @@ def _attachment(part: Mapping[str, Any], message: Message, modality: str | None)
 
 
 def _first_text(holders: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> str | None:
-    """Return the first text under one of the keys, or None. Bytes become base64. Empty texts and placeholders are skipped."""
+    """Return the first text under one of the keys, or None. Empty texts and placeholders are skipped. Bytes become Base64."""
     for holder in holders:
         for key in keys:
             value = holder.get(key)

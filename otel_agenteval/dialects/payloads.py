@@ -12,7 +12,7 @@ _LONGEST_LITERAL = 1_000_000
 
 
 def literal(value: Any) -> Any:
-    """Parse a Python literal or JSON that begins with a bracket or a quote. Return other values unchanged."""
+    """Parse text that is a Python literal or JSON (list, object or string). Return other values unchanged."""
     if value.__class__ is not str or value[:1] not in ("{", "[", "'", '"') or len(value) > _LONGEST_LITERAL:
         return value
     try:
@@ -22,7 +22,7 @@ def literal(value: Any) -> Any:
 
 
 def literal_in(text: str) -> Any:
-    """Return the value of a Python literal, or None for other texts."""
+    """Parse text that is a Python literal. Return None for other text."""
     try:
         return literals.python_literal(text)
     except ValueError:
@@ -30,18 +30,18 @@ def literal_in(text: str) -> Any:
 
 
 def parsed(raw: Any) -> Any:
-    """Return the value of JSON text. Return other values unchanged."""
+    """Parse JSON text. Return other values unchanged."""
     return jsonio.loads_or_text(raw)[0] if raw.__class__ is str else raw
 
 
 def object_in(raw: Any) -> Mapping[str, Any]:
-    """Return an object, or the object in JSON text. Return ``{}`` for other values."""
+    """Return an object, parsed if it is JSON text. Return ``{}`` for other values."""
     value = parsed(raw)
     return value if isinstance(value, Mapping) else {}
 
 
 def unquoted(raw: Any) -> Any:
-    """Return the text in a JSON string. Return other values unchanged."""
+    """Parse the text of a JSON string. Return other values unchanged."""
     return jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] == '"' else raw
 
 
@@ -49,7 +49,7 @@ _REPR = re.compile(r"""content=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?: \w+=|$)"
 
 
 def repr_text(raw: str) -> str:
-    """Return the content of a LangChain message from its ``str()`` (``content='…' name='…'``). Return other texts unchanged."""
+    """Return the content in the ``str()`` of a LangChain message (``content='…' name='…'``). Return other texts unchanged."""
     found = _REPR.match(raw)
     try:
         return str(literals.python_literal(found.group(1))) if found is not None else raw
@@ -62,7 +62,7 @@ _LONGEST_ARGUMENTS = 100_000
 
 
 def arguments_of(raw: Any) -> dict[str, Any] | None:
-    """Return a tool call's arguments as an object, or None if they aren't an object."""
+    """Return a tool call's arguments as a dict, parsed if they are text. Return None if they aren't an object."""
     if isinstance(raw, str):
         try:
             raw = jsonio.loads(raw)
@@ -78,7 +78,7 @@ def arguments_of(raw: Any) -> dict[str, Any] | None:
 
 
 def first_argument(raw: Any) -> Any:
-    """Return the query or first text in a call's JSON arguments. Return other values unchanged."""
+    """Return the query, or the first text, in JSON text of a call's arguments. Return other values unchanged."""
     if raw.__class__ is not str or raw[:1] not in '{["':
         return raw
     value, _ = jsonio.loads_or_text(raw)
@@ -105,7 +105,7 @@ _WRAPPER_KEYS = ('"content"', '"text"', '"response"')
 
 
 def unwrap_result(raw: Any) -> Any:
-    """Return a tool's result without a message or content blocks around it."""
+    """Remove the message or content blocks around a tool's result."""
     value = raw
     if isinstance(raw, str):
         if raw[:8] == "content=" and " tool_call_id='" in raw:
@@ -125,7 +125,7 @@ def unwrap_result(raw: Any) -> Any:
 
 
 def _is_text_block(item: Any) -> bool:
-    """Return True for a framework's text block. Other data with a ``text`` has more fields and no ``type``."""
+    """Return True for a framework's text block. Other data with a key ``text`` has no ``type`` and more keys."""
     if not isinstance(item, Mapping):
         return False
     kind = item.get("type")
@@ -133,7 +133,7 @@ def _is_text_block(item: Any) -> bool:
 
 
 def _result_of_message(value: Mapping[str, Any], raw: Any) -> Any:
-    """Return the content of a tool message (LangChain, MCP, Anthropic, Bedrock), or a result in another framework's format."""
+    """Return the content of a tool message (LangChain, MCP, Anthropic, Bedrock), or the result in another framework's format."""
     only = value.get("output") if len(value) == 1 else None
     message = only if isinstance(only, Mapping) and "lc" in only else value
     if "lc" in message and isinstance(message.get("kwargs"), Mapping):
@@ -149,7 +149,7 @@ def _result_of_message(value: Mapping[str, Any], raw: Any) -> Any:
 
 
 def _result_of_framework(value: Mapping[str, Any], raw: Any) -> Any:
-    """Return the result in an object of Google's SDK, OpenAI, LlamaIndex or another framework. Return ``raw`` for other objects."""
+    """Return the result in an object from Google's SDK, OpenAI, LlamaIndex or similar. Return ``raw`` for other objects."""
     if value.keys() == _FUNCTION_RESPONSE:
         return value["response"]
     choices = value.get("choices")
@@ -173,7 +173,7 @@ _DEEPEST_LOGPROBS = 12
 
 
 def logprobs_in(raw: Any) -> list[float] | None:
-    """Return the log probabilities of an answer's tokens from a model response, or None if any are missing."""
+    """Return the log probability of each token in a model response, or None if any is missing."""
     if raw.__class__ is str:
         if '"logprob"' not in raw and '"token_logprobs"' not in raw:
             return None

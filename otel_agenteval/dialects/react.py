@@ -1,6 +1,6 @@
 """Parse tool calls and results that frameworks write as text in messages.
 
-smolagents writes ``Calling tools:`` and the calls after the model's text. Other frameworks write ``Tool calls:``. smolagents
+smolagents writes tool calls after the model's text and ``Calling tools:``, other frameworks after ``Tool calls:``. smolagents
 writes results after ``Observation:``, like ReAct agents, and appends errors to the previous message.
 """
 
@@ -52,7 +52,9 @@ def _request(call: Mapping[str, Any]) -> ToolRequest:
 
 
 def read_user(message: Message, before: list[Message]) -> Message:
-    """Split a user message into tool results, errors and the user's words. Return the last part. Add the others to ``before``."""
+    """Split a user message into tool results, errors and the user's words. Return the last part, and append the rest to
+    ``before``.
+    """
     text, failures = _without_failures(message.content or "")
     if not failures:
         return _observed_or_asked(message, text, before)
@@ -78,7 +80,7 @@ def _failed(failure: str) -> Message:
 
 
 def _without_failures(text: str) -> tuple[str, list[str]]:
-    """Split a text into the part before its errors, and the errors in order."""
+    """Split a text into the text before its errors, and the list of errors."""
     failures: list[str] = []
     end, advice = len(text), text.find(_ADVICE)
     while 0 <= advice < end and text.endswith((_RETRY, f"{_RETRY}\n"), 0, end):
@@ -94,7 +96,7 @@ def _without_failures(text: str) -> tuple[str, list[str]]:
 
 
 def _observations(text: str, asked: Message) -> list[ToolResponse]:
-    """Return a result for each call: one line of the text or, if the numbers of lines and calls differ, the whole text."""
+    """Return one result per call: a line of the text each or, if the counts of lines and calls differ, the whole text for all."""
     calls = asked.tool_calls
     lines = text.split("\n")
     if len(calls) < 2:
@@ -110,7 +112,7 @@ _LAST = "\nLast output from code snippet:\n"
 
 
 def calls_in_code(code: Any, parameters: Mapping[str, Sequence[str]]) -> list[ToolRequest]:
-    """Return the tool calls in a code agent's code, in text order. ``parameters`` has the parameter names of each tool."""
+    """Return the tool calls in code that an agent wrote, in order. ``parameters`` maps each tool to its parameter names."""
     if not isinstance(code, str) or len(code) > _LONGEST:
         return []
     try:
@@ -127,7 +129,7 @@ def calls_in_code(code: Any, parameters: Mapping[str, Sequence[str]]) -> list[To
 
 
 def _literal_arguments(call: ast.Call, names: Sequence[str]) -> dict[str, Any] | None:
-    """Return a call's arguments if all of them are literals. Otherwise, return None."""
+    """Return a call's arguments by name, or None if any of them isn't a literal."""
     arguments = dict(zip(names, call.args, strict=False))
     arguments |= {word.arg: word.value for word in call.keywords if word.arg is not None}
     try:
@@ -137,7 +139,7 @@ def _literal_arguments(call: ast.Call, names: Sequence[str]) -> dict[str, Any] |
 
 
 def printed(observation: Any) -> Any:
-    """Return the text that code printed or, if it printed nothing, its last value. Return other observations unchanged."""
+    """Return what an agent's code printed or, if nothing, its last value. Return other observations unchanged."""
     if not isinstance(observation, str) or not observation.startswith(_LOGGED):
         return observation
     logs, _, last = observation[len(_LOGGED) :].partition(_LAST)
