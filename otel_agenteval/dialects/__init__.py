@@ -1,5 +1,6 @@
-"""Parsers for spans, with one module per instrumentation. Each module turns span records into steps.
+"""Parse spans to steps, with one module per instrumentation. A step has a span's GenAI data in a common format.
 
-*The convention* is OpenTelemetry's GenAI conventions. This package may import ``spans`` and ``core``, but not OpenTelemetry.
-Read :mod:`.reader` first. :mod:`.voltagent` is a short example. :mod:`.step` has the roles and fields.
+*The convention* is OpenTelemetry's GenAI semantic conventions. This package may import ``spans`` and ``core``, but not
+OpenTelemetry. Start at :mod:`.reader`. :mod:`.voltagent` is a short example. :mod:`.step` defines the roles and the step's
+fields.
 """

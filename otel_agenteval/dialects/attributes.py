@@ -20,7 +20,7 @@ refusals = _Refusals()
 
 
 def as_int(value: Any) -> int | None:
-    """Return a token count from 0 to 2⁶³ - 1, or None for other values. The count can be a number or text."""
+    """Convert a number or text to a token count. Return None unless it is from 0 to 2⁶³ - 1."""
     number: float
     if value.__class__ is int:
         number = value
@@ -42,7 +42,7 @@ _DIGITS = 40
 
 
 def as_float(value: Any) -> float | None:
-    """Return a finite number of at least 0, or None for other values. The value can be a number or text."""
+    """Convert a number or text to a float. Return None if it is negative or not finite."""
     if isinstance(value, bool) or value is None:
         return None
     try:
@@ -57,7 +57,7 @@ def as_text(value: Any) -> str | None:
 
 
 def seconds_until(moment: Any, start_ns: int) -> float | None:
-    """Return the seconds from a span's start to ``moment`` (ISO 8601 or Unix milliseconds), or None if invalid or earlier."""
+    """Return the seconds from a span's start to ``moment`` (ISO 8601 or Unix milliseconds). None if invalid or before the start."""
     if moment.__class__ in (int, float):
         return as_float(round(moment / 1_000 - start_ns / 1e9, 6)) if 1e12 < moment < 1e13 else None
     text = as_text(jsonio.loads_or_text(moment)[0]) if moment.__class__ is str else None
@@ -83,7 +83,7 @@ def text_under(values: Mapping[str, Any], names: Iterable[str]) -> str | None:
 
 
 def first_text(value: Any) -> str | None:
-    """Return the first text in a list, a JSON list or a comma-separated text, or None."""
+    """Return the first text in a list, JSON text of a list, or comma-separated text. None if there is no text."""
     if value.__class__ is str:
         if value[:1] != "[":
             return value.partition(", ")[0] or None

@@ -1,4 +1,4 @@
-"""Settings that make instrumentations capture content.
+"""Settings with which instrumentations capture content, such as prompts and answers.
 
 Most metrics need content, and many instrumentations don't capture it by default.
 
@@ -18,7 +18,7 @@ _TRUE = frozenset(("true", "1", "yes", "on"))
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """Settings that make an instrumentation (or several related ones) capture content."""
+    """Settings with which an instrumentation, or several related ones, captures content."""
 
     name: str
     scopes: str
@@ -41,7 +41,7 @@ class Capture:
         return ", ".join([*settings, *([self.code] if self.code else [])])
 
     def is_on(self, env: Mapping[str, str]) -> bool | None:
-        """Return True if content capture is on by default or by ``env``, False if it is off, or None if only code turns it on."""
+        """Return True if the default or ``env`` turns content capture on, False if not, and None if only code can turn it on."""
         if any(env.get(name, "").strip().lower() == value.lower() for name, value in self.off.items()):
             return False
         if self.by_default:
@@ -53,7 +53,9 @@ class Capture:
 
 
 def _agrees(found: str, wanted: str) -> bool:
-    """Return True if a variable has the wanted value, alone or in a list. Synonyms of ``true`` and any ``SPAN_…`` value match."""
+    """Return True if a variable has the wanted value, alone or in a list. ``1`` or ``yes`` match ``true``, any ``SPAN_…``
+    another.
+    """
     value = found.strip().lower()
     if wanted == "true":
         return value in _TRUE
@@ -139,7 +141,7 @@ def of_package(name: str) -> Capture | None:
 
 
 def advice_without_turn(scopes: Sequence[str]) -> str:
-    """Return a hint for scopes without an agent and a model call."""
+    """Return a hint for an application whose scopes have neither agent spans nor model calls."""
     known = ", ".join(sorted(filter(is_genai_scope, scopes)))
     if known:
         return f"also trace the model calls, because {known} traced no model calls"
@@ -147,7 +149,7 @@ def advice_without_turn(scopes: Sequence[str]) -> str:
 
 
 def advice_on(missing: str, scopes: Sequence[str]) -> str:
-    """Return a hint for scopes whose traces lack a turn, a tool's caller or content, depending on ``missing``."""
+    """Return a hint for traces without a turn, without a tool's caller or without content, depending on ``missing``."""
     if missing == CALLER:
         return "pass the caller's context to the thread or the stream in which tools run"
     if missing == TURN:

@@ -1,8 +1,8 @@
-"""Choose the dialects for each span, and combine their results in one step.
+"""Choose the dialects for each span, and combine their results to one step.
 
-Attribute names and the scope (together a :class:`Shape`) decide which dialects apply. Several can apply to one span, for
-example if a framework's instrumentation adds attributes to an SDK's span. Each dialect usually fills only fields that earlier
-dialects left empty. If the format is unknown, :mod:`.generic` infers the role and the fields.
+The scope and the attribute names (together a :class:`Shape`) decide which dialects apply. Several can apply to one span, for
+example if a framework adds attributes to an SDK's span. Each dialect usually fills only fields that are still empty. If the
+format is unknown, :mod:`.generic` infers the role and the fields.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ _dialects_by_marks: dict[tuple[str, Hashable], tuple[Dialect, ...]] = {}
 
 @lru_cache(_MAX_CACHED)
 def is_genai_scope(scope: str) -> bool:
-    """Return True for the scope of a GenAI instrumentation. Some of its spans don't show their role before they end."""
+    """Return True for the scope of a GenAI instrumentation. The role of some of its spans is only known at their end."""
     return any(dialect.SCOPES.match(scope) for dialect in DIALECTS)
 
 
@@ -128,7 +128,7 @@ def _dialects_of(names: Collection[str], scope: str) -> tuple[Dialect, ...]:
 
 
 class Shape:
-    """Properties of a span that depend only on its scope and attribute names. Spans share cached shapes."""
+    """Properties that all spans with the same scope and attribute names share. Shapes are cached."""
 
     def __init__(self, scope: str, names: tuple[str, ...]) -> None:
         self._names = names
@@ -139,13 +139,13 @@ class Shape:
 
     @cached_property
     def is_whole(self) -> bool:
-        """True if no inference is needed: each attribute is from the GenAI convention, from pydantic-ai, or unrelated to GenAI."""
+        """True if nothing has to be inferred, because all GenAI attributes are from the convention or pydantic-ai."""
         known, prefixes = otel_genai.WHOLE, otel_genai.WHOLE_PREFIXES
         return all(name in known or name.startswith(prefixes) or not interest.is_useful(name) for name in self._names)
 
     @cached_property
     def content(self) -> tuple[tuple[str, str], ...]:
-        """(name, direction) of attributes that may have content."""
+        """Attributes that may have content, as pairs of name and direction."""
         meanings = ((name, keys.meaning_of(name)) for name in self._names if interest.is_useful(name))
         return tuple((name, meaning.direction) for name, meaning in meanings if meaning.content and meaning.direction is not None)
 
@@ -165,7 +165,7 @@ class Shape:
 
     @cached_property
     def arguments(self) -> tuple[tuple[str, str], ...]:
-        """(attribute name, argument name) of attributes that may be a tool's arguments."""
+        """Attributes that may be tool arguments, as pairs of attribute name and argument name."""
         return tuple((name, argument) for name in self._names if (argument := interest.argument_in(name)))
 
     @cached_property
@@ -197,7 +197,7 @@ def shape_of(attributes: Mapping[str, Any], scope: str) -> Shape:
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role that a span's attributes show, ``unknown`` if a GenAI span doesn't show it yet, or None for other spans."""
+    """Return a span's role: ``unknown`` if a GenAI span's attributes don't show it yet, and None for other spans."""
     # Fast path on the agent's thread: the convention's attributes show the role of most spans.
     if _OTHER_KEYS.isdisjoint(attributes) and _is_otel_only(scope):
         operation = attributes.get("gen_ai.operation.name")
@@ -213,12 +213,12 @@ def _is_otel_only(scope: str) -> bool:
 
 
 def role_in(record: SpanRecord) -> str | None:
-    """Return the role of an ended span. It is cached in the record."""
+    """Return the role of an ended span, which is cached in the record."""
     return understood(record).role
 
 
 class Understood:
-    """Shape, role and inferred facts of an ended span."""
+    """Shape, role and inferred data of an ended span."""
 
     __slots__ = ("facts", "inferred", "named", "role", "shape", "stated_role")
 
@@ -239,7 +239,7 @@ class Understood:
 
 
 def understood(record: SpanRecord) -> Understood:
-    """Return shape and role of an ended span. They are cached in the record."""
+    """Return the shape and role of an ended span, which are cached in the record."""
     span: Understood | None = record.dialects
     if span is None:
         if isinstance(record, LoggedCall):
@@ -261,7 +261,7 @@ def understood(record: SpanRecord) -> Understood:
 
 
 def state_role(record: SpanRecord, role: str) -> Understood:
-    """Set the role that a span's log records show, infer its other facts, and return them."""
+    """Set the role that log records show for a span, and infer its other data."""
     span = record.dialects = Understood(shape_of(record.attributes, record.scope), None)
     span.named, span.inferred, span.role, span.facts = False, True, role, facts_of(record)
     span.facts.kind, span.facts.kind_strength = role, EXACT
@@ -269,7 +269,7 @@ def state_role(record: SpanRecord, role: str) -> Understood:
 
 
 def _is_complete(record: SpanRecord, span: Understood) -> bool:
-    """Return True if inference isn't needed: the span has only the convention's attributes and events, or nothing about GenAI."""
+    """Return True if nothing has to be inferred: the span has only data from the convention, or nothing about GenAI."""
     if span.role is None:
         if record.logs or (record.events and not all(event.name == "exception" for event in record.events)):
             return False
@@ -281,7 +281,7 @@ def _is_complete(record: SpanRecord, span: Understood) -> bool:
 
 
 def infer(record: SpanRecord) -> None:
-    """Infer the facts of a span with an unknown format. Also infer its role, unless a dialect found a specific role."""
+    """Infer the data of a span with an unknown format. Also infer its role, unless a dialect returned a specific one."""
     span = record.dialects
     facts = facts_of(record)
     stated_role: str | None = span.stated_role
@@ -299,7 +299,7 @@ def infer(record: SpanRecord) -> None:
 
 
 def _role(dialects: tuple[Dialect, ...], attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the first role that a dialect finds, preferably not ``chain``. For GenAI scopes, the default is ``unknown``."""
+    """Return the first role from any dialect, preferably not ``chain``. Without one, a GenAI scope's span is ``unknown``."""
     if name.__class__ is not str:  # the SDK accepts names of any type
         name = str(name)
     role = None
@@ -321,7 +321,7 @@ _IDENTITY_KEYS = frozenset((*_CONVERSATION_KEYS, "user.id", "enduser.id"))
 
 
 def read(record: SpanRecord) -> Step:
-    """Return a step with all facts found in a span. A step without a role is an application's span."""
+    """Create a step with all GenAI data of a span. An application's own span has a step without a role."""
     if len(record.name) > SHORT or len(record.scope) > SHORT:
         record.name, record.scope = bounded_name(record.name), bounded_name(record.scope)
     step, refused_before = Step(record), refusals.counts
@@ -365,7 +365,7 @@ def _correct_names(step: Step) -> None:
 
 
 def _name_beside_kind(record: SpanRecord) -> str | None:
-    """If the span's name is only a kind, such as ``tool``, return the name in another attribute, or None."""
+    """Return the name in another attribute if the span's name is only a kind, such as ``tool``. Otherwise, return None."""
     if record.name.lower() not in _KINDS:
         return None
     names = (as_text(record.attributes.get(key)) for key in _NAMES_BESIDE_KINDS)
@@ -396,7 +396,7 @@ def _read_identities(attributes: Mapping[str, Any], step: Step) -> None:
 
 
 def error_of(record: SpanRecord, step: Step) -> ErrorInfo | None:
-    """Return a failed span's error, or None if it was copied from a span below or isn't a failure (``NO_FAILURES``)."""
+    """Return a failed span's error. None if a span below has the same error, or if the exception is no failure (``NO_FAILURES``)."""
     kind = as_text(record.attributes.get("error.type"))
     facts = record.dialects and record.dialects.facts
     message = record.status_message or (facts.fields.get("error_message") if facts is not None else None)
@@ -419,7 +419,7 @@ _RETURNED = attrgetter("output_value", "output_tokens", "finish_reason", "tool_r
 
 
 def raised(record: SpanRecord, step: Step) -> bool:
-    """Return True if a span has an exception event and returned nothing."""
+    """Return True if a span has an exception event, but no output."""
     if any(value not in (None, 0) for value in _RETURNED(step)) or all(event.name != "exception" for event in record.events):
         return False
     return not any(one.content or one.tool_calls for one in decode(step.output_messages, "assistant").messages)
@@ -430,7 +430,7 @@ TURN, CONTENT, CALLER = "turn", "content", "caller"
 
 
 class UnreadTrace(NamedTuple):
-    """Trace without a turn that seems to contain an agent's work."""
+    """Trace that seems to contain an agent's work, although no turn was found in it."""
 
     scope: str
     answers: frozenset[str]
@@ -439,8 +439,8 @@ class UnreadTrace(NamedTuple):
 
 
 def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
-    """Return a description of a trace without a turn, or None if the trace seems unrelated to agents. A trace is related to
-    agents if a span resembles a model call, if it has a tool, a question and an answer, or if a tool lacks a parent.
+    """Describe a trace without a turn, or return None if it seems unrelated to agents. It is related if a span resembles a model
+    call, if it has a tool, a question and an answer, or if a tool has no parent.
     """
     records = [record for record in records if understood(record)]
     agent_work = next(filter(traces.resembles_call, records), None) or _tool_of_run(records)
@@ -452,12 +452,12 @@ def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
 
 
 def is_lost_tool(record: SpanRecord) -> bool:
-    """Return True for a tool (not an inferred one) without a parent or server kind. Its caller's context was probably lost."""
+    """Return True for a tool span without a parent. The context of its caller was probably lost."""
     return role_in(record) == TOOL and not (record.parent_id or record.server or record.dialects.inferred)
 
 
 def _tool_of_run(records: Collection[SpanRecord]) -> SpanRecord | None:
-    """Return the first tool in a trace if other spans have a question and an answer. Otherwise, return None."""
+    """Return a trace's first tool if other spans have a question and an answer, as in an agent's run. Otherwise, return None."""
     first_tool = None
     others = []
     for record in records:
@@ -481,7 +481,7 @@ def _content_directions(record: SpanRecord) -> set[str | None]:
 
 
 def review_roles(records: Collection[SpanRecord]) -> None:
-    """Find the roles of all spans in a trace, and review inferred roles, which depend on the other spans."""
+    """Determine the roles of all spans in a trace, then correct inferred roles that don't fit the other spans."""
     spans = [record.dialects or understood(record) for record in records]
     if any(span.facts is not None for span in spans):
         traces.review_roles(list(records), infer)
@@ -493,7 +493,7 @@ _NO_TOTAL = frozenset(("cost", "aggregated"))
 
 
 class CacheNames(NamedTuple):
-    """Names of attributes with tokens read from a cache, tokens written to a cache, and total tokens, in any spelling."""
+    """Names of attributes with tokens read from a cache, tokens written to it, and total tokens."""
 
     read: tuple[str, ...]
     written: tuple[str, ...]
@@ -516,8 +516,8 @@ def cache_names(names: Iterable[str]) -> CacheNames:
 
 
 def correct_counts(attributes: Mapping[str, Any], names: CacheNames, step: Step) -> None:
-    """Read the cache tokens. Add them to the input tokens if they exceed these, or if the total counts them separately
-    (``input 10, cached 90, output 5, total 105``). Add reasoning tokens to the output tokens if the total counts them separately.
+    """Read the cached tokens. Add them to the input tokens if the input can't include them, for example if the total counts them
+    separately (input 10, cached 90, output 5, total 105). Treat reasoning tokens and output tokens in the same way.
     """
     if step.cached_tokens is None:
         step.cached_tokens = _largest(attributes, names.read)

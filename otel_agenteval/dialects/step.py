@@ -1,4 +1,4 @@
-"""GenAI data of one span: its role, and a step with all other fields."""
+"""Roles of spans, and the step with a span's GenAI data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NO_FAILURES = frozenset(("GeneratorExit", "ParentCommand", "GraphInterrupt", "No
 
 
 class Step:
-    """GenAI data of one span. Unset fields keep their defaults. Content stays raw until it is needed."""
+    """GenAI data of one span. Content stays unparsed until it is needed."""
 
     role: str | None = None
     agent: str | None = None
@@ -138,7 +138,7 @@ _names_of, _numbers_of = attrgetter(*_NAMES), attrgetter(*_NUMBERS)
 
 
 def limit(step: Step, refused: int) -> None:
-    """Truncate long names, and remove negative or too large numbers. ``refused`` is the number of counts that were rejected."""
+    """Truncate long names, and remove negative or too large numbers. ``refused`` is the number of counts already rejected."""
     if not refused and _is_within_limits(step):
         return
     found = ["count"] * refused
@@ -155,7 +155,7 @@ def limit(step: Step, refused: int) -> None:
 
 
 def _is_within_limits(step: Step) -> bool:
-    """Return True if names and numbers are certainly within limits. Most spans pass this quick check."""
+    """Return True if names and numbers are surely within limits. This quick check succeeds for most spans."""
     numbers = [*filter(None, _numbers_of(step))]
     if numbers and not (min(numbers) > 0 and sum(numbers) <= MOST):
         return False
