@@ -184,13 +184,13 @@ class Api:
         with self.views() as views:
             content = self._stored_turn(views, request).get("content")
         if content is None or not self.options.content:
-            raise Problem(404, "the content of this turn isn't stored or isn't shown (outlets.store.content, serve.page.content)")
+            raise Problem(
+                404, "the content of this turn isn't stored or isn't shown. Set outlets.store.content and serve.page.content"
+            )
         return dict(content)
 
     def question(self, request: Request) -> dict[str, Any]:
-        """Return the stored judge calls of a metric on a turn or, if none are stored, the first prompt that the metric would send
-        now.
-        """
+        """Return a metric's stored judge calls on a turn or, if none are stored, the first prompt that the metric would send now."""
         metric = request.params["metric"]
         content = self.case(request)
         with self.views() as views:
@@ -227,14 +227,12 @@ class Api:
             if not rows:
                 raise Problem(
                     404,
-                    "these turns have no input for cases, because content isn't stored or isn't shown (outlets.store.content, serve.page.content)",
+                    "the input of these turns isn't stored or isn't shown. Set outlets.store.content and serve.page.content",
                 )
         return _json_lines(rows, "cases.jsonl" if form == "dataset" else "turns.jsonl")
 
     def lately(self, request: Request, since: float | None) -> tuple[float, list[dict[str, Any]]]:
-        """Return turns that were stored or scored after ``since``, and the ``since`` for the next call. The first call passes
-        None and gets no turns.
-        """
+        """Return the ``since`` for the next call, and the turns stored or scored after ``since`` (no turns if it is None)."""
         with self.views() as views:
             if since is None:
                 return views.last_stored(), []
@@ -465,9 +463,7 @@ class Api:
         return {"label": labels.add(request.body, request.reader.name, self.now)}
 
     def next_to_label(self, request: Request) -> dict[str, Any]:
-        """Return the id of a recent unlabeled turn (None if there is none), and the number of labeled turns. Each reader has a
-        fixed random order.
-        """
+        """Return the id of a recent unlabeled turn or None, and the number of labeled turns. Each reader has a fixed order."""
         labelled = {label["turn_id"] for label in self._labels_of(request)}
         wanted, doubts = self.filter(request), dict[str, tuple[bool, float]]()
         with self.views() as views:
@@ -576,9 +572,7 @@ def _text_of(cursor: Cursor | None) -> str | None:
 
 
 def _texts(content: Mapping[str, Any] | None, scores: list[dict[str, Any]]) -> dict[str, str]:
-    """Map the path of each non-text value with evidence to the value's compact JSON. Evidence positions count characters in this
-    JSON.
-    """
+    """Map the path of each non-text value with evidence to its compact JSON, to which evidence positions refer."""
     places = [place for score in scores for one in score["evidence"] for place in (one, one.get("compared")) if place]
     values = {place["path"]: value_at(content, place["path"]) for place in places if "found" in place}
     return {path: jsonio.text_of(value) for path, value in values.items() if not isinstance(value, str)}
@@ -703,7 +697,7 @@ _READ = 20_000
 
 
 def _step_for(seconds: float, turns: int, groups: int) -> int:
-    """Return the smallest step of a chart, in seconds, with at most 45 points, and about 20 turns per point and group."""
+    """Return a chart's time step in seconds: the smallest with at most 45 points and about 20 turns per point and group."""
     points = min(_POINTS, max(4, turns // (_PER_POINT * groups)))
     least = 0 if turns <= _READ else HOUR
     return next((step for step in _STEPS if step >= least and seconds / step <= points), _STEPS[-1])
@@ -745,7 +739,7 @@ class _PromptRecorder(JudgeModel):
     def answer(self, question: Question) -> dict[str, Any]:
         if self.question is None:
             self.question, self.stage = prompt_of(question).message.text, question.stage
-        raise JudgeError("nobody is asked")
+        raise JudgeError("this judge only records prompts")
 
 
 def _question_about(content: Mapping[str, Any], metric: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -762,6 +756,6 @@ def _question_about(content: Mapping[str, Any], metric: str, parameters: Mapping
     if judge.question is None:
         raise Problem(
             404,
-            f"{metric}: makes no judge call for this turn: {score.status} {score.detail.get('reason', score.error_type or '')}",
+            f"{metric}: doesn't call the judge for this turn: {score.status} {score.detail.get('reason', score.error_type or '')}",
         )
     return {"metric": metric, "version": bound.metric.version, "stage": judge.stage, "system": SYSTEM, "question": judge.question}

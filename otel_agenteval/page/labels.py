@@ -83,15 +83,15 @@ def _checked(given: Any) -> dict[str, Any]:
         if key not in FIELDS:
             raise Problem(400, f"{key[:40]!r}: unknown key of a label; known keys: {', '.join(FIELDS)}")
     if "label" not in given or given["label"] not in ("pass", "fail", None):
-        raise Problem(400, 'label: must be "pass", "fail" or null')
+        raise Problem(400, 'label: required; must be "pass", "fail" or null')
     for key in ("turn_id", "metric", "comment"):
         text, least, most = given.get(key), FIELDS[key].get("minLength", 0), FIELDS[key]["maxLength"]
         if (text is not None or key == "turn_id") and not (isinstance(text, str) and least <= len(text) <= most):
             raise Problem(400, f"{key}: must be a string of {least} to {most:,} characters")
     if given.get("chosen") not in (None, *CHOICES):
-        raise Problem(400, f"chosen: must be one of {', '.join(CHOICES)}")
+        raise Problem(400, f"chosen: must be one of {', '.join(CHOICES)}, got {str(given['chosen'])[:40]!r}")
     for key in ("value", "rating"):
         value, least, most = given.get(key), FIELDS[key]["minimum"], FIELDS[key]["maximum"]
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most):
-            raise Problem(400, f"{key}: must be a number from {least:g} to {most:g}")
+            raise Problem(400, f"{key}: must be a number from {least:g} to {most:g}, got {str(value)[:40]!r}")
     return {key: given.get(key) for key in FIELDS}

@@ -42,4 +42,7 @@ def test_labels_are_drawn_at_random_and_blind(browser: Any, tmp_path: Path) -> N
         places = sorted(int(label["turn_id"][-4:], 16) for label in stored[:12])
         assert places[-1] - places[0] > 60  # from all of them, not a run
         response = served.client.post("/api/v1/labels", json={"turn_id": drawn, "label": "pass", "chosen": "luck"})
-        assert (response.status_code, response.json()["error"]) == (400, "chosen: must be one of random, doubtful, hand")
+        assert (response.status_code, response.json()["error"]) == (
+            400,
+            "chosen: must be one of random, doubtful, hand, got 'luck'",
+        )
