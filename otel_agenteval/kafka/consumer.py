@@ -161,9 +161,7 @@ class Patience:
 
 
 class KafkaSource:
-    """Consumer that reads its partitions on a separate thread. Raises MissingExtra without confluent-kafka, and ConfigError for
-    invalid options.
-    """
+    """Consumer on a separate thread. Raises MissingExtra without confluent-kafka, and ConfigError for invalid options."""
 
     def __init__(self, engine: Engine, feed: Feed, address: Address, patience: Patience) -> None:
         self._kafka = require("confluent_kafka", feature="spans from Kafka", extra="kafka")
@@ -219,7 +217,7 @@ class KafkaSource:
 
     @property
     def trouble(self) -> str:
-        """Describe why no messages arrive. Empty if the brokers answer."""
+        """Reason why no messages arrive, or an empty string if the brokers answer."""
         silent = time.monotonic() - self._heard_at
         return f"no answer from the brokers for {silent:.0f} s" if silent > _SILENT else ""
 
@@ -345,7 +343,7 @@ class KafkaSource:
     def _read_message(self, message: Any) -> None:
         if message.error() is not None:
             if message.error().code() != self._kafka.KafkaError._PARTITION_EOF:
-                _log.warning("kafka: %s", message.error().name())
+                _log.warning("kafka: can't read a message: %s", message.error().name())
             return
         topic, offset = message.topic(), message.offset()
         partition = self._partitions.get((topic, message.partition()))

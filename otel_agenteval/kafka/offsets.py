@@ -3,9 +3,9 @@
 A message is done when every turn with its spans is closed and delivered. Kafka stores one committed offset per partition. We
 commit the first message of the oldest open trace, so that the partition's next reader receives all spans of every open trace.
 
-From that offset on, there are also spans of traces that are already closed. They must not become turns again. Therefore, the
-commit's metadata has a second, lower offset: the first message of the oldest of these closed traces. The next reader collects the
-trace ids between the two offsets, and later skips spans with these ids.
+From the committed offset on, there are also spans of traces that are already closed. They must not become turns again. Therefore,
+the commit's metadata has a second, lower offset: the first message of the oldest of these closed traces. The next reader collects
+the trace ids between the two offsets, and later skips spans with these ids.
 """
 
 from __future__ import annotations
