@@ -77,9 +77,7 @@ def sound_of(content: MediaContent, *, speech: bool = False) -> dict[str, Any]:
 
 
 def samples_of(content: MediaContent) -> Any:
-    """Return a recording's samples at 16 kHz, mixed to one channel, as float32 from -1 to 1. Raises the errors of
-    :func:`video_of`.
-    """
+    """Return a recording at 16 kHz, mixed to one channel, as float32 from -1 to 1. Raises the errors of :func:`video_of`."""
     import numpy as np
 
     found = _decoded("samples", content, {})
@@ -87,7 +85,7 @@ def samples_of(content: MediaContent) -> Any:
 
 
 def sound_without_metadata(content: MediaContent) -> MediaContent:
-    """Return a recording without tags, cover images and other tracks. WAV needs no extra. Raises the errors of :func:`video_of`."""
+    """Return a recording without tags, cover images and other tracks. WAV needs no PyAV. Raises the errors of :func:`video_of`."""
     if content.mime in WITHOUT_METADATA:
         return MediaContent(without_metadata(content.data), content.mime)
 
@@ -99,9 +97,7 @@ def sound_without_metadata(content: MediaContent) -> MediaContent:
 
 
 def writing_in(images: Sequence[MediaContent]) -> list[list[str]]:
-    """Read text with OCR. Return the lines in each image, from top to bottom. Raises the errors of :func:`video_of`, and
-    MissingExtra without rapidocr.
-    """
+    """Return the lines of text in each image, from top to bottom. Raises like :func:`video_of`. Requires rapidocr, not PyAV."""
     if not (installed("rapidocr") and installed("PIL")):
         raise MissingExtra(*_FEATURE["writing"])
     order = {"task": "writing", "images": [(len(content.data), content.mime) for content in images]}
@@ -169,9 +165,7 @@ def _late(seconds: float) -> MetricError:
 
 
 def _python() -> str:
-    """Return the path of the Python interpreter. ``sys.executable`` isn't enough, because in some servers it is the server
-    program.
-    """
+    """Return the path of the Python interpreter. In some servers, ``sys.executable`` is the server program instead."""
     running = sys.executable or ""
     if "python" in Path(running).name.lower():
         return running

@@ -35,12 +35,12 @@ def fetched(address: str, rules: Rules) -> bytes:
                     return found
                 address = found
                 if not rules.allow_host(address):
-                    raise MetricError("media_not_allowed", "the address redirects to a host that isn't in media.hosts")
+                    raise MetricError("media_not_allowed", "the URL redirects to a host that isn't in media.hosts")
     except (httpx.TimeoutException, TimeoutError):
         raise rules.late() from None
     except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
         raise MetricError("media_unreachable", f"fetching the media file failed ({type(error).__name__})") from None
-    raise MetricError("media_unreachable", f"the address redirects more than {_MOST_REDIRECTS} times")
+    raise MetricError("media_unreachable", f"the URL redirects more than {_MOST_REDIRECTS} times")
 
 
 def _fetch_or_redirect(client: httpx.Client, address: str, rules: Rules, deadline: Deadline) -> bytes | str:
@@ -72,7 +72,9 @@ def _fetch_from(client: httpx.Client, url: httpx.URL, place: str, rules: Rules) 
             kind = "media_not_found" if response.status_code in (404, 410) else "media_unreachable"
             raise MetricError(kind, f"the server returned status {response.status_code}")
         if response.headers.get("content-encoding", "identity") != "identity":
-            raise MetricError("media_unreachable", "the server compressed the media file, although the request excluded it")
+            raise MetricError(
+                "media_unreachable", "the server compressed the media file, although the request didn't allow compression"
+            )
         found = bytearray()
         for piece in response.iter_raw():
             found += piece

@@ -36,9 +36,7 @@ _ADOBE = b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0"
 
 
 def without_metadata(data: bytes) -> bytes:
-    """Remove the metadata of a PNG, JPEG, WebP, GIF or WAV file. Return other types unchanged. Raises MetricError
-    (``invalid_media``) for a broken file.
-    """
+    """Remove the metadata of PNG, JPEG, WebP, GIF and WAV. Return other types unchanged. Raises MetricError for a broken file."""
     strip = _STRIP.get(type_of(data) or "")
     try:
         return data if strip is None else strip(data)
@@ -254,7 +252,7 @@ def _past_blocks(data: bytes, place: int) -> int:
 
 
 def _wav(data: bytes) -> bytes:
-    """Remove a WAV file's names, notes and times. A streamed file, whose length isn't set, has samples until its end."""
+    """Remove names, notes and times from a WAV file. If a streamed file has no length, its samples extend to the end."""
     out = []
     place = 12
     while place + 8 <= len(data):
@@ -325,9 +323,7 @@ def _profile(space: bytes, version: int, tags: dict[bytes, bytes]) -> bytes | No
 
 
 def _numbers(data: bytes, kind: bytes, count: int) -> bytes:
-    """Return a color profile's tag with ``count`` numbers. Raises ValueError for very large numbers, because they could encode
-    text.
-    """
+    """Return a color profile's tag with ``count`` numbers. Raises ValueError for large numbers, which could encode text."""
     found = struct.unpack_from(f">{count}i", data, 8)
     return kind + bytes(4) + struct.pack(f">{count}i", *_sane(found))
 
