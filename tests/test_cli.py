@@ -150,7 +150,7 @@ def test_spans_without_a_turn_are_said_to_be_none(tmp_path: Path, capsys: Captur
     assert "acme.shop 1" in said
     file.write_text(files_in("recordings/openlit-1.33-loop.tar.xz")["openlit-1.33-loop/s10.jsonl"])
     assert main(["eval", str(file)]) == 2
-    assert "also trace the model calls" in capsys.readouterr().err
+    assert "trace model calls too" in capsys.readouterr().err
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:

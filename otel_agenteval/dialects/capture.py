@@ -53,9 +53,7 @@ class Capture:
 
 
 def _agrees(found: str, wanted: str) -> bool:
-    """Return True if a variable has the wanted value, alone or in a list. ``1`` or ``yes`` match ``true``, any ``SPAN_…``
-    another.
-    """
+    """Return True if a variable's value or list has the wanted value. Synonyms of ``true`` match, and so do all ``SPAN_…``."""
     value = found.strip().lower()
     if wanted == "true":
         return value in _TRUE
@@ -144,16 +142,16 @@ def advice_without_turn(scopes: Sequence[str]) -> str:
     """Return a hint for an application whose scopes have neither agent spans nor model calls."""
     known = ", ".join(sorted(filter(is_genai_scope, scopes)))
     if known:
-        return f"also trace the model calls, because {known} traced no model calls"
+        return f"trace model calls too, because the spans of {known} contain none"
     return "install and enable an instrumentation for your framework: docs/get-started/integrations"
 
 
 def advice_on(missing: str, scopes: Sequence[str]) -> str:
     """Return a hint for traces without a turn, without a tool's caller or without content, depending on ``missing``."""
     if missing == CALLER:
-        return "pass the caller's context to the thread or the stream in which tools run"
+        return "pass the caller's OpenTelemetry context to the thread or stream that runs tools"
     if missing == TURN:
-        return "trace the model calls too, or add attributes to your own spans: docs/get-started/integrations/own-spans.md"
+        return "trace model calls too, or add attributes to your own spans: docs/get-started/integrations/own-spans.md"
     known = {one.name: one.advice for one in map(of_scope, scopes) if one is not None and one.advice}
     if not known:
         return "to capture content, see docs/guides/capture-content.md"
