@@ -1,4 +1,4 @@
-"""Read span events and log records. Most are a message of their span. Those of command-line agents describe whole calls.
+"""Read span events and log records. Most contain a message of their span. Records from command-line agents describe whole calls.
 
 Examples: ``gen_ai.user.message`` is a user message, ``fw.response`` is an answer, and a log record with a tool's name and result
 is a tool call.
@@ -100,7 +100,7 @@ def _content_in(values: Mapping[str, Any]) -> Any:
 
 
 def is_property(key: str, value: Any) -> bool:
-    """Return True for a simple value, such as a version, whose name means neither content nor a field of the step."""
+    """Return True for an event attribute with a simple value that is neither content nor a step field, such as a version."""
     meaning = meaning_of(key)
     if meaning.text or meaning.direction or meaning.field or holds_json(value):
         return False
@@ -178,7 +178,7 @@ def tool_in(part: LogPart) -> str | None:
 
 
 def describes(part: LogPart, writer: SpanRecord) -> bool:
-    """Return True if the span that wrote a log record is the span of the tool that the record describes."""
+    """Return True if ``writer``, the span that wrote a log record, is itself the tool call that the record describes."""
     return writer.name == tool_in(part)
 
 

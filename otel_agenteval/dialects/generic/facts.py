@@ -34,9 +34,9 @@ class Content(NamedTuple):
 
 
 class Facts:
-    """Data inferred from one span. ``fields`` has the most certain value of each step field. Example of content: in ``fw.output:
-    '{"reply": "Sunny", "chat": [{"role": …}]}'``, ``messages`` gets the list in ``chat``, ``texts`` gets "Sunny", and
-    ``whole_values`` gets the whole JSON text.
+    """Data inferred from one span. ``fields`` has the most certain value of each step field. Content is in three lists. For
+    example, ``fw.output: '{"reply": "Sunny", "chat": [{"role": …}]}'`` adds the ``chat`` list to ``messages``, "Sunny" to
+    ``texts``, and the JSON text to ``whole_values``.
     """
 
     def __init__(self, record: SpanRecord) -> None:
@@ -145,7 +145,7 @@ class Facts:
             self.set(field, str(value), strength)
 
     def complete_tokens(self) -> None:
-        """Compute missing output tokens from the total. If only the total includes reasoning or cached tokens, add them."""
+        """Compute missing output tokens from the total. Add reasoning and cached tokens that so far only the total includes."""
         fields = self.fields
         if "output_tokens" not in fields and fields.get("total_tokens", 0) > fields.get("input_tokens", math.inf):
             self.set("output_tokens", fields["total_tokens"] - fields["input_tokens"], DERIVED)

@@ -1,4 +1,4 @@
-"""Select attributes to read by their names. Most spans have no such attribute, which one set operation shows."""
+"""Select, by name, which attributes to read. Most spans have no such attribute, which a single set operation detects."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ PLAIN_KEYS: set[str] = set()
 
 
 def is_plain(attributes: Mapping[str, Any]) -> bool:
-    """Return True if no attribute indicates a model, an agent or a tool. For most spans, one set operation shows this."""
+    """Return True if no attribute indicates a model, an agent or a tool. For most spans, one set operation detects this."""
     return PLAIN_KEYS.issuperset(attributes) or not _has_hint(attributes)
 
 
@@ -99,7 +99,7 @@ def _has_hint(attributes: Mapping[str, Any]) -> bool:
 
 
 def holds_json(value: Any) -> bool:
-    """Return True for an object, a list, or text that looks like JSON of one of these."""
+    """Return True for an object, a list, or text that looks like a JSON object or list."""
     return value[:1] in ("{", "[", "@") and len(value) > 8 if value.__class__ is str else isinstance(value, (dict, list, tuple))
 
 

@@ -136,9 +136,7 @@ ENDS = frozenset(("success", "error", "finish"))
 
 @lru_cache(1024)
 def event_in(name: str) -> tuple[str, str] | None:
-    """Split the name of a span that represents an event: ``tool.start-3`` → ``("tool", "start")``, ``agent.toolStart-1`` →
-    ``("agent.tool", "start")``. Return None for other names.
-    """
+    """Split the name of an event's span: ``agent.toolStart-1`` → ``("agent.tool", "start")``. Return None for other names."""
     found = _EVENT.fullmatch(name) if "-" in name else None
     if found is None:
         return None
@@ -147,6 +145,6 @@ def event_in(name: str) -> tuple[str, str] | None:
 
 
 def role_of_stem(stem: str) -> tuple[str | None, str | None]:
-    """Infer a role from the first item of :func:`event_in`, preferably from its last word. Return it with the rest."""
+    """Infer a role from the stem that :func:`event_in` returns, preferably from its last word. Return it with the rest."""
     role, rest = role_of_name(stem)
     return _WHOLE.get(stem.rpartition(".")[2]) or role, rest

@@ -274,7 +274,7 @@ def _read_llm(step: Step, facts: Facts) -> None:
 
 
 def _messages_of_direction(facts: Facts, direction: str | None) -> list[Any] | None:
-    """Return the input (``IN``), output (``OUT``) or other (None) message list that has the most content. None without a list."""
+    """Return the message list with the most content that is input (``IN``), output (``OUT``) or neither (None)."""
     contents = [content for content in facts.messages if content.direction == direction]
     return _richest(contents, facts.event_messages) if contents else None
 
@@ -315,7 +315,6 @@ def _richest(contents: list[Content], events: list[Content]) -> list[Any]:
 
 
 def _richness(raw_messages: Any) -> tuple[int, int]:
-    """Return the number of messages with content, and the number of tool requests and results."""
     messages = decode(raw_messages, "user").messages if raw_messages else []
     filled = sum(bool(message.content or message.tool_calls or message.tool_results) for message in messages)
     return filled, sum(len(message.tool_calls) + len(message.tool_results) for message in messages)
@@ -400,7 +399,7 @@ def _tool_name(facts: Facts) -> str | None:
 
 
 def _in_record(raw: Any, step: Step, names: Iterable[str]) -> Any:
-    """Return the value under one of ``names`` in a logged tool call, which has the call's id and tool. Return others unchanged."""
+    """If ``raw`` is a log of the tool call, with its id and name, return the value under one of ``names``, otherwise ``raw``."""
     call_id = step.tool_call_id
     if call_id is None:
         return raw
@@ -541,7 +540,7 @@ def conversation_in(steps: Iterable[Step]) -> str | None:
 
 
 def _conversation_at(key: str, value: Any) -> tuple[int, str]:
-    """Return the conversation id under an attribute (``""`` if missing or invalid), and before it the confidence in it."""
+    """Return how certain it is that an attribute is a conversation id, and the id (``""`` if missing or invalid)."""
     meaning = meaning_of(key)
     if meaning.field == "conversation_id":
         value = str(value) if value.__class__ in (str, int) else ""

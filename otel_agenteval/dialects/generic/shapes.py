@@ -84,7 +84,7 @@ def may_be_message(names: Collection[str]) -> bool:
 
 
 def _is_list_of_words(content: Any) -> bool:
-    """Return True for a list of single words. Such an object is no message, but an authorization role with its permissions."""
+    """Return True for a list of single words, such as an authorization role's permissions. It isn't message content."""
     return (
         isinstance(content, (list, tuple))
         and bool(content)
@@ -203,7 +203,7 @@ def plain(node: Any, depth: int = 0) -> Any:
 
 
 def _unwrapped(node: dict[str, Any], depth: int) -> Any:
-    """Unwrap an object with one key, such as ``{"message": {…}}``. Convert ``{"assistant": …}`` to a message. None for others."""
+    """Unwrap an object with one key, such as ``{"message": {…}}``, or convert ``{"assistant": …}`` to a message, or return None."""
     ((key, inner),) = node.items()
     if key in _WRAPPERS and isinstance(inner, dict):
         return plain(inner, depth + 1)

@@ -284,7 +284,7 @@ def _spans_above(record: SpanRecord, by_id: Mapping[int, SpanRecord]) -> Iterato
 
 
 def _is_implied(record: SpanRecord) -> bool:
-    """Return True if neither an operation nor an instrumentation identifies a model span, only its attributes' shape."""
+    """Return True if only the shape of a model span's attributes identifies it, not an operation or its instrumentation."""
     about = record.dialects
     return about.inferred or (not about.named and "gen_ai.operation.name" not in record.attributes)
 

@@ -36,7 +36,7 @@ class Nesting:
     is_attribute: bool  # True for the value of one attribute, or of several with one prefix
 
     def inside(self, are_attributes: bool) -> Nesting:
-        """Return the position of the values inside. ``are_attributes`` is True if dotted attribute names form the object."""
+        """Return the position of the values in this object or list. ``are_attributes`` is True if dotted names form it."""
         return _place(self.depth if are_attributes else self.depth + 1, self.direction, self.in_input, are_attributes)
 
 
@@ -67,7 +67,7 @@ class _Walk:
         self._values_read = 0
 
     def read(self, path: str, raw: Any, around: Nesting) -> None:
-        """Read a value and all values inside it. ``around`` is the position that the surrounding object gives it."""
+        """Read a value and all values inside it. ``around`` is the value's position, before its name is considered."""
         self._values_read += 1
         depth = around.depth
         if depth > _MAX_DEPTH or self._values_read > _MAX_VALUES or (raw.__class__ is str and len(raw) > _MAX_TEXT):
