@@ -1,8 +1,8 @@
-"""Parser for OpenLLMetry's LangChain.js spans, which don't form a tree.
+"""Parser for OpenLLMetry's spans of LangChain.js. These spans don't form a tree.
 
-Every chain is a ``workflow``. A graph's span contains its whole run, and model messages contain the agent's name. A tool's span
-has its class name. The tool's own name is in the message that it returns. Model calls contain only texts, so the spans of
-the provider's SDK are preferred. Outside a workflow of the application, each span is a separate trace.
+Every chain has the kind ``workflow``. A graph's span contains all messages of its run, and a model's messages contain the agent's
+name. A tool's span has the name of the tool's class. The tool's own name is in its result message. Model calls contain only
+texts, so the spans of the provider's SDK are preferred. Unless the application creates a workflow, each span is a separate trace.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _message_in(raw: Any) -> Mapping[str, Any]:
 
 
 def _messages_in(raw: Any) -> list[tuple[str | None, Mapping[str, Any], Any]]:
-    """Return (type, fields, original message) of each message of a run."""
+    """Return the type, the fields and the original form of each message in a run."""
     messages = _message_in(raw).get("messages") if raw.__class__ is str and '"messages"' in raw else None
     found = []
     for message in messages if isinstance(messages, list) else ():
@@ -71,7 +71,7 @@ def _messages_in(raw: Any) -> list[tuple[str | None, Mapping[str, Any], Any]]:
 
 
 def _read_run(messages: list[tuple[str | None, Mapping[str, Any], Any]], step: Step) -> None:
-    """Read the model calls and their tokens from the messages of a run. The calls themselves are in other traces."""
+    """Read a run's model calls and tokens from its messages, because the spans of the calls are in other traces."""
     if not messages or messages[-1][0] != "ai":
         return
     step.calls_model = step.overwritten = True

@@ -1,7 +1,7 @@
-"""Parser for Mastra's exporters, which write some GenAI convention attributes and ``mastra.*`` attributes.
+"""Parser for Mastra's exporters, which write ``mastra.*`` and some of the GenAI convention's attributes.
 
-Before version 1, content is in ``input`` and ``output``. One ``model_generation`` span contains an agent's whole loop and
-has its token totals. Each request is a ``model_step`` and, since version 1.4, a ``model_inference`` below it.
+Before version 1, content is in ``input`` and ``output``. A ``model_generation`` span encloses an agent's whole loop and has its
+total tokens. Each model request is a ``model_step`` span. Since version 1.4, it has a ``model_inference`` span below it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _first(get: Any, keys: tuple[str, ...]) -> str | None:
-    """Return the first text under one of the keys, or None. Applications or an agent's memory set these keys."""
+    """Return the first text under one of the keys, which applications or an agent's memory set. Return None without any."""
     for key in keys:
         text = as_text(get(f"mastra.metadata.{key}")) or as_text(get(key))
         if text is not None:
@@ -98,7 +98,7 @@ def _value(raw: Any) -> Any:
 
 
 def _asked(raw: Any) -> Any:
-    """Return the messages in a request. The request may be the provider's request body."""
+    """Return the messages in a request, which may be the body that the provider received."""
     value = _value(raw)
     if isinstance(value, Mapping):
         body = value.get("body")
@@ -117,7 +117,7 @@ def _unabridged(message: Any) -> Any:
 
 
 def _answer(raw: Any) -> Any:
-    """Return ``{text, toolCalls, object, reasoningText}`` as one message. Return other values unchanged."""
+    """Convert ``{text, toolCalls, object, reasoningText}`` to one message. Return other values unchanged."""
     value = _value(raw)
     if not isinstance(value, Mapping) or not ("text" in value or "toolCalls" in value or "object" in value):
         return raw

@@ -1,7 +1,7 @@
 """Parser for Traceloop's JavaScript instrumentation of OpenAI's Responses API.
 
-The whole ``input`` of a request is the text of one message. Of the answer, only the text is written. An answer without text
-requests tools, even with another finish reason.
+A request's whole ``input`` is written as the text of one message, and only the text of the answer is written. An answer without
+text requests tools, whatever its finish reason is.
 """
 
 from __future__ import annotations

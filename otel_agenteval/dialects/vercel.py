@@ -1,8 +1,8 @@
-"""Parser for the Vercel AI SDK: ``ai.*`` in versions 4 to 6, and additions in version 7.
+"""Parser for the Vercel AI SDK. Versions 4 to 6 write ``ai.*`` attributes.
 
-Version 7 uses the GenAI convention. A call such as ``generateText`` is a span around one ``doGenerate`` or ``doStream`` span per
-model request and one ``ai.toolCall`` span per tool. The outer span only repeats the last answer and the token totals, so it isn't
-a model call.
+Version 7 mainly writes the GenAI convention's attributes. A call such as ``generateText`` is a span around one ``doGenerate`` or
+``doStream`` span per model request and one ``ai.toolCall`` span per tool call. The outer span only repeats the last answer and
+the token totals, so it isn't a model call.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _read_end(record: SpanRecord, step: Step) -> None:
-    """Read the last finish reason, and check if the run ended normally. A streaming span without a reason lacks an answer."""
+    """Read the finish reason, which shows if the run ended normally. A streaming span without one doesn't have an answer."""
     get = record.attributes.get
     if (reason := as_text(get("ai.response.finishReason"))) is not None:
         step.recovered = reason != "error"
@@ -89,7 +89,7 @@ def _read_end(record: SpanRecord, step: Step) -> None:
 
 
 def _answer(get: Any) -> Any:
-    """Return the answer as one message: text or object, reasoning, and tool requests (as JSON text)."""
+    """Combine an answer's text (or object), reasoning and tool requests into a message. Tool requests stay JSON text."""
     if (text := get("ai.response.text")) is None:
         text = get("ai.response.object")
     calls = get("ai.response.toolCalls")
@@ -144,8 +144,8 @@ _SERVICE_TIER = re.compile(r'"serviceTier" ?: ?"(\w+)"')
 
 
 def _read_providers_usage(metadata: str, step: Step) -> None:
-    """Read cached tokens from the provider's own fields. Until version 5, they are the only source. Also add tokens that the
-    totals exclude: some providers don't count cached tokens as input, and Gemini doesn't count thoughts as output.
+    """Read token counts in the provider's format. Until version 5, cached tokens are only there. Some providers exclude them from
+    the input tokens, and Gemini excludes thoughts from the output tokens. Add the excluded tokens.
     """
     providers, _ = jsonio.loads_or_text(metadata) if len(metadata) < _LONGEST_METADATA else ({}, False)
     for fields in providers.values() if isinstance(providers, Mapping) else ():
@@ -177,7 +177,7 @@ def _read_tool(get: Any, step: Step) -> None:
 
 
 def _read_ranking(get: Any, step: Step) -> None:
-    """Read documents in rank order. The ranking has their indexes."""
+    """Read documents in the order of a ranking, which refers to them by index."""
     if get("ai.ranking") is None and get("ai.documents") is not None:  # the span around the request's span
         step.role = INNER
         return

@@ -1,6 +1,6 @@
-"""Parser for VoltAgent, which writes its own attributes, and one ``llm`` span for a run's whole loop.
+"""Parser for VoltAgent, which writes its own attributes, and one ``llm`` span for all model requests of a run.
 
-The agent's span has the token counts of the run. The ``llm`` span has only the last request's tokens and the first prompt.
+The agent's span has the run's token counts. The ``llm`` span has only the first prompt and the tokens of the last request.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _documents(raw: Any) -> list[Document] | None:
-    """Return retrieved documents (usually one text), or None if the value isn't text."""
+    """Return retrieved documents, usually one text. Return None if the value isn't text."""
     if raw.__class__ is not str:
         return None
     return documents(raw) if raw[:1] in "[{" and raw else [Document(content=raw)] if raw else []
