@@ -1,8 +1,8 @@
-"""Parser for Google's Agent Development Kit, which writes its own attributes and the GenAI convention's attributes.
+"""Parser for Google's Agent Development Kit, which writes the GenAI convention's attributes and some of its own.
 
-There are two layouts. The older layout has an ``invocation`` root without a role, and ``call_llm`` around each model call.
-Requests and responses are JSON in ``gcp.vertex.agent.*``. The newer layout follows the convention. In both layouts, LiteLLM
-models are ``provider/model``.
+There are two layouts. In the older one, the root ``invocation`` has no role, a span ``call_llm`` encloses each model call, and
+requests and responses are JSON in ``gcp.vertex.agent.*``. The newer layout follows the convention. In both, models that LiteLLM
+calls have names such as ``provider/model``.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
 
 
 def _reported_failure(result: Any) -> ErrorInfo | None:
-    """Return the error in a tool's result, such as ``{"status": "error", "error_message": ...}``, or None."""
+    """Return the error that a tool returned, such as ``{"status": "error", "error_message": ...}``, or None."""
     if result.__class__ is not str or '"error' not in result[:1_000] or len(result) > _LONGEST_FAILURE:
         return None
     value, _ = jsonio.loads_or_text(result)

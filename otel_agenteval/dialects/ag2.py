@@ -1,4 +1,4 @@
-"""Parser for AG2, which writes the GenAI convention's attributes and, also on spans without an operation, ``ag2.span.type``."""
+"""Parser for AG2, which writes the GenAI convention's attributes and ``ag2.span.type``. Some spans have only the latter."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _last_words(raw: Any) -> list[dict[str, Any]]:
-    """Return the last text that isn't from a tool as the answer. In a requester's history, the other agent is the ``user``."""
+    """Return a chat's last text, except tool results, as the answer. In the requester's history, its role is ``user``."""
     history = decode(raw, "assistant").messages
     texts = (message.content for message in reversed(history) if message.role != "tool" and message.content)
     return [{"role": "assistant", "content": next(texts, None)}]

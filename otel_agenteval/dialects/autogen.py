@@ -1,7 +1,7 @@
-"""Parser for AutoGen's runtime, which writes one span per processed message. The message is JSON text.
+"""Parser for AutoGen's runtime, which writes one span per message, with the message as JSON text.
 
-Agents and tools follow the GenAI convention. Each message is a separate trace. All addresses of a run contain the team's id,
-which joins the messages of the run.
+Each message is a separate trace. The addresses in a run's messages contain the team's id, which connects these traces. Agents and
+tools also have spans in the GenAI convention's format.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _USED = '"models_usage":{'
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role of a message's span, based on its recipient and content. Agents and tools follow the GenAI convention."""
+    """Return the role of a message's span, which depends on the recipient and the content. Return None for other spans."""
     if not scope.startswith("autogen "):
         return SETUP if name.startswith("create_agent") and scope == "autogen-core" else None
     message = attributes.get("message")
@@ -67,7 +67,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _read_model_call(step: Step, text: str) -> None:
-    """Read token counts and the answer from an agent's message to its team. The message doesn't contain the model's name."""
+    """Read a model call's token counts and answer from the message in which an agent reports them to its team."""
     step.secondhand = True
     message = object_in(object_in(text).get("message"))
     usage = object_in(message.get("models_usage"))
@@ -79,7 +79,7 @@ def _read_model_call(step: Step, text: str) -> None:
 
 
 def _read_own_message(record: SpanRecord, step: Step, text: str) -> None:
-    """Read an application's own message type. The answer is in a separate trace that contains only the sender's address."""
+    """Read a message whose type the application defined. The answer is in another trace, which has only the sender's address."""
     get = record.attributes.get
     step.thread = "core"
     if record.name.startswith("autogen ack"):
@@ -97,7 +97,7 @@ def _read_own_message(record: SpanRecord, step: Step, text: str) -> None:
 
 
 def _only_text(text: str) -> str | None:
-    """Return the text of a message with an unknown type, or None. The text is ``content`` or the only text."""
+    """Return the text of a message with an unknown type: its ``content``, or its only text. None if there is neither."""
     value = object_in(text)
     content = value.get("content")
     texts = [item for item in value.values() if item.__class__ is str]

@@ -1,7 +1,7 @@
-"""Parser for CrewAI spans from OpenInference and OpenLLMetry. An agent's name is its role.
+"""Parser for CrewAI's spans from OpenInference and OpenLLMetry. The role of a CrewAI agent is used as its name.
 
 The user's words are in the crew's inputs (``{"question": "Why?"}``) and tasks (``[{"description": "Answer {question}"}]``). The
-output is a ``TaskOutput(…)`` as text. CrewAI's own product telemetry (scope ``crewai.telemetry``) isn't part of any turn.
+output is the text of a ``TaskOutput(…)``. CrewAI's product telemetry (scope ``crewai.telemetry``) isn't part of a turn.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _read_tool_calls(raw: Any, step: Step) -> None:
-    """Read tool requests from a client's objects as text: ``ToolCall(function=Function(arguments='{}', name='f'), id='c1')``."""
+    """Read tool calls from a client library's ``repr``: ``ToolCall(function=Function(arguments='{}', name='f'), id='c1')``."""
     if raw.__class__ is str and "ToolCall(function=Function(arguments=" in raw:
         messages, _ = jsonio.loads_or_text(raw)
         tool_calls = [
@@ -110,7 +110,7 @@ def _read_usage(raw: Any, step: Step) -> None:
 
 
 def _read_output(raw: Any, step: Step) -> None:
-    """Read the output of a crew, a task or an agent. A flow's method can return anything, so its output is skipped."""
+    """Read the output of a crew, a task or an agent. Skip a flow's output, because its methods can return anything."""
     if step.output_messages is None and raw.__class__ is str and '"raw":' in raw and '"pydantic":' in raw:
         step.output_messages = raw
 
@@ -120,7 +120,7 @@ def _loaded(raw: Any) -> Any:
 
 
 def _user_words(tasks: Any, raw_inputs: Any, outputs: Any, has_finished: bool) -> str | None:
-    """Return the user's words, or None: a crew input with a usual name, the only input, or the main task's text."""
+    """Return the user's words, or None. They are the crew input with a usual name, the only input, or the main task's text."""
     index, template = _main_task(tasks)
     has_places = template is not None and PLACE.search(template) is not None
     inputs = _loaded(raw_inputs)
@@ -142,7 +142,7 @@ def _user_words(tasks: Any, raw_inputs: Any, outputs: Any, has_finished: bool) -
 
 
 def _main_task(raw_tasks: Any) -> tuple[int, str | None]:
-    """Return index and text of the first task with a placeholder, or of the first task."""
+    """Return the index and text of the first task with a placeholder such as ``{question}``, or of the first task."""
     tasks = _loaded(raw_tasks)
     texts = [as_text(task.get("description")) for task in tasks if isinstance(task, Mapping)] if isinstance(tasks, list) else []
     index = next((index for index, text in enumerate(texts) if text is not None and PLACE.search(text)), 0)
@@ -155,7 +155,7 @@ def _task_text(outputs: Any, index: int) -> str | None:
 
 
 def _messages_of_tasks(outputs: str) -> list[Any]:
-    """Return the messages in tasks' output text, without delegation tool calls."""
+    """Return the messages in the text of a crew's task outputs, without calls that delegate work to another agent."""
     all_messages: list[Any] = []
     position = outputs.find(_MESSAGES)
     while position >= 0:
@@ -168,7 +168,7 @@ def _messages_of_tasks(outputs: str) -> list[Any]:
 
 
 def _end_of_list(text: str, start: int) -> int:
-    """Return the end of the list that begins at ``start``, or the end of a truncated text. Ignore brackets in strings."""
+    """Return the end of the list that begins at ``start``, ignoring brackets in strings. For truncated text, return its end."""
     depth = 0
     for token in _STRING_OR_BRACKET.finditer(text, start):
         if token[0] == "[":

@@ -1,4 +1,4 @@
-"""Parser for DSPy spans from OpenInference and the GenAI instrumentation. Inputs and outputs are the fields of a DSPy signature."""
+"""Parser for DSPy's spans from OpenInference and the GenAI instrumentation. Inputs and outputs are fields of a DSPy signature."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WORKING = frozenset(("reasoning", "rationale", "trajectory", "completions", "hi
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return AGENT for a module such as ReAct, INNER for ReAct's ``finish`` tool, or None for spans that have a kind."""
+    """Return AGENT for an agent module such as ReAct, INNER for ReAct's tool ``finish``, and None for other spans."""
     if name.endswith(_MODULE):
         return AGENT if _AGENT.match(name) else None
     return INNER if name in ("finish.__call__", "finish.acall") else None
@@ -64,7 +64,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def user_words(raw: Any) -> Any:
-    """Return a message with the user's words, the ``messages`` field, or None. Fields with usual names are preferred."""
+    """Return the user's words as a message: the input field with a usual name, the first text, or the field ``messages``."""
     fields, _ = jsonio.loads_or_text(raw) if isinstance(raw, str) else (raw, False)
     while isinstance(fields, dict) and len(fields) == 1:  # ``forward(**inputs)`` is one argument
         inner = next(iter(fields.values()))
@@ -100,7 +100,7 @@ def _answer(raw: Any) -> Any:
 
 
 def answer_of(value: Any) -> str:
-    """Return the answer in DSPy's output fields, without reasoning: a field with a usual name, the only field, or all fields."""
+    """Return the answer in DSPy's output, without its reasoning: the field with a usual name, the only field, or all fields."""
     if isinstance(value, Mapping):
         left = {name: inner for name, inner in value.items() if name not in _WORKING}
         named = next((left[name] for name in _ANSWERS if isinstance(left.get(name), str)), None)

@@ -1,8 +1,8 @@
-"""Parser for Google's Gen AI SDK under OpenInference and OpenTelemetry's instrumentation.
+"""Parser for spans of Google's Gen AI SDK, from OpenInference and from OpenTelemetry's instrumentation.
 
-The SDK can run tools itself. Then one span describes all requests of a turn. Its ``output.value`` has the earlier messages
+The SDK can run tools itself. One span then describes all model requests of a turn. Its ``output.value`` has the earlier messages
 (``automatic_function_calling_history``), and ``message.tool_calls.*`` has only the calls. Older versions write tool results as
-text of the user. OpenTelemetry's instrumentation writes a tool's arguments and result in ``code.function.*``.
+the user's text. OpenTelemetry's instrumentation writes a tool's arguments and result in ``code.function.*``.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _history(raw: Any) -> list[Any] | None:
 
 
 def _with_results(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Replace a user message after tool requests with tool results if it contains one object per request."""
+    """If a user message after n tool requests contains n JSON objects, replace the message with n tool results."""
     found: list[dict[str, Any]] = []
     for message in messages:
         calls = found[-1].get("tool_calls") if found else None
@@ -96,7 +96,7 @@ def _with_results(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _objects_in(text: Any) -> list[Any] | None:
-    """Return the JSON objects in a text such as ``{"a": 1} {"b": 2}``, or None for other texts."""
+    """Parse text that contains only JSON objects, such as ``{"a": 1} {"b": 2}``. Return None for other text."""
     if text.__class__ is not str or text[:1] != "{":
         return None
     found, at = [], 0

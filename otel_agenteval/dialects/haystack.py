@@ -1,7 +1,7 @@
-"""Parser for Haystack's own spans (``haystack.*`` tags) and OpenInference's Haystack spans.
+"""Parser for Haystack's own tracing (``haystack.*`` tags) and for OpenInference's Haystack spans.
 
-Names and component types identify Haystack's own spans. They have content only if content tracing is on. OpenInference
-writes messages as the ``repr`` of Python objects. Only these texts have call ids and tool results.
+Haystack's own spans are recognized by their names and component types. They have content only if content tracing is on.
+OpenInference writes messages as the ``repr`` of Python objects, which is the only source of call ids and tool results.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _content(get: Any) -> tuple[Any, Any]:
 
 
 def _object(raw: Any) -> dict[str, Any]:
-    """Return an object from JSON or ``str(dict)`` (for values that JSON doesn't support). Return ``{}`` for other texts."""
+    """Parse an object from JSON or, for values that JSON doesn't support, from ``str(dict)``. Return ``{}`` for other text."""
     if raw.__class__ is not str or raw[:1] != "{":
         return {}
     value = _python(raw) if raw.startswith("{'") else jsonio.loads_or_text(raw)[0]
@@ -129,7 +129,7 @@ def _read_replies(raw: Any, step: Step) -> None:
 
 
 def _asked(raw: Any) -> Any:
-    """Return the user's words, or None. They are in the inputs of an agent or of a pipeline's components."""
+    """Return the user's words from the inputs of an agent or of a pipeline's components, or None."""
     inputs = _object(raw)
     if isinstance(inputs.get("data"), dict):
         inputs = inputs["data"]
@@ -147,7 +147,7 @@ _NO_WORDS = frozenset(("system_prompt", "template", "user_prompt"))
 
 
 def _gather(values: Mapping[str, Any], leaves: dict[str, Any], depth: int) -> None:
-    """Collect named texts and message lists of all components. If names are equal, keep the first value."""
+    """Collect texts and message lists of all components by name. If a name is repeated, keep the first value."""
     for name, value in values.items():
         if isinstance(value, dict):
             if depth < 2:
@@ -157,7 +157,7 @@ def _gather(values: Mapping[str, Any], leaves: dict[str, Any], depth: int) -> No
 
 
 def _answered(raw: Any) -> Any:
-    """Return an agent's answer, or None. In a pipeline, use the last component with an answer, or the only text."""
+    """Return the answer of an agent or of a pipeline's last component with an answer. Otherwise, return a pipeline's only text."""
     output = _object(raw)
     for values in (output, *(value for value in reversed(output.values()) if isinstance(value, dict))):
         for name in ("answers", "replies", "messages"):
@@ -169,7 +169,6 @@ def _answered(raw: Any) -> Any:
 
 
 def _plain(item: Any) -> Any:
-    """Convert a message or an answer to a message. It may be the ``repr`` of a Python object."""
     if isinstance(item, str):
         if item.startswith("ChatMessage("):
             end = item.rfind(", _name=")  # the rest may contain any object
@@ -191,7 +190,7 @@ _PARTS = {"ToolCall": "tool_call", "ToolCallResult": "tool_call_result", "Reason
 
 
 def _python(text: str) -> Any:
-    """Parse the ``repr`` of Python objects (literals and keyword arguments). Return None for other texts. Never execute code."""
+    """Parse the ``repr`` of Python objects (literals and keyword arguments) without executing it. Return None for other text."""
     if len(text) > _LONGEST_REPR:
         return None
     try:

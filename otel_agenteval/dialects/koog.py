@@ -1,7 +1,7 @@
-"""Parser for JetBrains Koog, which writes the GenAI convention's attributes and ``koog.*`` strategy spans.
+"""Parser for JetBrains Koog, which writes the GenAI convention's attributes, and ``koog.*`` spans for a strategy's steps.
 
-Koog's scope is the service name of the application. An agent's span repeats its initial prompt, without the user's message,
-answer or token counts. Without ``setVerbose(true)``, content is ``HIDDEN:non-empty``.
+Koog's scope name is the application's service name. An agent's span repeats its initial prompt, but lacks the user's message, the
+answer and token counts. Unless the application calls ``setVerbose(true)``, content is ``HIDDEN:non-empty``.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ SCOPES = re.compile(r"ai\.koog\b")
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return INNER for a span without an operation (a step of the agent's strategy), or None for other spans."""
+    """Return INNER for a span without an operation, which is a step of the agent's strategy. Return None for other spans."""
     return None if "gen_ai.operation.name" in attributes else INNER
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Read Koog's own attributes. The dialect of the GenAI convention reads the other attributes."""
+    """Read Koog's own attributes. The GenAI convention's dialect reads the others."""
     get = record.attributes.get
     step.framework = "koog"
     if step.role == AGENT:
@@ -49,7 +49,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _messages(raw: Any) -> Any:
-    """Return messages with the convention's roles. Koog writes enum names, and empty tool messages if no tool ran."""
+    """Convert Koog's enum names to the convention's roles. Omit the empty tool messages that Koog writes if no tool ran."""
     messages = jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] == "[" else raw
     if not isinstance(messages, list):
         return messages

@@ -1,8 +1,8 @@
-"""Parser for LlamaIndex. Most of its spans have names such as ``Class.method``.
+"""Parser for LlamaIndex, whose spans mostly have names such as ``Class.method``.
 
-Three instrumentations use these names: OpenInference (with a kind), OpenLLMetry (``Class.task``, ``Class.workflow``) and
-LlamaIndex's own OpenTelemetry package. The last one writes all data in span events named after LlamaIndex's event classes. Values
-that aren't JSON are a ``repr`` of at most 200 characters. Such a text is read as an answer only if it is complete.
+Three instrumentations use such names: OpenInference (with a kind), OpenLLMetry (``Class.task``, ``Class.workflow``) and
+LlamaIndex's OpenTelemetry package. The package writes all data in span events, which have the names of LlamaIndex's event
+classes. It truncates the ``repr`` of values that aren't JSON to 200 characters. A truncated text isn't read as an answer.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _read_event(raw: Any, step: Step) -> None:
-    """Read an agent's input or result from the event that a workflow step returned."""
+    """Read an agent's input or result from the event object that a workflow step returned."""
     if raw.__class__ is not str:
         return
     if raw.startswith('{"input": [') and '"current_agent_name"' in raw:
@@ -156,7 +156,7 @@ def _name_in(text: Any) -> str | None:
 
 
 def _read_output(raw: Any, step: Step) -> None:
-    """Read a root's output: a response object, or the ``repr`` of a workflow's last event, which is often truncated."""
+    """Read a root's output. It is a response object, or the ``repr`` of a workflow's last event, which is often truncated."""
     if raw.__class__ is not str or step.output_messages is not None:
         return
     if raw[:1] == "{" and '"response":' in raw:

@@ -1,4 +1,4 @@
-"""Parser for Semantic Kernel, which writes the GenAI convention's attributes, partly with its own values."""
+"""Parser for Semantic Kernel, which writes the GenAI convention's attributes, some with values of its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMES = {
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from the first word of the span's name, or None. A model call's attributes are set later."""
+    """Return the role for the first word of the span's name, or None. A model call gets its attributes only after the start."""
     return _NAMES.get(name.partition(" ")[0])
 
 

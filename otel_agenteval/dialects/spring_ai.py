@@ -1,8 +1,8 @@
-"""Parser for Spring AI, which writes Micrometer observations in Spring Boot's scope.
+"""Parser for Spring AI, whose spans are Micrometer observations with Spring Boot's scope.
 
-Attributes are ``spring.ai.*`` and the GenAI convention's. Content is in Spring AI's log records (``log-prompt``,
-``log-completion``), or in ``gen_ai.prompt`` and ``gen_ai.completion`` (milestone releases, and the filter in vendors' guides).
-Texts are always in quotes, without escapes. Only the chat client's log records have roles.
+Attributes are ``spring.ai.*`` and those of the GenAI convention. Content is in Spring AI's log records (``log-prompt``,
+``log-completion``). Milestone releases, and a filter that vendors recommend, write it to ``gen_ai.prompt`` and
+``gen_ai.completion``. Texts are in quotes, but quotes inside them aren't escaped. Only the chat client's log records have roles.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _RAG = re.compile(r"(?<!\n)\n+Context information is below, surrounded by -{3,}"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from the kind, or None. A vector store's query is a retrieval. Its other operations are inner steps."""
+    """Return the role for the span's kind, or None. In a vector store, only queries are retrievals."""
     kind = attributes.get("spring.ai.kind")
     if kind.__class__ is not str:
         return None
@@ -83,7 +83,7 @@ def _read_call(get: Any, step: Step) -> None:
 
 
 def _read_logs(record: SpanRecord, step: Step) -> None:
-    """Read content from log records: a title, then the texts on the next line."""
+    """Read content from log records. Each has a title on the first line, and texts after it."""
     for log in record.logs:
         body = log.body
         if body.__class__ is not str:
@@ -100,12 +100,12 @@ def _read_logs(record: SpanRecord, step: Step) -> None:
 
 
 def _texts(raw: str) -> list[str]:
-    """Return the texts in ``["…", "…"]``. Quotes inside the texts aren't escaped."""
+    """Split ``["…", "…"]`` into texts. JSON can't parse it, because quotes inside the texts aren't escaped."""
     return raw[2:-2].split('", "') if raw[:2] == '["' and raw[-2:] == '"]' and len(raw) > 3 else []
 
 
 def _prompt(raw: str) -> list[dict[str, Any]]:
-    """Return the last nonempty text as the user's message. Earlier texts, which lack a role, become system messages."""
+    """Return the last text as the user's message, and the others as system messages, because Spring AI omits the roles."""
     texts = [text for text in _texts(raw) if text not in ("", "null")]
     if not texts:
         return []
@@ -117,7 +117,7 @@ def _prompt(raw: str) -> list[dict[str, Any]]:
 
 
 def _entries(raw: str) -> list[dict[str, Any]]:
-    """Return the messages that the chat client received, before any advisor. The user's message is last."""
+    """Return the messages that the chat client received, before advisors changed them. The user's message comes last."""
     found = list(_ENTRY.finditer(raw))
     ends = [*(match.start() for match in found[1:]), len(raw) - 2]
     messages = [{"role": match[1], "content": raw[match.end() : end]} for match, end in zip(found, ends, strict=True)]
