@@ -1,9 +1,9 @@
-"""Parser for AgentOps: ``agentops.span.kind``, and flattened messages in Traceloop's format.
+"""Parser for AgentOps, which writes ``agentops.span.kind``, and flattened messages in Traceloop's format.
 
-A decorated function's input and output have the function's kind in their attribute names (``agentops.task.input``).
+The attribute names of a decorated function's input and output contain its kind: ``agentops.task.input``.
 
-A span of kind ``session`` is a step only if it is around a decorated function. Applications can also start a session manually and
-run any number of turns in it.
+A ``session`` span is a step only if it encloses a decorated function. Applications can also start a session themselves and run
+any number of turns in it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Parser for Braintrust: ``braintrust.input_json`` and ``braintrust.output_json``.
+"""Parser for Braintrust, which writes JSON in ``braintrust.input_json`` and ``braintrust.output_json``.
 
-It covers Braintrust's Go and Java SDKs, and application spans with Braintrust attributes. The role is in
-``braintrust.span_attributes``. Spans of wrapped clients may have no role, but they have a model in their metadata.
+These attributes come from Braintrust's SDKs for Go and Java, and from applications. The role is in
+``braintrust.span_attributes``. Spans of wrapped clients may lack it, but have a model in their metadata.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TYPE = re.compile(r'"type": ?"(\w+)"')
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role of the span's type. Without a type, prompt tokens or (in Braintrust's scope) a model show a call."""
+    """Return the role of the span's type. A span without a type is a model call if it has prompt tokens or a model."""
     about = attributes.get("braintrust.span_attributes")
     kind = _TYPE.search(about) if about.__class__ is str else None
     if kind is not None:

@@ -1,7 +1,7 @@
-"""Parser for LangSmith's OTel mode.
+"""Parser for LangSmith's OpenTelemetry mode.
 
-``gen_ai.prompt`` and ``gen_ai.completion`` are the run's inputs and outputs as JSON text: named parameters, a request and its
-response, or LangChain's state. A failed run has an exception event. Its status is often OK, because it is set at the run's start.
+``gen_ai.prompt`` and ``gen_ai.completion`` have a run's inputs and outputs as JSON: named parameters, a request and its response,
+or LangChain's state. The status of a failed run is often OK, because it is set at the start, but the run has an exception event.
 Metadata is in ``langsmith.metadata.*``. ``langsmith.trace.session_id`` is a project, not a conversation.
 """
 
@@ -92,7 +92,7 @@ def _later_answer(raw_output: Any) -> Any:
 
 
 def _read_call(get: Any, raw_output: Any, step: Step) -> None:
-    """Read token usage from the metadata or the answer, and the finish reason from the answer."""
+    """Read token usage from the metadata or the response, and the finish reason from the response."""
     usage = get(f"{_METADATA}usage_metadata")
     if usage.__class__ is str:
         _read_usage(jsonio.loads_or_text(usage)[0], step)
@@ -120,7 +120,7 @@ def _read_usage(usage: Any, step: Step) -> None:
 
 
 def _answer(raw: str) -> Any:
-    """Return a run's output without LangSmith's wrapper. In a list of LangGraph commands, it is the last update."""
+    """Return a run's output without LangSmith's wrapper. If the output is a list of LangGraph commands, return the last update."""
     value = jsonio.loads_or_text(raw)[0]
     if isinstance(value, Mapping) and value.keys() == {"output"}:
         value = value["output"]
@@ -130,14 +130,14 @@ def _answer(raw: str) -> Any:
 
 
 def _arguments(raw: str) -> Any:
-    """Return a tool's arguments. LangChain writes them as JSON text in ``input``."""
+    """Return a tool's arguments, which LangChain writes as JSON text in ``input``."""
     value = jsonio.loads_or_text(raw)[0]
     inner = value.get("input") if isinstance(value, Mapping) and len(value) == 1 else None
     return inner if isinstance(inner, str) and inner[:1] == "{" else value
 
 
 def _output(raw: Any) -> Any:
-    """Return a function's result. LangSmith wraps results that aren't objects in ``output``."""
+    """Return a function's result. LangSmith wraps all results but objects in ``{"output": …}``."""
     if raw.__class__ is not str or not raw.startswith('{"output"'):
         return raw
     value = jsonio.loads_or_text(raw)[0]
@@ -145,7 +145,7 @@ def _output(raw: Any) -> Any:
 
 
 def _read_failure(record: SpanRecord, step: Step) -> None:
-    """Read the error from the exception event. Its message contains the ``repr`` and traceback. Its type is always ``Exception``."""
+    """Read the error from the exception event. The real type is in its message (``repr`` and traceback), not in its type."""
     for event in reversed(record.events):
         if event.name == "exception":
             text = as_text(event.attributes.get("exception.message")) or ""

@@ -1,7 +1,7 @@
-"""Parser for Langtrace: ``langtrace.*``, ``langchain.inputs`` and ``langchain.outputs``.
+"""Parser for Langtrace, which writes ``langtrace.*``, ``langchain.inputs`` and ``langchain.outputs``.
 
-LangChain's attributes are the arguments and result of one Python method as JSON text, so a model call has up to four nested
-spans. Empty values are omitted. A decorated function's span has only a name.
+Each LangChain span has the arguments and result of one Python method as JSON text, so a model call has up to four nested spans.
+Empty values are omitted. The span of a decorated function has only a name.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _read_langchain(raw_input: Any, raw_output: Any, step: Step) -> None:
 
 
 def _answer(raw: str) -> Any:
-    """Return a message with role and content, which Langtrace can omit. Return other values, such as generations, unchanged."""
+    """Add role and content to a message if Langtrace omitted them. Return other values, such as generations, unchanged."""
     value = jsonio.loads_or_text(raw)[0]
     if isinstance(value, Mapping) and "generations" not in value:
         return [{"role": "assistant", "content": None, **value}]
@@ -103,7 +103,7 @@ def _answer(raw: str) -> Any:
 
 
 def _tools(raw: Any) -> Any:
-    """Return tool definitions from JSON text. Some versions wrap the text in a list."""
+    """Parse tool definitions from JSON text, which some versions wrap in a list."""
     value = parsed(raw)
     if isinstance(value, (list, tuple)) and len(value) == 1 and isinstance(value[0], str):
         return jsonio.loads_or_text(value[0])[0]
@@ -111,7 +111,7 @@ def _tools(raw: Any) -> Any:
 
 
 def _read_call(get: Any, step: Step) -> None:
-    """Read attributes that versions before 3.0 wrote in addition to the GenAI convention's attributes."""
+    """Read the attributes that Langtrace before 3.0 wrote in addition to those of the GenAI convention."""
     if step.tool_definitions is None and (tools := get("gen_ai.request.tools")) is not None:
         step.tool_definitions = Later(_tools, tools)
     counts = get("llm.token.counts")

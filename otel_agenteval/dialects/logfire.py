@@ -1,8 +1,8 @@
-"""Parser for Logfire's spans of the OpenAI and Anthropic clients, and its spans of the OpenAI Agents SDK.
+"""Parser for Logfire's spans of the OpenAI and Anthropic clients and of the OpenAI Agents SDK.
 
-A client's attributes are ``request_data``, ``response_data`` and ``events``. A streamed call has two spans: one that
-ends when the response begins, and a log (a span without duration) with request and answer. Only the log is read. The spans of
-the Agents SDK have message templates as names, and the SDK's own fields.
+A client's span has ``request_data``, ``response_data`` and ``events``. A streamed call has two spans. One ends when the response
+begins. The other is a log (a span without duration) with the request and the answer, and only this one is read. The names of the
+Agents SDK's spans are message templates.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WRAPPED_INPUT = '{\\"input\\":'
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role of an Agents SDK span by its name, UNKNOWN for a client's request without an answer, or None."""
+    """Return the role of an Agents SDK span by its name, UNKNOWN for a client's request without an answer, and None for others."""
     if _AGENTS.match(scope):
         return next((role for start, role in _ROLES if name.startswith(start)), None)
     if "request_data" not in attributes or not _ANSWERS.isdisjoint(attributes):
@@ -65,7 +65,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _read_response(text: str, step: Step) -> None:
-    """Read the provider's token usage. Remove the ``input`` object around Anthropic's tool arguments."""
+    """Read the provider's token usage and, for Anthropic, unwrap tool arguments from their ``input`` object."""
     response, _ = jsonio.loads_or_text(text)
     if not isinstance(response, Mapping):
         return
@@ -124,7 +124,7 @@ def _read_agents(record: SpanRecord, step: Step) -> None:
 
 
 def _error(raw: Any) -> ErrorInfo:
-    """Return the inner error of ``{"message": ..., "data": {"error": ...}}``, or the message."""
+    """Return the error in ``{"message": ..., "data": {"error": ...}}`` or, if it is missing, the message."""
     value = parsed(raw)
     if not isinstance(value, Mapping):
         return ErrorInfo("error", jsonio.text_of(value))

@@ -1,4 +1,4 @@
-"""Parser for OpenInference: ``openinference.span.kind``, and flattened messages (``llm.input_messages.0.message.content``)."""
+"""Parser for OpenInference: ``openinference.span.kind``, and flattened messages such as ``llm.input_messages.0.message.content``."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _unstated_agent(record: SpanRecord, role: str | None) -> str | None:
-    """Return the agent's name, or None, from LangChain's metadata or the span's name."""
+    """Return the agent's name from LangChain's metadata or from the span's name, or None if there is no agent."""
     name = record.name
     if role in (AGENT, LLM, TOOL):
         agent = _langgraph_agent(record.attributes.get)
@@ -99,7 +99,7 @@ _LANGGRAPH_AGENT = re.compile(r'"lc_agent_name": ?"((?:[^"\\]|\\.)+)"')
 
 
 def _langgraph_agent(get: Any) -> str | None:
-    """Return the agent's name from LangChain's metadata, or None. All spans of an agent's run have this metadata."""
+    """Return the agent's name in LangChain's metadata, which all spans of an agent's run have. None without it."""
     metadata = get("metadata")
     found = _LANGGRAPH_AGENT.search(metadata) if metadata.__class__ is str else None
     if found is None:
@@ -145,7 +145,7 @@ def _read_llm(attributes: dict[str, Any], step: Step, *, is_whole: bool) -> None
 
 
 def _output(value: Any) -> Any:
-    """Return the output. A smolagents stream becomes its final answer. Other streams become None."""
+    """Return an output, with the final answer for a smolagents stream and None for the ``repr`` of any other stream."""
     if value.__class__ is not str:
         return value
     if _OBJECTS.match(value):
@@ -166,7 +166,7 @@ _WHOLE_REQUESTS = frozenset(("@arizeai/openinference-instrumentation-anthropic",
 
 
 def _read_request(attributes: dict[str, Any], step: Step) -> None:
-    """Read instructions, errors and tool results from the whole request. Flattened messages contain only the last result."""
+    """Read instructions and tool results from the whole request, because flattened messages contain only the last result."""
     request = attributes.get("input.value")
     if request.__class__ is not str or request[:1] not in ("{", "["):
         return
@@ -206,7 +206,7 @@ def _read_retrieval(attributes: dict[str, Any], step: Step) -> None:
 
 
 def _query(raw: Any) -> Any:
-    """Return the search query. It may be one of several arguments."""
+    """Return a search's query from JSON text of its arguments. Return other values unchanged."""
     if raw.__class__ is str and raw.startswith(('{"query":', '{"query_embedding":')):
         value, _ = jsonio.loads_or_text(raw)
         return value.get("query") if isinstance(value, dict) else raw
@@ -224,7 +224,7 @@ def _documents(attributes: dict[str, Any], prefix: str) -> list[Document] | None
 
 
 def _later(attributes: dict[str, Any], prefix: str, reader: Callable[[dict[str, Any]], Any]) -> Any:
-    """Return the value under a prefix, which is assembled on first use. Return None if no attribute has the prefix."""
+    """Return a value that ``reader`` assembles from attributes on first use, or None if no attribute begins with ``prefix``."""
     return Later(reader, attributes) if any(key.startswith(prefix) for key in attributes) else None
 
 
@@ -234,7 +234,7 @@ def _tools(attributes: dict[str, Any]) -> list[Any]:
 
 
 def inputs_of(attributes: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a model's input messages. Media are added from the whole request."""
+    """Return a model's input messages, with media from the whole request."""
     found = messages_of(attributes, "llm.input_messages.")
     request = attributes.get("input.value")
     if request.__class__ is str and request[:1] == "{" and any(mark in request for mark in _MEDIA_MARKS):
@@ -248,7 +248,7 @@ _MEDIA_MARKS = (
 
 
 def _add_media(messages: list[dict[str, Any]], request: Any) -> None:
-    """Add audio, video and documents from the whole request. Flattened messages contain only images."""
+    """Add audio, video and documents from the whole request, because flattened messages contain only images."""
     values = map(request.get, ("messages", "input", "contents")) if isinstance(request, dict) else ()
     whole_messages = next((value for value in values if isinstance(value, list)), ())
     users = [one for one in whole_messages if isinstance(one, dict) and one.get("role") == "user"]
@@ -267,7 +267,6 @@ def _parts(content: Any) -> list[Any]:
 
 
 def _is_other_media(part: Mapping[str, Any]) -> bool:
-    """Return True if a message part is media other than an image."""
     if part.get("type") in ("input_audio", "file", "input_file", "document"):
         return True
     values = map(part.get, ("inline_data", "inlineData", "file_data", "fileData"))
@@ -321,13 +320,13 @@ def _part(flat: dict[str, Any], beside: Any) -> dict[str, Any]:
 
 
 def objects_under(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]] | None:
-    """Return the objects in a flattened list of attributes with a prefix, or None if there is no list."""
+    """Return the list of objects in flattened attributes such as ``prefix.0.a``, or None if there is no list."""
     items = unflatten(attributes, prefix)
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else None
 
 
 def unflatten(attributes: Mapping[str, Any], prefix: str) -> Any:
-    """Return nested lists and dicts from attributes such as ``prefix.0.a.b``, or None. Missing indexes leave no gaps."""
+    """Nest attributes such as ``prefix.0.a.b`` into lists and dicts. Missing indexes are skipped. Return None without attributes."""
     root: dict[str, Any] = {}
     start = len(prefix)
     for key, value in attributes.items():

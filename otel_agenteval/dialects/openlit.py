@@ -1,8 +1,8 @@
-"""Parser for OpenLIT, which writes the GenAI convention's attributes and older attributes.
+"""Parser for OpenLIT, which writes the GenAI convention's attributes and some older ones.
 
 A decorated function has ``function.args`` and ``function.kwargs`` as a Python ``repr``, and its result in the message attributes.
-Before 1.36, prompts were lines of ``role: text``, and tool calls were separate from the answer. LangChain's calls were written
-twice, with tokens estimated from the texts.
+Before version 1.36, prompts were lines of ``role: text``, and tool calls were separate from the answer. LangChain's calls had two
+spans, with tokens estimated from their texts.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _call(args_and_kwargs: tuple[Any, Any]) -> Any:
 
 
 def _state(raw: Any) -> Any:
-    """Return the messages in a graph's state (a Python ``repr``), or a state without messages unchanged."""
+    """Return the messages in the state of a graph (a Python ``repr``). Return a state without messages unchanged."""
     value = opened(raw)
     found = value.get("messages") if isinstance(value, Mapping) else None
     return [opened(item) for item in found] if isinstance(found, list) else value
@@ -100,7 +100,7 @@ def _read_call(record: SpanRecord, step: Step) -> None:
 
 
 def _prompt(raw: Any) -> Any:
-    """Return the messages in ``role: text`` lines. A text can have several lines. Return other values parsed."""
+    """Parse ``role: text`` lines to messages. A text can have several lines. Return other values without messages."""
     value = opened(raw.removeprefix("messages=") if isinstance(raw, str) else raw)
     if not isinstance(value, str) or _LINE.match(value) is None:
         return value

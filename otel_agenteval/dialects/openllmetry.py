@@ -1,4 +1,4 @@
-"""Parser for OpenLLMetry: ``traceloop.*`` and ``gen_ai.prompt.N.*`` or, since version 0.5x, the GenAI convention's messages."""
+"""Parser for OpenLLMetry: ``traceloop.*``, and messages in ``gen_ai.prompt.N.*`` or, since 0.5x, in the convention's format."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _LOOP = frozenset(("model", "agent", "tools"))
 
 
 def _graph_role(attributes: Mapping[str, Any], kind: Any) -> str | None:
-    """Return the role of LangChain's topmost runnable (always an agent for OpenLLMetry), or None for other spans."""
+    """Return the role of LangChain's topmost runnable, which OpenLLMetry always calls an agent. Return None for other spans."""
     if (nodes := attributes.get(_NODES)) is not None:
         found = parsed(nodes)
         known = isinstance(found, (list, tuple)) and bool(found) and not any(as_text(node) in _LOOP for node in found)
@@ -106,7 +106,7 @@ _USERS = ("traceloop.association.properties.user_id", "respan.customer_params.cu
 
 
 def _conversation(raw: Any) -> str | None:
-    """Return the conversation id in LangChain's metadata, or None. The metadata is next to a run's inputs."""
+    """Return the conversation id in LangChain's metadata, which is next to a run's inputs. None without an id."""
     if raw.__class__ is not str or '_id"' not in raw or '"metadata"' not in raw:
         return None
     return text_under(object_in(object_in(raw).get("metadata")), ("session_id", "thread_id", "conversation_id"))
@@ -132,7 +132,7 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
 
 
 def _messages_under(attributes: dict[str, Any], prefix: str) -> list[dict[str, Any]] | None:
-    """Return messages with standard roles. Older versions wrote ``thinking``, ``unknown`` (LangChain) and Cohere's roles."""
+    """Return messages with standard roles. Older versions wrote roles such as ``thinking``, ``unknown`` and ``CHATBOT``."""
     messages = objects_under(attributes, prefix)
     for message in messages or ():
         role = message.get("role")
@@ -167,7 +167,7 @@ _AGNO_RESULT = re.compile(r"status='(\w+)' result=")
 
 
 def _entity(raw: Any) -> Any:
-    """Return the value in ``{"args": [...], "kwargs": {...}}``, ``{"inputs": ...}``, ``{"outputs": ...}`` or similar objects."""
+    """Unwrap a function's input or output, such as ``{"args": [...], "kwargs": {...}}`` or ``{"outputs": ...}``."""
     if raw.__class__ is not str or raw[:1] != "{":
         return raw
     value, _ = jsonio.loads_or_text(raw)
