@@ -8,7 +8,7 @@ Formats:
 - content blocks (Anthropic, Bedrock)
 - LangChain messages (serialized constructors, ``{type, data}`` and dumps)
 
-Messages may be JSON text, nested or truncated. A part with a type but without text becomes None (not captured), not ``""``.
+Messages may be JSON text, nested or truncated. If a part has a type but no text, its text is None (not captured), not ``""``.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def decode_longer(raw: str, shorter: str, known: Decoded) -> Decoded | None:
 
 
 def goes_on(raw: Any, shorter: Any) -> bool:
-    """Return True if ``raw`` is JSON text of the list in ``shorter`` with more items."""
+    """Return True if ``raw`` is the JSON list ``shorter`` with further items at the end."""
     if raw.__class__ is not str or shorter.__class__ is not str or len(raw) <= len(shorter):
         return False
     end = len(shorter) - 1
@@ -605,7 +605,6 @@ def _transcript_of(audio: Any) -> str | None:
 
 
 def _is_bare_call(part: Mapping[str, Any]) -> bool:
-    """Return True for a tool request with a name, arguments and an id, but without a type."""
     return part.get("name").__class__ is str and not _CALL_ARGUMENTS.isdisjoint(part) and not _CALL_IDS.isdisjoint(part)
 
 

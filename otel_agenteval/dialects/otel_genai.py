@@ -1,7 +1,7 @@
 """Parser for OpenTelemetry's GenAI semantic conventions (*the convention*) in all versions since 1.28.
 
-Content is in attributes (JSON text or structured values), span events or log records. Names of events and records are
-``gen_ai.user.message`` and similar, ``gen_ai.choice`` and ``gen_ai.client.inference.operation.details``.
+Content is in attributes (JSON text or structured values), span events or log records. Event and record names are
+``gen_ai.choice``, ``gen_ai.client.inference.operation.details``, and names such as ``gen_ai.user.message``.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _DETAILS = "gen_ai.client.inference.operation.details"
 
 @lru_cache(256)
 def _role_of_operation(operation: str) -> str | None:
-    """Return the role of an operation outside the convention, or None. Examples: ``chat.completions``, ``LlmCall``."""
+    """Return the role of an operation that the convention doesn't define, such as ``chat.completions`` or ``LlmCall``, or None."""
     return LLM if not OF_MODELS.isdisjoint(words_of(operation)) else role_of_kind(operation)
 
 
@@ -251,7 +251,7 @@ _NOTHING = frozenset(("", "{}", "[]", "null", "None", '[""]', '{"output":null}')
 
 
 def _unless_empty(raw: Any) -> Any:
-    """Return None if the value is a placeholder for missing content, such as ``{}``. Otherwise, return it unchanged."""
+    """Return None for a placeholder such as ``{}``, which stands for missing content. Return other values unchanged."""
     return None if raw.__class__ is str and raw in _NOTHING else raw
 
 
@@ -266,7 +266,7 @@ def _without_roles(prompt: str) -> Any:
 
 
 def _read_events(parts: Iterable[Any], step: Step) -> None:
-    """Read messages from span events or log records. The values of a log record may be in its body."""
+    """Read messages from a span's events or log records."""
     inputs: list[Any] = []
     outputs: list[Any] = []
     counted: list[tuple[int | None, int | None]] = []
@@ -290,7 +290,7 @@ def _read_events(parts: Iterable[Any], step: Step) -> None:
 
 
 def _read_details(part: Any, step: Step, counted: list[tuple[int | None, int | None]]) -> None:
-    """Read messages from an event with a call's input, output or both. Add the call's token counts to ``counted``."""
+    """Read messages from an event that has a call's input, output or both. Append the call's token counts to ``counted``."""
     if part.name == _DETAILS:
         body = getattr(part, "body", None)
         get = {**(body if isinstance(body, Mapping) else {}), **part.attributes}.get
@@ -307,7 +307,7 @@ def _read_details(part: Any, step: Step, counted: list[tuple[int | None, int | N
 
 
 def _read_both(body: Mapping[str, Any], step: Step) -> None:
-    """Read messages from a log record that has all messages of a span. AWS's distribution writes such records."""
+    """Read a log record that has all messages of a span, as AWS's distribution of OpenTelemetry writes it."""
     inputs, outputs = (_messages_of(body.get(name), role) for name, role in (("input", "user"), ("output", "assistant")))
     if step.role == TOOL:
         step.tool_arguments = inputs[-1]["content"] if inputs and step.tool_arguments is None else step.tool_arguments
@@ -323,7 +323,7 @@ def _read_both(body: Mapping[str, Any], step: Step) -> None:
 
 
 def _messages_of(side: Any, role: str) -> list[dict[str, Any]]:
-    """Return the messages of the input or the output. A message's content can be the attributes of a span event."""
+    """Return the input or output messages of a log record. Their content may be an object with a span event's attributes."""
     messages = side.get("messages") if isinstance(side, Mapping) else None
     found = []
     for message in messages if isinstance(messages, (list, tuple)) else ():
@@ -360,7 +360,7 @@ def _message_in(part: Any, role: str, step: Step) -> Any:
 
 
 def _whole_event(event: tuple[str, str]) -> Mapping[str, Any]:
-    """Return the message in an Azure event's JSON text. Without content capture, it has one part without text."""
+    """Return the message in an Azure event's JSON text. If content wasn't captured, the message has a part without text."""
     fields = object_in(event[0])
     if not fields.keys() & {"content", "tool_calls", "message"}:
         return {"role": event[1], "content": [{"type": "text"}], "finish_reason": fields.get("finish_reason")}
@@ -402,7 +402,7 @@ def _tool_event(name: str, fields: Mapping[str, Any], step: Step) -> None:
 
 
 def documents(raw: Any) -> list[Document]:
-    """Return retrieved documents from JSON text or values, in order. Some instrumentations write only ids and scores."""
+    """Parse retrieved documents, in order. Some instrumentations write only their ids and scores."""
     if isinstance(raw, str):
         raw, _ = jsonio.loads_or_text(raw)
     if isinstance(raw, Mapping):
@@ -418,7 +418,7 @@ def documents(raw: Any) -> list[Document]:
 
 
 def document(item: Mapping[str, Any]) -> Document:
-    """Return a document from an object with any known field names. Id and score may also be in its metadata."""
+    """Convert an object from any known framework to a document. Its id and score may also be in its metadata."""
     node = item.get("node", item.get("document"))
     if isinstance(node, Mapping):  # LlamaIndex writes the score next to the node
         item = {"id": node.get("id_"), **node, "score": item.get("score", node.get("score"))}

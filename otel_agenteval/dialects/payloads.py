@@ -149,7 +149,6 @@ def _result_of_message(value: Mapping[str, Any], raw: Any) -> Any:
 
 
 def _result_of_framework(value: Mapping[str, Any], raw: Any) -> Any:
-    """Return the result in an object from Google's SDK, OpenAI, LlamaIndex or similar. Return ``raw`` for other objects."""
     if value.keys() == _FUNCTION_RESPONSE:
         return value["response"]
     choices = value.get("choices")

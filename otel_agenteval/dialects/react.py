@@ -52,9 +52,7 @@ def _request(call: Mapping[str, Any]) -> ToolRequest:
 
 
 def read_user(message: Message, before: list[Message]) -> Message:
-    """Split a user message into tool results, errors and the user's words. Return the last part, and append the rest to
-    ``before``.
-    """
+    """Split a user message into tool results, errors and user text. Return the last part. Append the others to ``before``."""
     text, failures = _without_failures(message.content or "")
     if not failures:
         return _observed_or_asked(message, text, before)
@@ -96,7 +94,7 @@ def _without_failures(text: str) -> tuple[str, list[str]]:
 
 
 def _observations(text: str, asked: Message) -> list[ToolResponse]:
-    """Return one result per call: a line of the text each or, if the counts of lines and calls differ, the whole text for all."""
+    """Return one result per call: its line of the text or, if there aren't as many lines as calls, the whole text."""
     calls = asked.tool_calls
     lines = text.split("\n")
     if len(calls) < 2:
@@ -129,7 +127,6 @@ def calls_in_code(code: Any, parameters: Mapping[str, Sequence[str]]) -> list[To
 
 
 def _literal_arguments(call: ast.Call, names: Sequence[str]) -> dict[str, Any] | None:
-    """Return a call's arguments by name, or None if any of them isn't a literal."""
     arguments = dict(zip(names, call.args, strict=False))
     arguments |= {word.arg: word.value for word in call.keywords if word.arg is not None}
     try:

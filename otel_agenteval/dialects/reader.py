@@ -1,4 +1,4 @@
-"""Choose the dialects for each span, and combine their results to one step.
+"""Choose the dialects for each span, and combine their results into one step.
 
 The scope and the attribute names (together a :class:`Shape`) decide which dialects apply. Several can apply to one span, for
 example if a framework adds attributes to an SDK's span. Each dialect usually fills only fields that are still empty. If the
@@ -197,7 +197,7 @@ def shape_of(attributes: Mapping[str, Any], scope: str) -> Shape:
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return a span's role: ``unknown`` if a GenAI span's attributes don't show it yet, and None for other spans."""
+    """Return a span's role: ``unknown`` if a GenAI span's attributes don't show it yet, None if a span isn't about GenAI."""
     # Fast path on the agent's thread: the convention's attributes show the role of most spans.
     if _OTHER_KEYS.isdisjoint(attributes) and _is_otel_only(scope):
         operation = attributes.get("gen_ai.operation.name")
@@ -452,7 +452,7 @@ def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
 
 
 def is_lost_tool(record: SpanRecord) -> bool:
-    """Return True for a tool span without a parent. The context of its caller was probably lost."""
+    """Return True for a tool span without a parent, unless it is inferred or a server's. Its caller's context was probably lost."""
     return role_in(record) == TOOL and not (record.parent_id or record.server or record.dialects.inferred)
 
 
@@ -516,8 +516,8 @@ def cache_names(names: Iterable[str]) -> CacheNames:
 
 
 def correct_counts(attributes: Mapping[str, Any], names: CacheNames, step: Step) -> None:
-    """Read the cached tokens. Add them to the input tokens if the input can't include them, for example if the total counts them
-    separately (input 10, cached 90, output 5, total 105). Treat reasoning tokens and output tokens in the same way.
+    """Read the cached tokens. Add them to the input tokens if they are more, or if the total counts them separately (input 10,
+    cached 90, output 5, total 105). Add reasoning tokens to the output tokens if the total counts them separately.
     """
     if step.cached_tokens is None:
         step.cached_tokens = _largest(attributes, names.read)

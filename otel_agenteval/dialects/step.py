@@ -1,4 +1,4 @@
-"""Roles of spans, and the step with a span's GenAI data."""
+"""Define the roles of spans, and the step, which contains a span's GenAI data."""
 
 from __future__ import annotations
 
