@@ -1,6 +1,6 @@
 """Read and write spans in columns: the Collector's ClickHouse and Parquet data, and our own export.
 
-Columns have the names of OTLP or, in the second column of this list, of the Collector's ClickHouse exporter::
+Each line has OTLP's column name, the name in the Collector's ClickHouse exporter, and the allowed values::
 
     trace_id  TraceId            hex text, or 16 bytes
     span_id  SpanId              hex text, or 8 bytes
@@ -80,9 +80,7 @@ _NUMBER = re.compile(r"-?(?:\d{1,18}|\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)"
 
 
 def known_columns(names: Iterable[str]) -> dict[str, str]:
-    """Map each known column to its name in the source. Raises ValueError with the source's columns if a required column is
-    missing.
-    """
+    """Map each known column to its name in the source. Raises ValueError if a required column is missing."""
     names = list(names)
     found = {}
     for ours, others in _SPELLINGS.items():

@@ -1,8 +1,8 @@
 """Convert other tools' span files to OTLP/JSON.
 
-Supported are console exporters, Jaeger, Zipkin, Tempo, Phoenix, Langfuse, PandaProbe, Logfire, CloudWatch and Application
-Insights. Ids, times and attributes are converted. Then the dialects interpret the attributes. Formats with only texts don't
-preserve types, so known numeric attributes are converted back to numbers. A document's keys identify its format:
+The supported formats are from console exporters, Jaeger, Zipkin, Tempo, Phoenix, Langfuse, PandaProbe, Logfire, CloudWatch and
+Application Insights. Ids, times and attributes are converted, and then the dialects interpret the attributes. Some formats store
+all values as text, so known numeric attributes are converted back to numbers. A document's keys identify its format:
 
 ===============  ==================================================================================================
 console          ``context.trace_id``: ``ConsoleSpanExporter``, ``span.to_json()``
@@ -119,9 +119,7 @@ def _is_json(text: bytes) -> bool:
 
 
 def messages_of(value: Any) -> Iterator[Any]:
-    """Yield a document as OTLP/JSON messages. The document can have any known format. Parts in other formats are yielded
-    unchanged.
-    """
+    """Convert a document in any known format to OTLP/JSON messages. Parts in other formats are yielded unchanged."""
     if isinstance(value, list) and value:
         for item in value:
             yield from messages_of(item)
@@ -183,9 +181,7 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 
 
 def _hex(value: Any, digits: int) -> str | None:
-    """Convert an id to hex digits with leading zeros, or None if it is empty. Hex, base64 and UUIDs are decoded, other ids are
-    hashed.
-    """
+    """Convert an id to hex with leading zeros, or None if it is empty. Decode hex, base64 and UUIDs. Hash other ids."""
     text = str(value or "").strip().removeprefix("0x")
     if not text:
         return None
@@ -448,9 +444,7 @@ def _typed(key: str, text: Any) -> Any:
 
 
 def _annotation(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a Zipkin annotation to an event. Its text is ``{"name": {attributes}}`` (SDKs), ``name|{attributes}|dropped`` or a
-    name.
-    """
+    """Convert a Zipkin annotation to an event: ``{"name": {attributes}}`` (SDKs), ``name|{attributes}|dropped`` or a name."""
     text = str(item.get("value") or "")
     time_ns = _microseconds(item.get("timestamp"))
     whole = _object(text)
@@ -488,7 +482,7 @@ def _from_row_of_phoenix(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 def flattened(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Flatten nested attributes to one key per simple value, such as ``llm.input_messages.0.message.role``.
 
-    ``metadata`` becomes JSON text.
+    The object ``metadata`` isn't flattened, but becomes JSON text.
     """
     found: dict[str, Any] = {}
     for key, value in attributes.items():

@@ -293,9 +293,7 @@ def json_spans(body: bytes, drop_scope: str = "", base: int = 0) -> tuple[dict[b
 
 
 def json_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog, int]], int]:
-    """Split an OTLP/JSON request like :func:`.split.split_logs`: return log records with sizes, and the number of invalid
-    records.
-    """
+    """Split an OTLP/JSON request like :func:`.split.split_logs`: return log records with sizes, and the number of invalid ones."""
     items = _items(body, "logs")
     logs = [item for item in items if isinstance(item, OtlpLog)]
     wanted = [

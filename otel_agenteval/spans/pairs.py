@@ -73,7 +73,7 @@ _UNCHANGEABLE = frozenset((str, int, float, bool, type(None)))
 
 
 def _read_short(raw: bytes, unread: list[str]) -> tuple[str, Any]:
-    """Parse a short key-value pair, and cache it if its value is immutable. Lists are copied from a second cache."""
+    """Parse a short key-value pair, and cache it if its value is immutable. Return a copy of a cached list."""
     if raw in _known_lists:
         key, items = _known_lists[raw]
         return key, list(items)

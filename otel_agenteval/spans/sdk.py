@@ -72,7 +72,7 @@ def start_of(span: Any) -> tuple[int, int, int, str, dict[str, Any]]:
 
 
 def end_of(span: Any) -> tuple[int, int, bool, dict[str, Any]]:
-    """Return an ending span's trace id, span id, True if it has no local parent, and its attributes."""
+    """Return an ending span's trace id, span id, local root flag (True without a local parent) and attributes."""
     if _BY_POSITION:
         try:
             context, parent, attributes = span._context, span._parent, span._attributes._dict
