@@ -87,9 +87,7 @@ class Scorer:
 
     @property
     def keys(self) -> list[str]:
-        """Return an identifier per metric. It changes with the metric's version or parameters, and if traces must be grouped by
-        conversation.
-        """
+        """Return a text per metric that identifies its version, its parameters and how traces are grouped."""
         of_turns = [metric._facts.identity.decode() for metric in self.metrics]
         of_wholes = [f"conversation {metric._facts.identity.decode().strip()}" for metric in self.whole]
         batches = " by conversation" if self.by_conversation else ""
@@ -151,9 +149,7 @@ class Scorer:
                 scoring.judge()
 
     def conversations_in(self, tables: Iterable[Any]) -> dict[str, str]:
-        """Map trace ids (hex) to conversations. Traces without a conversation are omitted. Use the map to score a whole
-        conversation in one batch.
-        """
+        """Map trace ids (hex) to conversations, so that a conversation can be scored as a whole. Other traces are omitted."""
         turns = turns_of(self._records(tables, ScoringTotals()))
         return {turn.trace_id: conversation_of(turn) for turn in turns if turn.trace_id and turn.conversation_id}
 
@@ -337,9 +333,7 @@ class TurnScoring:
         self.made.append(score)
 
     def _judged_score(self, metric: BoundMetric) -> tuple[Score, Sequence[Any], Sequence[tuple[int, int, float | None]]]:
-        """Return a judged score, its judge calls, and each call's input tokens, output tokens and cost. A dry run estimates the
-        numbers.
-        """
+        """Return a score, its judge calls, and (input tokens, output tokens, cost) of each call, which a dry run estimates."""
         scorer = self._scorer
         given = scorer.judge if metric.metric.kind == "llm" else scorer.embedder
         by_itself = None if given is None else decided_without_judge(metric, self.turn)
@@ -394,9 +388,7 @@ class TurnScoring:
 
 
 class _Counting(Answers):
-    """Judge and embedder for a dry run. They count the first request of each evaluation, then raise an error instead of
-    answering.
-    """
+    """Judge and embedder for a dry run. They count an evaluation's first request, and raise an error instead of answering."""
 
     def __init__(self, judge: Judge | None, embedder: Embedder | InProcessEmbedder | None, config: Config) -> None:
         self.questions: list[tuple[int, int, float | None]] = []

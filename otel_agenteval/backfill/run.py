@@ -1,6 +1,6 @@
 """Score stored spans, and write the results to an output folder.
 
-Spans are divided into buckets by trace id. If a run is interrupted, the next run computes only the missing results. Files::
+Spans are divided into buckets by trace id. If a run is interrupted, the next run computes only missing results. Output folder::
 
     OUT/manifest.json                  number of buckets, the same for all runs in this folder
     OUT/parts/bucket-00003-RUN.parquet results; each run adds a file to buckets with missing results
@@ -75,7 +75,7 @@ class Output:
             raise AgentEvalError(f"{folder}: can't use the folder: {error.strerror or error}") from None
 
     def missing(self, keys: Sequence[str], fingerprint: str) -> list[int]:
-        """Return the buckets to score: not all metrics in ``keys`` were evaluated, or the source has changed since."""
+        """Return the buckets to score, because a metric in ``keys`` wasn't evaluated or the source has changed."""
         notes = enumerate(map(self._done_note, range(self.buckets)))
         return [n for n, done in notes if done.get("source") != fingerprint or not set(keys) <= set(done.get("metrics", ()))]
 
@@ -169,7 +169,7 @@ def run_on_daft(source: Parquet, output: Output, scorer: Scorer, *, ray: str | N
 
     Daft's workers score each unfinished bucket and save its results. On a cluster, all nodes must reach the output folder under
     the same path. ``ray`` is the address of a Ray cluster, or ``auto`` for a cluster on this machine. If None, Daft runs without
-    Ray. Raises MissingExtra if Daft or a required Ray isn't installed.
+    Ray. Raises MissingExtra if Daft isn't installed, or if ``ray`` is set and Ray isn't installed.
     """
     for name in ("DAFT_ANALYTICS_ENABLED", "DAFT_PROGRESS_BAR"):
         os.environ.setdefault(name, "0")
@@ -279,14 +279,12 @@ class _BucketWriter(contextlib.ExitStack):
 
 
 def buckets_for(source: Source, jobs: int = 1) -> int:
-    """Return the smallest number of buckets with which ``jobs`` buckets fit into memory at once, up to 512."""
+    """Return how many buckets to create, at most 512, so that ``jobs`` of them fit into memory at once."""
     return max(1, min(_MOST_BUCKETS, math.ceil(source.size()[1] * jobs / _BUCKET_BYTES)))
 
 
 class Bar:
-    """Progress bar on standard error, with the estimated remaining time. Hidden if standard error isn't a terminal, unless
-    ``always`` is true.
-    """
+    """Progress bar on standard error, with the remaining time. Hidden without a terminal, unless ``always`` is true."""
 
     def __init__(self, always: bool) -> None:
         self._shown = always or sys.stderr.isatty()

@@ -39,8 +39,8 @@ class Source(Protocol):
 
 def source_of(text: str, *, shard: tuple[int, int] = (0, 1)) -> Source:
     """Return the source for a Parquet or OTLP/JSON file, a folder of such files, or a :class:`ClickHouse` URL. With ``shard=(k,
-    n)``, it has only the k-th of n shares of the traces, counted from 0. Raises AgentEvalError for a missing source or an unknown
-    format.
+    n)``, it reads only share k of n of the traces, with k from 0 to n - 1. Raises AgentEvalError for a missing source or an
+    unknown format.
     """
     if text.startswith(("clickhouse://", "clickhouses://")):
         return ClickHouse(text, shard)
@@ -96,9 +96,7 @@ class _Files:
 
 
 class Parquet(_Files):
-    """Parquet files with one span per row. Raises MissingExtra without ``pyarrow``. Raises AgentEvalError if a file can't be read
-    or lacks a column.
-    """
+    """Parquet files with one span per row. Raises MissingExtra without ``pyarrow``, and AgentEvalError for an unreadable file."""
 
     def __init__(self, files: Sequence[Path], shard: tuple[int, int]) -> None:
         super().__init__(files, shard)
@@ -132,9 +130,7 @@ class Parquet(_Files):
 
 
 class JsonLines(_Files):
-    """OTLP/JSON lines with traces and logs, as the Collector's file exporter writes them. Unreadable lines are reported and
-    skipped.
-    """
+    """OTLP/JSON lines with traces and logs, as from the Collector's file exporter. Unreadable lines are reported and skipped."""
 
     def size(self) -> tuple[int | None, int]:
         packed = [file.stat().st_size * (1 if file.suffix in (".json", ".jsonl") else _PACKED) for file in self.files]
