@@ -340,7 +340,7 @@ def _add_convention_messages(raw: Sequence[Any], role: str, out: Decoded, depth:
 
 
 def _events_of_role(events: Sequence[Any], role: str) -> list[Any]:
-    """Return the output events at the end of a list for the role ``assistant``, and the events before them for other roles."""
+    """Return the output events at the end of a list for the role ``assistant``, or the input events before them."""
     first_output = len(events)
     has_choices = any(isinstance(event, Mapping) and event.get("event.name") == "gen_ai.choice" for event in events)
     output_names = ("gen_ai.choice",) if has_choices else ("gen_ai.assistant.message", "gen_ai.unknown")
@@ -640,7 +640,7 @@ _RESPONSE_ITEM = re.compile(r"Response(?:FunctionToolCall|ReasoningItem)\(\w+=")
 
 
 def _google_part(part: Mapping[str, Any], message: Message) -> bool:
-    """Read a part that has a key such as ``functionCall`` instead of a type (Google, Haystack, Bedrock). False for other parts."""
+    """Read a part that has a key such as ``functionCall`` instead of a type. Return False for other parts."""
     for key, reader in _GOOGLE_READERS.items():
         inner = part.get(key)
         if inner is not None and isinstance(inner, Mapping):

@@ -147,7 +147,6 @@ _NO_WORDS = frozenset(("system_prompt", "template", "user_prompt"))
 
 
 def _gather(values: Mapping[str, Any], leaves: dict[str, Any], depth: int) -> None:
-    """Collect texts and message lists of all components by name. If a name is repeated, keep the first value."""
     for name, value in values.items():
         if isinstance(value, dict):
             if depth < 2:

@@ -59,7 +59,6 @@ def _message_in(raw: Any) -> Mapping[str, Any]:
 
 
 def _messages_in(raw: Any) -> list[tuple[str | None, Mapping[str, Any], Any]]:
-    """Return the type, the fields and the original form of each message in a run."""
     messages = _message_in(raw).get("messages") if raw.__class__ is str and '"messages"' in raw else None
     found = []
     for message in messages if isinstance(messages, list) else ():

@@ -60,7 +60,6 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _first(get: Any, keys: tuple[str, ...]) -> str | None:
-    """Return the first text under one of the keys, which applications or an agent's memory set. Return None without any."""
     for key in keys:
         text = as_text(get(f"mastra.metadata.{key}")) or as_text(get(key))
         if text is not None:

@@ -99,7 +99,7 @@ _LANGGRAPH_AGENT = re.compile(r'"lc_agent_name": ?"((?:[^"\\]|\\.)+)"')
 
 
 def _langgraph_agent(get: Any) -> str | None:
-    """Return the agent's name in LangChain's metadata, which all spans of an agent's run have. None without it."""
+    """Return the agent's name from LangChain's metadata, or None. All spans of an agent's run have this metadata."""
     metadata = get("metadata")
     found = _LANGGRAPH_AGENT.search(metadata) if metadata.__class__ is str else None
     if found is None:
@@ -206,7 +206,6 @@ def _read_retrieval(attributes: dict[str, Any], step: Step) -> None:
 
 
 def _query(raw: Any) -> Any:
-    """Return a search's query from JSON text of its arguments. Return other values unchanged."""
     if raw.__class__ is str and raw.startswith(('{"query":', '{"query_embedding":')):
         value, _ = jsonio.loads_or_text(raw)
         return value.get("query") if isinstance(value, dict) else raw

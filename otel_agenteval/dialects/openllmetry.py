@@ -106,7 +106,7 @@ _USERS = ("traceloop.association.properties.user_id", "respan.customer_params.cu
 
 
 def _conversation(raw: Any) -> str | None:
-    """Return the conversation id in LangChain's metadata, which is next to a run's inputs. None without an id."""
+    """Return the conversation id from LangChain's metadata, which is in the same JSON text as a run's inputs, or None."""
     if raw.__class__ is not str or '_id"' not in raw or '"metadata"' not in raw:
         return None
     return text_under(object_in(object_in(raw).get("metadata")), ("session_id", "thread_id", "conversation_id"))

@@ -261,7 +261,7 @@ def understood(record: SpanRecord) -> Understood:
 
 
 def state_role(record: SpanRecord, role: str) -> Understood:
-    """Set the role that log records show for a span, and infer its other data."""
+    """Set a span's role to the one that its log records show, and infer its other data."""
     span = record.dialects = Understood(shape_of(record.attributes, record.scope), None)
     span.named, span.inferred, span.role, span.facts = False, True, role, facts_of(record)
     span.facts.kind, span.facts.kind_strength = role, EXACT
@@ -281,7 +281,7 @@ def _is_complete(record: SpanRecord, span: Understood) -> bool:
 
 
 def infer(record: SpanRecord) -> None:
-    """Infer the data of a span with an unknown format. Also infer its role, unless a dialect returned a specific one."""
+    """Infer a span's data if its format is unknown. Also infer its role, unless a dialect returned a specific one."""
     span = record.dialects
     facts = facts_of(record)
     stated_role: str | None = span.stated_role
@@ -396,7 +396,7 @@ def _read_identities(attributes: Mapping[str, Any], step: Step) -> None:
 
 
 def error_of(record: SpanRecord, step: Step) -> ErrorInfo | None:
-    """Return a failed span's error. None if a span below has the same error, or if the exception is no failure (``NO_FAILURES``)."""
+    """Return a failed span's error, or None if it was copied from a descendant or isn't a failure (``NO_FAILURES``)."""
     kind = as_text(record.attributes.get("error.type"))
     facts = record.dialects and record.dialects.facts
     message = record.status_message or (facts.fields.get("error_message") if facts is not None else None)

@@ -75,7 +75,7 @@ def _author_in(words: frozenset[str]) -> tuple[str | None, str | None]:
 
 
 def message_in(event: Event) -> Mapping[str, Any] | None:
-    """Return an event as a message, or None if neither its values' shape nor its name indicates a message."""
+    """Return the message in an event, or None if neither its values nor its name indicate a message."""
     values = event.values
     if is_message(values):
         return values

@@ -34,9 +34,9 @@ class Content(NamedTuple):
 
 
 class Facts:
-    """Data inferred from one span. ``fields`` has the most certain value of each step field. Content is in three lists. For
-    example, ``fw.output: '{"reply": "Sunny", "chat": [{"role": …}]}'`` adds the ``chat`` list to ``messages``, "Sunny" to
-    ``texts``, and the JSON text to ``whole_values``.
+    """Data inferred from one span. ``fields`` has the most certain value of each step field. Three lists have the content. For
+    example, the attribute ``fw.output: '{"reply": "Sunny", "chat": [{"role": …}]}'`` adds the ``chat`` list to ``messages``,
+    "Sunny" to ``texts``, and the JSON text to ``whole_values``.
     """
 
     def __init__(self, record: SpanRecord) -> None:

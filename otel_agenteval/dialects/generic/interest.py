@@ -177,7 +177,7 @@ _PROPERTIES_OF_EVENTS = word_set("""
 
 @lru_cache(MOST_NAMES)
 def is_content_of_event(key: str) -> bool:
-    """Return True if an event's attribute may be content. False for log properties such as the level, and for other conventions."""
+    """Return True if an event's attribute may be content, unlike log properties (``level``) or attributes of other conventions."""
     return key.lower() not in _PROPERTIES_OF_EVENTS and not key.startswith(_OTHER_CONVENTIONS)
 
 

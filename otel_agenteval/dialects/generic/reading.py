@@ -133,7 +133,7 @@ def _is_model_call(facts: Facts, has_usage: bool, has_output_messages: bool) -> 
 
 
 def returns_prompt(facts: Facts) -> bool:
-    """Return True if a span has tool definitions and output messages. It prepares the next agent's prompt, so it isn't a tool."""
+    """Return True if a span has tool definitions and output messages, because it prepares the next agent's prompt."""
     return facts.definitions is not None and any(content.direction == OUT for content in facts.messages)
 
 
@@ -168,7 +168,7 @@ def complete(record: SpanRecord, step: Step) -> bool:
 
 
 def lacks_content(record: SpanRecord, step: Step) -> bool:
-    """Return True if the step's input or output is empty, although an attribute or a log record seems to have it."""
+    """Return True if the step's input or output is empty, but an attribute or log record seems to have it."""
     role = step.role
     if role == LLM:
         lacks_input, lacks_output = step.input_messages is None, step.output_messages is None
@@ -445,7 +445,6 @@ def _arguments(raw: Any) -> Any:
 
 
 def _joined_objects(texts: Sequence[Any]) -> dict[str, Any] | None:
-    """Merge a list of JSON objects as text into one object. Return None if an item isn't an object or a key is repeated."""
     objects = [opened(text) for text in texts if text.__class__ is str and text[:1] == "{"]
     joined = {key: value for item in objects if isinstance(item, dict) for key, value in item.items()}
     return joined if joined and len(objects) == len(texts) and len(joined) == sum(map(len, objects)) else None

@@ -218,7 +218,7 @@ def _unwrapped(node: dict[str, Any], depth: int) -> Any:
 
 
 def _role_in(node: dict[str, Any]) -> str | None:
-    """Return the role that a message should have: its role in lower case, or the author in ``source``. None if nothing changes."""
+    """Return a message's role in lower case, or the role that ``source`` indicates. Return None if the role needs no change."""
     role = node.get("role")
     if role == "unknown":
         return "tool"  # LangChain's tool results under LangWatch

@@ -28,7 +28,7 @@ _TOKENS = frozenset(("input_tokens", "output_tokens"))
 
 
 def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]) -> None:
-    """Remove or correct inferred roles that don't fit the trace. ``infer`` reads a span that was skipped before."""
+    """Remove or correct inferred roles that don't fit the trace. ``infer`` infers the role of a span that was skipped at first."""
     inferred = [record for record in records if record.dialects.facts is not None and record.dialects.inferred]
     if not inferred:
         _open_loops(records)
@@ -57,7 +57,7 @@ def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], No
 
 
 def _settle_events(records: Sequence[SpanRecord]) -> None:
-    """Remove inferred roles from spans that are only events, such as ``agent.update-3``. Keep a model's or tool's start and end."""
+    """Remove inferred roles from spans that are only events (``agent.update-3``), except the start and end of a call."""
     found = [(record, *named) for record in records if (named := event_in(record.name)) is not None]
     stems = {stem for _, stem, event in found if event == "start"} & {stem for _, stem, event in found if event in ENDS}
     for record, stem, event in found:
@@ -137,7 +137,7 @@ def resembles_call(record: SpanRecord) -> bool:
 
 
 def is_agents_tool(record: SpanRecord) -> bool:
-    """Return True for a tool that a dialect, a tool name attribute or a kind attribute identifies, not only its shape."""
+    """Return True if a dialect, a tool name attribute or a kind attribute identifies a span as a tool, not only its shape."""
     about = record.dialects
     if about.role == TOOL and not about.inferred:
         return True
@@ -153,7 +153,7 @@ def answers_in(facts: Facts) -> set[str]:
 
 
 def directions_in(facts: Facts) -> set[str | None]:
-    """Return the directions (input, output, or None for unknown) in which a span has texts with several words."""
+    """Return the directions of a span's texts that have several words: input, output, or None for unknown."""
     return {content.direction for content in (*facts.messages, *facts.texts, *facts.whole_values) if has_words(content.value)}
 
 
@@ -169,8 +169,8 @@ def has_words(value: Any, depth: int = 0) -> bool:
 
 
 def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -> None:
-    """Compare spans with the tools that models requested. A chain with a requested name becomes a tool, or an agent if it returns
-    a prompt. A tool that returns documents and wasn't requested becomes a retrieval. Other tools get the requested name.
+    """Correct roles with the tools that models requested. A chain with a requested name becomes a tool or, if it returns a
+    prompt, an agent. A tool that wasn't requested and returns documents becomes a retrieval. Other tools get the requested name.
     """
     searches = [record for record in inferred if record.dialects.role == TOOL and _returns_documents(record)]
     chains = [
