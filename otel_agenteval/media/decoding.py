@@ -97,7 +97,7 @@ def sound_without_metadata(content: MediaContent) -> MediaContent:
 
 
 def writing_in(images: Sequence[MediaContent]) -> list[list[str]]:
-    """Return the lines of text in each image, from top to bottom. Raises like :func:`video_of`. Requires rapidocr, not PyAV."""
+    """Return the lines of text in each image, from top to bottom. Requires rapidocr. Raises the errors of :func:`video_of`."""
     if not (installed("rapidocr") and installed("PIL")):
         raise MissingExtra(*_FEATURE["writing"])
     order = {"task": "writing", "images": [(len(content.data), content.mime) for content in images]}

@@ -116,7 +116,6 @@ def decoded(content: MediaContent) -> Any:
 
 
 def _scaled(content: MediaContent, edge: int) -> tuple[bytes, str]:
-    """Scale an image down to ``edge`` pixels on its longer side. Return PNG or JPEG bytes, and the media type."""
     from PIL import ImageOps
 
     with _opened(content) as image:

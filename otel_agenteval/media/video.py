@@ -136,7 +136,6 @@ def _require_size(width: int, height: int, limits: Limits) -> None:
 
 
 def _median_around(values: Sequence[float], at: int) -> float:
-    """Return the median of the up to 24 values around an index, without the value at the index."""
     near = [*values[max(1, at - _AROUND) : at], *values[at + 1 : at + 1 + _AROUND]]
     return float(np.median(near)) if near else 0.0
 
