@@ -183,7 +183,6 @@ def _key(raw: bytes) -> str:
 
 
 def _read_by_protobuf(raw: bytes) -> tuple[str, Any]:
-    """Parse any key-value pair. Raises DecodeError if the bytes aren't a pair, or if a text isn't UTF-8."""
     pair = _parse_pair(raw)
     return pair.key, value_of(pair.value)
 
