@@ -87,7 +87,7 @@ class Scorer:
 
     @property
     def keys(self) -> list[str]:
-        """Return a text per metric that identifies its version, its parameters and how traces are grouped."""
+        """Return a string per metric that identifies its version, its parameters and how traces are grouped."""
         of_turns = [metric._facts.identity.decode() for metric in self.metrics]
         of_wholes = [f"conversation {metric._facts.identity.decode().strip()}" for metric in self.whole]
         batches = " by conversation" if self.by_conversation else ""

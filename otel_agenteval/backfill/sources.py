@@ -28,7 +28,7 @@ class Source(Protocol):
     """Stored spans, read in batches with otel-agenteval's column names. The spans of a trace can be in several batches."""
 
     def fingerprint(self) -> str:
-        """Return a text that changes when the source's spans change."""
+        """Return a string that changes when the source's spans change."""
 
     def size(self) -> tuple[int | None, int]:
         """Return the number of spans (None if unknown before reading) and the approximate size in bytes."""
