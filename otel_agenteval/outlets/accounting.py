@@ -1,4 +1,4 @@
-"""Observations that a scored turn adds to the emitted metrics, the same for all metrics outlets."""
+"""Conversion of scored turns to the observations that all metrics outlets export."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def account(telemetry: Telemetry, scored: ScoredTurn) -> None:
 def account_lost(
     telemetry: Telemetry, metrics: Iterable[str], agent: str, reason: str, turn: tuple[str, str, bool] | None = None
 ) -> None:
-    """Count ``metrics`` as dropped for ``reason``. If ``turn`` is given, count the turn too.
+    """Count ``metrics`` as dropped for ``reason``. If ``turn`` is set, also count the turn.
 
-    ``turn`` contains the service, the close reason, and True if the turn is complete.
+    ``turn`` consists of the service, the close reason, and True if the turn is complete.
     """
     found: list[Observation] = []
     if turn is not None:
@@ -60,7 +60,7 @@ def observations(scored: ScoredTurn) -> list[Observation]:
 def _observed(
     scored: ScoredTurn, labels: tuple[str, str, str], plans: dict[Hashable, Any]
 ) -> tuple[list[Observation], list[tuple[Plan, float | None]]]:
-    """Return a turn's observations, and its scores' plans with values. Scores of a revision are only counted as ``superseded``."""
+    """Return the turn's observations, and a :class:`Plan` and value for each score. A revision's scores only count as ``superseded``."""
     if not scored.new:
         return [(semconv.RESULTS, (score.metric, labels[0], "superseded"), 1) for score in scored.scores], []
     found = [] if scored.conversation or not scored.of_turn_itself else _of_turn(scored.turn, labels)
@@ -82,7 +82,7 @@ def _labels_of(turn: Turn) -> tuple[str, str, str]:
 def _planned(
     score: Score, summary: ScoreSummary, labels: tuple[str, str, str], plans: dict[Hashable, Any]
 ) -> tuple[Plan, Sequence[Observation]]:
-    """Return the observations that each score with this summary adds. Cache them in ``plans``."""
+    """Return the :class:`Plan` and other observations for scores with this ``summary``, and cache them in ``plans``."""
     result, metric, agent = summary.outcome, score.metric, labels[0]
     histogram = HISTOGRAM_OF_UNIT.get(score.unit) if result in _VALUED else None
     plan = Plan(semconv.RESULTS, (metric, agent, result), histogram, () if histogram is None else (metric, score.kind, *labels))
@@ -135,5 +135,4 @@ def _of_turn(turn: Turn, labels: tuple[str, str, str]) -> list[Observation]:
 
 
 def _is_amount(value: float | None) -> TypeGuard[float]:
-    """Return True if the value is known, not negative, and small enough to be summed and exported."""
     return value is not None and 0 <= value < 2**63
