@@ -1,7 +1,6 @@
 """Base class of all outlets.
 
-Each score is computed once and then rendered by each outlet. Outlets run on the worker thread. Span events are an exception,
-because a span can only be changed until it ends (see :mod:`.span_events`).
+Outlets run on the worker thread, except :mod:`.span_events`, because a span can't be changed after it ends.
 """
 # ruff: noqa: B027 - optional methods do nothing
 
@@ -32,7 +31,7 @@ T = TypeVar("T")
 
 
 def loggable(error: BaseException) -> str:
-    """Return an error's type. Add the error's text only if the text can't quote a turn."""
+    """Return an error's type for a log message. Append the error's text only if it can't contain turn content."""
     why = ""
     if isinstance(error, OSError) and error.filename:
         why = f"{error.filename}: {error.strerror}"
@@ -52,7 +51,7 @@ class RecordAccount:
         self.reset()
 
     def reset(self) -> None:
-        """Set all counts to zero. A forked child doesn't own the parent's records."""
+        """Set all counts to zero. A forked child calls this, because the parent still delivers its records."""
         self._lock = threading.Lock()
         self.made = 0
         """Number of records that this process rendered or took over from an earlier process, plus scores that couldn't be rendered."""
@@ -80,7 +79,7 @@ class RecordAccount:
             self._telemetry.add(EMIT_RECORDS, records, outlet=self._outlet, outcome=outcome)
 
     def lose(self, reason: str, batch: Iterable[ScoredTurn]) -> None:
-        """Count the scores of the turns as records that failed before they were rendered. Skipped scores aren't counted."""
+        """Count the turns' scores, except skipped scores, as records that failed before they were rendered."""
         lost = sum(score.status != "skipped" for scored in batch for score in scored.scores)
         self.add(lost)
         self.finish(reason, lost)
@@ -92,8 +91,8 @@ class RecordAccount:
 class Outlet(ABC):
     """Base class for destinations of scores. Optional methods do nothing by default.
 
-    A new outlet inherits from this class and defines ``name`` and :meth:`emit`. Unless documented otherwise, the worker calls all
-    methods. If an outlet fails, the failure is counted and the other outlets continue.
+    To add an outlet, inherit from this class and define ``name`` and :meth:`emit`. The worker thread calls all methods, unless
+    documented otherwise. If an outlet fails, the failure is counted and the other outlets continue.
     """
 
     name: str
@@ -123,7 +122,7 @@ class Outlet(ABC):
         return self._trouble
 
     def check(self) -> None:
-        """Deliver waiting records, or test the delivery. Can do I/O and raise errors. Called on any thread."""
+        """Deliver waiting records, or test if the destination accepts records. Can do I/O and raise errors. Called on any thread."""
 
     @property
     def full(self) -> bool:
@@ -139,12 +138,12 @@ class Outlet(ABC):
 
     @abstractmethod
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Render a batch. Can do I/O and raise errors. The worker counts an error and doesn't emit the batch again."""
+        """Emit a batch of scored turns. Can do I/O and raise errors. After an error, the worker doesn't emit the batch again."""
 
     def render(self, batch: Iterable[ScoredTurn], make: Callable[[ScoredTurn], T]) -> tuple[list[T], Exception | None]:
         """Apply ``make`` to each turn. Return the results and the first error.
 
-        :meth:`emit` raises this error after it has emitted the results.
+        :meth:`emit` emits the results, and then raises the first error.
         """
         found: list[T] = []
         fault: Exception | None = None
@@ -161,10 +160,10 @@ class Outlet(ABC):
         """Record why a judged metric has no score. Called on any thread. Must not wait or raise errors."""
 
     def announce(self, change: Change, root: Root) -> None:
-        """Report a change of scores. ``root`` belongs to the turn that revealed the change. Can raise errors."""
+        """Report a detected change in scores. ``root`` belongs to the turn that revealed the change. Can raise errors."""
 
     def keep_all(self) -> None:
-        """Keep all records, even above the limit. The worker then emits nothing while an outlet is :attr:`full`."""
+        """Never drop records, even above the limit. From then on, the worker emits nothing while an outlet is :attr:`full`."""
         self._keeps_all = True
 
     def flush(self, timeout: float) -> bool:
@@ -172,7 +171,7 @@ class Outlet(ABC):
         return True
 
     def lose_rest(self, count: int, what: str) -> None:
-        """Count and log records that weren't delivered before shutdown. A journal or Kafka topic still has their turns."""
+        """Count and log records that weren't delivered before shutdown. ``what`` is the singular noun for the log message."""
         if count and self.records is not None:
             self.records.finish("shutdown", count)
             number, was, are = (f"1 {what}", "was", "is") if count == 1 else (f"{count:,} {what}s", "were", "are")
@@ -180,7 +179,7 @@ class Outlet(ABC):
             _log.warning("outlet %s: %s %s not delivered before shutdown%s", self.name, number, was, rest)
 
     def begin_exit(self) -> None:
-        """Prepare for exit. Start no more threads, and handle the next flush as the last one."""
+        """Prepare for interpreter exit: start no more threads, and treat the next flush as the last one."""
 
     def close(self) -> None:
         """Release all resources. Safe to call twice."""
@@ -222,6 +221,6 @@ class Setup:
     clock: Clock = SYSTEM_CLOCK
 
     def warn_of_fault(self, where: KeyPath, path: str | None, fault_in: Callable[[str], str | None], consequence: str) -> None:
-        """Log a warning if a path can't be used. Doesn't raise an error, because the path may be usable later."""
+        """Log a warning if ``fault_in`` finds a problem with the path. Raise no error, because the path may be usable later."""
         if path is not None:
             warn_of_fault(self.config.where(where), path, fault_in, consequence)
