@@ -1,7 +1,7 @@
-"""Prometheus outlet for the application's registry, which imports ``prometheus_client`` late.
+"""Prometheus outlet for the default registry, with a delayed import of ``prometheus_client``.
 
-The import takes a third as long as the import of the OpenTelemetry SDK. If the application hasn't imported the package, the
-warm-up imports it. Without a warm-up, the first score imports it.
+The import is slow. If the application hasn't imported ``prometheus_client``, the warm-up or, without a warm-up, the first score
+imports it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def outlet_from(wanted: PrometheusOptions, setup: Setup) -> Outlet:
 
 
 def join_now() -> None:
-    """Create the outlets that still wait for the import, so that their metrics can be read."""
+    """Import ``prometheus_client`` now, and register all waiting outlets, so that their metrics can be read."""
     for outlet in list(_waiting):
         outlet.join()
 
@@ -52,7 +52,7 @@ class DefaultRegistryOutlet(Outlet):
         _waiting.add(self)
 
     def join(self) -> Outlet | None:
-        """Return the outlet, which the first call creates. Return None after :meth:`close`, if there is no outlet yet."""
+        """Return the Prometheus outlet, which the first call creates. Return None if :meth:`close` was called before."""
         if self._joined is None and not self._closed:
             with self._lock, late_imports():
                 if self._joined is None and not self._closed:

@@ -44,9 +44,10 @@ _log, _app_log = logging.getLogger(__name__), logging.getLogger("otel_agenteval"
 class PrometheusOutlet(Outlet):
     """Outlet that exports an engine's metrics through a registry or a separate port.
 
-    Several engines in one process can share a registry. Their values are added. If the application already uses a metric's name,
-    that metric is missing, with a warning and ``agenteval.emit.errors{outlet="prometheus", reason="name_clash"}``. If the port
-    can't be opened, the outlet logs one warning and counts ``reason="port_in_use"`` or, for other causes, ``"bind_failed"``.
+    If several engines in one process share a registry, their values are added. If the application already uses a metric's name,
+    the outlet omits that metric, logs a warning and counts ``agenteval.emit.errors{outlet="prometheus", reason="name_clash"}``.
+    If the port can't be opened, the outlet logs a warning and counts ``reason="port_in_use"`` or, for other causes,
+    ``"bind_failed"``.
 
     The default registry and a separate port export the metrics of all processes of the program. One process listens on the port.
     If that process ends, another process takes over.
@@ -98,7 +99,7 @@ class PrometheusOutlet(Outlet):
         return True
 
     def close(self) -> None:
-        """Leave the registry and stop the server. Stopping takes up to half a second."""
+        """Remove the engine's metrics from the registry, and stop the server. Stopping takes up to half a second."""
         if self._closed:
             return
         self._closed = True
@@ -205,7 +206,7 @@ class _Registration:
         return self.group.read(name, self.workers.others(name) if self.workers is not None else ())
 
     def is_shown_by_files(self) -> bool:
-        """Return True if the registry reads multi-process files. These files contain the metrics already."""
+        """Return True if the registry reads multi-process files, which already contain the metrics."""
         if shared_folder() is None:
             return False
         from prometheus_client.multiprocess import MultiProcessCollector
@@ -325,7 +326,7 @@ def metrics_app() -> MetricsApp:
 
 
 class _AllProcesses:
-    """Collector for multi-process mode. Reads only the application's metrics from files. These files contain no exemplars."""
+    """Collector for multi-process mode. Reads only the application's metrics from files, because evaluation metrics have exemplars."""
 
     def describe(self) -> list[Metric]:
         return []
