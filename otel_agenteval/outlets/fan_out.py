@@ -1,4 +1,4 @@
-"""Redaction, counting and emission of scored turns through all outlets."""
+"""Emitter that redacts and counts scored turns, and sends them to all outlets."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def outlets_from(setup: Setup) -> list[Outlet]:
 
 
 class FanOut:
-    """Emitter that sends scored turns to each outlet, in order.
+    """Emitter that sends scored turns to each outlet, in the configured order.
 
     Turns are first redacted and counted. If an outlet fails, the failure is counted and the other outlets continue. ``redact``
     lists the kinds of data to redact. ``exported`` returns the turn content for log events.
@@ -125,7 +125,7 @@ class FanOut:
         return batch
 
     def _do(self, outlet: Outlet, work: Callable[[], None], batch: Sequence[ScoredTurn] = ()) -> bool:
-        """Run ``work``, on a separate thread if the outlet may hang. Return False if ``work`` waits for an earlier call that hangs.
+        """Run ``work``, on the outlet's thread if the outlet may hang. Return False if ``work`` is queued behind a call that hangs.
 
         Raises TimeoutError if ``work`` isn't done in time, and LaneFull if the queue is full.
         """
@@ -225,7 +225,7 @@ class FanOut:
         self._each(lambda outlet: outlet.keep_all())
 
     def can_emit(self) -> bool:
-        """Return True if all outlets and their queues have room, or if records may be dropped. Flushes full outlets first."""
+        """Return True if records may be dropped, or if all outlets and their queues have room. Flush full outlets first."""
         if not self._keeps_all:
             return True
         full = [outlet for outlet in self._outlets if outlet.full]
@@ -234,9 +234,9 @@ class FanOut:
         return not any(outlet.full for outlet in full) and not any(lane.full for lane in self._lanes.values())
 
     def catch_up(self) -> None:
-        """Wait a few seconds for outlets that are behind, once per outage.
+        """Wait up to five seconds for outlets that didn't accept the last batch. Wait for each outlet only once per outage.
 
-        Called before judge jobs are acknowledged. After that, only this process has their scores.
+        The worker calls this method before it acknowledges judge jobs. After that, only this process holds their scores.
         """
         until = time.monotonic() + _CATCH_UP_SECONDS
         for outlet in self._outlets:
@@ -256,7 +256,7 @@ class FanOut:
         return not self._undelivered
 
     def undelivered(self) -> str:
-        """Return the outlets whose records weren't delivered by the last flush, with the reasons."""
+        """Return a message that lists the outlets that the last flush didn't empty, and the reasons."""
         return "; ".join(f"outlet {one.name}: {self.trouble_of(one) or 'records still wait'}" for one in self._undelivered)
 
     def _ask(self, outlet: Outlet, work: Callable[[], T], seconds: float) -> T:
