@@ -1,6 +1,7 @@
 """Outlet that writes scores to a file of JSON lines, one line per score.
 
-Explanations and details are redacted, but can quote the turn. No other content is written. Only the file's owner can read the file.
+Explanations and details can quote the turn, after redaction. Lines contain no other turn content. Only the file's owner can read
+the file.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ _WRITE_BYTES = 1 << 20
 class JsonLinesOutlet(Outlet):
     """Outlet that appends complete lines to a file, so that several processes can share the file.
 
-    The file is opened at the first score. If a write fails, up to ``max_waiting`` bytes of lines wait in memory, or all lines
-    after :meth:`keep_all`. The next batch or flush writes them.
+    The first score opens the file. If a write fails, lines wait in memory for the next batch or flush. ``max_waiting`` limits
+    their bytes, unless :meth:`keep_all` was called.
     """
 
     name = "jsonl"
