@@ -1,8 +1,7 @@
 """Outlet for OpenTelemetry events: one log record per score, linked to the root span of the turn.
 
-The event name is ``gen_ai.evaluation.result``. A log record can refer to a span that has ended. Therefore, this outlet can emit
-all scores, including a judge's score minutes later. Messages of the turn are only written if configured. Span events and the
-OTLP outlet use functions of this module.
+The event name is ``gen_ai.evaluation.result``. A log record can refer to a span that has ended, so this outlet can export all
+scores, even a judge's score minutes later. Records contain the turn's messages only if ``privacy.export_content`` is set.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _NO_PROVIDER = (
 
 
 def usable(provider: object) -> bool:
-    """Return True for a provider of an SDK. Placeholder providers of the API discard all data."""
+    """Return True if an SDK created the provider. Without an SDK, the API's placeholder providers discard all data."""
     return callable(getattr(provider, "force_flush", None))
 
 
@@ -75,7 +74,7 @@ def severity_number(score: Score) -> int:
 
 
 def scores_to_log(scored: ScoredTurn, mode: LogEvents) -> list[Score]:
-    """Return the scores for log events, without skipped scores. ``auto`` omits scores that the exported root span contains."""
+    """Return the scores to log, without skipped scores. ``auto`` omits scores that are events of the exported root span."""
     if mode == "notable":
         return [score for score in scored.scores if is_notable(score)]
     if mode == "off":
@@ -119,7 +118,7 @@ def turn_attributes(scored: ScoredTurn, instance_id: str) -> dict[str, Any]:
 
 
 def event_attributes(score: Score, shared: dict[str, Any]) -> dict[str, Any]:
-    """Return the event attributes of a score. For an error, they have an error type and no result."""
+    """Return a score's event attributes. A score with an error has ``error.type`` instead of a result."""
     attributes = {
         semconv.EVALUATION_NAME: score.metric,
         **shared,
@@ -179,7 +178,7 @@ def change_attributes(change: Change, instance_id: str) -> dict[str, Any]:
 
 
 class LogEventOutlet(Outlet):
-    """Outlet that writes scores to a :func:`usable` provider. Skipped scores aren't written."""
+    """Outlet that emits log events through a :func:`usable` LoggerProvider. Omits skipped scores."""
 
     name = "log_events"
     flushed_at_exit = False
@@ -213,7 +212,7 @@ class LogEventOutlet(Outlet):
             )
 
     def flush(self, timeout: float) -> bool:
-        """Make the provider export. The SDK finishes a running export even after the timeout."""
+        """Flush the provider. The SDK finishes a running export even after ``timeout``."""
         return bool(self._provider.force_flush(int(timeout * 1000)))  # type: ignore[attr-defined]  # the SDK's, see usable()
 
     def _emit_turn(self, scored: ScoredTurn) -> None:
@@ -237,8 +236,8 @@ class LogEventOutlet(Outlet):
 class LateOutlet(Outlet):
     """Placeholder that creates the real outlet when the application's provider is :func:`usable`.
 
-    Until then, each batch or change calls ``provider``. The text ``missing`` is logged once, at the first batch for which
-    ``is_missed`` returns True.
+    Until the provider is usable, each batch calls ``provider`` again. The first batch for which ``is_missed`` returns True logs
+    the text ``missing``.
     """
 
     flushed_at_exit = False
@@ -290,12 +289,12 @@ class LateOutlet(Outlet):
             self._outlet.close()
 
     def after_fork_in_child(self) -> None:
-        """Discard the outlet, so that the child creates one with its own instance id."""
+        """Discard the outlet, so that the child creates one with a new instance id."""
         self._outlet = None
 
 
 def outlet_from(wanted: LogEvents, setup: Setup) -> Outlet | None:
-    """Return the outlet. For ``auto``, return None if ``outlets.otlp`` sends log events for all scores."""
+    """Return the outlet. For ``auto``, return None if ``outlets.otlp`` already sends these log events."""
     otlp = setup.config.outlets.otlp
     if wanted == "auto" and otlp is not None and otlp.log_events in ("auto", "all"):
         return None

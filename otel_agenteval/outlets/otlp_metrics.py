@@ -1,7 +1,7 @@
 """Outlet that passes the metrics to the application's MeterProvider.
 
 Counters and gauges are observable instruments that read the accumulators, so they always equal the Prometheus values. Histograms
-can't be observable. Their values are recorded one by one in the context of the evaluated root, so that exemplars refer to it.
+can't be observable. Their values are recorded one by one in the context of the turn's root span, so that exemplars refer to it.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class OtlpMetricsOutlet(Outlet):
                 histogram.record(value, label_sets.attributes(self._telemetry.folded(name, labels)), context=context)
 
     def flush(self, timeout: float) -> bool:
-        """Make the provider export. The SDK finishes a running export even after the timeout."""
+        """Flush the provider. The SDK finishes a running export even after ``timeout``."""
         self._record_tapped()
         return bool(self._provider.force_flush(timeout * 1000))  # type: ignore[attr-defined]  # the SDK's, see usable()
 
