@@ -1,6 +1,6 @@
-"""Notices about scores that need attention, and the messages that report them to each service.
+"""Notices about scores that need attention, formatted as messages for Slack, Teams, PagerDuty or other services.
 
-If a metric fails a thousand times, this is one notice with a count. Messages stay within the limits of each service.
+A metric that fails a thousand times produces one notice with a count. Messages stay within each service's limits.
 """
 
 from __future__ import annotations
@@ -68,14 +68,14 @@ class Notice:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Key of the notice's subject. A notice about a floor and the notice about its recovery have the same key."""
+        """Key for merging notices. A notice about a floor and the notice about its recovery have the same key."""
         kind = "floor" if self.kind == "recovered" else self.kind
         tenant = self.change.tenant if self.change is not None else None
         return kind, self.metric, self.agent, self.service, *([tenant] if tenant is not None else [])
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """Facts that the failed turns have in common after a change for the worse."""
+        """Attribute values that are more frequent in the failed turns after a change for the worse."""
         return self.change.facts if self.change is not None else ()
 
     @property
@@ -136,9 +136,9 @@ class _Mean:
 
 
 class Watch:
-    """Selector of scores that need a notice. Not thread-safe.
+    """Detector of scores that need a notice, such as failed gates. Not thread-safe.
 
-    ``window`` is in seconds. A mean can only cross a floor if it includes at least ``least`` turns.
+    ``window`` is the averaging window in seconds. A mean of fewer than ``least`` turns can't cross its floor.
     """
 
     def __init__(self, about: Collection[str], floors: Mapping[str, float], window: float, least: int) -> None:

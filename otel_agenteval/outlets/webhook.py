@@ -52,8 +52,8 @@ class _Refused(Exception):
 class WebhookOutlet(Outlet):
     """Outlet that posts messages about failed gates and other configured events.
 
-    A separate thread sends the messages. After a temporary failure, a message is retried after pauses that double, or after the
-    pause that the receiver requests. Meanwhile, notices about the same subject are merged, which limits memory. After
+    A separate thread sends the messages. If the receiver is temporarily unavailable, the outlet retries with exponential backoff,
+    or later if the receiver requests it. Meanwhile, notices with the same key are merged, which limits memory. After
     ``retry_for``, waiting notices are dropped.
     """
 
@@ -164,7 +164,7 @@ class WebhookOutlet(Outlet):
                     self._pause(_LONGEST_PAUSE)
 
     def _send(self, timeout: float) -> bool:
-        """Send all waiting notices, on one thread at a time. Return True if all were sent and no new notice waits."""
+        """Send all waiting notices, on one thread at a time. Return True if all were sent and no new notice is waiting."""
         if not self._sending.acquire(timeout=timeout):
             return False
         try:
@@ -220,9 +220,9 @@ class WebhookOutlet(Outlet):
             self._post(jsonio.dumps(body).encode(), timeout)
 
     def _split(self, part: Sequence[Notice]) -> bool:
-        """Halve the number of notices per message, because one notice may be the cause of a failure.
+        """Halve the number of notices per message, because one notice may cause the failure.
 
-        Return False for a message with one notice.
+        Return False if the message has only one notice.
         """
         self._together = max(1, len(part) // 2)
         return len(part) > 1
