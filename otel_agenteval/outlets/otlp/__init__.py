@@ -1,4 +1,4 @@
 """Outlet for an OTLP endpoint. Encodes requests, stores them in a spool, and sends them with retries.
 
-This folder may import the same packages as :mod:`~otel_agenteval.outlets`, and grpc and httpx. Start at :mod:`.outlet`.
+This folder may import the same packages as :mod:`~otel_agenteval.outlets`, plus grpc and httpx. Start at :mod:`.outlet`.
 """

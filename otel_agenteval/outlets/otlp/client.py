@@ -48,7 +48,7 @@ class SendResult(NamedTuple):
 
     @property
     def about_the_body(self) -> bool:
-        """True if the receiver might accept parts of the refused request."""
+        """True if the request's content may be the cause, so that smaller requests may succeed."""
         return self.reason in _ABOUT_THE_BODY
 
 
@@ -97,7 +97,7 @@ class GrpcClient:
 
 
 def _retry_info(metadata: Sequence[tuple[str, str | bytes]]) -> float | None:
-    """Return the retry delay in seconds, or None, from the status details or a trailer."""
+    """Return the retry delay in seconds from the gRPC status details or a trailer, or None without a delay."""
     from google.rpc.error_details_pb2 import RetryInfo
     from google.rpc.status_pb2 import Status
 

@@ -1,7 +1,7 @@
 """Outlet that sends scores to an OTLP endpoint.
 
-For a sidecar, the endpoint is usually the Collector that sends telemetry to the sidecar. Exported telemetry that returns to the
-sidecar is recognized by its scope and attributes (see :func:`otel_agenteval.spans.otlp.is_ours`), and is never evaluated.
+A sidecar usually exports to the Collector that feeds it, so exported telemetry can return. The sidecar recognizes it by scope and
+attributes (see :func:`otel_agenteval.spans.otlp.is_ours`), and never evaluates it.
 """
 
 from __future__ import annotations
@@ -57,18 +57,19 @@ class _Lane:
 
 
 class OtlpOutlet(Outlet):
-    """Outlet for log events, metrics and ``evaluate`` spans to one OTLP endpoint.
+    """Outlet that sends log events, metrics and ``evaluate`` spans to one OTLP endpoint.
 
     The worker thread encodes records, and a thread of this outlet sends them. A slow or unavailable receiver only fills a bounded
     queue. Raises ConfigError if a certificate file can't be read.
 
-    If the receiver refuses a request temporarily, the request is retried after pauses that double with jitter, or after the pause
-    that the receiver requests. Batches older than ``retry_for`` are dropped. If the receiver refuses a request permanently, its
-    batches are dropped. If their content may be the cause, they are first sent in smaller requests. Each signal has separate
-    pauses, so a receiver that doesn't support one signal doesn't delay the other. Only a flush waits for the thread.
+    After a temporary refusal, the outlet retries with exponential backoff and jitter, or later if the receiver requests it.
+    Batches older than ``retry_for`` are dropped. After a permanent refusal, the batches are dropped. If one batch's content may
+    be the cause, the outlet first sends smaller requests.
 
-    ``mode`` overrides the option ``log_events``. ``pauses`` has the first and the longest pause between attempts, in seconds.
-    ``adopt_every`` is the number of seconds between checks for batches in files of ended processes.
+    Each signal has separate pauses, so a receiver that doesn't support one signal doesn't delay the other.
+
+    ``mode`` overrides the option ``log_events``. ``pauses`` contains the first and the longest pause between attempts, in
+    seconds. Every ``adopt_every`` seconds, the outlet checks for batches that ended processes left.
     """
 
     name = "otlp"
@@ -177,9 +178,9 @@ class OtlpOutlet(Outlet):
         return self._spool.full
 
     def start(self) -> None:
-        """Start the thread if it isn't running.
+        """Start the sending thread if it isn't running.
 
-        The thread sends metrics and queued batches, including batches from ended processes.
+        The sending thread exports metrics and queued batches, including batches that ended processes left.
         """
         if self._wanted.metrics_interval and self._metrics_due is None:
             self._metrics_due = time.monotonic() + self._wanted.metrics_interval
@@ -191,8 +192,8 @@ class OtlpOutlet(Outlet):
     def flush(self, timeout: float) -> bool:
         """Send all waiting batches and metrics. Return False if they weren't sent within ``timeout`` seconds.
 
-        Except at exit, a flush doesn't wait for a receiver that is failing. It then returns True if all waiting batches are in a
-        file, because the next process sends them.
+        Except at exit, a flush doesn't wait for a failing receiver. It returns True if all waiting batches are in a file, because
+        the next process sends them.
         """
         until = time.monotonic() + timeout
         if self._metrics_due is not None:
@@ -259,7 +260,7 @@ class OtlpOutlet(Outlet):
                     time.sleep(min(wait, max(0.0, until - time.monotonic())))
 
     def _adopt(self) -> bool:
-        """Adopt batches from files of ended processes. Return False if no spool file is open."""
+        """Queue batches that ended processes left in their files. Return False if no spool file is open."""
         self._spool.open()
         adopts = self._spool.adopt()
         for lane in self._lanes.values():
