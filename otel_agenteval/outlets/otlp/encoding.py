@@ -1,10 +1,11 @@
 """Encoding of scores and metrics as OTLP requests.
 
-Records of a turn get the Resource of the service that created the turn's root, so that backends show them with that service's
-telemetry. Data that all records of a turn share is encoded once per turn. Data that scores with equal summaries share is cached.
+A turn's records have the Resource of the service that created the turn's root, so that backends show them with that service's
+telemetry. Data that a turn's records share is encoded once per turn. Data that repeats across turns, such as metric versions, is
+cached.
 
-Metrics are encoded only when a request is due. Until then, an observation costs no more than a counter update, because the SDK's
-encoder reads the accumulators. Sums and histograms are cumulative. As in Prometheus, histograms accept negative values.
+Metrics are encoded only when a request is due, so an observation costs no more than a counter update. Sums and histograms are
+cumulative. As in Prometheus, histograms accept negative values.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ _SPAN_EVENT_NAME = delimited(2, utf8(semconv.EVENT))
 
 
 class ScoreWriter:
-    """Encoder for the attributes of a score, the same attributes as in ``event_attributes``."""
+    """Protobuf encoder for the attributes that ``event_attributes`` returns."""
 
     def __init__(self, field: int) -> None:
         pairs = AttributeWriter(field)
@@ -91,7 +92,7 @@ class ScoreWriter:
         return b"".join(parts)
 
     def _constants(self, score: Score, summary: ScoreSummary) -> tuple[bytes, bytes, bytes]:
-        """Return the bytes that are equal for scores with this summary: before the result id, before the value, and after the value."""
+        """Return the encoded attributes that scores with this summary share: before the result id, before the value, and after it."""
         facts = score.facts
         before = self._pairs.write(
             {semconv.METRIC_KIND: facts.kind, semconv.METRIC_VERSION: facts.version, semconv.POLICY: facts.policy}
@@ -117,7 +118,7 @@ class ScoreWriter:
 
 
 class ScoreEncoder:
-    """Encoder of scored turns as export requests. Not thread-safe."""
+    """Encoder that converts scored turns to OTLP export requests. Not thread-safe."""
 
     def __init__(self, version: str) -> None:
         self._scope = delimited(1, delimited(1, utf8(semconv.SCOPE)), delimited(2, utf8(version)))
@@ -203,7 +204,7 @@ def _span_head(scored: ScoredTurn, written: Sequence[Score], now: int, *, child:
 
 
 class _Groups:
-    """Records of one request, grouped by Resource. Within a batch, a Resource object with the same ``id()`` is encoded once."""
+    """Records of one request, grouped by Resource. Each Resource object is encoded once."""
 
     def __init__(self, attributes: AttributeWriter, scope: bytes) -> None:
         self._attributes = attributes
@@ -225,7 +226,7 @@ class _Groups:
 
 
 class MetricsEncoder:
-    """Encoder for metrics. Not thread-safe. All counts were 0 at ``since``, a Unix time in nanoseconds."""
+    """Encoder for metrics. Not thread-safe. ``since`` is the Unix time in nanoseconds when counting started."""
 
     def __init__(self, telemetry: Telemetry, version: str, since: int) -> None:
         self._telemetry = telemetry

@@ -1,7 +1,7 @@
 """Encoder for the parts of the protobuf wire format that OTLP uses.
 
-Creating protobuf objects costs microseconds per field, and most fields repeat. Therefore, constant parts are encoded only once.
-Tests compare each message with the encoding by the protobuf classes.
+Creating protobuf objects costs microseconds per field, and most fields repeat. Therefore, repeated fields are encoded only once.
+Tests compare each message with the output of the protobuf classes.
 """
 
 from __future__ import annotations
@@ -84,12 +84,12 @@ def any_value(value: Any, depth: int = 0) -> bytes:
 
 
 def _pair(key: str, value: bytes) -> bytes:
-    """Encode a ``KeyValue``. An unsupported value is omitted."""
+    """Encode a ``KeyValue``. ``value`` is an encoded ``AnyValue``, and is omitted if it's empty."""
     return delimited(1, utf8(key)) + (delimited(2, value) if value else b"")
 
 
 class TextWriter:
-    """Encoder for one attribute with string values. ``before`` is the tag of the field that contains the attribute."""
+    """Encoder for one attribute key with string values. ``before`` is the encoded tag of the attribute's field."""
 
     __slots__ = ("_before", "_heads", "_key")
 
@@ -114,7 +114,7 @@ class TextWriter:
 
 
 class AttributeWriter:
-    """Encoder of attributes for a repeated ``KeyValue`` field of a message."""
+    """Encoder for attributes in a repeated ``KeyValue`` field."""
 
     def __init__(self, field: int) -> None:
         self._tag = tag(field, BYTES)
@@ -147,7 +147,7 @@ class AttributeWriter:
         return found
 
     def double_head(self, key: str) -> bytes:
-        """Return the bytes of an attribute before its value. :data:`as_double` encodes the value."""
+        """Return the encoded start of a float attribute. The caller appends the value, encoded by :data:`as_double`."""
         return self.pair(key, 0.0)[:-8]
 
     def pair(self, key: str, value: Any) -> bytes:
