@@ -148,7 +148,7 @@ class SpoolFile:
             self.items -= sum(batch.items for batch in batches)
 
     def adopt(self) -> int:
-        """Adopt batches from files that no process uses. Return the number of records."""
+        """Move batches from files that no process uses to this file. Return the number of their records."""
         adopted = 0
         for slot in range(_SLOTS):
             exists = Path(self._directory, f"outbox-{slot}.db").exists()
@@ -163,7 +163,7 @@ class SpoolFile:
         return adopted
 
     def _opened(self, slot: int) -> sqlite3.Connection | None:
-        """Open and lock a file. Return None if another process uses the file, or if it is unreadable. An unreadable file is logged once."""
+        """Open and lock a file. Return None if another process uses the file, or if it's unreadable, which is logged once."""
         path = Path(self._directory, f"outbox-{slot}.db")
         try:
             return open_file(path, SCHEMA, exclusive=True)
@@ -201,11 +201,11 @@ class Spool:
 
     @property
     def max_bytes(self) -> int:
-        """Size limit in bytes: of the file, or of the memory if there is no file."""
+        """Size limit in bytes of the file or, without a file, of the memory."""
         return self._file.max_bytes if self._file is not None else self._memory.max_bytes
 
     def open(self) -> None:
-        """On the first call, open the file if one is configured. Its leftover batches then wait for delivery. Failures are logged."""
+        """On the first call, open the configured file and queue its leftover batches. Failures are logged and counted."""
         with self._opening:
             opener, self._open_file = self._open_file, None
             if opener is None:
@@ -232,7 +232,7 @@ class Spool:
         return any(store is not None and store.bytes >= store.max_bytes for store in (self._memory, self._file))
 
     def adopt(self) -> bool:
-        """Adopt batches from files of ended processes. Return False if no file is open."""
+        """Move batches that ended processes left to the open file. Return False if no file is open."""
         if self._file is None:
             return False
         try:
@@ -280,7 +280,7 @@ class Spool:
         return self._memory.items()
 
     def _give_up_file(self) -> None:
-        """Close a file that can't be read or written. The next process continues with its batches."""
+        """Close a file that can't be read or written. The next process sends its batches."""
         self._failed("spool_failed")
         file, self._file = self._file, None
         if file is not None:
