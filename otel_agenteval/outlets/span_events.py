@@ -1,14 +1,14 @@
 """Outlet that adds scores as events to the root span of their turn.
 
-Only this module changes SDK internals. By the specification, a span can still be changed in ``OnEnding``. If an SDK complies,
-its public ``add_event`` is used. The Python SDK doesn't: it freezes the span before ``_on_ending``. But exporters get an ended
-span that shares the event list. Therefore, ``_on_ending`` replaces that list with :class:`DeferredEvents`, and the worker adds
-the scores later. If an exporter reads the list first, the list adds the scores itself. All exporters get the scores, in any
-order, and the agent's thread does no extra work. If neither way works, the event is omitted and counted. The scored turn records
-which scores all exporters get. By default, these scores have no log event.
+Only this module changes SDK internals. The specification allows changes to a span in ``OnEnding``. If an SDK complies, its public
+``add_event`` is used. The Python SDK freezes the span before ``_on_ending``, but exporters get an ended span that shares the
+event list. Therefore, ``_on_ending`` replaces this list with :class:`DeferredEvents`. The worker adds the scores later, or the
+list adds them when an exporter reads it first. All exporters get the scores, in any order, without extra work on the agent's
+thread.
 
-The application's own events are never evicted. Scores only use the remaining event limit of the span. Failed scores and gates
-come first.
+If an SDK supports neither way, the events are omitted and counted. Scores that all exporters get have no log event by default.
+Scores never evict the application's events. If the span's event limit doesn't allow all scores, failed scores and gates come
+first.
 """
 
 from __future__ import annotations
@@ -139,9 +139,9 @@ class SpanEventOutlet:
         self.outcomes: Counter[str] = Counter()
 
     def defer(self, span: Any, make: Callable[[], Sequence[Event] | None]) -> bool:
-        """Make the first read of the span's events create the scores. Does nothing if span events are off.
+        """Delay the creation of score events until the span's events are first read. Does nothing if span events are off.
 
-        Return False if the SDK doesn't allow this.
+        Return False if the SDK doesn't support deferred events.
         """
         if self.mode == "off":
             return True
@@ -211,7 +211,7 @@ class SpanEventOutlet:
         self.outcomes[ROOT_ALREADY_ENDED] += len(self._chosen(scored.scores))
 
     def _record_ending(self, scored: ScoredTurn, chosen: Collection[int]) -> None:
-        """Record which scores all exporters get. An unsampled root isn't exported."""
+        """Record that all exporters get the chosen scores, except for unsampled roots, which aren't exported."""
         self.outcomes[ENDING] += len(chosen)
         scored.on_span = frozenset(chosen) if scored.root.sampled else ()
 
@@ -229,7 +229,7 @@ class SpanEventOutlet:
 
 
 def attributes(score: Score, limit: int | None) -> dict[str, Any]:
-    """Return the event's attributes. Only a few, because each attribute costs encoding time and storage."""
+    """Return only a few attributes for a score's event, because each attribute costs encoding time and storage."""
     found: dict[str, Any] = {semconv.EVALUATION_NAME: score.metric}
     add_result(found, score)
     if score.explanation and found.get(semconv.PASSED) is False:
