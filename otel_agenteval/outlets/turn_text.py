@@ -37,7 +37,7 @@ def colors_wanted(stream: TextIO) -> bool:
 
 
 def columns(stream: TextIO) -> int:
-    """Return the width for tables: ``COLUMNS`` or the terminal width, limited to 60 to 140. 100 if both are unknown."""
+    """Return the table width: ``COLUMNS`` or the terminal width, limited to 60 to 140. Return 100 if both are unknown."""
     is_known = stream.isatty() or os.environ.get("COLUMNS")
     return min(max(shutil.get_terminal_size((100, 24)).columns, 60), 140) if is_known else 100
 
@@ -67,7 +67,6 @@ def render_turn(
 
 
 def render_scores(scores: Sequence[Score], width: int = 100, *, title: str, color: bool = False) -> str:
-    """Return scores as text without their turn, which was printed before."""
     text = _Text(width, color)
     text.add_heading(title)
     text.add_scores(scores)
@@ -84,7 +83,7 @@ def render_outcomes(
 ) -> str:
     """Return the outcome of each metric as text. Errors and failed scores come first.
 
-    ``evidence`` has the findings of each metric, as returned by ``with_evidence``.
+    ``evidence`` contains each metric's findings, as returned by ``with_evidence``.
     """
     text = _Text(width, color)
     by_metric = {score.metric: score for score in scores}
@@ -159,7 +158,7 @@ class _Text:
         self.lines += rest
 
     def add_finding(self, finding: Mapping[str, Any]) -> None:
-        """Add a finding with its place in the turn and, if known, the text found there and the compared text."""
+        """Add a finding: severity, type, place in the turn and, if known, the quoted text and the text it was compared with."""
         severity = str(finding.get("severity", "warning"))
         code = _SEVERITIES.get(severity, BOLD)
         label, rest = f"{_plain(finding['type'])} in {_plain(finding['place'])}", []
@@ -178,7 +177,7 @@ class _Text:
         self.lines += (" " * _FINDING + line for line in rest)
 
     def _excerpt(self, part: Mapping[str, str], code: str, taken: int = 0) -> str:
-        """Return the found characters, with as much surrounding text as fits into a line."""
+        """Return the found text, with as much surrounding text as fits into the line."""
         room = max(30, self._width - _FINDING - taken)
         found = _cut(_printable(part["found"]), room - 20)
         before, after = _printable(part["before"]).lstrip(), _printable(part["after"]).rstrip()
@@ -196,7 +195,6 @@ class _Text:
             self.lines += (" " * 15 + line for line in lines[1:])
 
     def _wrapped(self, text: str, indent: int, most: int) -> list[str]:
-        """Return at most ``most`` lines. All lines except the first are indented."""
         lines = textwrap.wrap(_plain(text), self._width - indent, max_lines=most, placeholder=" …", break_on_hyphens=False)
         return [*lines[:1], *(" " * indent + line for line in lines[1:])] or [""]
 
@@ -223,7 +221,7 @@ def _content(text: str | None, clean: Callable[[str], str]) -> str:
 
 
 def _calls(calls: Sequence[ToolCall]) -> Iterator[str]:
-    """Yield tool names in order, with the number of repetitions: ``search ×3, book ✗``."""
+    """Yield tool names in order. Repeated calls are counted, and failed calls marked: ``search ×3``, ``book ✗``."""
     for name, same in groupby(_plain(call.name or "?") + (" ✗" if call.error is not None else "") for call in calls):
         count = len([*same])
         yield name if count == 1 else f"{name} ×{count}"
@@ -247,7 +245,7 @@ def _bound(score: Score) -> str:
 
 
 def reason_of(score: Score, *, facts: bool = True) -> str:
-    """Return the explanation or threshold of a failed score in one line, followed by further ``facts``."""
+    """Return a score's explanation or threshold in one line. If ``facts`` is True, append texts from its detail."""
     about = _plain(score.explanation or "")
     if score.type == "numeric":
         bound = f", at {_bound(score)} passes" if score.threshold is not None else ""
@@ -256,7 +254,7 @@ def reason_of(score: Score, *, facts: bool = True) -> str:
 
 
 def facts_in(detail: Mapping[str, Any], shown: str) -> Iterator[str]:
-    """Yield the texts in a score's detail that aren't in ``shown``: findings or, without findings, lists and texts with their keys."""
+    """Yield findings from a score's detail or, without findings, other texts with their keys. Omit texts that are in ``shown``."""
     findings = [describe(one) for one in findings_in(detail) if str(one.get("text") or one["type"]) not in shown]
     if findings:
         yield ", ".join(findings[:5]) + (", …" if len(findings) > 5 else "")
@@ -269,7 +267,7 @@ def facts_in(detail: Mapping[str, Any], shown: str) -> Iterator[str]:
 
 
 def _head(item: Any) -> str:
-    """Return the name of a list item. For a mapping, this is its first value."""
+    """Return a list item as text or, for a mapping, the text of its first value."""
     return _plain(str(next(iter(item.values()), "") if isinstance(item, Mapping) else item))
 
 
