@@ -1,12 +1,12 @@
-"""Metrics shared by several processes, so that each worker process of a server can export the counts of all.
+"""Metrics of several processes, so that each worker process of a server can export the counts of all of them.
 
 Each worker writes its counts to a file, at most once a second and at each flush. A scrape reads the files of the other workers.
-The counts of ended workers are added in one file, so that counters never decrease. Gauges of ended workers are dropped. A program
-with one process writes nothing.
+The counts of ended workers are added up in one file, so that counters never decrease. The gauges of ended workers are dropped. A
+program with one process writes no files.
 
-The files are in a private folder of the program (:mod:`..core.lineage` finds its processes) or, if set, in the folder
-``PROMETHEUS_MULTIPROC_DIR``. All processes with the same ``PROMETHEUS_MULTIPROC_DIR`` are one program. There, metrics are also
-written in the format of ``prometheus_client``.
+The files are in a private folder that all processes of the program share (see :mod:`..core.lineage`). If
+``PROMETHEUS_MULTIPROC_DIR`` is set, the files are there, all processes that use this folder count as one program, and metrics are
+also written in the format of ``prometheus_client``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _NOT_SHARED = (
 
 
 def shared_folder() -> str | None:
-    """Return the folder of the multi-process mode of ``prometheus_client``, or None."""
+    """Return the folder of the multi-process mode of ``prometheus_client``, or None if the mode is off."""
     return os.environ.get("PROMETHEUS_MULTIPROC_DIR") or os.environ.get("PROMETHEUS_MULTIPROC_DIR".lower()) or None
 
 
@@ -58,7 +58,7 @@ def is_of_workers(path: Path) -> bool:
 
 
 class Workers:
-    """Metrics of the other processes of this program, and the file of this process."""
+    """Reader for the metrics of the program's other processes, and writer for the metrics of this process."""
 
     def __init__(self, view: str, group: TelemetryGroup, on_fault: Callable[[], None]) -> None:
         self.view = view
@@ -115,18 +115,18 @@ class Workers:
             self._write(live=False)
 
     def after_fork_in_child(self, attempt: Callable[[], bool] | None) -> None:
-        """Reset the counts in a forked child. After the child's first count, ``attempt`` is called as in :meth:`keep_trying`."""
+        """Reset the counts in a forked child. After the child's first count, call ``attempt`` as in :meth:`keep_trying`."""
         self._reset()
         self._attempt = attempt
 
     def after_fork_in_parent(self) -> None:
-        """Write counts for the new process. This runs on a thread, so that a fork never waits for files."""
+        """Write counts for the new child process. A thread writes them, so that a fork never waits for files."""
         if self._counted and not self._closed and self._folder is None:
             self._start_thread()
             self._changed.set()
 
     def others(self, name: str) -> Sequence[Snapshot]:
-        """Return the counts of the other processes. A repeated ``name`` indicates a new scrape, so the files are read again."""
+        """Return the counts of the other processes. A repeated metric ``name`` indicates a new scrape, so the files are read again."""
         with self._reading:
             if name in self._names_read or not self._names_read:
                 self._names_read.clear()
@@ -306,7 +306,7 @@ class Snapshot:
         return [name for name in self._families if name in _BY_NAME]
 
     def without_gauges(self) -> Snapshot:
-        """Return the counts of an ended process. Its gauges no longer apply."""
+        """Return a copy for an ended process, without gauges, because they no longer apply."""
         if not self._live:
             return self
         families = {name: data for name, data in self._families.items() if name in _BY_NAME and _BY_NAME[name].kind != "gauge"}
@@ -449,7 +449,7 @@ def _replace(path: Path, text: str) -> None:
 
 @contextmanager
 def _locked(folder: Path, view: str, *, shared: bool) -> Iterator[None]:
-    """Lock a view's files. ``shared`` locks are for reading. Exclusive locks are for adding counts."""
+    """Lock the files of a view: shared to read counts, or exclusive to add up the counts of ended processes."""
     with (folder / f"{view}.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
         yield
