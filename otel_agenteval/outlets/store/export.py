@@ -70,7 +70,7 @@ def write_text(rows: Iterable[dict[str, Any]], kind: str, stream: TextIO) -> int
 def for_csv(value: Any) -> Any:
     """Return a CSV cell that spreadsheets don't interpret as a formula.
 
-    Carriage returns, and characters that documents forbid, are replaced.
+    Carriage returns become line feeds. Characters that HTML and XML forbid become U+FFFD.
     """
     if isinstance(value, bool):
         return "true" if value else "false"

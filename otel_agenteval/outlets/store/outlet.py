@@ -1,7 +1,6 @@
 """Outlet that writes turns and scores to the store.
 
-See :mod:`otel_agenteval.outlets.store.reader`. If a write fails, for example because the disk is full, rows wait in memory within
-a limit. They are written with the next batch.
+If a write fails, for example because the disk is full, up to ``queue_bytes`` of rows wait in memory for the next batch.
 """
 
 from __future__ import annotations
@@ -221,14 +220,14 @@ class StoreOutlet(Outlet):
                 self._trouble, self._written = "", self._clock.monotonic()
 
     def _forget(self, units: Sequence[_Unit]) -> int:
-        """Remove the first waiting units. Return the number of their scores."""
+        """Remove ``units`` from the start of the queue. Return the number of their scores."""
         for unit in units:
             self._waiting.popleft()
             self._bytes -= unit.size
         return sum(len(unit.scores) for unit in units)
 
     def _write_halves(self, units: Sequence[_Unit]) -> None:
-        """Write units in ever smaller halves, to find the units with values that the database can't store."""
+        """Halve ``units`` until each half can be written, to isolate units with values that the database can't store."""
         if len(units) == 1:
             self._write_storable_part(units[0])
             return
@@ -242,7 +241,7 @@ class StoreOutlet(Outlet):
                 self.records.finish("sent", self._forget(part))
 
     def _write_storable_part(self, unit: _Unit) -> None:
-        """Write the parts of a unit that can be stored. Write nothing if the turn's row can't be stored."""
+        """Write the rows and values of a unit that the database can store. Write nothing if it can't store the turn's row."""
         given = _rows_of([unit])
         fields = ("turns", "scores", "questions", "changes")
         kept = given._replace(**{field: self._storable(field, getattr(given, field)) for field in fields})
@@ -256,7 +255,7 @@ class StoreOutlet(Outlet):
         self.records.finish("sent", len(kept.scores))
 
     def _storable(self, field: str, rows: Iterable[Mapping[str, Any]]) -> list[Any]:
-        """Return the rows without values that can't be stored. Omit a row if a required value can't be stored."""
+        """Return the rows without values that the database can't store. Omit a row if it can't store a required value."""
 
         def can_be_stored(row: Any) -> bool:
             return self._store.can_write(Rows()._replace(**{field: [row]}))
@@ -324,9 +323,9 @@ class StoreOutlet(Outlet):
         }  # fmt: skip
 
     def _fault_of(self, scored: ScoredTurn) -> Fault | None:
-        """Return the first fault or, if no rule finds a fault, the failed metric.
+        """Return the turn's first fault or, if no rule finds a fault, its failed metric.
 
-        Passed turns are searched too, because a judge may fail the turn later.
+        Passed turns are also searched for faults, because a judge may fail them later.
         """
         fault = None
         try:
@@ -365,7 +364,7 @@ class StoreOutlet(Outlet):
             return None
 
     def _question_rows(self, scored: ScoredTurn) -> list[dict[str, Any]]:
-        """Return the rows for the judge calls of a judged score, if content is stored. A judged score arrives alone."""
+        """Return a row for each judge call, if content is stored and ``scored`` contains a single judged score."""
         if not self.keeps_content or scored.judged is None or len(scored.scores) != 1:
             return []
         redactor = (scored.redactor or Redactor(self._redact)) if self._redact else None

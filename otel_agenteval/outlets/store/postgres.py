@@ -84,7 +84,7 @@ def _bound(values: Iterable[Any]) -> list[Any]:
 
 
 def _loggable(error: Any) -> str:
-    """Return the part of an error message that contains no values and addresses."""
+    """Return the part of an error message that can't contain stored values or addresses."""
     code = error.sqlstate
     if code is not None:
         primary = error.diag.message_primary if code.startswith(_WITHOUT_VALUES) else None
@@ -98,7 +98,7 @@ class NotStorable(ValueError):
 
 
 class Connection:
-    """PostgreSQL connection with the SQLite methods that the store needs. Raises ``ConnectionError`` or :class:`NotStorable`."""
+    """PostgreSQL connection with the ``sqlite3`` methods that the store needs. Raises ``ConnectionError`` or :class:`NotStorable`."""
 
     def __init__(self, address: str, *, read_only: bool) -> None:
         self._read_only = read_only
@@ -148,7 +148,7 @@ class Connection:
 
 
 class PostgresDatabase:
-    """Database for writing. Opened on first use, and again after a lost connection. Thread-safe."""
+    """PostgreSQL database for writing. Connects on first use, and again after a lost connection. Thread-safe."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -201,7 +201,7 @@ open_writer = PostgresDatabase
 
 
 def open_reader(address: str) -> Connection:
-    """Open a store for reading. Raises StoreError if it can't be read, or isn't a store of this version."""
+    """Open a score store for reading. Raises StoreError if it's unreadable or has another version."""
     shown = without_password(address)
     db = None
     try:

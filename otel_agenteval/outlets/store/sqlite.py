@@ -45,7 +45,7 @@ def open_writer(path: str) -> SqliteFile:
 
 
 def open_reader(path: str) -> sqlite3.Connection:
-    """Open the file for reading. Raises StoreError if it can't be read, or isn't a store of this version."""
+    """Open a score store for reading. Raises StoreError if it's unreadable or has another version."""
     if not Path(path).is_file():
         folder = Path(path).absolute().parent
         raise StoreError(f"{path}: {'file not found' if folder.is_dir() else f'folder not found: {folder}'}")
