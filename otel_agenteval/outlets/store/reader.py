@@ -51,7 +51,7 @@ _SPAN_OF_TRACE = re.compile(r"(.*[0-9a-f]{32}-)[0-9a-f]{16}")
 
 
 def backend_of(path: str | os.PathLike[str]) -> Any:
-    """Return the module for a store's database. It has ``open_reader`` and ``open_writer``."""
+    """Return the module for a store path: ``postgres`` or ``sqlite``."""
     return postgres if postgres.is_address(os.fspath(path)) else sqlite
 
 
@@ -110,9 +110,9 @@ class StoreReader:
         self._db.close()
 
     def find(self, short: str) -> str | None:
-        """Return a full turn id for a shortened id (at least 4 characters), or for any span of a trace with one turn.
+        """Return the full turn id for a shortened id (at least 4 characters), or for an id with another span id of the same trace.
 
-        Returns None for an unknown id. Raises StoreError if several ids match.
+        Returns None for an unknown id. Raises StoreError if several turns match.
         """
         known = "SELECT turn_id FROM turns UNION SELECT turn_id FROM outcomes"
         exact = self._db.execute(f"SELECT turn_id FROM ({known}) AS known WHERE turn_id = {self._sql.p}", (short,)).fetchone()
@@ -133,7 +133,7 @@ class StoreReader:
     def turns(self, wanted: Wanted = Wanted(), limit: int = 100, before: float | None = None) -> list[dict[str, Any]]:
         """Return the latest turns that were stored before ``before``, newest first.
 
-        For the next page, pass the ``stored_at`` of the last turn.
+        For the next page, pass the last turn's ``stored_at`` as ``before``.
         """
         where = self._conditions(wanted, of_scores=False)
         where.compare("turns.stored_at <", before)
@@ -184,7 +184,7 @@ class StoreReader:
         return {str(name): int(count) for name, count in rows}
 
     def values(self, by: str, groups: Sequence[str], wanted: Wanted = Wanted()) -> Iterator[GroupValue]:
-        """Yield the score values of some groups, oldest first. Omits vacuous scores."""
+        """Yield the score values of turns in ``groups``, oldest first. Omits vacuous scores."""
         column, given = self._grouping(by)
         return self._values(column, given, groups, self._conditions(wanted, of_scores=True))
 
@@ -198,7 +198,7 @@ class StoreReader:
         return (GroupValue(*row) for row in rows if row[6] > 0)
 
     def failures(self, wanted: Wanted = Wanted()) -> dict[str, int]:
-        """Return the number of failed turns by metric, highest first. Includes metrics without failures."""
+        """Return the number of failed turns by metric, highest first, including metrics without failures."""
         where = self._conditions(wanted, of_scores=True)
         rows = self._db.execute(
             f"SELECT metric, count(CASE WHEN {verdict_is(False, self._sql)} THEN 1 END) AS failed FROM turns JOIN scores USING (turn_id) WHERE {where} "
@@ -226,11 +226,11 @@ class StoreReader:
         sample: tuple[Where, int] | None = None,
         few: bool = False,
     ) -> StoredModes:
-        """Return the failure modes of the ``failed`` turns. Shares are relative to ``every`` turn.
+        """Return the failure modes of turns that match ``failed``. Totals count the turns that match ``every``.
 
-        Turns are counted by group or, without ``by``, by halves of the time range. If ``sample`` is set, scores in the sample are
-        counted instead of ``failed`` turns, and each represents the given number of turns. ``few`` is True if ``failed`` lists
-        turn ids, so that no other index is faster.
+        Turns are counted by group or, without ``by``, in each half of the time range. ``sample`` contains a condition for sampled
+        scores, which replaces ``failed``, and the number of failed turns that each score represents. If ``few`` is True,
+        ``failed`` lists turn ids, and the query uses no other index.
         """
         middle = None
         if by is None:
@@ -277,7 +277,7 @@ class StoreReader:
     def _failed_by_mode(
         self, parts: Sequence[_Part], mode_column: str, tables: str, counted: Where, weight: int
     ) -> dict[str, dict[Any, FailedTurns]]:
-        """Return the failed turns by mode and part. Each turn that meets ``counted`` represents ``weight`` turns."""
+        """Count failed turns by failure mode and part. Each turn that matches ``counted`` represents ``weight`` turns."""
         found: dict[str, dict[Any, FailedTurns]] = {}
         for part in parts:
             rows = self._db.execute(
@@ -324,9 +324,9 @@ class StoreReader:
         return [StoredTopic(*row)._replace(center=jsonio.loads(row["center"])) for row in rows]
 
     def verdicts(self, metric: str, wanted: Wanted = Wanted(), most: int = MOST_VERDICTS) -> list[VerdictRow]:
-        """Return verdicts of a metric with the facts of their turns: all verdicts, or a random sample.
+        """Return a metric's verdicts, each with the stored facts about its turn: all verdicts, or a random sample.
 
-        The sample has ``most`` to ``2 * most`` failures, and as many passes. It can be smaller if only few of the turns match.
+        The sample has ``most`` to ``2 * most`` failures, and the same range of passes. It can be smaller if few turns match.
         """
         where = self._conditions(replace(wanted, metrics=()), of_scores=True)
         of_turns = Where(self._sql)
@@ -337,10 +337,10 @@ class StoreReader:
     def _verdicts(
         self, metric: str, where: Where, of_turns: Where, of_scores: Where, most: int = MOST_VERDICTS
     ) -> list[VerdictRow]:
-        """Return all verdicts that meet ``where``, or a sample of them.
+        """Return all verdicts that match ``where``, or a random sample of them.
 
-        ``of_turns`` has the conditions for which ``turns`` has an index. ``of_scores`` has the resulting conditions on
-        ``scores.at``. The sample of each verdict can have up to twice as many rows as ``most``.
+        ``of_turns`` contains the conditions that an index of ``turns`` supports. ``of_scores`` contains conditions on
+        ``scores.at``. For each verdict, the sample can have up to ``2 * most`` rows.
         """
         of_scores.add(f"scores.metric = {self._sql.p} AND scores.verdict IN (0, 1)", metric)
         turns = self._count("turns", of_turns, _MOST_TURNS) if str(of_turns) != EVERYTHING else _MOST_TURNS
@@ -351,7 +351,7 @@ class StoreReader:
         return [_verdict_of(row) for row in found]
 
     def _verdicts_by_turn(self, metric: str, of_turns: Where, where: Where, most: int) -> list[sqlite3.Row]:
-        """Return verdicts of the turns that meet ``of_turns``, in random order, until there are enough."""
+        """Return verdicts of turns that match ``of_turns``, in random order, until there are ``most`` failures and ``most`` passes."""
         listed = [row[0] for row in self._db.execute(f"SELECT turns.turn_id FROM turns WHERE {of_turns}", of_turns.values)]
         listed.sort(key=lambda turn_id: (-level_of(turn_id), turn_id))
         found: dict[int, list[sqlite3.Row]] = {0: [], 1: []}
@@ -371,9 +371,9 @@ class StoreReader:
         return [*found[0], *found[1]]
 
     def _verdicts_by_level(self, verdict: int, of_scores: Where, where: Where, most: int) -> list[sqlite3.Row]:
-        """Return verdicts from the smallest random sample that has enough of them.
+        """Return verdicts from the smallest random sample that has at least ``most`` of them.
 
-        The samples are a half of all scores, a quarter, an eighth and so on.
+        The samples are all scores, a half of them, a quarter, an eighth and so on.
         """
         found: list[sqlite3.Row] = []
         read, level, lowest = 0, TOP_LEVEL, _FIRST_LEVEL
@@ -395,7 +395,7 @@ class StoreReader:
         return int(self._db.execute(f"SELECT count(*) FROM ({rows}) AS known", where.values).fetchone()[0])
 
     def facts(self, wanted: Wanted = Wanted()) -> list[VerdictRow]:
-        """Return the facts of the latest turns, at most :data:`_MOST_READ`."""
+        """Return the stored facts about the latest turns, at most 10,000."""
         return self._facts(self._conditions(wanted, of_scores=False), "turns.stored_at")
 
     def _facts(self, where: Where, at: str) -> list[VerdictRow]:
@@ -407,7 +407,7 @@ class StoreReader:
         return [_verdict_of(row) for row in rows]
 
     def keeps_causes(self) -> bool:
-        """Return False if there are turns, but no recent turn has facts or a first fault."""
+        """Return False if recent turns have neither facts nor a first fault. Return True for an empty store."""
         recent = f"SELECT coalesce(facts, fault) AS cause FROM turns ORDER BY stored_at DESC LIMIT {_RECENT}"
         count, known = self._db.execute(f"SELECT count(*), count(cause) FROM ({recent}) AS recent").fetchone()
         return bool(known) or not count
@@ -416,7 +416,7 @@ class StoreReader:
         return self._db.execute(f"SELECT 1 FROM scores WHERE metric = {self._sql.p} LIMIT 1", (name,)).fetchone() is not None
 
     def changes(self, since: float | None = None) -> list[dict[str, Any]]:
-        """Return the latest changes of scores, newest first. ``since`` is a Unix time in seconds."""
+        """Return up to 100 detected changes in scores, newest first. ``since`` is a Unix time in seconds."""
         statement = f"SELECT * FROM changes WHERE at >= {self._sql.p} ORDER BY at DESC LIMIT {_MOST_CHANGES}"
         return [plain(row) for row in self._db.execute(statement, (since or 0.0,))]
 
@@ -467,7 +467,7 @@ class StoreReader:
 
 
 class _Part(NamedTuple):
-    """SQL for one half of the time range, or for all groups of a column."""
+    """SQL that selects one half of the time range, or that groups turns by a column."""
 
     name: str
     name_values: Sequence[Any]
@@ -477,7 +477,7 @@ class _Part(NamedTuple):
 
 
 class FailedTurns(NamedTuple):
-    """Failed turns of a failure mode, in one half of the time range or in one group."""
+    """Counts of a failure mode's failed turns, in one half of the time range or in one group."""
 
     turns: int = 0
     represented: float = 0.0
@@ -513,7 +513,7 @@ class FailedContent(NamedTuple):
 
 
 class StoredTopic(NamedTuple):
-    """Topic of a failure mode. A topic keeps its id in later runs."""
+    """Cluster of similar failed turns within a failure mode. It keeps its id in later runs."""
 
     mode: str
     id: str
@@ -558,7 +558,7 @@ GROUPED_BY: Mapping[str, str] = {
 
 
 def score_of_row(row: Mapping[str, Any]) -> Score:
-    """Return the score in a row of :meth:`StoreReader.scores`, without its companion scores."""
+    """Convert a row of :meth:`StoreReader.scores` to a score, without the scores in ``also``."""
     return Score.from_dict({key: row[key] for key in FIELDS if key != "also" and row.get(key) is not None})
 
 

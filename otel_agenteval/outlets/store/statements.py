@@ -100,7 +100,7 @@ TOP_LEVEL = 16
 
 
 def level_of(turn_id: str) -> int:
-    """Return the level of a turn (see :data:`VERDICT_COLUMNS`). All scores of a turn have the same level."""
+    """Return a turn's sampling level: half of all turns have level 1 or more, a quarter have level 2 or more, and so on."""
     bits = int.from_bytes(hashlib.blake2b(turn_id.encode(errors="replace"), digest_size=TOP_LEVEL // 8).digest(), "big")
     return (bits & -bits).bit_length() - 1 if bits else TOP_LEVEL
 
@@ -223,7 +223,7 @@ def _column_type(kind: str, sql: Syntax) -> str:
 def detail_has(part: str, sql: Syntax) -> str:
     """Return an SQL condition for scores whose ``detail`` contains a JSON fragment.
 
-    A text value can't match by accident, because its quotes are escaped.
+    Quotes in texts are escaped, so a fragment with quotes can't match inside a text by accident.
     """
     found = sql.contains.format("scores.detail", f"'{part}'")
     return f"(scores.detail IS NOT NULL AND {found})"
@@ -234,7 +234,7 @@ def is_vacuous(sql: Syntax) -> str:
 
 
 def verdict_is(passed: bool, sql: Syntax, column: str = "scores.passed") -> str:
-    """Return an SQL condition for verdicts that count. As in reports, vacuous and neutral verdicts don't count."""
+    """Return an SQL condition for passing or failing verdicts. As in reports, vacuous scores and neutral metrics don't count."""
     return f"({column} = {int(passed)} AND scores.status = 'ok' AND scores.direction <> 'neutral' AND NOT {is_vacuous(sql)})"
 
 
@@ -269,7 +269,7 @@ class Where:
         self.add(str(other), *other.values)
 
     def compare(self, left: str, value: Any) -> None:
-        """Add a comparison with a value, unless the value is None. ``left`` ends with the operator."""
+        """Add a comparison, unless ``value`` is None. ``left`` includes the operator, for example ``turns.stored_at <``."""
         if value is not None:
             self.add(f"{left} {self.sql.p}", value)
 
