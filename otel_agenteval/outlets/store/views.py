@@ -1,10 +1,11 @@
 """Queries of the web UI: filtered lists of turns, and sums of scores by hour.
 
-Lists are read in blocks until a page is full or the time of the request is over. Therefore, a search for rare turns among
-millions takes several requests, but no request hangs. :class:`Summer` writes sums to the tables ``daily``, ``hourly`` and, for
-recent hours, ``minutely``. The rest, usually one or two minutes, is summed during the request. ``stale_minutes`` lists minutes
-whose hours need new sums. Such hours are read from ``minutely`` or from the turns instead of ``hourly``. A minute's rows in
-``minutely`` are current if ``summed`` equals ``marks``.
+Lists are read in blocks until a page is full or the request's time is over. Therefore, a search for rare turns among millions
+takes several requests, but no request hangs.
+
+:class:`Summer` writes sums to the tables ``daily``, ``hourly`` and, for recent hours, ``minutely``. ``stale_minutes`` lists
+minutes that the sums of their hours don't include. For these hours, requests read the rows of ``minutely`` that are current
+(``summed`` equals ``marks``). They sum the remaining minutes, usually one or two, from the turns.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ class SumCell:
     w2y2: float
 
     def estimate(self, unit: str | None) -> Estimate | None:
-        """Return the estimated mean over all turns, or None without values. Handles each turn as a separate trace."""
+        """Return the estimated mean over all turns, or None without values. Treats each turn as a separate trace."""
         if self.least is None or self.most is None:
             return None
         ends = self.least, math.inf if is_amount(unit or "1") else self.most
@@ -161,7 +162,7 @@ class SumCell:
 
 
 class Views(StoreReader):
-    """Score store for one request of the web UI. All reads see the same state. Use it on one thread only."""
+    """Score store for one web UI request. All reads see the same snapshot. Use it on one thread only."""
 
     def __init__(self, path: str | os.PathLike[str], now: Callable[[], float] = time.monotonic) -> None:
         super().__init__(path)
@@ -169,9 +170,9 @@ class Views(StoreReader):
         self._db.execute("BEGIN")  # all reads see one state, although sums change in the meantime
 
     def listed(self, wanted: Filter, limit: int = 100, start: Cursor | None = None, order: Order = "newest") -> TurnPage:
-        """Return up to ``limit`` matching turns after ``start`` that can be found in the time of the request.
+        """Return up to ``limit`` matching turns after ``start``. The page is shorter if the request's time is over.
 
-        Orders such as ``slowest`` rank only the found turns.
+        Orders such as ``slowest`` rank only the turns that one request can read, not the whole store.
         """
         way, ranked, p = _DIRECTIONS[order][0], RANKED.get(order, ()), self._sql.p
         rank = " + ".join(f"coalesce(turns.{name}, 0)" for name in ranked)
@@ -201,9 +202,9 @@ class Views(StoreReader):
         return count, start is None
 
     def _matching_blocks(self, wanted: Filter, start: Cursor | None, order: Order) -> Iterator[tuple[Where, Cursor | None, str]]:
-        """Yield each block of matching turns: its condition, its end, and the SQL for a turn's time.
+        """Yield, for each block of turns, its SQL condition, the position after it, and the SQL for a turn's time.
 
-        Stops at the end of the list, or when the time of the request is over.
+        The iteration stops at the end of the list, or when the request's time is over.
         """
         where, sql = _where_turns(wanted, self._sql), self._sql
         few = self._few_turn_ids(wanted)
@@ -222,7 +223,7 @@ class Views(StoreReader):
                 return
 
     def conversations(self, ids: Sequence[str], tenant: str | None) -> list[dict[str, Any]]:
-        """Return the totals of conversations, latest first."""
+        """Return totals for each conversation, such as turns, failures and cost, latest conversation first."""
         where = Where(self._sql, "turns.superseded_by IS NULL AND turns.is_conversation = 0")
         where.among("conversation_id", ids or [""])
         where.compare("tenant =", tenant)
@@ -259,7 +260,7 @@ class Views(StoreReader):
         return where, Cursor(*last)
 
     def _few_turn_ids(self, wanted: Filter) -> list[str] | None:
-        """Return the ids of turns with a matching score. Return None if there are many, or if a conversation is selected."""
+        """Return the ids of turns with a matching score. Return None if a list of ids wouldn't make the query faster."""
         by_score = wanted.metric is not None and (wanted.outcome, wanted.below, wanted.above) != (None, None, None)
         if not by_score or wanted.conversation is not None:
             return None
@@ -271,7 +272,7 @@ class Views(StoreReader):
         return [row[0] for row in rows] if len(rows) <= _FEW_SCORES else None
 
     def pairs(self, by: str, before: str, after: str, wanted: Filter, limit: int, start: str = "") -> list[tuple[str, str, str]]:
-        """Return cases after ``start`` that are in both groups, with the latest turn of each group."""
+        """Return (case, turn id, turn id) for each case in both groups, with the latest turn of each group. Skip cases up to ``start``."""
         where, times, p = _where_turns(wanted, self._sql), _where_time(wanted, self._sql), self._sql.p
         values = [*times.values, *where.values]
         latest = (
@@ -286,7 +287,7 @@ class Views(StoreReader):
         return [(row[0], row[1], row[2]) for row in rows]
 
     def group_values(self, by: str, groups: Sequence[str], wanted: Filter) -> Iterator[GroupValue]:
-        """Yield the score values of some groups, like :meth:`values`, but with a filter of the web UI."""
+        """Yield the same values as :meth:`values`, but for a web UI filter."""
         where = _where_turns(wanted, self._sql)
         where.add(CURRENT)
         where.also(_where_time(wanted, self._sql))
@@ -294,7 +295,7 @@ class Views(StoreReader):
         return self._values(GROUPS[by], (), groups, where)
 
     def filtered_verdicts(self, wanted: Filter, most: int = MOST_VERDICTS) -> list[VerdictRow]:
-        """Return verdicts of a metric, like :meth:`verdicts`, but with a filter of the web UI."""
+        """Return the same verdicts as :meth:`verdicts`, but for a web UI filter."""
         where, times = _where_facts(wanted, self._sql, "turns."), _where_time(wanted, self._sql)
         where.add(f"{CURRENT} AND {times}", *times.values)
         of_turns, of_scores = Where(self._sql), _where_time(wanted, self._sql, at="scores.at")
@@ -309,7 +310,7 @@ class Views(StoreReader):
         return self._facts(where, AT)
 
     def filtered_modes(self, wanted: Filter, by: str | None = None) -> StoredModes:
-        """Return failure modes for a filter of the web UI. ``by`` is a key of :data:`GROUPS`. A metric selects turns that failed it."""
+        """Return failure modes for a web UI filter. ``by`` is a key of :data:`GROUPS`. A filter for a metric selects turns that failed it."""
         if wanted.metric is not None and wanted.outcome is None:
             wanted = replace(wanted, outcome="fail")
         every = _where_turns(replace(wanted, metric=None, outcome=None), self._sql)
@@ -348,7 +349,7 @@ class Views(StoreReader):
         return [(row[0], row[1], row[2]) for row in rows]
 
     def changed_since(self, stored_at: float, wanted: Filter) -> list[dict[str, Any]]:
-        """Return turns that arrived or received scores after ``stored_at``, earliest first."""
+        """Return up to 200 turns that arrived or received scores after ``stored_at``, earliest first."""
         where, p = _where_turns(wanted, self._sql), self._sql.p
         rows = self._db.execute(
             f"SELECT {_LIST_COLUMNS}, {AT} AS at FROM turns WHERE stored_at > {p} AND {where} ORDER BY stored_at LIMIT {p}",
@@ -361,11 +362,11 @@ class Views(StoreReader):
         return float(self._db.execute("SELECT coalesce(max(stored_at), 0) FROM turns").fetchone()[0])
 
     def cells(self, wanted: Filter, by: str | None = None, step: int | None = None, groups: Sequence[str] = ()) -> list[SumCell]:
-        """Return sums by group and by interval of ``step`` seconds, filtered by time and facts of the turns.
+        """Return sums by group, metric and interval of ``step`` seconds. Filters by time, metric, and columns such as ``agent``.
 
-        If ``by`` is None, all turns are one group. Only the groups in ``groups`` are summed separately. If ``groups`` is empty,
-        the largest groups are summed separately. All other groups are summed as :data:`OTHERS`. The filter's times are rounded to
-        full hours, unless ``step`` is less than an hour.
+        Without ``by``, all turns are one group. Otherwise, the values in ``groups`` or, if empty, the largest groups are summed
+        separately, and all other groups as :data:`OTHERS`. The filter's times are rounded to full hours, unless ``step`` is less
+        than an hour.
         """
         if step is not None and step < HOUR:
             times = " AND ".join([
@@ -397,10 +398,7 @@ class Views(StoreReader):
         return cells
 
     def groups_of(self, by: str, wanted: Filter, most: int = MOST_GROUPS) -> dict[str, int]:
-        """Return the values of a key, each with its number of turns (for judges: of scores), most frequent first.
-
-        Omits rare values.
-        """
+        """Return up to ``most`` values of a key, most frequent first, each with its number of turns (for judges: scores)."""
         where = _where_hours(wanted, self._sql)
         rows = self._db.execute(
             f"WITH sums AS (SELECT * FROM ({self._sums(wanted)}) AS every WHERE {where}) {_largest_groups(by, most)}",
@@ -427,7 +425,7 @@ class Views(StoreReader):
         return sorted(found, key=lambda one: one[1])
 
     def latest_of(self, wanted: Filter, most: int) -> list[dict[str, Any]]:
-        """Return start, duration, cost and failure of the latest turns that match the filter's time and facts."""
+        """Return start, duration, cost and failure of the latest turns, filtered by time and by columns such as ``agent``."""
         where, times = _where_facts(wanted, self._sql, "turns.", "turns.superseded_by IS NULL"), _where_time(wanted, self._sql)
         rows = self._db.execute(
             f"SELECT {AT} AS at, duration_s, cost_usd, failed IS NOT NULL AS failed FROM turns WHERE {times} AND {where} ORDER BY {AT} DESC LIMIT {self._sql.p}",
@@ -439,7 +437,7 @@ class Views(StoreReader):
         return self._db.execute("SELECT 1 FROM turns WHERE user_id IS NOT NULL LIMIT 1").fetchone() is not None
 
     def metrics_of(self) -> dict[str, dict[str, Any]]:
-        """Return the properties of each metric (``_METRIC_COLUMNS``) from one of its scores, if possible a recent score."""
+        """Return each metric's properties, such as kind and unit, from one of its scores, preferably a recent score."""
         facts = ", ".join(f"scores.{name}" for name in _METRIC_COLUMNS)
         rows = self._db.execute(
             f"SELECT metric, {facts} FROM scores WHERE turn_id IN (SELECT turn_id FROM turns ORDER BY {AT} DESC, turn_id DESC LIMIT {_RECENT_TURNS})"
@@ -452,7 +450,7 @@ class Views(StoreReader):
         return dict(sorted(found.items()))
 
     def extent(self, tenant: str | None = None) -> tuple[float, float] | None:
-        """Return the first and last time of a turn, or None without turns. For one tenant, times are rounded to hours."""
+        """Return the times of the first and the last turn, or None without turns. For a tenant, times are rounded to hours."""
         if tenant is not None:
             sums = self._sums(Filter())
             query = f"SELECT min(hour), max(hour) FROM ({sums}) AS sums WHERE tenant = {self._sql.p}"
@@ -463,11 +461,11 @@ class Views(StoreReader):
         return (float(first[0]), float(last[0])) if first is not None else None
 
     def stale(self) -> list[int]:
-        """Return the hours without current sums, as hours since the Unix epoch."""
+        """Return the hours that need new sums, as hours since the Unix epoch."""
         return [row[0] for row in self._db.execute(f"SELECT DISTINCT minute / {MINUTE} AS hour FROM stale_minutes ORDER BY hour")]
 
     def unsummed(self, before: int) -> tuple[int, int] | None:
-        """Return the latest hour before ``before`` without current sums, and its number of marks. None if there is no such hour."""
+        """Return the latest hour before ``before`` that needs new sums, with how often its turns changed, or None if there is no such hour."""
         row = self._db.execute(
             f"SELECT minute / {MINUTE} AS hour, sum(marks) AS marks FROM stale_minutes WHERE minute < {self._sql.p} GROUP BY 1 ORDER BY 1 DESC LIMIT 1",
             (before * MINUTE,),
@@ -475,7 +473,7 @@ class Views(StoreReader):
         return (row["hour"], int(row["marks"])) if row is not None else None
 
     def unsummed_minutes(self, since: int) -> dict[int, int]:
-        """Return the minutes without current sums from the hour ``since`` on, each with its number of marks."""
+        """Return the minutes from hour ``since`` on that need new sums, each with how often its turns changed."""
         rows = self._db.execute(
             f"SELECT minute, marks FROM stale_minutes WHERE minute >= {self._sql.p} AND summed <> marks ORDER BY minute",
             (since * MINUTE,),
@@ -483,15 +481,15 @@ class Views(StoreReader):
         return {row["minute"]: row["marks"] for row in rows}
 
     def sums_of(self, first: int, last: int) -> list[tuple[Any, ...]]:
-        """Compute rows of ``hourly`` from turns that started in a range of seconds."""
+        """Compute rows of ``hourly`` from turns that started at or after ``first`` and before ``last``, in Unix seconds."""
         where = f"{AT} >= {first} AND {AT} < {last}"
         rows = self._db.execute(_sums_by_hour(where, self._sql))
         return [tuple(row[name] for name in HOURLY_COLUMNS) for row in rows]
 
     def _sums(self, wanted: Filter, step: int | None = None) -> str:
-        """Return SQL for sums over days, hours, minutes and the remaining turns.
+        """Return SQL that combines stored sums of days, hours and minutes with new sums of the remaining turns.
 
-        ``step`` is the number of hours per result.
+        ``step`` is the interval length in hours. Daily sums are only used for intervals of full days.
         """
         first = 0 if wanted.since is None else int(wanted.since // HOUR)
         last = _LATEST_HOUR if wanted.until is None else int(wanted.until // HOUR)
@@ -557,7 +555,7 @@ class Summer:
 
     def sum_one(self) -> bool:
         """Sum the latest completed hour without sums. Return False if all hours have sums."""
-        last = self._last_hour()
+        last = self._first_open_hour()
         with Views(self._path) as reader:
             found = reader.unsummed(last)
             if found is None:
@@ -578,7 +576,7 @@ class Summer:
     def sum_minutes(self) -> int:
         """Sum recent minutes that got no new turns since the last call. Return the number of minutes."""
         with Views(self._path) as reader:
-            found = reader.unsummed_minutes(self._last_hour())
+            found = reader.unsummed_minutes(self._first_open_hour())
             resting = [minute for minute, marks in found.items() if self._marks.get(minute) == marks]
             sums = {minute: reader.sums_of(minute * MINUTE, (minute + 1) * MINUTE) for minute in resting}
         p = self._sql.p
@@ -593,8 +591,8 @@ class Summer:
         self._marks = found
         return len(resting)
 
-    def _last_hour(self) -> int:
-        """Return the first hour that can still receive turns."""
+    def _first_open_hour(self) -> int:
+        """Return the first hour that can still receive turns, in hours since the Unix epoch."""
         return int((self._time_s() - self._REST) // HOUR)
 
     def close(self) -> None:
@@ -627,7 +625,7 @@ def _sum_of_counts(sum_of: str, sql: Syntax) -> str:
 
 
 def _sums_by_hour(where: str, sql: Syntax, seconds: int = HOUR) -> str:
-    """Return SQL that computes rows of ``hourly`` from matching turns. ``seconds`` sets another interval length."""
+    """Return SQL that computes rows of ``hourly`` from turns that match ``where``. ``seconds`` is the interval length."""
     hour, total = sql.floor.format(f"{AT} / {seconds}"), sql.total.format
     counts = f"scores.status = 'ok' AND scores.value IS NOT NULL AND coalesce(scores.sample_probability, 1.0) > 0 AND NOT {is_vacuous(sql)}"
     tokens = _sum_of_counts("coalesce(input_tokens, 0.0) + coalesce(output_tokens, 0.0)", sql)
@@ -650,7 +648,7 @@ FROM (
 
 
 def _largest_groups(by: str, most: int = MOST_GROUPS) -> str:
-    """Return SQL for the values of a group in ``sums`` with the most turns (for judges: the most scores)."""
+    """Return SQL for the most frequent values of ``by`` in ``sums``, counted in turns or, for judges, in scores."""
     counted, of = ("sum(scored)", "metric <> ''") if by == "judge" else ("sum(turns)", "metric = ''")
     column = GROUPS[by]
     return f"SELECT {column} AS name, {counted} AS counted FROM sums WHERE {of} AND {column} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {most}"
@@ -684,7 +682,7 @@ def _without(hours: Sequence[int], minutes: Sequence[int]) -> list[tuple[int, in
 
 
 def _where_facts(wanted: Filter, sql: Syntax, table: str = "", *conditions: str) -> Where:
-    """Return the condition for columns that turns and sums have in common."""
+    """Return the filter condition for columns that both turns and sums have, such as ``agent``."""
     where = Where(sql, *conditions)
     where.among(f"{table}agent", wanted.agents)
     where.among(f"{table}service", wanted.services)
@@ -714,7 +712,7 @@ def _where_time(wanted: Filter, sql: Syntax, start: Cursor | None = None, order:
 
 
 def _where_turns(wanted: Filter, sql: Syntax, table: str = "turns.") -> Where:
-    """Return the condition for rows of ``turns``, except for the time."""
+    """Return the filter condition for rows of ``turns``, without the time range."""
     where = _where_facts(wanted, sql, table, "turns.superseded_by IS NULL")
     where.compare("turns.conversation_id =", wanted.conversation)
     if wanted.mode is not None:
@@ -764,7 +762,7 @@ def _add_fact(where: Where, condition: FactCondition) -> None:
 
 
 def _where_score(wanted: Filter, sql: Syntax, column: str = "{}") -> Where:
-    """Return the condition for rows of ``scores``. ``column`` is a format for column names."""
+    """Return the filter condition for rows of ``scores``. ``column`` is a format string for column names."""
     where = Where(sql)
     passed = column.format("scores.passed")
     if wanted.outcome == "error":

@@ -1,8 +1,8 @@
 """Score store for writing: one row per turn, and one row per result id.
 
-Age and size are limited. Writing is idempotent: if the same score is written again, for example after a retry or a replayed
-journal, nothing changes. Only changed user feedback replaces earlier feedback. A revision doesn't overwrite earlier revisions.
-:data:`.statements.CURRENT` selects the latest revision, in any order of arrival.
+Rows above the limits for age and size are deleted. Writing is idempotent: if the same score is written again, for example after a
+retry or a replayed journal, nothing changes. Only changed user feedback replaces earlier feedback. A revision doesn't overwrite
+earlier revisions. :data:`.statements.CURRENT` selects the latest revision, even if revisions arrive out of order.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class ScoreStore:
     def forget(self, column: Literal["conversation_id", "user_id"], value: str) -> int:
         """Delete all turns of a conversation or user, with all related rows.
 
-        Return the number of turns. SQLite overwrites the deleted bytes.
+        Return the number of deleted turns. SQLite overwrites the deleted bytes.
         """
         count = 0
         while True:
@@ -195,7 +195,7 @@ class ScoreStore:
                 return count
 
     def _watched_time(self, db: Any) -> float:
-        """Return the Unix time. After a forward jump, nothing expires for an hour, so that a wrong clock can't empty the store."""
+        """Return the Unix time. If the clock jumps ahead by over a day, nothing expires for an hour, in case the clock is wrong."""
         now, running = self._clock.time_ns() / 1e9, self._clock.monotonic()
         if self._seen is None:
             self._seen = db.execute("SELECT max(stored_at) FROM turns").fetchone()[0] or now, running
@@ -211,7 +211,7 @@ class ScoreStore:
         return now
 
     def _delete(self, db: Any, turns: str, values: Sequence[Any]) -> int:
-        """Delete the selected turns and their rows. Return the number of turns."""
+        """Delete the turns that the query ``turns`` selects, with all their rows. Return the number of turns."""
         ids = [(row[0],) for row in db.execute(turns, values).fetchall()]
         self._mark_minutes(db, [turn_id for (turn_id,) in ids])
         for statement in self._sql.delete_turn:
@@ -223,7 +223,7 @@ class ScoreStore:
 
 
 def write_topics(path: str | os.PathLike[str], topics: Iterable[StoredTopic], model: str, now: float) -> None:
-    """Write topics. Drop the oldest topics above the limit. Can raise sqlite3.Error, OSError or StoreError."""
+    """Write topics. Drop the least recently seen topics above the limit. Can raise sqlite3.Error, OSError or StoreError."""
     backend = backend_of(path)
     file = backend.open_writer(os.fspath(path))
     p, columns = backend.SYNTAX.p, [*StoredTopic._fields, "model", "last_seen"]
