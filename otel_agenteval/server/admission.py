@@ -64,7 +64,7 @@ class Budget:
 
 
 class MemoryShare:
-    """Part of a budget that one request holds. Not thread-safe."""
+    """Memory that one request has reserved from a budget. Not thread-safe."""
 
     __slots__ = ("_budget", "_kept", "size")
 
@@ -105,12 +105,12 @@ UNBOUNDED = MemoryShare(None)
 
 
 class Arriving:
-    """Admission by open turns, so that requests don't evict turns that can still complete. Thread-safe.
+    """Admission control for open turns: refuses requests that would evict turns that can still complete. Thread-safe.
 
-    If open turns use more than half of their limit, a request is refused in two cases. First, if it would exceed the limit.
-    Second, if it would fill more than three quarters of the limit and most of its bytes are for new turns. The sender retries
-    until turns close. If refusals continue for more than 30 seconds, open turns probably wait for spans that never arrive. Then,
-    requests are accepted and the oldest turns are evicted.
+    If open turns use more than half of their limit, two kinds of requests are refused: requests that would exceed the limit, and
+    requests that would fill over three quarters of it with mostly new turns. The sender retries until turns close. After 30
+    seconds of refusals, open turns probably wait for spans that never arrive. Then, requests are accepted and the oldest turns
+    are evicted.
     """
 
     def __init__(self, status: Status, now: Callable[[], float]) -> None:
@@ -127,7 +127,7 @@ class Arriving:
 
     @contextmanager
     def room(self, parts: Sequence[tuple[int, Part]]) -> Iterator[None]:
-        """Reserve room for the spans of a request during the block. Raises a Refusal if there is no room."""
+        """Reserve room for the open turns of a request during the block. Raises a Refusal if there is no room."""
         if not parts:
             yield
             return

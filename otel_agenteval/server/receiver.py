@@ -1,4 +1,4 @@
-"""Admission and processing of requests, for both transports.
+"""Admission and processing of OTLP requests over gRPC and HTTP.
 
 An acknowledged request is in the engine and, if a journal is configured, on disk. Turns are evaluated after the response.
 """
@@ -165,7 +165,7 @@ class Receiver:
     # --- processing: on a separate thread
 
     async def answer(self, request: ExportRequest, transport: str, threads: Executor) -> Accepted | Refused:
-        """Process a request on a thread. Respond in time, even if processing hasn't finished.
+        """Process a request on a thread. After 4.5 seconds, respond even if processing hasn't finished.
 
         The memory of the request is released when the thread finishes.
         """
@@ -273,7 +273,7 @@ class Receiver:
 
 
 class RefusalLog:
-    """Log of refusals with the sender, without content. Logs one refusal per kind and transport in :data:`LOG_EVERY` seconds."""
+    """Log of refusals with the sender, without content. Logs at most one refusal per kind and transport every 10 seconds."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

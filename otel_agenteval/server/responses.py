@@ -1,4 +1,4 @@
-"""Responses to senders, for both transports.
+"""Responses to OTLP senders over gRPC and HTTP.
 
 OTLP defines these responses. With a wrong status, senders drop data or retry an invalid request forever.
 """
@@ -61,7 +61,7 @@ class Refused:
         return status
 
     def trailers(self) -> tuple[tuple[str, bytes], ...]:
-        """Return gRPC trailers with the retry delay: one in the Collector's format, one in the SDK's. Empty without a delay."""
+        """Return gRPC trailers with the retry delay, in the Collector's and in the SDK's format. Empty without a delay."""
         if self.retry_after is None:
             return ()
         return (
