@@ -63,12 +63,12 @@ def health(head: Head, readiness: Readiness) -> Response | None:
 
 
 def checks_in(document: Any, prefix: str) -> list[Check]:
-    """Return the checks in the JSON response of another process. ``prefix`` is added to their names."""
+    """Parse the checks in another process's ``/readyz`` response, and add ``prefix`` to their names."""
     return [Check(f"{prefix}{one['name']}", str(one["reason"]), bool(one["required"])) for one in document["checks"]]
 
 
 def delivery(engine: Engine, required: Iterable[str]) -> list[Check]:
-    """Return one check for each outlet, the judge queue, and each metric, judge or embedder that hangs."""
+    """Return health checks: for each outlet, for the judge queue, and for each metric, judge or embedder that hangs."""
     found = []
     for outlet in engine.outlets:
         reason = engine.outlets.trouble_of(outlet)

@@ -67,7 +67,7 @@ _CHECK_EVERY = 15.0
 class Service:
     """Sidecar in one process.
 
-    ``number`` is the index of the process if a parent process started it. In this case, the parent locks the journal.
+    If a parent process started this process, ``number`` is its index, and the parent locks the journal.
     """
 
     def __init__(
@@ -218,7 +218,7 @@ class Service:
         return Web(guard, self._reader, found, self.engine.failed, api(self.receiver, self.ledger, page.content))
 
     def page_status(self) -> dict[str, Any]:
-        """Return the ledger with queue sizes, remaining budgets, load and unread traces."""
+        """Return the status for the web UI: the ledger, queue sizes, remaining budgets, load and unread traces."""
         more = {}
         for name in _SHOWN:
             if (family := self.engine.telemetry.read(name)) is not None:
@@ -267,7 +267,7 @@ class Service:
             raise ConfigError(f"{where}: must be enabled outlets, got {missing[0]}. Enabled: {', '.join(sorted(on))}")
 
     async def _check_outlets(self) -> None:
-        """Find outlets that don't deliver, and retry waiting records, even if no turns arrive."""
+        """Check every 15 seconds if outlets deliver, and retry waiting records, even if no turns arrive."""
         loop = asyncio.get_running_loop()
         while True:
             await loop.run_in_executor(None, self.engine.outlets.check)
@@ -377,11 +377,8 @@ class Service:
     def ledger(self) -> dict[str, Any]:
         """Return counts for all data received since startup, by outcome.
 
-        Three equations always hold:
-
-            spans received = scored + not used + held
-            results of a metric = turns with that metric
-            records made = delivered + waiting + failed
+        For spans: received = scored + not used + held. For each metric: results = turns with that metric. For outlet records:
+        made = delivered + waiting + failed.
         """
         engine = self.engine
         spans = engine.status.spans()
@@ -419,7 +416,7 @@ def _by(family: Any, attribute: str) -> dict[str, int]:
 def as_sidecar(config: Config) -> Config:
     """Return the configuration with the sidecar's defaults.
 
-    A sidecar serves its own ``/metrics``, writes no log events, and detects changes of scores. Judge jobs are queued in a file.
+    A sidecar serves its own ``/metrics``, writes no log events, and detects changes in scores. Judge jobs are queued in a file.
     With a journal, undelivered OTLP records are stored in a spool. Explicit options take precedence, except
     ``outlets.prometheus``.
     """

@@ -76,7 +76,7 @@ class Notifier:
         self.send(STOPPING=1, STATUS="stopping", EXTEND_TIMEOUT_USEC=int((within + _EXTEND_BY) * 1e6))
 
     async def while_starting(self) -> None:
-        """Extend the time limit of the start until canceled, because a replay can take long."""
+        """Extend the service manager's time limit for the start until canceled, because a replay can take long."""
         while True:
             self.send(STATUS="starting", EXTEND_TIMEOUT_USEC=int(_EXTEND_BY * 1e6))
             await asyncio.sleep(_EXTEND_EVERY)
@@ -102,7 +102,7 @@ class Notifier:
 
 @dataclass(slots=True)
 class Progress:
-    """Check that returns ``reason`` if ``count`` hasn't changed since the last call.
+    """Check that returns ``reason`` if ``count()`` is the same as at the previous check.
 
     ``count`` returns None if there is no pending work.
     """

@@ -2,7 +2,7 @@
 
 Signals are handled from the start of a process, so this module imports nothing slow. Early signals wait for the event loop.
 
-Large requests arrive all the time, and new memory from the kernel costs more time than parsing. So freed memory is kept.
+Freed memory is kept for later requests, because getting memory from the kernel takes longer than parsing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _YOUNG = 20_000
 
 
 class Signals:
-    """Context manager for the main thread. In the block, signals don't end the process."""
+    """Context manager that handles SIGTERM, SIGINT and SIGHUP on the main thread, so that they don't end the process."""
 
     def __init__(self) -> None:
         self._early: list[int] = []
@@ -70,7 +70,7 @@ def held_back() -> Iterator[None]:
 
 
 def allow_files() -> None:
-    """Raise the limit of open files, so that connections leave some files for probes and logs."""
+    """Raise the limit for open files, so that probes and logs can open files even with many connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
