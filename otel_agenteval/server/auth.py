@@ -3,9 +3,9 @@
 A token lookup takes the same time for each token. A tenant that exceeds its quota must retry later, and other tenants aren't
 affected. Quota usage survives a reload of the configuration.
 
-Web pages from other sites must not reach a server on loopback. Three headers reveal such pages. ``Origin`` is unknown if a script
-on the page sends the request. ``Host`` has the page's host name if that name resolves to this machine. ``Sec-Fetch-Site`` reports
-another site for requests without a script, such as images.
+Web pages from other sites must not reach a server on loopback. Three headers reveal such requests. ``Origin`` contains the page's
+origin if a script sends the request. ``Host`` contains the page's host name if that name resolves to this machine.
+``Sec-Fetch-Site`` reports another site for requests without a script, such as images.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Tenants:
         self.set_options(options)
 
     def set_options(self, options: Sequence[TenantOptions]) -> None:
-        """Replace the tenants. Tenants in both sets keep their quota usage."""
+        """Replace the tenants. A tenant with the same name keeps its quota usage."""
         kept = {}
         for one in options:
             tenant = self._by_name.get(one.name)
@@ -192,7 +192,7 @@ def is_cross_site(head: Head) -> bool:
 
 
 class Guard:
-    """Check of the headers ``Host``, ``Origin`` and ``Sec-Fetch-Site``. ``hosts`` and ``origins`` are allowed additionally."""
+    """Check of the headers ``Host``, ``Origin`` and ``Sec-Fetch-Site``. ``hosts`` and ``origins`` are additional allowed values."""
 
     def __init__(self, address: str, hosts: Sequence[str], origins: Sequence[str], *, serves_page: bool = False) -> None:
         self._serves_page = serves_page

@@ -1,6 +1,6 @@
 """TLS certificates of the servers, with warnings before they expire.
 
-An expired certificate locks out all senders, and only the senders would see the reason.
+The warnings are important, because an expired certificate locks out all senders, and only the senders see the reason.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Validity(NamedTuple):
 
 
 def checked_validities(tls: TlsOptions) -> dict[str, Validity]:
-    """Return, by option, the validity of the certificate in each file that expires first.
+    """Return, by option name, the validity period of the certificate that expires first in each file.
 
-    Logs a warning if the certificate isn't valid or expires soon. Unreadable files are skipped.
+    Logs a warning if a certificate isn't valid or expires soon. Unreadable files are skipped.
     """
     found: dict[str, Validity] = {}
     now = time.time()
@@ -61,7 +61,7 @@ def _date(moment: float) -> str:
 
 
 def _validity(der: bytes) -> Validity:
-    """Parse the validity in a DER certificate: the fourth field, or the fifth after a version. Raises ValueError or IndexError."""
+    """Parse the validity period of a DER certificate: field 4, or field 5 after a version. Raises ValueError or IndexError."""
     _, begin, _ = _field(der, 0)
     _, at, _ = _field(der, begin)
     for _ in range(4 if der[at] == _VERSION else 3):
