@@ -1,4 +1,4 @@
-"""OTLP over gRPC. The packages h2 and hpack parse HTTP/2, so that limits apply before a call is authenticated.
+"""OTLP receiver for gRPC. The packages h2 and hpack parse HTTP/2, so that limits apply before a call is authenticated.
 
 If a sender has no valid token, the call is refused when it starts, before its message arrives. Messages stay compressed until
 the receiver reads them. Responses follow https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md.
@@ -157,7 +157,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         self.ended.set_result(None)
 
     def pause_writing(self) -> None:
-        """Stop reading from a sender that doesn't read its responses. If this continues, end the connection."""
+        """Stop reading from a sender that doesn't read its responses. After 30 seconds, end the connection."""
         self._transport.pause_reading()
         self._timer.cancel()
         self._timer = self._loop.call_later(WRITE_TIMEOUT, self.abort)
@@ -199,7 +199,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
             self._close_gracefully()
 
     def _close_gracefully(self, after: float = 1.0) -> None:
-        """Announce that the connection closes. After ``after`` seconds, close it when its calls have ended, or after a timeout."""
+        """Announce that the connection closes. After ``after`` seconds, close it when its calls end, or 30 seconds later."""
         self._closing = True
         if self._has_begun:
             self._transport.write(_GOAWAY)
@@ -244,7 +244,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         return bytes(data[at:])
 
     def _read_preface(self, data: memoryview) -> int:
-        """Return the position after the client's preface. Responds to HTTP/1, and raises ProtocolError for other data."""
+        """Return the position after the HTTP/2 preface. Send an error response to HTTP/1, and raise ProtocolError for other data."""
         if _PREFACE.startswith(bytes(data[: len(_PREFACE)])):
             if len(data) < len(_PREFACE):
                 return 0

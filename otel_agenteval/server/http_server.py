@@ -1,7 +1,7 @@
 """Listener with connection limits, and a small HTTP/1.1 server with time and size limits.
 
-The package h11 parses the protocol. A handler is called twice: :meth:`Handler.begin` when the head of a request has arrived, and
-:meth:`HttpExchange.answer` with the body, if the handler accepts a body.
+The package h11 parses the protocol. The server calls :meth:`Handler.begin` when a request's head has arrived. If the handler
+accepts a body, the server then calls :meth:`HttpExchange.answer` with the body.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class HttpExchange(Protocol):
     """Maximum seconds for the body to arrive."""
 
     def received(self, size: int) -> bool:
-        """Account for more bytes of the body. Return False to refuse the body."""
+        """Count ``size`` more bytes of the body. Return False to refuse the body."""
         return True
 
     async def answer(self, body: bytes) -> Response:
@@ -99,7 +99,7 @@ class HttpExchange(Protocol):
 
 class Handler(Protocol):
     def begin(self, head: Head) -> HttpExchange | Response:
-        """Return an exchange that reads the body. If the body isn't needed, return the response."""
+        """Return an exchange that reads the body, or the response if the body isn't needed."""
 
     def failed(self, error: Exception) -> Response:
         """Return the response after the handler raised an exception."""
@@ -138,7 +138,7 @@ class ClientConnection(Protocol):
 
 
 class SocketListener:
-    """Listener on one address. Connections above the limits are closed immediately, unless another connection can be closed."""
+    """Listener on one address. At a connection limit, it closes another connection or, if that isn't possible, the new one."""
 
     def __init__(self, max_connections: int, client_connections: int) -> None:
         self._max_connections = max_connections
@@ -208,7 +208,7 @@ class SocketListener:
             del self._clients[connection.client]
 
     def _make_room(self, client: str | None) -> bool:
-        """Close another connection, of ``client`` if it is set. Return False if no connection can be closed."""
+        """Close another connection. If ``client`` is set, choose one of its connections. Return False if no connection can be closed."""
         return False
 
 
@@ -319,7 +319,7 @@ class _Connection:
     # These methods run in tasks with a time limit. They return errors, because a task would keep an exception's frames alive.
 
     async def _event(self) -> Any:
-        """Return the next event. For invalid HTTP, return the status code of the response."""
+        """Return the next h11 event or, for invalid HTTP, the status code of the error response."""
         while True:
             try:
                 event = self._protocol.next_event()
@@ -451,7 +451,7 @@ class _Connection:
 
 
 def _is_ambiguous(event: Any) -> bool:
-    """Return True if a proxy could see the end of the request's body at a different position (RFC 9112, 6.1)."""
+    """Return True if a proxy could disagree about the end of the request's body (RFC 9112, 6.1)."""
     names = {name for name, _ in event.headers} if isinstance(event, h11.Request) else ()
     return b"transfer-encoding" in names and (b"content-length" in names or event.http_version < b"1.1")
 

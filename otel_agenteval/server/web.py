@@ -50,7 +50,7 @@ Legacy = Callable[[Head], "Response | None"]
 
 
 class Web:
-    """Handler for the address of the web UI. ``api`` is None if no store is configured."""
+    """Handler for requests to the web UI's address. ``api`` is None if no store is configured."""
 
     def __init__(
         self,
