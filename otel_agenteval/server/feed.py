@@ -36,7 +36,7 @@ class Batch:
     """Number of spans without valid ids, or of unreadable log records."""
 
     def keep(self, share: Share) -> None:
-        """Drop traces outside a share. Counts without a trace are only kept by the share of the first position."""
+        """Drop traces outside a process's share. Only the share with position 0 keeps counts without a trace, so they're counted once."""
         if share.is_everything:
             return
         self.parts = [(key, part) for key, part in self.parts if key in share]
@@ -59,7 +59,7 @@ class Feed:
         self._sampled_below = int(options.sample_rate * 2**64)
 
     def read(self, signal: Signal, body: bytes, is_json: bool, base: int = 0) -> Batch:
-        """Parse a decompressed request. Raises NotOtlp. ``base`` is added to trace ids to get trace keys."""
+        """Parse a decompressed request. A trace's key is its id plus ``base``, which differs by tenant. Raises NotOtlp."""
         return self._read_spans(body, is_json, base) if signal == "traces" else self._read_logs(body, is_json, base)
 
     def pass_on(self, batch: Batch, passed_over: Collection[int] = _NO_TRACES) -> None:

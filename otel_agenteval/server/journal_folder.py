@@ -1,15 +1,11 @@
 """Folder of a service's journal: assignment of segments to processes, and removal of traces.
 
-::
+The service locks the file ``lock``. ``7/processes`` lists the endpoints to which the Collector routes. ``7/0/NAME.requests`` is a
+segment of process 0. ``7/0/NAME.share`` exists if other processes own some of its traces, and contains the share of process 0.
 
-    lock                    held by the service, for any number of processes
-    7/processes             endpoints that the Collector routes to, as a JSON list
-    7/0/NAME.requests       a segment of process 0
-    7/0/NAME.share          its traces for process 0, if other processes own some of the traces
-
-If the set of processes changed since the last start, each leftover segment is assigned to all processes that own traces in it.
-Each process gets a hard link to the segment and a file with its share. This happens in a new folder, which atomically replaces
-the previous folder. Only the versions of segments are read, so a request that crashes the parser crashes only its processes.
+The service locks the file ``lock``. A folder such as ``7`` belongs to one set of processes. ``7/processes`` lists the endpoints
+to which the Collector routes. ``7/0/NAME.requests`` is a segment of process 0. ``7/0/NAME.share`` exists if other processes own
+some of its traces, and contains the share of process 0.
 """
 
 from __future__ import annotations
@@ -52,10 +48,10 @@ class JournalFolder:
         """File descriptor of the lock, or -1. A child process that inherits the descriptor also holds the lock."""
 
     async def acquire(self, within: float, ended: Callable[[], bool] = lambda: False) -> bool:
-        """Lock the folder when no other service uses it. Return False if ``ended`` returns True earlier.
+        """Wait until no other service uses the folder, and lock it. Return False if ``ended`` returns True first.
 
-        A service, or processes whose parent was killed, can take a while to stop. Raises ConfigError if the folder can't be used,
-        or if another service still uses it after ``within`` seconds.
+        An earlier service, or processes whose parent was killed, can take a while to stop. Raises ConfigError if the folder can't
+        be used, or if another service still uses it after ``within`` seconds.
         """
         with _usable(self.path):
             make_private(self.path)
@@ -95,9 +91,9 @@ class JournalFolder:
             return self.path / str(max(self._rounds())) / str(number)
 
     def share_out(self, endpoints: Sequence[str]) -> None:
-        """If the processes changed, assign each segment to the owners of its traces.
+        """If ``endpoints`` changed since the last start, assign each segment to the processes that may own its traces.
 
-        Raises ConfigError if the folder can't be used.
+        Raises ConfigError if the folder can't be used, or if a segment has another version.
         """
         with _usable(self.path):
             segments = list(self.path.rglob(f"*{SUFFIX}"))
@@ -140,7 +136,7 @@ class JournalFolder:
 
 
 def _segments_in(last: Path | None) -> Iterable[tuple[Path, Share]]:
-    """Return each segment once, with the union of the shares that processes still have."""
+    """Return each leftover segment once, with the combined shares of the processes that still have it."""
     found: dict[str, tuple[Path, Share]] = {}
     for path in last.glob(f"*/*{SUFFIX}") if last is not None else ():
         share = share_of(path)
@@ -151,7 +147,7 @@ def _segments_in(last: Path | None) -> Iterable[tuple[Path, Share]]:
 
 
 def _link_into(path: Path, share: Share, part: Path) -> None:
-    """Link a segment into the folder of a process, with the share of this process."""
+    """Hard-link a segment into a process's folder, and write the process's share next to it."""
     if not share.bits:
         return
     if not share.is_everything:

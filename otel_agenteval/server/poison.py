@@ -5,8 +5,8 @@ While a trace is scored, or a request is read from the journal, its name is in a
 other work. A name with two strikes is poisoned, and the journal skips it. A trace that the watchdog stopped is poisoned
 immediately.
 
-    poison.txt        one name per line and strike
-    in-hand-…         current work of a process, which holds a lock on the file
+The file ``poison.txt`` contains one line for each strike of a name. A file ``in-hand-…`` contains the current work of a process,
+which holds a lock on the file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _POISONED = 2
 
 
 class PoisonList:
-    """Strikes that all processes of a service share, and the current work of this process."""
+    """Strikes, which all processes of a service share, and a record of this process's current work."""
 
     def __init__(self, folder: Path) -> None:
         collect_strikes(folder)

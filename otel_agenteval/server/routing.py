@@ -1,7 +1,8 @@
 """Assignment of traces to processes, by the same rule as in the Collector that sends the traces.
 
-The Collector's ``load_balancing`` exporter places several points per endpoint on a circle of :data:`POSITIONS`. A trace goes to
-the endpoint of the next point. The journal is divided by the same rule, so that one process gets all spans of an open trace.
+The Collector's ``load_balancing`` exporter places several points per endpoint on a circle of :data:`POSITIONS` positions. A trace
+id is hashed to a position, and the trace goes to the endpoint of the next point. The journal is divided by the same rule, so that
+one process gets all spans of an open trace.
 """
 
 from __future__ import annotations
