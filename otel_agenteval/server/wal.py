@@ -5,12 +5,11 @@ acknowledged after the disk confirms the write. Requests that arrive during a wr
 when all its turns are delivered: the engine holds none of its traces, and all outlets have delivered the scores. At startup,
 leftover requests are received like new requests, and produce the same result ids.
 
-A segment starts with a 9-byte header that contains the version. The header is followed by requests:
+A segment starts with a 9-byte header that contains the version. Each request then consists of a CRC-32 of the rest (4 bytes), the
+body's length (4 bytes), the kind (1 byte) and the body.
 
-    4 bytes CRC-32 of the rest · 4 bytes length · 1 byte kind · body
-
-If the fifth bit of the kind is set, the body follows one byte with the length of the tenant's name, and the name.
-:mod:`.journal_folder` assigns segments to processes.
+If bit 0x10 of a request's kind is set, its body starts with the length (1 byte) and name of the tenant. :mod:`.journal_folder`
+assigns segments to processes.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ class Entry:
             raise Refusal("overloaded", _UNWRITABLE)
 
     def holds(self, traces: set[int]) -> None:
-        """Record the traces of the entry when the engine has them. The segment can be deleted after their delivery."""
+        """Record that the engine received ``traces`` of this entry. After their delivery, the segment can be deleted."""
         if self.segment is not None:
             with self.journal.lock:
                 self.segment.traces |= traces
@@ -263,7 +262,7 @@ class Journal:
             entry.done.set()
 
     def _open_segment(self) -> _Segment:
-        """Return the segment to write to, protected against deletion. A full or removed segment is replaced."""
+        """Return the current segment, protected against deletion. Replace it if it's full or its file was removed."""
         with self.lock:
             segment = self._current
             if segment is not None and segment.size < _SEGMENT_BYTES and is_at(segment.path, segment.file or -1):
@@ -342,7 +341,7 @@ class Journal:
     def collect(self, held: Callable[[set[int]], set[int]], deliver: Callable[[], bool]) -> None:
         """Delete segments whose scores are delivered.
 
-        ``held`` returns the traces that aren't completely evaluated. ``deliver`` returns True if it delivered all scores.
+        ``held`` returns which traces aren't completely evaluated. ``deliver`` returns True if it delivered all scores.
         """
         with self.lock:
             current = self._current
@@ -360,7 +359,7 @@ class Journal:
             self._delete(segment)
 
     def close(self, delivered: bool, left: Iterable[int] = ()) -> None:
-        """Stop writing. If all turns were ``delivered``, delete received segments that have no traces in ``left``."""
+        """Stop writing. If all turns were ``delivered``, delete segments that were received completely and have no traces in ``left``."""
         with self.lock:
             self._closing = True
             self._more.notify()
