@@ -1,4 +1,4 @@
-"""``serve`` and ``worker`` with ``--processes N``: one process per core, and one ``/metrics`` endpoint for all of them.
+"""``serve`` and ``worker`` with ``--processes N``: several processes with one ``/metrics`` endpoint.
 
 With ``serve``, each process has separate ports. A Collector that routes by trace id (``load_balancing``) can then send each trace
 to one process. The parent receives no spans. It starts the processes, restarts processes that die, and merges their metrics. Each
@@ -169,7 +169,7 @@ class Child:
             self.signal(signal.SIGKILL, ending=False)
 
     def signal(self, number: signal.Signals, *, ending: bool = True) -> None:
-        """Send a signal to the process. The process isn't restarted, except after SIGHUP or if ``ending`` is False."""
+        """Send a signal to the process. Unless the signal is SIGHUP or ``ending`` is False, the process isn't restarted afterward."""
         if ending and number != signal.SIGHUP:
             self._stop.set()
         if self.process is not None and self.process.returncode is None:
@@ -178,7 +178,7 @@ class Child:
 
 
 def command_of(config: Config, number: int, arguments: Sequence[str]) -> list[str]:
-    """Return the command line of a process: the parent's arguments, with separate ports."""
+    """Return a child process's command line: the parent's arguments, but with separate ports."""
     addresses = [part for name, address in addresses_of(config, number).items() for part in (f"--{name}", address or "off")]
     kept = [] if config.serve.journal is None else ["--journal", config.serve.journal]
     return [sys.executable, "-m", "otel_agenteval", "serve", "--child", str(number), *arguments, *addresses, *kept]
@@ -199,7 +199,7 @@ def _count_fault(where: str, error: BaseException) -> None:
 
 
 class _Supervision:
-    """Receiver for reports from the processes. Reports to the service manager for all of them."""
+    """Receiver of the child processes' reports. Sends one report for all of them to the service manager."""
 
     def __init__(self, notifier: Notifier, count: int, start: Callable[[int, dict[str, str] | None], Child]) -> None:
         self._notifier = notifier
@@ -253,7 +253,7 @@ class _Supervision:
 
 
 class _MetricsPage:
-    """Page with the metrics of all processes, merged at each scrape, and with their readiness."""
+    """Endpoints for the metrics of all processes, merged at each scrape, and for their readiness."""
 
     def __init__(self, config: Config, children: Sequence[Child], stop: asyncio.Event) -> None:
         self._options = config.serve
@@ -323,7 +323,7 @@ class _MetricsPage:
 async def supervise(
     config: Config, count: int, command: Callable[[int], Sequence[str]], signals: Signals, notifier: Notifier
 ) -> dict[str, Any]:
-    """Run processes until a signal, and return their ledgers. Raises ConfigError. Without OTLP addresses, they are workers."""
+    """Run processes until a signal arrives, and return their ledgers. Without OTLP addresses, they are workers. Raises ConfigError."""
     check_exposure(config.serve)
     receives = config.serve.grpc is not None or config.serve.http is not None
     journal = None if config.serve.journal is None else JournalFolder(config.serve.journal)
@@ -384,7 +384,7 @@ def _print_addresses(metrics: str | None, children: Sequence[Child], receives: b
 
 
 async def _wait_for_orphans(config: Config, count: int, journal: JournalFolder | None, stop: asyncio.Event) -> None:
-    """Wait for orphaned processes to end, then assign the journal segments that they left."""
+    """Wait until the processes of a killed parent have ended, and assign their journal segments to the new processes."""
     loop = asyncio.get_running_loop()
     if journal is not None:
         if not await journal.acquire(config.serve.drain_timeout + LOCK_GRACE, stop.is_set):
