@@ -257,7 +257,7 @@ class FanOut:
 
     def undelivered(self) -> str:
         """Return a message that lists the outlets that the last flush didn't empty, and the reasons."""
-        return "; ".join(f"outlet {one.name}: {self.trouble_of(one) or 'records still wait'}" for one in self._undelivered)
+        return "; ".join(f"outlet {one.name}: {self.trouble_of(one) or 'records are still waiting'}" for one in self._undelivered)
 
     def _ask(self, outlet: Outlet, work: Callable[[], T], seconds: float) -> T:
         lane = self._lanes.get(outlet.name)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 _NO_PROVIDER = (
-    "no SDK LoggerProvider is configured, so scores that aren't span events are not exported as events; "
-    "configure a LoggerProvider, or set outlets.log_events to off"
+    "outlets.log_events: no SDK LoggerProvider is configured, so scores aren't exported as log events; "
+    "configure a LoggerProvider, or set the option to off"
 )
 
 

@@ -356,7 +356,7 @@ class OtlpOutlet(Outlet):
     def _finish(self, outcome: str, items: int) -> None:
         self.records.finish(outcome, items)
         if outcome != "sent":
-            self._warn_once(outcome, f"{items} records were dropped for")
+            self._warn_once(outcome, f"dropped {items} records for")
 
     def _failed(self, reason: str) -> None:
         self._telemetry.add(semconv.EMIT_ERRORS, outlet=self.name, reason=reason)

@@ -283,7 +283,7 @@ class StoreOutlet(Outlet):
         self._telemetry.add(semconv.EMIT_ERRORS, outlet=self.name, reason="not_storable")
         if what not in self._warned_of:
             self._warned_of.add(what)
-            _log.warning("outlet store: the database can't store %s, so it is left out (further cases are only counted)", what)
+            _log.warning("outlet store: the database can't store %s, so it is omitted (further cases are only counted)", what)
 
     def _unit(self, scored: ScoredTurn) -> _Unit:
         turn, questions = self._turn_row(scored), self._question_rows(scored)

@@ -59,7 +59,7 @@ def only_one(short: str, found: Sequence[str]) -> str | None:
     """Return the only id in ``found``, or None if ``found`` is empty. Raises StoreError if several ids match the shortened id."""
     if len(found) > 1:
         more = ", …" if len(found) > 5 else ""
-        raise StoreError(f"{short}: several turn ids start with these characters: {', '.join(found[:5])}{more}. Add characters")
+        raise StoreError(f"{short}: matches several turn ids: {', '.join(found[:5])}{more}. Use a longer id")
     return found[0] if found else None
 
 

@@ -204,7 +204,7 @@ class ScoreStore:
         if ahead > _JUMP:
             self._expires_after = running + _HELD
             _log.warning(
-                "outlets.store: by the clock, the last turn was stored %.0f days ago; no turn expires in the next hour",
+                "outlets.store: the last turn was stored %.0f days ago; in case the clock is wrong, no turn expires in the next hour",
                 ahead / 86_400,
             )
         self._seen = now, running
