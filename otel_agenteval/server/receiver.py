@@ -37,7 +37,7 @@ FULL = 0.75
 """Fill level of the worker's queue above which senders must retry."""
 ANSWER_WITHIN = 4.5
 """Maximum seconds until a response is sent. A Collector gives up after 5 seconds and retries."""
-_TOO_LATE = Refusal("overloaded", "processing the request took too long; retry it, because repeated spans count once").answer
+_TOO_LATE = Refusal("overloaded", "processing took too long; retry the request (repeated spans count only once)").answer
 _MAX_CLIENTS = 10_000
 _LARGE = 512 << 10
 """Size in bytes above which a body's records are counted before parsing, to limit memory."""

@@ -334,7 +334,7 @@ class Journal:
         for record in records_in(path, self._max_bytes):
             if record is None:
                 self.broken += 1
-                _log.warning("%s: ends with an incomplete or damaged request; what follows in this file is skipped", path)
+                _log.warning("%s: ends with an incomplete or damaged request; the rest of the file is skipped", path)
             else:
                 yield record
 

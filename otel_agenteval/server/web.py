@@ -132,7 +132,7 @@ class Web:
     def _live_turns(self, query: dict[str, list[str]], reader: Reader, api: Api) -> Response:
         """Return server-sent events with matching turns, sent when turns arrive or get scores."""
         if self._live >= _MAX_LIVE:
-            raise Problem(503, f"too many pages show live turns, the limit is {_MAX_LIVE}; close one")
+            raise Problem(503, f"too many pages show live turns (limit: {_MAX_LIVE}); close one of them")
         request = Request({**read(query, OF_TURNS, api.now), "limit": 100}, reader)
         api.filter(request)  # raises a Problem if the reader can't use it
         headers = [*_SAFE, ("cache-control", "no-store")]
