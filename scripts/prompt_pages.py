@@ -26,7 +26,7 @@ MOST = 1.5
 """Maximum length of a judge call, as a multiple of its useful content."""
 MOST_INSTRUCTIONS = 390
 """Maximum number of tokens of a task."""
-_SHOWN = 100
+_SHOWN = 60
 """Number of characters that a page shows of each part of the material."""
 
 _RUBRIC = "A good answer names every amount and date, says what was done and what was not, and asks before it does anything new."
