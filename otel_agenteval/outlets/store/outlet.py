@@ -131,7 +131,7 @@ class StoreOutlet(Outlet):
         self._outcomes.append((turn_id, metric, outcome))
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Write a batch and all waiting rows. If writing fails, the batch waits too."""
+        """Write a batch and all waiting rows. If writing fails, the rows of the batch wait, too."""
         units, fault = self.render(batch, self._unit)
         with self._lock:
             self._add(units)
@@ -227,7 +227,7 @@ class StoreOutlet(Outlet):
         return sum(len(unit.scores) for unit in units)
 
     def _write_halves(self, units: Sequence[_Unit]) -> None:
-        """Halve ``units`` until each half can be written, to isolate units with values that the database can't store."""
+        """Halve ``units`` repeatedly, to isolate units with values that the database can't store, and write all others."""
         if len(units) == 1:
             self._write_storable_part(units[0])
             return

@@ -277,7 +277,7 @@ class StoreReader:
     def _failed_by_mode(
         self, parts: Sequence[_Part], mode_column: str, tables: str, counted: Where, weight: int
     ) -> dict[str, dict[Any, FailedTurns]]:
-        """Count failed turns by failure mode and part. Each turn that matches ``counted`` represents ``weight`` turns."""
+        """Count failed turns by failure mode and by half or group. Each turn that matches ``counted`` represents ``weight`` turns."""
         found: dict[str, dict[Any, FailedTurns]] = {}
         for part in parts:
             rows = self._db.execute(
@@ -291,7 +291,7 @@ class StoreReader:
         return found
 
     def _failed_sample(self, of_scores: Where, where: Where) -> tuple[Where, int]:
-        """Return the condition for a random sample of failed scores, and how many failures each score represents."""
+        """Return the SQL condition for a random sample of failed scores, and how many failed scores each one represents."""
         level = _FIRST_LEVEL
         while level and self._count("scores", of_scores, _MOST_READ + 1, _levels(0, level - 1, TOP_LEVEL)) <= _MOST_READ:
             level -= 1
@@ -326,7 +326,7 @@ class StoreReader:
     def verdicts(self, metric: str, wanted: Wanted = Wanted(), most: int = MOST_VERDICTS) -> list[VerdictRow]:
         """Return a metric's verdicts, each with the stored facts about its turn: all verdicts, or a random sample.
 
-        The sample has ``most`` to ``2 * most`` failures, and the same range of passes. It can be smaller if few turns match.
+        The sample has ``most`` to ``2 * most`` failed turns, and as many passed turns. It can be smaller if few turns match.
         """
         where = self._conditions(replace(wanted, metrics=()), of_scores=True)
         of_turns = Where(self._sql)
@@ -373,7 +373,7 @@ class StoreReader:
     def _verdicts_by_level(self, verdict: int, of_scores: Where, where: Where, most: int) -> list[sqlite3.Row]:
         """Return verdicts from the smallest random sample that has at least ``most`` of them.
 
-        The samples are all scores, a half of them, a quarter, an eighth and so on.
+        The samples contain all scores, half of them, a quarter, an eighth, and so on.
         """
         found: list[sqlite3.Row] = []
         read, level, lowest = 0, TOP_LEVEL, _FIRST_LEVEL
@@ -467,7 +467,7 @@ class StoreReader:
 
 
 class _Part(NamedTuple):
-    """SQL that selects one half of the time range, or that groups turns by a column."""
+    """SQL that selects turns in one half of the time range, or that groups turns by a column."""
 
     name: str
     name_values: Sequence[Any]

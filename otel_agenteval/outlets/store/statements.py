@@ -223,7 +223,7 @@ def _column_type(kind: str, sql: Syntax) -> str:
 def detail_has(part: str, sql: Syntax) -> str:
     """Return an SQL condition for scores whose ``detail`` contains a JSON fragment.
 
-    Quotes in texts are escaped, so a fragment with quotes can't match inside a text by accident.
+    In stored JSON, quotes in texts are escaped, so a fragment with quotes can't match inside a text by accident.
     """
     found = sql.contains.format("scores.detail", f"'{part}'")
     return f"(scores.detail IS NOT NULL AND {found})"
@@ -245,7 +245,7 @@ SEVERITY = '"severity":"{}"'
 
 
 def among(column: str, values: Sequence[Any], sql: Syntax) -> str:
-    """Return an SQL condition that a column has one of the values. If there are no values, no row matches."""
+    """Return an SQL condition that a column contains one of the values. Without values, it doesn't match any row."""
     return f"{column} IN ({sql.row(values)})" if values else "1 = 0"
 
 

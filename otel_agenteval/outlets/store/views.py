@@ -123,7 +123,7 @@ class TurnPage:
 
 @dataclass(slots=True)
 class SumCell:
-    """Sums over the scores of a metric. If ``metric`` is empty: sums over turns."""
+    """Sums over the scores of a metric or, if ``metric`` is empty, over turns."""
 
     group: str | None
     metric: str
@@ -170,7 +170,7 @@ class Views(StoreReader):
         self._db.execute("BEGIN")  # all reads see one state, although sums change in the meantime
 
     def listed(self, wanted: Filter, limit: int = 100, start: Cursor | None = None, order: Order = "newest") -> TurnPage:
-        """Return up to ``limit`` matching turns after ``start``. The page is shorter if the request's time is over.
+        """Return up to ``limit`` matching turns after ``start``, or fewer if the request's time is over.
 
         Orders such as ``slowest`` rank only the turns that one request can read, not the whole store.
         """
@@ -244,7 +244,9 @@ class Views(StoreReader):
             yield from page.turns
 
     def _block(self, wanted: Filter, start: Cursor | None, order: Order, size: int) -> tuple[Where, Cursor | None]:
-        """Return the condition for the next ``size`` turns by time, and the position after them. The position is None at the end."""
+        """Return the SQL condition for the next ``size`` turns in order of time, and the position after these turns, or None at the
+        end.
+        """
         where, p = _where_time(wanted, self._sql, start, order), self._sql.p
         way = _DIRECTIONS[order][0]
         alone = wanted.agents if len(wanted.agents) == 1 else ()
@@ -465,7 +467,9 @@ class Views(StoreReader):
         return [row[0] for row in self._db.execute(f"SELECT DISTINCT minute / {MINUTE} AS hour FROM stale_minutes ORDER BY hour")]
 
     def unsummed(self, before: int) -> tuple[int, int] | None:
-        """Return the latest hour before ``before`` that needs new sums, with how often its turns changed, or None if there is no such hour."""
+        """Return the latest hour before ``before`` that needs new sums, and how often its turns changed. Return None if all hours
+        have sums.
+        """
         row = self._db.execute(
             f"SELECT minute / {MINUTE} AS hour, sum(marks) AS marks FROM stale_minutes WHERE minute < {self._sql.p} GROUP BY 1 ORDER BY 1 DESC LIMIT 1",
             (before * MINUTE,),
@@ -534,7 +538,7 @@ WITH RECURSIVE names(name) AS (
 
 
 class Summer:
-    """Writer of sums for completed hours, and for minutes without new turns. Use it on one thread only."""
+    """Writer of the sums for completed hours, and for recent minutes without new turns. Use it on one thread only."""
 
     _REST = 600.0
     """Seconds after the end of an hour until its sums are stored. Needed because turns can arrive late."""
@@ -554,7 +558,7 @@ class Summer:
             pass
 
     def sum_one(self) -> bool:
-        """Sum the latest completed hour without sums. Return False if all hours have sums."""
+        """Compute the sums of the latest completed hour that doesn't have any. Return False if all hours have sums."""
         last = self._first_open_hour()
         with Views(self._path) as reader:
             found = reader.unsummed(last)
@@ -574,7 +578,7 @@ class Summer:
         return True
 
     def sum_minutes(self) -> int:
-        """Sum recent minutes that got no new turns since the last call. Return the number of minutes."""
+        """Compute the sums of recent minutes that didn't get new turns since the last call. Return the number of minutes."""
         with Views(self._path) as reader:
             found = reader.unsummed_minutes(self._first_open_hour())
             resting = [minute for minute, marks in found.items() if self._marks.get(minute) == marks]

@@ -102,7 +102,7 @@ class ScoreStore:
             self._put(db, rows)
 
     def can_write(self, rows: Rows) -> bool:
-        """Return True if the database can store the rows. Nothing is written."""
+        """Return True if the database can store the rows. This test doesn't write anything."""
         try:
             with self._file.transaction() as db:
                 self._put(db, rows)
@@ -241,7 +241,9 @@ def write_topics(path: str | os.PathLike[str], topics: Iterable[StoredTopic], mo
 
 
 def verdict_of(score: Mapping[str, Any]) -> int | None:
-    """Return the verdict in a score's row: 1, 0, or None if it doesn't count (see :func:`.statements.verdict_is`)."""
+    """Return the verdict in a score's row: 1 (passed), 0 (failed), or None if the score doesn't count (see
+    :func:`.statements.verdict_is`).
+    """
     counts = score["status"] == "ok" and score["direction"] != "neutral" and VACUOUS not in (score["detail"] or "")
     return int(score["passed"]) if counts and score["passed"] is not None else None
 
