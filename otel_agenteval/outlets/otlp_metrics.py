@@ -77,7 +77,7 @@ class OtlpMetricsOutlet(Outlet):
                 histogram.record(value, label_sets.attributes(self._telemetry.folded(name, labels)), context=context)
 
     def flush(self, timeout: float) -> bool:
-        """Flush the provider. The SDK finishes a running export even after ``timeout``."""
+        """Flush the provider. The SDK lets a running export finish, even if it takes longer than ``timeout``."""
         self._record_tapped()
         return bool(self._provider.force_flush(timeout * 1000))  # type: ignore[attr-defined]  # the SDK's, see usable()
 

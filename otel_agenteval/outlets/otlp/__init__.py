@@ -1,4 +1,5 @@
 """Outlet for an OTLP endpoint. Encodes requests, stores them in a spool, and sends them with retries.
 
-This folder may import the same packages as :mod:`~otel_agenteval.outlets`, plus grpc and httpx. Start at :mod:`.outlet`.
+Modules in this folder may import the same packages as :mod:`~otel_agenteval.outlets`, plus grpc and httpx. Start reading at
+:mod:`.outlet`.
 """

@@ -92,7 +92,9 @@ class ScoreWriter:
         return b"".join(parts)
 
     def _constants(self, score: Score, summary: ScoreSummary) -> tuple[bytes, bytes, bytes]:
-        """Return the encoded attributes that scores with this summary share: before the result id, before the value, and after it."""
+        """Return the encoded attributes that scores with this summary share, in three groups: before the result id, between the
+        result id and the value, and after the value.
+        """
         facts = score.facts
         before = self._pairs.write(
             {semconv.METRIC_KIND: facts.kind, semconv.METRIC_VERSION: facts.version, semconv.POLICY: facts.policy}

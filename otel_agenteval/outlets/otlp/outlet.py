@@ -1,7 +1,7 @@
 """Outlet that sends scores to an OTLP endpoint.
 
-A sidecar usually exports to the Collector that feeds it, so exported telemetry can return. The sidecar recognizes it by scope and
-attributes (see :func:`otel_agenteval.spans.otlp.is_ours`), and never evaluates it.
+A sidecar usually exports to the Collector that sends it spans, so its own telemetry can come back. The sidecar recognizes this
+telemetry by scope and attributes (see :func:`otel_agenteval.spans.otlp.is_ours`), and never evaluates it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class OtlpOutlet(Outlet):
     Batches older than ``retry_for`` are dropped. After a permanent refusal, the batches are dropped. If one batch's content may
     be the cause, the outlet first sends smaller requests.
 
-    Each signal has separate pauses, so a receiver that doesn't support one signal doesn't delay the other.
+    Each signal has its own retry delay, so a receiver that doesn't support one signal doesn't delay the others.
 
     ``mode`` overrides the option ``log_events``. ``pauses`` contains the first and the longest pause between attempts, in
     seconds. Every ``adopt_every`` seconds, the outlet checks for batches that ended processes left.
