@@ -45,7 +45,7 @@ def usable(provider: object) -> bool:
 
 @contextmanager
 def uninstrumented() -> Iterator[None]:
-    """Suppress instrumentation in the block, so that exports create no spans."""
+    """Suppress instrumentation in the ``with`` block, so that exports don't create spans."""
     token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
     try:
         yield
@@ -74,7 +74,9 @@ def severity_number(score: Score) -> int:
 
 
 def scores_to_log(scored: ScoredTurn, mode: LogEvents) -> list[Score]:
-    """Return the scores to log, without skipped scores. ``auto`` omits scores that are events of the exported root span."""
+    """Return the scores to log. Skipped scores are omitted and, in the mode ``auto``, also scores that the exported root span
+    contains as events.
+    """
     if mode == "notable":
         return [score for score in scored.scores if is_notable(score)]
     if mode == "off":
@@ -178,7 +180,7 @@ def change_attributes(change: Change, instance_id: str) -> dict[str, Any]:
 
 
 class LogEventOutlet(Outlet):
-    """Outlet that emits log events through a :func:`usable` LoggerProvider. Omits skipped scores."""
+    """Outlet that emits a log event for each score, except skipped scores, through a :func:`usable` LoggerProvider."""
 
     name = "log_events"
     flushed_at_exit = False
@@ -212,7 +214,7 @@ class LogEventOutlet(Outlet):
             )
 
     def flush(self, timeout: float) -> bool:
-        """Flush the provider. The SDK finishes a running export even after ``timeout``."""
+        """Flush the provider. The SDK lets a running export finish, even if it takes longer than ``timeout``."""
         return bool(self._provider.force_flush(int(timeout * 1000)))  # type: ignore[attr-defined]  # the SDK's, see usable()
 
     def _emit_turn(self, scored: ScoredTurn) -> None:
@@ -236,8 +238,8 @@ class LogEventOutlet(Outlet):
 class LateOutlet(Outlet):
     """Placeholder that creates the real outlet when the application's provider is :func:`usable`.
 
-    Until the provider is usable, each batch calls ``provider`` again. The first batch for which ``is_missed`` returns True logs
-    the text ``missing``.
+    Until the provider is usable, the outlet calls ``provider`` again for each batch. It logs the text ``missing`` at the first
+    batch for which ``is_missed`` returns True.
     """
 
     flushed_at_exit = False
@@ -289,7 +291,7 @@ class LateOutlet(Outlet):
             self._outlet.close()
 
     def after_fork_in_child(self) -> None:
-        """Discard the outlet, so that the child creates one with a new instance id."""
+        """Discard the outlet, so that the forked child creates an outlet with a new instance id."""
         self._outlet = None
 
 

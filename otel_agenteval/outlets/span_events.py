@@ -6,9 +6,9 @@ event list. Therefore, ``_on_ending`` replaces this list with :class:`DeferredEv
 list adds them when an exporter reads it first. All exporters get the scores, in any order, without extra work on the agent's
 thread.
 
-If an SDK supports neither way, the events are omitted and counted. Scores that all exporters get have no log event by default.
-Scores never evict the application's events. If the span's event limit doesn't allow all scores, failed scores and gates come
-first.
+If an SDK doesn't support either way, the events are omitted and counted. By default, scores that all exporters get as span events
+don't also become log events. Scores never evict the application's events. If the span's event limit doesn't allow all scores,
+failed scores and gates come first.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class SpanEventOutlet:
         return True
 
     def events_of(self, span: Any, scored: ScoredTurn, time_ns: int) -> PromisedEvents | None:
-        """Return events for the selected scores that fit into the span. Return None if no score is selected."""
+        """Return events for the selected scores, up to the span's event limit. Return None without selected scores."""
         scores = scored.scores
         chosen = self._chosen(scores)
         if not chosen:
