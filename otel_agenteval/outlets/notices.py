@@ -75,7 +75,7 @@ class Notice:
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """Attribute values that are more frequent in the failed turns after a change for the worse."""
+        """Attribute values that are more frequent among the failed turns, after a score got worse."""
         return self.change.facts if self.change is not None else ()
 
     @property
@@ -138,7 +138,7 @@ class _Mean:
 class Watch:
     """Detector of scores that need a notice, such as failed gates. Not thread-safe.
 
-    ``window`` is the averaging window in seconds. A mean of fewer than ``least`` turns can't cross its floor.
+    ``window`` is the averaging window in seconds. A mean of fewer than ``least`` turns is never reported as below its floor.
     """
 
     def __init__(self, about: Collection[str], floors: Mapping[str, float], window: float, least: int) -> None:

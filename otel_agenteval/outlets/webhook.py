@@ -220,9 +220,9 @@ class WebhookOutlet(Outlet):
             self._post(jsonio.dumps(body).encode(), timeout)
 
     def _split(self, part: Sequence[Notice]) -> bool:
-        """Halve the number of notices per message, because one notice may cause the failure.
+        """Halve the number of notices per message, because a single notice may have caused the refusal.
 
-        Return False if the message has only one notice.
+        Return False if the refused message contained only one notice.
         """
         self._together = max(1, len(part) // 2)
         return len(part) > 1
