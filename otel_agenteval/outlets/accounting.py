@@ -60,7 +60,9 @@ def observations(scored: ScoredTurn) -> list[Observation]:
 def _observed(
     scored: ScoredTurn, labels: tuple[str, str, str], plans: dict[Hashable, Any]
 ) -> tuple[list[Observation], list[tuple[Plan, float | None]]]:
-    """Return the turn's observations, and a :class:`Plan` and value for each score. A revision's scores only count as ``superseded``."""
+    """Return the turn's observations, and a :class:`Plan` and value for each score. Scores of a revised turn only count as
+    ``superseded``.
+    """
     if not scored.new:
         return [(semconv.RESULTS, (score.metric, labels[0], "superseded"), 1) for score in scored.scores], []
     found = [] if scored.conversation or not scored.of_turn_itself else _of_turn(scored.turn, labels)
@@ -107,12 +109,12 @@ def outcome(score: Score) -> str:
 
 
 def answering_call(turn: Turn) -> LlmCall | None:
-    """Return the turn's last model call, which wrote the answer. None if there is no call."""
+    """Return the turn's last model call, which wrote the answer, or None without model calls."""
     return turn.llm_calls[-1] if turn.llm_calls else None
 
 
 def exemplar_of(root: Root) -> dict[str, str] | None:
-    """Return the ids that link a histogram bucket to a trace. None if the trace is unknown or not sampled."""
+    """Return the ids that link a histogram bucket to a trace, or None if the trace is unknown or not sampled."""
     if not root.sampled or not root.trace_id:
         return None
     return {"trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}"}

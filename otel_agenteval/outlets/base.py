@@ -1,6 +1,7 @@
 """Base class of all outlets.
 
-Outlets run on the worker thread, except :mod:`.span_events`, because a span can't be changed after it ends.
+All outlets run on the worker thread, except :mod:`.span_events`. That outlet runs earlier, because a span can't be changed after it
+ends.
 """
 # ruff: noqa: B027 - optional methods do nothing
 
@@ -130,7 +131,7 @@ class Outlet(ABC):
         return self._bytes >= self._max_waiting
 
     def start(self) -> None:
-        """Start background work before the first turn, for example to send leftover records."""
+        """Start background work before the first turn, for example to send records that an earlier process left."""
 
     def warm_up(self) -> Iterator[None]:
         """Prepare for the first turn, for example by imports. Runs on the warm-up thread. Each step takes a few milliseconds."""
@@ -143,7 +144,7 @@ class Outlet(ABC):
     def render(self, batch: Iterable[ScoredTurn], make: Callable[[ScoredTurn], T]) -> tuple[list[T], Exception | None]:
         """Apply ``make`` to each turn. Return the results and the first error.
 
-        :meth:`emit` emits the results, and then raises the first error.
+        The caller, :meth:`emit`, first emits the results and then raises the error.
         """
         found: list[T] = []
         fault: Exception | None = None
@@ -163,11 +164,11 @@ class Outlet(ABC):
         """Report a detected change in scores. ``root`` belongs to the turn that revealed the change. Can raise errors."""
 
     def keep_all(self) -> None:
-        """Never drop records, even above the limit. From then on, the worker emits nothing while an outlet is :attr:`full`."""
+        """Never drop records, even above the limit. If an outlet is :attr:`full`, the worker then stops emitting to all outlets."""
         self._keeps_all = True
 
     def flush(self, timeout: float) -> bool:
-        """Deliver waiting records within ``timeout`` seconds. Return False if some records still wait."""
+        """Deliver waiting records within ``timeout`` seconds. Return False if some records are still waiting."""
         return True
 
     def lose_rest(self, count: int, what: str) -> None:
@@ -221,6 +222,6 @@ class Setup:
     clock: Clock = SYSTEM_CLOCK
 
     def warn_of_fault(self, where: KeyPath, path: str | None, fault_in: Callable[[str], str | None], consequence: str) -> None:
-        """Log a warning if ``fault_in`` finds a problem with the path. Raise no error, because the path may be usable later."""
+        """Log a warning if ``fault_in`` finds a problem with the path. Don't raise an error, because the path may be usable later."""
         if path is not None:
             warn_of_fault(self.config.where(where), path, fault_in, consequence)

@@ -125,7 +125,7 @@ class FanOut:
         return batch
 
     def _do(self, outlet: Outlet, work: Callable[[], None], batch: Sequence[ScoredTurn] = ()) -> bool:
-        """Run ``work``, on the outlet's thread if the outlet may hang. Return False if ``work`` is queued behind a call that hangs.
+        """Run ``work``, on a separate thread if the outlet may hang. Return False if ``work`` is queued behind a call that hangs.
 
         Raises TimeoutError if ``work`` isn't done in time, and LaneFull if the queue is full.
         """
@@ -236,7 +236,8 @@ class FanOut:
     def catch_up(self) -> None:
         """Wait up to five seconds for outlets that didn't accept the last batch. Wait for each outlet only once per outage.
 
-        The worker calls this method before it acknowledges judge jobs. After that, only this process holds their scores.
+        The worker calls this method before it acknowledges judge jobs. After the acknowledgment, only this process holds the jobs'
+        scores.
         """
         until = time.monotonic() + _CATCH_UP_SECONDS
         for outlet in self._outlets:
@@ -256,7 +257,7 @@ class FanOut:
         return not self._undelivered
 
     def undelivered(self) -> str:
-        """Return a message that lists the outlets that the last flush didn't empty, and the reasons."""
+        """Return a message that lists the outlets with records that the last flush didn't deliver, and the reasons."""
         return "; ".join(f"outlet {one.name}: {self.trouble_of(one) or 'records are still waiting'}" for one in self._undelivered)
 
     def _ask(self, outlet: Outlet, work: Callable[[], T], seconds: float) -> T:

@@ -104,7 +104,7 @@ class JsonLinesOutlet(Outlet):
         return True
 
     def close(self) -> None:
-        """Write waiting lines, count the rest as dropped, and close the file."""
+        """Write waiting lines, count those that can't be written as dropped, and close the file."""
         if not self.flush(0):
             lost = len(self._waiting)
             self.records.finish("shutdown", lost)

@@ -89,7 +89,7 @@ class PrometheusOutlet(Outlet):
         return self._server.server_port if self._server is not None else None
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Make new counts visible to other processes. A scrape of this process reads the accumulators directly."""
+        """Make new counts visible to the program's other processes. A scrape of this process reads the accumulators directly."""
         if self._workers is not None:
             self._workers.mark_changed()
 

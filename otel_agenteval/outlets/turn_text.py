@@ -177,7 +177,7 @@ class _Text:
         self.lines += (" " * _FINDING + line for line in rest)
 
     def _excerpt(self, part: Mapping[str, str], code: str, taken: int = 0) -> str:
-        """Return the found text, with as much surrounding text as fits into the line."""
+        """Return the text that a finding quotes, with as much surrounding text as fits into the line."""
         room = max(30, self._width - _FINDING - taken)
         found = _cut(_printable(part["found"]), room - 20)
         before, after = _printable(part["before"]).lstrip(), _printable(part["after"]).rstrip()
@@ -254,7 +254,9 @@ def reason_of(score: Score, *, facts: bool = True) -> str:
 
 
 def facts_in(detail: Mapping[str, Any], shown: str) -> Iterator[str]:
-    """Yield findings from a score's detail or, without findings, other texts with their keys. Omit texts that are in ``shown``."""
+    """Yield the findings in a score's detail or, without findings, its other texts with their keys. Omit texts that ``shown``
+    contains.
+    """
     findings = [describe(one) for one in findings_in(detail) if str(one.get("text") or one["type"]) not in shown]
     if findings:
         yield ", ".join(findings[:5]) + (", …" if len(findings) > 5 else "")

@@ -53,7 +53,7 @@ def shared_folder() -> str | None:
 
 
 def is_of_workers(path: Path) -> bool:
-    """Return True for a file that this module wrote in the format of ``prometheus_client``."""
+    """Return True if this module wrote a file in the format of ``prometheus_client``."""
     return f"_{_OURS}-" in path.name
 
 
@@ -97,7 +97,7 @@ class Workers:
             self._write(live=True)
 
     def keep_trying(self, attempt: Callable[[], bool]) -> bool:
-        """Call ``attempt`` every second until it returns True. Return False if the program has no other process."""
+        """Call ``attempt`` every second until it returns True. Return False if the program consists of this process only."""
         if not self._is_one_of_many():
             return False
         self._attempt = attempt
@@ -126,7 +126,9 @@ class Workers:
             self._changed.set()
 
     def others(self, name: str) -> Sequence[Snapshot]:
-        """Return the counts of the other processes. A repeated metric ``name`` indicates a new scrape, so the files are read again."""
+        """Return the counts of the other processes. If the metric ``name`` was already requested, a new scrape has started, and the
+        files are read again.
+        """
         with self._reading:
             if name in self._names_read or not self._names_read:
                 self._names_read.clear()
@@ -306,7 +308,7 @@ class Snapshot:
         return [name for name in self._families if name in _BY_NAME]
 
     def without_gauges(self) -> Snapshot:
-        """Return a copy for an ended process, without gauges, because they no longer apply."""
+        """Return a copy without gauges, which no longer apply after the process has ended."""
         if not self._live:
             return self
         families = {name: data for name, data in self._families.items() if name in _BY_NAME and _BY_NAME[name].kind != "gauge"}
