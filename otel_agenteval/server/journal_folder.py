@@ -1,8 +1,5 @@
 """Folder of a service's journal: assignment of segments to processes, and removal of traces.
 
-The service locks the file ``lock``. ``7/processes`` lists the endpoints to which the Collector routes. ``7/0/NAME.requests`` is a
-segment of process 0. ``7/0/NAME.share`` exists if other processes own some of its traces, and contains the share of process 0.
-
 The service locks the file ``lock``. A folder such as ``7`` belongs to one set of processes. ``7/processes`` lists the endpoints
 to which the Collector routes. ``7/0/NAME.requests`` is a segment of process 0. ``7/0/NAME.share`` exists if other processes own
 some of its traces, and contains the share of process 0.
