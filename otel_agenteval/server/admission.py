@@ -75,7 +75,7 @@ class MemoryShare:
 
     @property
     def room(self) -> int | None:
-        """Maximum bytes by which the share could grow if there were no other requests. None if unlimited."""
+        """Maximum bytes by which the share could grow without other requests, or None if it is unlimited."""
         return None if self._budget is None else self._budget.limit - self.size
 
     def grow(self, size: int) -> None:
@@ -127,7 +127,7 @@ class Arriving:
 
     @contextmanager
     def room(self, parts: Sequence[tuple[int, Part]]) -> Iterator[None]:
-        """Reserve room for the open turns of a request during the block. Raises a Refusal if there is no room."""
+        """Reserve room for the open turns of a request during the ``with`` block. Raises a Refusal if the room isn't sufficient."""
         if not parts:
             yield
             return

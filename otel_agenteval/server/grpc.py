@@ -199,7 +199,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
             self._close_gracefully()
 
     def _close_gracefully(self, after: float = 1.0) -> None:
-        """Announce that the connection closes. After ``after`` seconds, close it when its calls end, or 30 seconds later."""
+        """Announce that the connection will close. After ``after`` seconds, close it when its calls have ended, within 30 seconds."""
         self._closing = True
         if self._has_begun:
             self._transport.write(_GOAWAY)
@@ -362,7 +362,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         self._flush()
 
     def _end(self, stream: int, found: Accepted | Refused | None) -> None:
-        """End a call and send its response. If ``found`` is None, the sender is gone and no response is sent."""
+        """End a call and send its response. If ``found`` is None, the sender is gone and doesn't get a response."""
         call = self._calls.pop(stream)
         call.timer.cancel()
         call.share.close()

@@ -208,7 +208,9 @@ class SocketListener:
             del self._clients[connection.client]
 
     def _make_room(self, client: str | None) -> bool:
-        """Close another connection. If ``client`` is set, choose one of its connections. Return False if no connection can be closed."""
+        """Close a connection to make room for a new one. If ``client`` is set, choose one of this client's connections. Return
+        False if none can be closed.
+        """
         return False
 
 
@@ -451,7 +453,7 @@ class _Connection:
 
 
 def _is_ambiguous(event: Any) -> bool:
-    """Return True if a proxy could disagree about the end of the request's body (RFC 9112, 6.1)."""
+    """Return True if a proxy and this server could disagree about where the request's body ends (RFC 9112, 6.1)."""
     names = {name for name, _ in event.headers} if isinstance(event, h11.Request) else ()
     return b"transfer-encoding" in names and (b"content-length" in names or event.http_version < b"1.1")
 

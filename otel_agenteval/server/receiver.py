@@ -89,7 +89,7 @@ class Receiver:
     # --- admission: before a body is read
 
     def authorize(self, authorization: str | None) -> Tenant | None:
-        """Return the tenant that sent a request, or None without tenants. Raises a Refusal for an invalid token."""
+        """Return the tenant that sent a request, or None if no tenants are configured. Raises a Refusal for an invalid token."""
         token = bearer_in(authorization)
         if self.tenants:
             tenant = self.tenants.by_token(token or "")
@@ -141,7 +141,7 @@ class Receiver:
             self._bucket(client, rate).take(size)
 
     def overloaded(self, replaying: bool = False) -> bool:
-        """Return True if the queue of turns is nearly full or the journal is full. With ``replaying``, ignore the journal."""
+        """Return True if the queue of turns is nearly full or the journal is full. If ``replaying`` is true, ignore the journal."""
         if self.engine.status.queue_fill(self._bytes) > FULL:
             return True
         return not replaying and self.journal is not None and self.journal.full
@@ -249,7 +249,8 @@ class Receiver:
     def replay(self, record: Record, *, last: bool = False) -> set[int]:
         """Receive a request from the journal. Return its accepted traces. Poisoned traces are dropped.
 
-        Traces with one strike wait for the ``last`` round. Invalid requests are skipped, because they were refused on arrival.
+        Traces that crashed a process once wait for the ``last`` round. Invalid requests are skipped, because they were refused on
+        arrival.
         """
         poison = self.poison
         assert poison is not None
