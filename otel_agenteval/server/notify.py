@@ -102,9 +102,9 @@ class Notifier:
 
 @dataclass(slots=True)
 class Progress:
-    """Check that returns ``reason`` if ``count()`` is the same as at the previous check.
+    """Check whether work advances: it returns ``reason`` if ``count()`` is the same as at the previous check.
 
-    ``count`` returns None if there is no pending work.
+    ``count`` returns None if nothing is pending.
     """
 
     count: Callable[[], int | None]

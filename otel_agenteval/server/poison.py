@@ -116,7 +116,9 @@ def _cut(name: str) -> str:
 
 
 def _append(path: Path, names: list[str]) -> None:
-    """Append one line per name. If the file can't be written, log a warning. The next start then retries these names."""
+    """Append one line per name. If the file can't be written, log a warning. After the next start, the traces or requests with
+    these names are then retried.
+    """
     if not names:
         return
     try:

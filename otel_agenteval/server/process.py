@@ -1,6 +1,7 @@
 """Signals, memory settings and file limit of a process, and the runner for the sidecar's event loop.
 
-Signals are handled from the start of a process, so this module imports nothing slow. Early signals wait for the event loop.
+Signals are handled from the start of a process, so this module doesn't import slow packages. Signals that arrive before the event
+loop runs are handled later.
 
 Freed memory is kept for later requests, because getting memory from the kernel takes longer than parsing.
 """
@@ -61,7 +62,9 @@ class Signals:
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """Block signals. A child process started in the block also blocks them until it creates its :class:`Signals`."""
+    """Block signals during the ``with`` block. A child process that starts in the block also blocks signals, until it creates its
+    :class:`Signals`.
+    """
     signal.pthread_sigmask(signal.SIG_BLOCK, NUMBERS)
     try:
         yield

@@ -169,7 +169,7 @@ class Child:
             self.signal(signal.SIGKILL, ending=False)
 
     def signal(self, number: signal.Signals, *, ending: bool = True) -> None:
-        """Send a signal to the process. Unless the signal is SIGHUP or ``ending`` is False, the process isn't restarted afterward."""
+        """Send a signal to the process. After a signal other than SIGHUP, the process isn't restarted, unless ``ending`` is False."""
         if ending and number != signal.SIGHUP:
             self._stop.set()
         if self.process is not None and self.process.returncode is None:
@@ -185,7 +185,9 @@ def command_of(config: Config, number: int, arguments: Sequence[str]) -> list[st
 
 
 def routed_to(config: Config, count: int) -> list[str]:
-    """Return the address by which a Collector routes to each process, or a unique name if the port isn't fixed."""
+    """Return the addresses that a Collector uses to route to each process. If ports aren't fixed, return a unique name for each
+    process.
+    """
     found = []
     for number in range(count):
         addresses = addresses_of(config, number)
