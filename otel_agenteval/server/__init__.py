@@ -5,6 +5,6 @@
 the engine. ``Journal`` in :mod:`.wal` stores requests on disk, so that they survive a crash. ``JournalFolder`` in
 :mod:`.journal_folder` assigns leftover journal segments to the processes of a service.
 
-This folder may import :mod:`~otel_agenteval.engine` and lower layers, h2, h11, and packages that decompress requests.
-Start at :mod:`.app`. Both transports run on one asyncio loop. A few threads decompress and parse requests.
+Modules in this folder may import :mod:`~otel_agenteval.engine` and lower layers, h2, h11, and packages that decompress requests.
+Start reading at :mod:`.app`. gRPC and HTTP run on one asyncio loop. A few threads decompress and parse requests.
 """

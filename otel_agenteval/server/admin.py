@@ -199,7 +199,7 @@ def api(
 
 
 def _full_id(engine: Engine, store: StoreReader | None, short: str) -> str:
-    """Return the full turn id for an id or its first characters. If no turn matches, return ``short``.
+    """Return the full turn id for an id or its first characters. If it doesn't match any turn, return ``short``.
 
     Raises StoreError if several turns match.
     """
@@ -214,7 +214,7 @@ def _full_id(engine: Engine, store: StoreReader | None, short: str) -> str:
 
 @contextmanager
 def _store_of(engine: Engine) -> Iterator[StoreReader | None]:
-    """Open the engine's store for reading. Yield None if no store is configured or it can't be read."""
+    """Open the engine's store for reading. Yield None if the store can't be read or isn't configured."""
     options = engine.config.outlets.store
     try:
         reader = StoreReader(options.path) if options is not None else None

@@ -184,7 +184,7 @@ class Service:
             self._maintenance.append(loop.create_task(self._maintain_journal(self.journal)))
 
     async def _open_journal(self, path: str) -> None:
-        """Open the journal when no other process uses it. An earlier process may still be stopping."""
+        """Wait until no other process uses the journal, and open it. An earlier process may still be stopping."""
         folder = JournalFolder(path)
         if self._number is None:
             self._folder = folder
@@ -267,7 +267,7 @@ class Service:
             raise ConfigError(f"{where}: must be enabled outlets, got {missing[0]}. Enabled: {', '.join(sorted(on))}")
 
     async def _check_outlets(self) -> None:
-        """Check every 15 seconds if outlets deliver, and retry waiting records, even if no turns arrive."""
+        """Every 15 seconds, check whether the outlets can deliver, and retry waiting records, even if no turns arrive."""
         loop = asyncio.get_running_loop()
         while True:
             await loop.run_in_executor(None, self.engine.outlets.check)
@@ -317,7 +317,9 @@ class Service:
         self.engine.failed("loop", error if isinstance(error, Exception) else RuntimeError(context.get("message", "")))
 
     async def drain(self, *, watched: bool = True) -> dict[str, Any]:
-        """Evaluate open turns, deliver all scores, and return the ledger. If ``watched`` is true, stop the metrics and web UI last."""
+        """Evaluate open turns, deliver all scores, and return the ledger. If ``watched`` is true, the ports for metrics and the web
+        UI close last.
+        """
         until = time.monotonic() + self.options.drain_timeout
         self.stop_taking()
         grace = min(_GRACE, self.options.drain_timeout / 4)
@@ -352,7 +354,7 @@ class Service:
         self._delivered = done and not kept and not left and not any(unused.get(reason) for reason in _LOSSES)
 
     def unready(self) -> str:
-        """Return the reason why senders should pause. Empty if the sidecar is ready."""
+        """Return the reason why senders should pause, or an empty text if the sidecar is ready."""
         found = (one for one in delivery(self.engine, self.options.ready_outlets) if one.required and one.reason)
         return self._refusal_reason() or next((f"{check.name}: {check.reason}" for check in found), "")
 
@@ -361,7 +363,7 @@ class Service:
         return [requests, *delivery(self.engine, self.options.ready_outlets), *(check() for check in self.more_checks)]
 
     def _refusal_reason(self) -> str:
-        """Return the reason why requests are refused, or will be soon. Empty if there is no reason."""
+        """Return the reason why requests are refused, or will soon be refused. The reason is empty if requests are accepted."""
         if self.receiver.stopping:
             return "shutting down"
         if self.receiver.replaying:

@@ -73,7 +73,7 @@ class Tenant:
             raise _over(quota, wait)
 
     def admit_turns(self, turns: TenantTurns) -> None:
-        """Admit the turns of a request if they fit the quota, or if the tenant has no open turns. Otherwise, raise a Refusal."""
+        """Admit the turns of a request if they fit the quota, or if the tenant doesn't have open turns. Otherwise, raise a Refusal."""
         most = self.options.quotas.open_turns
         if most is not None and turns.new and turns.open and turns.open + turns.new > most:
             raise _over("open_turns", turns.next_close)
@@ -201,7 +201,7 @@ class Guard:
         self._origins = frozenset(origins)
 
     def check(self, head: Head) -> Response | None:
-        """Return the response to a CORS preflight request. Return None for other allowed requests.
+        """Return the response to an allowed CORS preflight request, or None for any other allowed request.
 
         Raises a Refusal for forbidden requests.
         """

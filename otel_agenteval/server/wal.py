@@ -1,9 +1,9 @@
 """Journal that keeps requests on disk until their turns are delivered.
 
-Acknowledged requests survive ``kill -9``, a power failure and a restart. Requests are appended to a segment file, and
-acknowledged after the disk confirms the write. Requests that arrive during a write are written together. A segment is deleted
-when all its turns are delivered: the engine holds none of its traces, and all outlets have delivered the scores. At startup,
-leftover requests are received like new requests, and produce the same result ids.
+Acknowledged requests survive ``kill -9``, a power failure and a restart. Requests are appended to a segment file, and acknowledged
+after the disk confirms the write. Requests that arrive during a write are written together. A segment is deleted when the engine no
+longer holds its traces, and all outlets have delivered their scores. At startup, leftover requests are received like new requests,
+and produce the same result ids.
 
 A segment starts with a 9-byte header that contains the version. Each request then consists of a CRC-32 of the rest (4 bytes), the
 body's length (4 bytes), the kind (1 byte) and the body.
@@ -182,7 +182,7 @@ class Journal:
         return entry
 
     def withdraw(self, entry: Entry) -> None:
-        """Drop an unwritten entry whose request no longer waits. The sender retries the request."""
+        """Drop an entry that isn't written yet, because its request was answered early. The sender retries the request."""
         with self.lock:
             if entry.segment is not None:
                 return
@@ -341,7 +341,7 @@ class Journal:
     def collect(self, held: Callable[[set[int]], set[int]], deliver: Callable[[], bool]) -> None:
         """Delete segments whose scores are delivered.
 
-        ``held`` returns which traces aren't completely evaluated. ``deliver`` returns True if it delivered all scores.
+        ``held`` returns the traces that aren't completely evaluated. ``deliver`` returns True if it delivered all scores.
         """
         with self.lock:
             current = self._current
@@ -359,7 +359,9 @@ class Journal:
             self._delete(segment)
 
     def close(self, delivered: bool, left: Iterable[int] = ()) -> None:
-        """Stop writing. If all turns were ``delivered``, delete segments that were received completely and have no traces in ``left``."""
+        """Stop writing. If all turns were ``delivered``, delete segments that were received completely and don't contain traces in
+        ``left``.
+        """
         with self.lock:
             self._closing = True
             self._more.notify()

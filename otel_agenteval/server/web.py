@@ -50,7 +50,7 @@ Legacy = Callable[[Head], "Response | None"]
 
 
 class Web:
-    """Handler for requests to the web UI's address. ``api`` is None if no store is configured."""
+    """Handler for requests to the web UI's address. ``api`` is None if a store isn't configured."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class Web:
         return _json(head, jsonio.dumps(found).encode())
 
     def _live_turns(self, query: dict[str, list[str]], reader: Reader, api: Api) -> Response:
-        """Return server-sent events with matching turns, sent when turns arrive or get scores."""
+        """Return server-sent events. Each event contains matching turns that arrived or received scores."""
         if self._live >= _MAX_LIVE:
             raise Problem(503, f"too many pages show live turns (limit: {_MAX_LIVE}); close one of them")
         request = Request({**read(query, OF_TURNS, api.now), "limit": 100}, reader)
