@@ -15,7 +15,7 @@ def private(path: str, flags: int) -> int:
 
 
 def fixed(path: str | os.PathLike[str]) -> Path:
-    """Return an absolute path, so that a later ``chdir`` has no effect. In a deleted folder, the path stays relative."""
+    """Return an absolute path, so that a later ``chdir`` doesn't change its meaning. In a deleted folder, the path stays relative."""
     try:
         return Path(path).absolute()
     except OSError:

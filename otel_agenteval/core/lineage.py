@@ -59,7 +59,7 @@ def process_of(pid: int) -> Process:
 
 
 def first_of_program() -> Process:
-    """Return the oldest ancestor that runs this program, such as a worker's server, or this process if there is none."""
+    """Return the oldest ancestor process that runs this program, such as a worker's server. By default, return this process."""
     found = os.getpid()
     parent = _parent_of(found)
     processes = sys.modules.get("multiprocessing.process")  # every child of multiprocessing has imported it

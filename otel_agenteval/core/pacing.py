@@ -51,7 +51,7 @@ class TokenBucket:
         self._lock = threading.Lock()
 
     def wait(self) -> float:
-        """Return the seconds until the bucket has no debt of tokens."""
+        """Return the seconds until the bucket's debt of tokens is paid."""
         with self._lock:
             self._fill()
             return max(0.0, -self._left / self._rate)
@@ -129,8 +129,8 @@ class CircuitBreaker:
         self._trying = False
 
     def enter(self) -> tuple[float | None, bool]:
-        """Return the seconds to wait before a call, and True if this call should try a server that is down. The seconds are None
-        while another call tries it. Call :meth:`leave` afterward.
+        """Return the seconds to wait before a call, and True if this call should try a server that is down. While another call is
+        trying that server, the seconds are None. Call :meth:`leave` after the call.
         """
         if self._shared is None and self._since is None:  # the server is up: no lock needed
             return 0.0, False

@@ -271,7 +271,7 @@ class Score:
         return highest or ("warning" if self.verdict is False else None)
 
     def as_sent(self) -> dict[str, Any]:
-        """Return the form that outlets export: :meth:`to_dict`, without ``passed`` if the score has no verdict."""
+        """Return the form that outlets export: :meth:`to_dict`, without ``passed`` if the score doesn't have a verdict."""
         out = self.to_dict()
         if self.verdict is None:
             del out["passed"]

@@ -465,7 +465,9 @@ class TelemetryGroup:
         return self._members == (telemetry,)
 
     def add(self, name: str, **labels: str) -> None:
-        """Increment a counter for an event that no particular member caused. The first member counts it."""
+        """Increment a counter for an event that isn't specific to one member of the group. Only the first member's counter is
+        incremented.
+        """
         for member in self._members[:1]:
             member.add(name, 1, **labels)
 

@@ -226,7 +226,9 @@ class Handoff:
 
 @dataclass(slots=True)
 class Usage:
-    """Token counts of the turn: sums over its leaf model calls. If these have no counts, the root's or its agents' totals."""
+    """Token counts of the turn: the sums over its leaf model calls or, if the calls lack counts, the totals of the root or its
+    agents.
+    """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -386,7 +388,7 @@ class Turn:
         return cls.lazily(known, _LazyFields({name: known.pop(name) for name in _READ_LATER & known.keys()}))
 
     def without_content(self) -> Turn:
-        """Return a copy with only the fields that outlets need. The copy has no content, so it is small enough to queue."""
+        """Return a copy with only the fields that outlets need. Without content, the copy is small enough to queue."""
         known, builder = self.__dict__, self.__dict__.get("_builder")
         later = () if builder is None else builder.FIELDS
         return Turn._of({name: getattr(self, name) for name in _ABOUT_THE_TURN if name in known or name in later})
@@ -417,7 +419,7 @@ class Turn:
         return known
 
     def forget_shared(self) -> None:
-        """Discard the intermediate results that metrics share, to free memory while the turn is stored."""
+        """Discard the intermediate results that metrics share, to free memory before the turn is stored."""
         self.__dict__.pop("_shared", None)
 
     @property

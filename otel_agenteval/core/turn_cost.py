@@ -108,7 +108,7 @@ def add_cost(turn: Turn, pricing: Pricing = LIST_PRICES) -> None:
 
 
 def _computed(turn: Turn, prices: Mapping[str, Any]) -> tuple[Cost | None, list[str]]:
-    """Return the total cost of the calls, and the models without a price. The cost is None if any call's cost is unknown."""
+    """Return the total cost of the calls, and the models without a price. The total is None if the cost of one call is unknown."""
     calls = turn.llm_calls
     if not calls or len(calls) > _MOST_CALLS:
         return None, []

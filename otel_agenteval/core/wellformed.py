@@ -163,7 +163,7 @@ def _written(value: Any, finite: bool, write_decimal: Callable[[decimal.Decimal]
 
 
 def _item_of(scalar: Any) -> Any:
-    """Convert a NumPy scalar to a Python object. Return it unconverted if Python has no equivalent type."""
+    """Convert a NumPy scalar to a Python object. Return it unchanged if Python doesn't have an equivalent type."""
     # without the cast, the item of a time in nanoseconds is a number
     return (scalar.astype("datetime64[us]") if scalar.dtype.kind == "M" else scalar).item()
 
