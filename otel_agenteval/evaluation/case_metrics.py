@@ -54,7 +54,9 @@ class CaseMetrics:
             self._give_all_cases_the_same_gates()
 
     def of(self, case: Case | None) -> Sequence[BoundMetric]:
-        """Return the metrics for a turn of this case, or for a turn without a case if ``case`` is None."""
+        """Return the metrics for a turn of this case. If ``case`` is None, return the metrics for a turn that doesn't belong to a
+        case.
+        """
         return self._known["" if case is None else self._key(case)]
 
     @property
@@ -198,7 +200,9 @@ def _check_values(entry: MetricEntry, bound: BoundMetric, case: Case) -> None:
 
 
 def _entries(case: Case) -> Iterator[tuple[str, Any]]:
-    """Yield each entry of a case's ``metrics`` as a prefix for error messages and a value. Raise ConfigError unless it is a list."""
+    """Yield each entry of a case's ``metrics``: a prefix for error messages, and a value. Raise ConfigError if ``metrics`` isn't a
+    list.
+    """
     given = [name.strip() for name in case.metrics.split(",")] if isinstance(case.metrics, str) else case.metrics
     given = [given] if isinstance(given, Mapping) else given
     if given is not None and not isinstance(given, (list, tuple)):

@@ -159,7 +159,7 @@ class Condition:
         return name in FACTS and FACTS[name].text, lambda lookup: lookup(name)
 
     def _position(self, node: ast.expr) -> int:
-        """Return the position of a node's first character, from 1. Python's ``col_offset`` counts bytes."""
+        """Return the 1-based position of a node, in characters. Python's ``col_offset`` counts bytes instead."""
         return len(self._text.encode()[: node.col_offset].decode()) + 1
 
     def _fault(self, position: int, problem: str) -> ConfigError:

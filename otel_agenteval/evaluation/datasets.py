@@ -153,7 +153,7 @@ def _without_input(place: str, names: Sequence[str], others: Iterable[str], wher
 
 
 def rows_in(source: Any, where: str, *, answers: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the position (for error messages) and the columns of each row. Raise a ConfigError for invalid rows.
+    """Yield each row's position, for error messages, and its columns. Raise a ConfigError for invalid rows.
 
     In CSV files, an empty cell becomes an empty text in the column ``answers``, and None in other columns.
     """
@@ -217,7 +217,7 @@ def _rows_of_file(path: str, where: str, answers: str) -> Iterator[tuple[int | s
 
 
 def _cases_of(document: Any, places: Mapping[KeyPath, str], at: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the cases of a JSON or YAML document. ``evaluators`` of the document are added to each case."""
+    """Yield the cases of a JSON or YAML document. If the document contains ``evaluators``, they are added to each case."""
     key: KeyPath = ()
     shared, cases = [], document
     while isinstance(cases, dict) and cases.keys().isdisjoint(("input", "turns", "user", *ASKED)):

@@ -314,7 +314,7 @@ _LAST_QUOTE = lazy(r'(?<!\\)(\\*)"([^"]*)\Z')
 
 
 def as_written(text: str, start: int, end: int, marker: str) -> str:
-    """Return a marker as it must be written at this position. In place of a number in JSON, it needs quotes."""
+    """Return a marker in the form that fits this position: a marker that replaces a JSON number needs quotes."""
     if _NUMBER.fullmatch(text, start, end) is None or _AFTER_VALUE.match(text, end) is None:
         return marker
     before = text[max(0, start - _LOOK_BACK) : start].removesuffix("-")

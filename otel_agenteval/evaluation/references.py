@@ -1,6 +1,6 @@
 """Attach references, which metrics compare with a turn.
 
-References have four sources. If several sources contain a name, the first source in this list wins:
+References come from four sources. If several sources define the same reference, the first source in this list wins:
 
 1. ``expect()`` around the run
 2. span attributes and baggage that ``references.accept_from`` accepts
@@ -136,7 +136,7 @@ class ReferenceSources:
         return sources
 
     def _unify(self, turn: Turn) -> None:
-        """Map ids of retrieved documents to reference ids and remove trailing white space, if configured."""
+        """If configured, map ids of retrieved documents to reference ids, and remove trailing whitespace from texts."""
         if self._ids and turn.retrieved_ids:
             turn.retrieved_ids = list(dict.fromkeys(_mapped_id(found, self._ids) for found in turn.retrieved_ids))
         if self._trims and turn.ground_truth:
@@ -214,7 +214,7 @@ def _set_facts(turn: Turn, found: Mapping[str, Any], sources: dict[str, str]) ->
 
 
 def _attach_media(turn: Turn, metadata: Mapping[str, Any]) -> bool:
-    """Attach the media files whose paths are in a case's metadata. Return True if there are any."""
+    """Attach the media files whose paths are in a case's metadata. Return True if at least one file was attached."""
     if not any(key.endswith("_path") for key in metadata):
         return False
     from ..metrics.lib.media import attachments_at  # imports the media package
@@ -305,7 +305,7 @@ def sources_of(metric: BoundMetric, sources: Mapping[str, str]) -> dict[str, str
 
 
 def applies(when: Selector | None, turn: Turn) -> bool:
-    """Return True if ``when`` is None or all its conditions are true. Their values can contain the wildcard ``*``."""
+    """Return True if all conditions in ``when`` are true, or if it is None. Values in conditions can contain the wildcard ``*``."""
     return when is None or excluded_by(when, turn) is None
 
 
@@ -364,7 +364,7 @@ _LONGEST_PROMPT = 1_000_000
 def _parts_of_prompt(turn: Turn, templates: Sequence[str]) -> tuple[str | None, list[Document]]:
     """Return the question and the documents in the last user message, parsed with the first template that matches.
 
-    The question is None if the template has no placeholder for it, or if the message contains no documents.
+    The question is None if the template lacks a placeholder for it, or if the message doesn't contain documents.
     """
     text = next(
         (message.content for message in reversed(turn.messages) if message.role == "user" and message.content), turn.input

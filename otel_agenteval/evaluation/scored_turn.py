@@ -113,7 +113,7 @@ class ScoredTurn:
 
     @property
     def of_turn_itself(self) -> bool:
-        """True unless this object contains only a judged score or user feedback, which arrive after the turn."""
+        """False if this object contains only a judged score or user feedback, which arrive after the turn's other scores."""
         return self.judged is None and not self.is_feedback
 
     @property

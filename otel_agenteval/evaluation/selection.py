@@ -179,7 +179,7 @@ def _session_metric(name: str) -> str | None:
 
 
 def complete_policies(selected: Sequence[BoundMetric]) -> None:
-    """Set the inner metrics of policies that have none to all selected gates, or to all judged severity levels."""
+    """Complete policies that lack inner metrics: they combine all selected gates, or all judged severity levels."""
     for bound in selected:
         if bound.inner:
             continue
@@ -364,7 +364,7 @@ def with_signals(
 ) -> list[BoundMetric]:
     """Return the selected turn metrics, and after them the metrics that ``readers`` need as signals.
 
-    A signal with weight 0 isn't needed. A needed metric is taken from ``known`` if possible, in its first configuration.
+    A signal with weight 0 isn't needed. If ``known`` contains a needed metric, its first configuration in ``known`` is used.
     """
     wanted = [one for one in readers if reads_signals(one.metric)]
     present = {one.metric.name for one in selected}

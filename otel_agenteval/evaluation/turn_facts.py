@@ -127,7 +127,9 @@ class FactCondition(NamedTuple):
         return self.sign == "=" and (known == self.value or (isinstance(known, list) and self.value in known))
 
     def without(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the facts without the condition's fact. From a list, remove only the condition's value."""
+        """Return the facts without the one that the condition tests. If that fact is a list, remove only the condition's value from
+        it.
+        """
         known = facts.get(self.name)
         left = [name for name in known if name != self.value] if isinstance(known, list) else None
         return {name: left if name == self.name else value for name, value in facts.items() if name != self.name or left}
