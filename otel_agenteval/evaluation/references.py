@@ -136,7 +136,7 @@ class ReferenceSources:
         return sources
 
     def _unify(self, turn: Turn) -> None:
-        """If configured, map ids of retrieved documents to reference ids, and remove trailing whitespace from texts."""
+        """If configured, map ids of retrieved documents to reference ids, and trim the ground truth and output."""
         if self._ids and turn.retrieved_ids:
             turn.retrieved_ids = list(dict.fromkeys(_mapped_id(found, self._ids) for found in turn.retrieved_ids))
         if self._trims and turn.ground_truth:

@@ -151,7 +151,7 @@ class Assembler:
     ) -> None:
         """Record the start of a span. ``parent_id`` is the local parent's id, and ``carried_id`` the remote parent's id.
 
-        An id is 0 without such a parent. A local parent looks remote if the application itself copied the context.
+        An id is 0 if the span doesn't have such a parent. A local parent looks remote if the application itself copied the context.
         """
         trace = self._traces.get(trace_id)
         closed = self.late.roles_in(trace_id)
@@ -324,7 +324,9 @@ class Assembler:
     # --- spans that arrive after their end, and log records
 
     def add(self, trace_id: int, span: Any, size: int, local_root: bool) -> list[Closed]:
-        """Add a span whose start wasn't reported, and return the turns that this closes. A ``local_root`` has no local parent."""
+        """Add a span whose start wasn't reported, and return the turns that this closes. A ``local_root`` doesn't have a local
+        parent.
+        """
         trace = self._traces.get(trace_id)
         if trace is None:
             if self.late.receives(trace_id):
@@ -465,7 +467,7 @@ class Assembler:
         return closed
 
     def open_spans(self) -> list[list[Any]]:
-        """Return some spans of each open trace: its loose spans, and the topmost span of each outermost candidate."""
+        """Return the loose spans of each open trace, and the topmost span of each of its outermost candidates."""
         with self.lock:
             return [[*trace.loose, *(top.span for top in trace.outermost)] for trace in self._traces.values()]
 
@@ -497,7 +499,7 @@ class Assembler:
         return len(share.traces) if share is not None else 0
 
     def next_close_of(self, tenant: int) -> float:
-        """Return the seconds until the tenant's oldest open turn should close, or 0 if it has none."""
+        """Return the seconds until the tenant's oldest open turn should close, or 0 without open turns."""
         share = self._open.shares.get(tenant)
         oldest = next(iter(share.traces.values()), None) if share is not None else None
         return 0.0 if oldest is None else max(0.0, oldest.deadline - self._now())

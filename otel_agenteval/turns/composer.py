@@ -147,7 +147,7 @@ class Composer:
         return found
 
     def _records(self, closed: Closed) -> tuple[list[SpanRecord], list[LogPart]]:
-        """Return the closed spans that can be in a turn, and log records of calls and prompts without a span."""
+        """Return the closed spans that can belong to a turn, and the log records of calls and prompts that don't have a span."""
         records = [record_of(span) for span in closed.spans]
         others = [record for record in records if record.scope in _NO_PART_OF_A_TURN]
         if others:
@@ -321,7 +321,7 @@ def _known_roots(closed: Closed) -> frozenset[int]:
 
 
 def _spans_before(traces: Iterable[Iterable[Any]], before_ns: int) -> Iterator[SpanRecord]:
-    """Yield one span of each trace that has a span from before ``before_ns``."""
+    """Yield one span of each trace in which a span started before ``before_ns``."""
     for spans in traces:
         for span in spans:
             record = record_of(span) if span.__class__ in (SpanRecord, WireSpan) or span.end_time else _record_of_open(span)

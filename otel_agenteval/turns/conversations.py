@@ -243,7 +243,7 @@ def _ended_as(found: _Conversation, reason: EndReason) -> Ended:
 
 
 def conversation_of(turn: Turn) -> str:
-    """Return a conversation id with its tenant, such as ``acme:chat-7``, or ``""`` if the turn has none."""
+    """Return a turn's conversation id with the tenant, such as ``acme:chat-7``. Return ``""`` without a conversation id."""
     return qualified(turn.tenant, turn.conversation_id) if turn.conversation_id else ""
 
 
@@ -348,5 +348,7 @@ class RecordedConversations:
             self._store.note(conversation_of(turn), turn.turn_id or "", signals_in(scores))
 
     def ended(self) -> list[Ended]:
-        """Return all conversations by start time, or ``[]`` if ``whole`` is False. ``last`` is the last turn's root span id."""
+        """Return all conversations by start time, or ``[]`` if ``whole`` is False. Each ``last`` is the root span id of a
+        conversation's last turn.
+        """
         return sorted(self._store.end_all(), key=lambda one: (str(one.turn.start), one.turn.turn_id)) if self._ends else []

@@ -84,7 +84,7 @@ class Duplicates:
         return self._add_duplicate(group, other, whole, now)
 
     def _add_run(self, run: SpanGroup, now: float) -> list[SpanGroup]:
-        """Join an agent run that has no spans below it with its model calls, which arrived earlier in separate traces."""
+        """Join an agent run that doesn't contain spans with its model calls, which arrived earlier in separate traces."""
         recording = _Recording(run, is_lone_call=False)
         latest = [(other, other.group()) for other in self._latest_by_process.get(process_of(run.root), ())]
         calls = {other: whole for other, whole in latest if other.is_lone_call and whole is not None and is_lost_call(whole)}
@@ -96,7 +96,7 @@ class Duplicates:
         return self._join_earlier(run, earlier, now) if earlier else self._stitch(run, now)
 
     def _add_duplicate(self, call: SpanGroup, other: _Recording, whole: SpanGroup, now: float) -> list[SpanGroup]:
-        """Join a model call with a duplicate of it. If the duplicate was already evaluated, keep the call for a revision."""
+        """Join a model call with its duplicate. If the duplicate was already evaluated, keep the call for a revision."""
         if self._stitcher.holds(whole):
             if len(whole.recordings) >= _MOST_DUPLICATES:
                 return self._stitch(call, now)
@@ -109,7 +109,9 @@ class Duplicates:
         return released
 
     def _run_of(self, call: SpanGroup) -> dict[_Recording, SpanGroup]:
-        """Return ``{recording: run}`` for the agent run that made this call but has no spans below it, or ``{}``."""
+        """Return ``{recording: run}`` for the agent run that made this call, or ``{}``. Only runs without spans below them are
+        searched.
+        """
         latest = self._latest_by_process.get(process_of(call.root), ()) if is_lost_call(call) else ()
         runs = [recording for recording in latest if not recording.is_lone_call]
         for recording in runs:
@@ -140,7 +142,7 @@ class Duplicates:
         return self._with_delegates(turns)
 
     def release_all(self, now: float) -> list[SpanGroup]:
-        """Return all waiting turns by start time. From now on, no turn waits."""
+        """Return all waiting turns by start time. Turns that are added later are returned immediately."""
         self._stitcher.patience = 0.0
         turns = [group for recording in list(self._waiting_duplicates) for group in self._with_duplicates(recording, now)]
         turns += self._update_recordings(self._stitcher.release_all())
@@ -162,7 +164,7 @@ class Duplicates:
         return [*turns.values()]
 
     def _nested_turns(self, whole: SpanGroup, process: Hashable) -> list[SpanGroup]:
-        """Return recent agent runs that this turn's tools started or, if there are none, the turn whose tool started this one."""
+        """Return recent agent runs that this turn's tools started or, without such runs, the turn whose tool started this one."""
         start, end = whole.root.start_ns, end_of(whole)
         recent = self._turns_by_process.get(process, ())
         # Most turns aren't nested.

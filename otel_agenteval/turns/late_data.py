@@ -81,7 +81,9 @@ class LateData:
         return trace_id in self._closed
 
     def receives(self, trace_id: int) -> bool:
-        """Return True if new spans of a trace are late. They aren't if the trace closed because it was too large."""
+        """Return True if new spans of a trace are late. Return False if the trace is still open, or closed because it was too
+        large.
+        """
         closed = self._closed.get(trace_id)
         return closed is not None and not closed.continues
 

@@ -82,7 +82,9 @@ def add_answers(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], roots
 
 
 def turns_by_prompts(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], models: Iterable[SpanRecord]) -> list[SpanRecord]:
-    """Return the roots of a session's turns: the topmost spans with only some of its prompts. Attach each prompt to its root."""
+    """Return the roots of a session's turns: the topmost spans below which only some of the session's prompts were logged. Attach
+    each prompt to its root.
+    """
     prompts = [one for one in logged if one.kind == PROMPT]
     if len(prompts) < 2:
         return []
@@ -130,7 +132,7 @@ def _path(span: SpanRecord | None, by_id: Mapping[int, SpanRecord]) -> list[Span
 
 
 def calls_in(logged: Sequence[Logged], records: Sequence[SpanRecord], roots: Sequence[SpanRecord]) -> list[LoggedCall]:
-    """Return logged calls, also those that complete a span. A call without a span belongs to the root that was running."""
+    """Return logged calls, including those that only complete a span. A call without a span belongs to the root that was running."""
     steps = [read(record) for record in records if role_in(record) in (LLM, TOOL) and not isinstance(record, LoggedCall)]
     model_spans = [step for step in steps if step.role == LLM]
     tools = [one for one in logged if one.kind == TOOL]
@@ -205,7 +207,7 @@ def _by_model(logged: Sequence[Logged], steps: Sequence[Step], by_id: dict[int, 
 
 
 def _without_repetitions(logged: Sequence[Logged]) -> list[Logged]:
-    """Drop records that log the same calls again under another event name. Their token counts are equal."""
+    """Drop records that log the same calls again under another event name, with equal token counts."""
     named: dict[str, list[Logged]] = {}
     for one in logged:
         named.setdefault(one.part.name, []).append(one)

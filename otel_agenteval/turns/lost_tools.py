@@ -36,8 +36,8 @@ def _end_of(turn: SpanGroup) -> int:
 
 
 def with_tools(turns: list[SpanGroup], tools: Iterable[SpanGroup]) -> tuple[list[SpanGroup], list[SpanGroup]]:
-    """Join each tool with the only turn of its process that was running when it started. Return all turns, and the tools for
-    which there is no such turn.
+    """Join each tool with the turn that was running in its process when the tool started, if there was exactly one. Return all
+    turns, and the tools that weren't joined.
     """
     running: dict[Hashable, Times[int]] = {}
     for place, turn in enumerate(turns):
@@ -61,8 +61,9 @@ class _ReleasedTurn:
 
 
 class LostTools:
-    """Tools in separate traces that wait for their turn: ``patience`` seconds, or longer while an open turn may have run them.
-    ``running`` receives a time in nanoseconds, and returns one span of each open trace that started before. Not thread-safe.
+    """Tools in separate traces that are waiting for their turn. A tool waits ``patience`` seconds, or longer if an open turn may
+    have run it. ``running`` receives a time in nanoseconds, and returns one span of each open trace that started before this time.
+    Not thread-safe.
     """
 
     def __init__(self, patience: float, running: Callable[[int], Iterable[SpanRecord]]) -> None:
@@ -86,7 +87,7 @@ class LostTools:
         return dropped
 
     def add(self, tool: SpanGroup, now: float) -> list[SpanGroup]:
-        """Hold a tool. Above 256 tools, remove and return the oldest one, which stays without a turn."""
+        """Hold a tool. If more than 256 tools are held, remove and return the oldest one, which stays without a turn."""
         self._tools.append((now, tool))
         return [self._tools.popleft()[1]] if len(self._tools) > _MOST_TOOLS else []
 

@@ -104,7 +104,7 @@ class OpenTraces:
     def next_of_largest_tenant(self, crowded: bool) -> tuple[OpenTrace | None, bool]:
         """Return the next trace to close above a limit, and True if it only waits for its deadline.
 
-        It is a trace of the tenant with the most open traces (``crowded``) or bytes, so that other tenants aren't affected.
+        The trace belongs to the tenant with the most open traces (``crowded``) or bytes, so that other tenants aren't affected.
         """
         most = max(self.shares.values(), key=lambda share: len(share.traces) if crowded else share.size)
         return next(iter((most.waiting or most.traces).values()), None), bool(most.waiting)

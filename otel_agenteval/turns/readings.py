@@ -85,7 +85,7 @@ class Readings:
                 self._add(call, CONTENT, records)
 
     def note_unread(self, trace: UnreadTrace | None) -> None:
-        """Count a trace without a turn. Do nothing if ``trace`` is None, because the trace has no GenAI spans."""
+        """Count a trace without a turn. Do nothing if ``trace`` is None, which means that the trace doesn't contain GenAI spans."""
         if trace is not None:
             answers = {_key(answer) for answer in trace.answers if len(answer) >= _SHORTEST_ANSWER}
             if answers.isdisjoint(self._answers):

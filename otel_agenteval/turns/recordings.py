@@ -126,7 +126,7 @@ def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -
 
 
 def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -> Iterator[list[SpanGroup]]:
-    """Yield a list for each trace: its turns, or its lone tool call. Turns with several traces aren't joined yet."""
+    """Yield a list for each trace: its turns, or a tool call without a turn. Turns with several traces aren't joined yet."""
     traces: dict[int, dict[int, SpanRecord]] = {}
     logs: list[OtlpLog] = []
     for item in items:
@@ -184,7 +184,7 @@ class RecordingErrors:
         self._held: list[str] = []
 
     def __call__(self, path: str, number: int | None, why: str) -> None:
-        """Report an error in a file or line. Report all errors of one file before those of the next."""
+        """Report an error in a file or line. The caller must report all errors of a file before it reports the next file's errors."""
         self.more(path, 1)
         line = f"{path}: {why}" if number is None else f"{path}:{number}: {why}"
         if self._report is not to_stderr:

@@ -52,9 +52,9 @@ def is_lost_call(group: SpanGroup) -> bool:
 
 
 def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> list[SpanGroup]:
-    """Return the model calls of an agent run without calls in its trace: they ran during it, and no text contradicts it. If
-    another run overlaps (``beside``), a text must be equal. If none is, and the run has no user or conversation, return the first
-    call.
+    """Return the model calls of an agent run whose trace lacks calls: those that ran during it, and whose texts don't contradict
+    it. If another run overlaps (``beside``), one text must also be equal. If none is equal, and the run lacks a user and a
+    conversation, return the first call.
     """
     found = [
         (call, agrees)
@@ -179,7 +179,7 @@ class _RecordedCalls:
         """Failed calls by model. They have no response ids, so their times identify duplicates."""
 
     def place_of(self, group: SpanGroup, new: int) -> int:
-        """Return the index of an earlier group that contains the same call, or ``new`` if there is none."""
+        """Return the index of an earlier group that contains the same call, or ``new`` if this is the first group with the call."""
         calls = steps_of(group).llm
         if not is_bare_call(group):
             for call in calls:

@@ -194,7 +194,7 @@ class RevisableTrace:
 
 
 def _is_part_of(turn: TracePart, group: SpanGroup) -> bool:
-    """Return True if a turn is part of a group. It isn't if it is a request that another process served."""
+    """Return True if a turn is part of a group. A request that another process served isn't part of the caller's group."""
     assert turn.group is not None
     root = turn.group.root
     return root.span_id == group.root.span_id or not root.remote_parent or root.resource == group.root.resource
@@ -221,7 +221,9 @@ _MOST_MISSING_ROOTS = 10_000
 
 
 class Revisions:
-    """Thread-safe memory of evaluated turns. It drops traces after ``max_age`` seconds, and the oldest above ``max_bytes``."""
+    """Thread-safe memory of evaluated turns. It drops traces that are older than ``max_age`` seconds and, above ``max_bytes``, the
+    oldest traces.
+    """
 
     def __init__(self, max_bytes: int, max_age: float, now: Callable[[], float]) -> None:
         self._max_bytes = max_bytes
@@ -230,7 +232,7 @@ class Revisions:
         self.forget()
 
     def forget(self) -> None:
-        """Drop all turns. A forked child process also needs the new lock, because the inherited lock may be held forever."""
+        """Drop all turns and replace the lock, because the lock that a forked child process inherits may be held forever."""
         self._lock = threading.Lock()
         self._traces: OrderedDict[int, RevisableTrace | SingleTurn] = OrderedDict()
         self._bytes = 0

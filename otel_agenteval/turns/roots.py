@@ -106,7 +106,7 @@ def split(
     records: Iterable[SpanRecord], known_roots: frozenset[int] = frozenset(), alone: bool = True, loose: Iterable[LogPart] = ()
 ) -> list[SpanGroup]:
     """Return the turns in the spans of one trace, by start time. ``known_roots`` are ids of roots whose parents may be missing.
-    ``alone`` is True if the trace has no other turns. ``loose`` are log records whose spans aren't in ``records``.
+    ``alone`` is True if the trace doesn't contain other turns. ``loose`` are log records whose spans aren't in ``records``.
     """
     spans: dict[int, SpanRecord] = {}
     for record in records:
@@ -356,8 +356,8 @@ def _last_text(raw: Any, role: str) -> str | None:
 
 
 def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None:
-    """Add spans next to an agent run to its turn if they started during this run and no other. If the only run has no model call
-    and no output, also add spans that started after it: its span may have ended early because the run returned a generator.
+    """Add spans next to an agent run to its turn if they started during this run and no other. If the only run lacks model calls
+    and an output, also add spans that started after it. Its span may have ended early, because the run returned a generator.
     """
     beside: dict[int, tuple[_Node, list[tuple[_Node, SpanGroup]]]] = {}
     for loop, group in zip(loops, groups, strict=True):
@@ -474,7 +474,7 @@ def _records_below(top: _Node) -> list[SpanRecord]:
 
 
 def _place_orphans(orphans: list[_Node], groups: list[SpanGroup], alone: bool) -> list[SpanGroup]:
-    """Add orphans to existing turns. Return the new turns that the other orphans form."""
+    """Add orphans to existing turns. Return the new turns, which consist of the other orphans."""
     new_turns: list[SpanGroup] = []
     turns = _OrphanTurns(groups, alone)
     for orphan in sorted(orphans, key=lambda node: (not node.marks, node.record.start_ns)):

@@ -51,7 +51,7 @@ def _answered_before_question(turn: TurnCalls, previous: Step, step: Step) -> bo
 
 
 def _has_new_question(turn: TurnCalls, previous: Step, step: Step) -> bool:
-    """Return True if the prompt of ``step`` ends with a new user message, and the previous call requested no tools."""
+    """Return True if the prompt of ``step`` ends with a new user message, and the previous call didn't request tools."""
     answer = last_answer(turn.outputs(previous))
     messages, before = turn.inputs(step), turn.inputs(previous)
     if answer is None or answer.tool_calls or not messages or not before or messages[-1].tool_results:

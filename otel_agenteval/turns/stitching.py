@@ -50,7 +50,7 @@ def steps_of(group: SpanGroup) -> TurnCalls:
 
 @dataclass(slots=True, eq=False)
 class _PlaceOfPart:
-    """Mutable reference to a span group in a piece. A more complete group may replace it."""
+    """Mutable reference to a span group in a piece, because a more complete group may replace the group."""
 
     group: SpanGroup
     piece: _Piece
@@ -242,7 +242,9 @@ class Stitcher:
         return len(self._held) + len(self._threads)
 
     def add(self, group: SpanGroup, now: float, first_arrival: float | None = None) -> list[SpanGroup]:
-        """Add a group, and return the turns that can be evaluated now. Set ``first_arrival`` if it replaces an incomplete one."""
+        """Add a group, and return the turns that can be evaluated now. ``first_arrival`` is the time at which an incomplete group
+        that it replaces arrived.
+        """
         if self.patience <= 0 or not may_go_on(group):
             return [group]
         thread = steps_of(group).root.thread
@@ -475,7 +477,9 @@ def _adds_tools_only(before: list[Message], messages: list[Message]) -> bool:
 
 
 def _may_be_next(held: _Piece, piece: _Piece) -> bool:
-    """Return True if a call may continue a piece: program and model are the same, and it has more input tokens or failed."""
+    """Return True if a call may continue a piece: both have the same program and model, and the call has more input tokens or
+    failed.
+    """
     last_group, call = held.last_group, piece.first_call
     if not _begins_soon_after(held, piece):
         return False

@@ -17,7 +17,7 @@ _Key = tuple[int, str]
 
 
 class Threads:
-    """Messages that wait for later messages of their thread. Not thread-safe."""
+    """Messages that are waiting for later messages of their conversation thread. Not safe for concurrent use."""
 
     def __init__(self) -> None:
         self._held: dict[_Key, list[tuple[float, SpanGroup]]] = {}

@@ -46,7 +46,7 @@ def agent_runs(turn: TurnCalls, tools: ToolCalls) -> list[AgentRun]:
 
 
 def _begins_run(step: Step, in_loops: dict[int, str | None]) -> bool:
-    """Return True for an agent's span. If an agent has no span, return True for its first loop step."""
+    """Return True for an agent's span. If an agent lacks a span, return True for its first loop step."""
     if step.role != INNER or not step.agent:
         return step.role == AGENT
     if in_loops.get(step.record.parent_id) == step.agent:

@@ -69,7 +69,9 @@ def _open_loops(turn: TurnSteps) -> list[Step]:
 
 
 def _calls_below(turn: TurnSteps) -> tuple[dict[int, list[Step]], dict[int, list[Step]]]:
-    """Return two maps from a model span's id to the model spans below it: only direct ones, and also those in runs or tools."""
+    """Return two maps from a model span's id to the model spans below it. The second map also contains spans inside agent runs and
+    tools.
+    """
     calls_in: dict[int, list[Step]] = {}
     below: dict[int, list[Step]] = {}
     for step in turn.of_role[LLM]:
@@ -130,7 +132,7 @@ def _failed_with(turn: TurnSteps, consumer: Step, step: Step, is_last: bool) -> 
 
 
 def _of_response(turn: TurnSteps, step: Step, by_response: dict[str, Step]) -> Step | None:
-    """Return an earlier span that recorded the same response and overlaps, or None. Some servers reuse response ids."""
+    """Return an earlier span with the same response id that overlaps in time, or None. Some servers reuse response ids."""
     call = by_response.get(step.response_id) if step.response_id else None
     if call is None or not (call.deferred or step.record.start_ns <= call.record.end_ns + CLOCK_STEP_NS):
         return None

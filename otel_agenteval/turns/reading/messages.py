@@ -327,7 +327,7 @@ class MessageReader:
         return call if (self._output_of_root() or last_assistant_text(answers)) is not None else None
 
     def _continued_after(self, error: ErrorInfo) -> bool:
-        """Return True if the error is a tool's error, and a model call after the tool returned an answer."""
+        """Return True if the error came from a tool, and a later model call returned an answer."""
         call = self._answer_call()
         return call is not None and any(
             tool.error is not None and tool.error.message == error.message and tool.record.end_ns <= call.record.start_ns

@@ -128,8 +128,8 @@ class TakenOnce(Generic[T]):
 
 
 class OrderedResults:
-    """Tool results in the prompts of one agent loop, by order. Repetitions in later prompts are ignored. Results of calls with
-    ids in ``known`` are omitted, because they are matched by id.
+    """Tool results in the prompts of one agent loop, in order. Later prompts repeat earlier results, and these repetitions are
+    ignored. Results of calls with ids in ``known`` are omitted, because they are matched by id.
     """
 
     def __init__(self, prompts: Iterable[Sequence[Message]], known: AbstractSet[str]) -> None:
@@ -208,7 +208,7 @@ _CallKey = tuple[str | None, Hashable]
 
 
 def tool_requests(turn: TurnCalls) -> list[Requested]:
-    """Return the tool requests of all model calls or, if there are no model calls, of all agent runs."""
+    """Return the tool requests of all model calls or, without model calls, of all agent runs."""
     steps = turn.llm or [
         step for role in ROOTS for step in turn.of_role.get(role, ()) if step.output_messages is not None
     ]  # fmt: skip
@@ -269,7 +269,7 @@ def _more_than(counts: Counter[_CallKey], messages: Iterable[Message]) -> Iterat
 
 
 def without_copies(requested: list[Requested], read_back: list[ToolRequest], results: Mapping[str, Any]) -> list[Requested]:
-    """Drop requests that a later prompt repeats with a new id, if they have no id or no result."""
+    """Drop requests that a later prompt repeats with a new id, if the original request lacks an id or a result."""
     copies = Counter(map(_key, read_back))
     kept = []
     for request, step in requested:

@@ -146,7 +146,7 @@ class TurnSteps:
         return step.agent or self.agent_of(step)
 
     def loop_of(self, step: Step) -> int:
-        """Return the span id of the agent run that contains a span, or 0 if there is none."""
+        """Return the span id of the agent run that contains a span, or 0 if the span isn't in an agent run."""
         agent = self.nearest(step, _AGENTS)
         return agent.record.span_id if agent is not None else 0
 

@@ -62,7 +62,7 @@ _AFTER_DSPY_FIELDS = re.compile(r"\n\s{0,20}Respond with (?:the corresponding ou
 
 
 def question_in(prompt: str) -> str:
-    """Return the user's question in a filled-in prompt template, or the whole prompt if there is no recognizable question."""
+    """Return the user's question in a filled-in prompt template, or the whole prompt if it doesn't contain a recognizable question."""
     if "\n" not in prompt or len(prompt) > _LONGEST_TEMPLATE:
         return prompt
     if prompt.startswith("[[ ## "):  # DSPy: "[[ ## question ## ]]\nWhat is …?"

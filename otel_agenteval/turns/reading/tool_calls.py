@@ -99,7 +99,9 @@ class ToolCalls:
 
     @computed_once
     def _matched(self) -> list[tuple[ToolSpan, dict[str, Any] | None, ToolRequest | None]]:
-        """(span, arguments, request) per call. The request is None if the span already has arguments, call id and tool name."""
+        """A tuple of span, arguments and request for each call. The request is None if the span already has arguments, call id and
+        tool name.
+        """
         matcher: RequestMatcher | None = None
         found = []
         for span in self.spans:
@@ -199,7 +201,9 @@ class ToolCalls:
         return calls
 
     def _calls_in_code(self, request: ToolRequest, output: Any, step: Step) -> list[ToolCall]:
-        """Return the tool calls in code that an agent wrote. If there is only one, the code's output is its result."""
+        """Return the tool calls in code that an agent wrote. If the code contains only one call, the code's output is that call's
+        result.
+        """
         parameters = {tool["name"]: parameters_of(tool) for tool in self.definitions if tool["name"] not in OUTPUT_TOOLS}
         found = calls_in_code(request.arguments, parameters)
         result = output if len(found) == 1 else None
@@ -321,7 +325,7 @@ class ToolCalls:
         return last is not None and all(self._requested_none(step, step is last) for step in self._turn.llm)
 
     def _requested_none(self, step: Step, is_last: bool) -> bool:
-        """Return True if a model call certainly requested no tool, judging by its error, answer or finish reason."""
+        """Return True if a model call certainly didn't request a tool, judging by its error, answer or finish reason."""
         turn = self._turn
         if (step.overwritten or step.role != LLM) and (not turn.inputs(step) or turn.overwritten_calls(step)):
             return False  # a run whose only span describes its last call

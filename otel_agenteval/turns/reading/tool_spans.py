@@ -103,7 +103,7 @@ def _layer_around(turn: TurnCalls, tool: ToolSpan, by_span_id: dict[int, ToolSpa
 
 
 def _drop_empty_copies(tools: list[ToolSpan], layers: list[tuple[ToolSpan, ToolSpan]]) -> list[ToolSpan]:
-    """Drop spans that have only a name if another span has this name and content, or if an operation has this name."""
+    """Drop spans that contain only a tool name, if another span with this name has content, or if the name is that of an operation."""
     names = {tool.name for tool in tools if tool.has_only_name}
     for outer, name in [(outer, inner.name) for outer, inner in layers if inner.name != outer.name]:
         if name in names:
