@@ -243,9 +243,7 @@ class JudgeOptions(ServiceOptions):
 
 
 class EmbedderOptions(ServiceOptions):
-    """The embedding model of ``embed_`` metrics: an OpenAI-compatible server, or a model in this process. Without a model, these
-    metrics are skipped.
-    """
+    """The embedding model of ``embed_`` metrics, on an OpenAI-compatible server or in this process. Without it, they are skipped."""
 
     model: Text | None = None
     """Name of the model on the server. If ``base_url`` is unset, a model in this process: ``local/wordllama`` (extra ``[embed]``) or ``local/clip`` (extra ``[clip]``)."""

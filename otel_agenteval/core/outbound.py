@@ -67,18 +67,14 @@ def answer_of(
 
 
 def cause_of(error: BaseException) -> str:
-    """Return the operating system's or TLS library's reason for a failed connection, or the error's type. The text never contains
-    the URL.
-    """
+    """Return the operating system's or TLS library's reason for a failed connection, or the error's type, but never the URL."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return type(error).__name__ if error.__context__ is None else cause_of(error.__context__)
 
 
 def trusted() -> ssl.SSLContext:
-    """Return the TLS context for all connections. It uses ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` or, if unset, certifi's
-    certificates.
-    """
+    """Return the TLS context for all connections, based on ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` or on certifi's certificates."""
     with _TRUSTING:
         return _read_trusted()
 

@@ -116,9 +116,7 @@ def _table() -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=4_096)
 def _prices(model: str, provider: str | None, base_url: str | None) -> tuple[Prices, ...] | None:
-    """Return a model's prices by date and daily hours, or None for an unknown model. If several prices apply at a time, the last of
-    them counts.
-    """
+    """Return a model's prices by date and daily hours, or None for an unknown model. The last price that applies counts."""
     providers = _table()["providers"]
     name = model.lower()
     if provider is not None and provider.lower() == "litellm" and "/" in name:

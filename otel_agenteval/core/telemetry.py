@@ -465,9 +465,7 @@ class TelemetryGroup:
         return self._members == (telemetry,)
 
     def add(self, name: str, **labels: str) -> None:
-        """Increment a counter for an event that isn't specific to one member of the group. Only the first member's counter is
-        incremented.
-        """
+        """Increment a counter of the first member, for an event that isn't specific to one member of the group."""
         for member in self._members[:1]:
             member.add(name, 1, **labels)
 

@@ -226,9 +226,7 @@ class Handoff:
 
 @dataclass(slots=True)
 class Usage:
-    """Token counts of the turn: the sums over its leaf model calls or, if the calls lack counts, the totals of the root or its
-    agents.
-    """
+    """Token counts of the turn: sums over its leaf model calls or, if these lack counts, the totals of the root or its agents."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None

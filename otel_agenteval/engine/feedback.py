@@ -239,9 +239,7 @@ class FeedbackJoiner:
         return True
 
     def _give_up(self, given: TurnFeedback) -> Sequence[ScoredTurn]:
-        """Return a turn that has only the feedback's ids, because its turn wasn't found in time. Return nothing if the span id is
-        missing.
-        """
+        """Return a turn with only the feedback's ids, because the real turn wasn't found in time, or None without a span id."""
         if not given.span_id:
             self.count("no_turn")
             return ()

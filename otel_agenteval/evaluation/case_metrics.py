@@ -54,9 +54,7 @@ class CaseMetrics:
             self._give_all_cases_the_same_gates()
 
     def of(self, case: Case | None) -> Sequence[BoundMetric]:
-        """Return the metrics for a turn of this case. If ``case`` is None, return the metrics for a turn that doesn't belong to a
-        case.
-        """
+        """Return the metrics for a turn of this case or, if ``case`` is None, for a turn that doesn't belong to a case."""
         return self._known["" if case is None else self._key(case)]
 
     @property
@@ -200,7 +198,7 @@ def _check_values(entry: MetricEntry, bound: BoundMetric, case: Case) -> None:
 
 
 def _entries(case: Case) -> Iterator[tuple[str, Any]]:
-    """Yield each entry of a case's ``metrics``: a prefix for error messages, and a value. Raise ConfigError if ``metrics`` isn't a
+    """Yield a prefix for error messages, and a value, for each entry of a case's ``metrics``. Raise ConfigError unless it is a
     list.
     """
     given = [name.strip() for name in case.metrics.split(",")] if isinstance(case.metrics, str) else case.metrics

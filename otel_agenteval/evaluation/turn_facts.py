@@ -127,9 +127,7 @@ class FactCondition(NamedTuple):
         return self.sign == "=" and (known == self.value or (isinstance(known, list) and self.value in known))
 
     def without(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the facts without the one that the condition tests. If that fact is a list, remove only the condition's value from
-        it.
-        """
+        """Return the facts without the one that the condition tests. If this fact is a list, remove only the condition's value."""
         known = facts.get(self.name)
         left = [name for name in known if name != self.value] if isinstance(known, list) else None
         return {name: left if name == self.name else value for name, value in facts.items() if name != self.name or left}

@@ -60,7 +60,7 @@ def observations(scored: ScoredTurn) -> list[Observation]:
 def _observed(
     scored: ScoredTurn, labels: tuple[str, str, str], plans: dict[Hashable, Any]
 ) -> tuple[list[Observation], list[tuple[Plan, float | None]]]:
-    """Return the turn's observations, and a :class:`Plan` and value for each score. Scores of a revised turn only count as
+    """Return the turn's observations, and a :class:`Plan` and value for each score. A revision's scores only count as
     ``superseded``.
     """
     if not scored.new:

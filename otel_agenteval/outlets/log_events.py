@@ -74,9 +74,7 @@ def severity_number(score: Score) -> int:
 
 
 def scores_to_log(scored: ScoredTurn, mode: LogEvents) -> list[Score]:
-    """Return the scores to log. Skipped scores are omitted and, in the mode ``auto``, also scores that the exported root span
-    contains as events.
-    """
+    """Return the scores to log, without skipped scores. The mode ``auto`` omits scores that the exported root span contains."""
     if mode == "notable":
         return [score for score in scored.scores if is_notable(score)]
     if mode == "off":

@@ -317,9 +317,7 @@ class Service:
         self.engine.failed("loop", error if isinstance(error, Exception) else RuntimeError(context.get("message", "")))
 
     async def drain(self, *, watched: bool = True) -> dict[str, Any]:
-        """Evaluate open turns, deliver all scores, and return the ledger. If ``watched`` is true, the ports for metrics and the web
-        UI close last.
-        """
+        """Evaluate open turns, deliver all scores, and return the ledger. With ``watched``, metrics and web UI close last."""
         until = time.monotonic() + self.options.drain_timeout
         self.stop_taking()
         grace = min(_GRACE, self.options.drain_timeout / 4)

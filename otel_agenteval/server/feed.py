@@ -36,8 +36,8 @@ class Batch:
     """Number of spans without valid ids, or of unreadable log records."""
 
     def keep(self, share: Share) -> None:
-        """Drop traces outside a process's share. Only the share with position 0 keeps counts that don't belong to a trace, so that
-        they're counted once.
+        """Drop traces outside a process's share. Only the share at position 0 keeps counts without a trace, so that they count
+        once.
         """
         if share.is_everything:
             return

@@ -208,9 +208,7 @@ class SocketListener:
             del self._clients[connection.client]
 
     def _make_room(self, client: str | None) -> bool:
-        """Close a connection to make room for a new one. If ``client`` is set, choose one of this client's connections. Return
-        False if none can be closed.
-        """
+        """Close a connection (of ``client``, if set) to make room for a new one. Return False if none can be closed."""
         return False
 
 

@@ -116,9 +116,7 @@ def _cut(name: str) -> str:
 
 
 def _append(path: Path, names: list[str]) -> None:
-    """Append one line per name. If the file can't be written, log a warning. After the next start, the traces or requests with
-    these names are then retried.
-    """
+    """Append one line per name. On failure, log a warning. The next start then retries the traces or requests with these names."""
     if not names:
         return
     try:

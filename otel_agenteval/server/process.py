@@ -62,9 +62,7 @@ class Signals:
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """Block signals during the ``with`` block. A child process that starts in the block also blocks signals, until it creates its
-    :class:`Signals`.
-    """
+    """Block signals during the ``with`` block, also in a child process that starts there, until the child creates :class:`Signals`."""
     signal.pthread_sigmask(signal.SIG_BLOCK, NUMBERS)
     try:
         yield

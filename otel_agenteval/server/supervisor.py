@@ -185,9 +185,7 @@ def command_of(config: Config, number: int, arguments: Sequence[str]) -> list[st
 
 
 def routed_to(config: Config, count: int) -> list[str]:
-    """Return the addresses that a Collector uses to route to each process. If ports aren't fixed, return a unique name for each
-    process.
-    """
+    """Return the address by which a Collector routes to each process. If a process's port isn't fixed, return a unique name."""
     found = []
     for number in range(count):
         addresses = addresses_of(config, number)

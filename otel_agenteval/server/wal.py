@@ -359,9 +359,7 @@ class Journal:
             self._delete(segment)
 
     def close(self, delivered: bool, left: Iterable[int] = ()) -> None:
-        """Stop writing. If all turns were ``delivered``, delete segments that were received completely and don't contain traces in
-        ``left``.
-        """
+        """Stop writing. If all turns were ``delivered``, delete completely received segments that don't contain traces in ``left``."""
         with self.lock:
             self._closing = True
             self._more.notify()

@@ -348,7 +348,5 @@ class RecordedConversations:
             self._store.note(conversation_of(turn), turn.turn_id or "", signals_in(scores))
 
     def ended(self) -> list[Ended]:
-        """Return all conversations by start time, or ``[]`` if ``whole`` is False. Each ``last`` is the root span id of a
-        conversation's last turn.
-        """
+        """Return all conversations by start time, with the last turn's root span id as ``last``, or ``[]`` if ``whole`` is False."""
         return sorted(self._store.end_all(), key=lambda one: (str(one.turn.start), one.turn.turn_id)) if self._ends else []

@@ -109,9 +109,7 @@ class Duplicates:
         return released
 
     def _run_of(self, call: SpanGroup) -> dict[_Recording, SpanGroup]:
-        """Return ``{recording: run}`` for the agent run that made this call, or ``{}``. Only runs without spans below them are
-        searched.
-        """
+        """Return ``{recording: run}`` for the agent run that made this call, or ``{}``. Only runs without inner spans are searched."""
         latest = self._latest_by_process.get(process_of(call.root), ()) if is_lost_call(call) else ()
         runs = [recording for recording in latest if not recording.is_lone_call]
         for recording in runs:

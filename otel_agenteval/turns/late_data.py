@@ -81,9 +81,7 @@ class LateData:
         return trace_id in self._closed
 
     def receives(self, trace_id: int) -> bool:
-        """Return True if new spans of a trace are late. Return False if the trace is still open, or closed because it was too
-        large.
-        """
+        """Return True if new spans of a trace are late, or False if the trace is still open or closed because it was too large."""
         closed = self._closed.get(trace_id)
         return closed is not None and not closed.continues
 

@@ -221,8 +221,8 @@ _MOST_MISSING_ROOTS = 10_000
 
 
 class Revisions:
-    """Thread-safe memory of evaluated turns. It drops traces that are older than ``max_age`` seconds and, above ``max_bytes``, the
-    oldest traces.
+    """Thread-safe memory of evaluated turns. Traces older than ``max_age`` seconds and, above ``max_bytes``, the oldest are
+    dropped.
     """
 
     def __init__(self, max_bytes: int, max_age: float, now: Callable[[], float]) -> None:

@@ -242,8 +242,8 @@ class Stitcher:
         return len(self._held) + len(self._threads)
 
     def add(self, group: SpanGroup, now: float, first_arrival: float | None = None) -> list[SpanGroup]:
-        """Add a group, and return the turns that can be evaluated now. ``first_arrival`` is the time at which an incomplete group
-        that it replaces arrived.
+        """Add a group, and return the turns that can be evaluated now. ``first_arrival`` is the arrival of the group that it
+        replaces.
         """
         if self.patience <= 0 or not may_go_on(group):
             return [group]
@@ -477,9 +477,7 @@ def _adds_tools_only(before: list[Message], messages: list[Message]) -> bool:
 
 
 def _may_be_next(held: _Piece, piece: _Piece) -> bool:
-    """Return True if a call may continue a piece: both have the same program and model, and the call has more input tokens or
-    failed.
-    """
+    """Return True if a call may continue a piece: program and model are the same, and the call has more input tokens or failed."""
     last_group, call = held.last_group, piece.first_call
     if not _begins_soon_after(held, piece):
         return False

@@ -244,9 +244,7 @@ class Views(StoreReader):
             yield from page.turns
 
     def _block(self, wanted: Filter, start: Cursor | None, order: Order, size: int) -> tuple[Where, Cursor | None]:
-        """Return the SQL condition for the next ``size`` turns in order of time, and the position after these turns, or None at the
-        end.
-        """
+        """Return the SQL condition for the next ``size`` turns by time, and the position after these turns (None at the end)."""
         where, p = _where_time(wanted, self._sql, start, order), self._sql.p
         way = _DIRECTIONS[order][0]
         alone = wanted.agents if len(wanted.agents) == 1 else ()
@@ -467,9 +465,7 @@ class Views(StoreReader):
         return [row[0] for row in self._db.execute(f"SELECT DISTINCT minute / {MINUTE} AS hour FROM stale_minutes ORDER BY hour")]
 
     def unsummed(self, before: int) -> tuple[int, int] | None:
-        """Return the latest hour before ``before`` that needs new sums, and how often its turns changed. Return None if all hours
-        have sums.
-        """
+        """Return the latest hour before ``before`` that needs new sums, and how often its turns changed, or None if all have sums."""
         row = self._db.execute(
             f"SELECT minute / {MINUTE} AS hour, sum(marks) AS marks FROM stale_minutes WHERE minute < {self._sql.p} GROUP BY 1 ORDER BY 1 DESC LIMIT 1",
             (before * MINUTE,),

@@ -241,9 +241,7 @@ def write_topics(path: str | os.PathLike[str], topics: Iterable[StoredTopic], mo
 
 
 def verdict_of(score: Mapping[str, Any]) -> int | None:
-    """Return the verdict in a score's row: 1 (passed), 0 (failed), or None if the score doesn't count (see
-    :func:`.statements.verdict_is`).
-    """
+    """Return a score's verdict as 1 (passed) or 0 (failed), or None if it doesn't count (see :func:`.statements.verdict_is`)."""
     counts = score["status"] == "ok" and score["direction"] != "neutral" and VACUOUS not in (score["detail"] or "")
     return int(score["passed"]) if counts and score["passed"] is not None else None
 

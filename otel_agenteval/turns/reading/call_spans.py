@@ -69,9 +69,7 @@ def _open_loops(turn: TurnSteps) -> list[Step]:
 
 
 def _calls_below(turn: TurnSteps) -> tuple[dict[int, list[Step]], dict[int, list[Step]]]:
-    """Return two maps from a model span's id to the model spans below it. The second map also contains spans inside agent runs and
-    tools.
-    """
+    """Return two maps from a model span's id to the model spans below it. Only the second includes spans in agent runs and tools."""
     calls_in: dict[int, list[Step]] = {}
     below: dict[int, list[Step]] = {}
     for step in turn.of_role[LLM]:

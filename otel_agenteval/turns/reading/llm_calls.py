@@ -256,9 +256,7 @@ class TurnCalls(TurnSteps):
         return max(self.main_llm, key=END).error if self.llm else self.root.error
 
     def _outside_guards(self) -> list[Step]:
-        """Return the calls outside guardrails. If all are inside, return the calls that aren't named like a guardrail or, without
-        such calls, all calls.
-        """
+        """Return the calls outside guardrails or, without such calls, those that aren't named like a guardrail, or else all calls."""
         calls = [step for step in self.llm if not _is_guard(step.record.name)] or self.llm
         undecided = [step for role in _UNDECIDED if role in self.of_role for step in self.of_role[role]]
         if GUARDRAIL not in self.of_role and not any(_is_guard(step.record.name) for step in undecided):

@@ -99,9 +99,7 @@ class ToolCalls:
 
     @computed_once
     def _matched(self) -> list[tuple[ToolSpan, dict[str, Any] | None, ToolRequest | None]]:
-        """A tuple of span, arguments and request for each call. The request is None if the span already has arguments, call id and
-        tool name.
-        """
+        """Span, arguments and request of each call. The request is None if the span already has arguments, call id and tool name."""
         matcher: RequestMatcher | None = None
         found = []
         for span in self.spans:
@@ -201,9 +199,7 @@ class ToolCalls:
         return calls
 
     def _calls_in_code(self, request: ToolRequest, output: Any, step: Step) -> list[ToolCall]:
-        """Return the tool calls in code that an agent wrote. If the code contains only one call, the code's output is that call's
-        result.
-        """
+        """Return the tool calls in code that an agent wrote. If there is only one call, the code's output is the call's result."""
         parameters = {tool["name"]: parameters_of(tool) for tool in self.definitions if tool["name"] not in OUTPUT_TOOLS}
         found = calls_in_code(request.arguments, parameters)
         result = output if len(found) == 1 else None
