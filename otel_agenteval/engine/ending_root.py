@@ -67,7 +67,7 @@ class TurnScorer:
         return scored
 
     def evaluate_again(self, later: ScoredTurn) -> ScoredTurn | None:
-        """Evaluate a turn again after user feedback arrived. Return None if the turn's spans are no longer in memory."""
+        """Evaluate a turn again after user feedback arrived. Return None if the turn's spans were removed from memory."""
         found = self._composer.read_again(later.root.trace_key, later.root.span_id)
         if found is None:
             return None
@@ -134,7 +134,7 @@ class EndingRoots:
         self._evaluate_now(closed, span, still_ending, put)
 
     def _evaluate_now(self, closed: Closed, span: Any, still_ending: bool, put: Put) -> None:
-        """Evaluate turns and write span events while the agent waits.
+        """Evaluate turns and write span events on the agent's thread, which waits.
 
         If an exception interrupts this method, the worker evaluates the remaining turns.
         """
@@ -193,7 +193,7 @@ class DeferredTurns:
     def release(self, finish: Callable[[ScoredTurn], Sequence[ScoredTurn]]) -> Sequence[ScoredTurn]:
         """Return each scored turn once. If ``finish`` returns nothing for a turn, it will be queued again and is omitted here.
 
-        If another thread is stuck in the evaluation, the turns are counted as dropped.
+        If another thread is stuck in the evaluation, its turns are counted as dropped.
         """
         if not self._is_done:
             self.drop("stuck")

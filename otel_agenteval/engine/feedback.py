@@ -239,7 +239,7 @@ class FeedbackJoiner:
         return True
 
     def _give_up(self, given: TurnFeedback) -> Sequence[ScoredTurn]:
-        """Return a turn with only the feedback's ids, because the real turn wasn't found in time, or None without a span id."""
+        """Return a turn with only the feedback's ids, because the real turn wasn't found in time, or ``()`` without a span id."""
         if not given.span_id:
             self.count("no_turn")
             return ()

@@ -211,7 +211,7 @@ class Pipeline:
                     receipt.acknowledge()
 
     def _plan(self, judging: Dispatcher, done: Sequence[ScoredTurn]) -> list[ScoredTurn]:
-        """Queue judge calls. Return judged scores that need no call, such as skipped ones."""
+        """Queue judge calls. Return the judged scores that don't need a call, such as skipped scores."""
         with judging.at_once():
             found = [made for scored in done if scored.final and scored.of_turn_itself for made in judging.plan(scored)]
             if judging.metrics.wants_feedback:

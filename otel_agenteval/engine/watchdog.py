@@ -75,7 +75,7 @@ class Watchdog:
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """Watch the work inside the ``with`` block. Each item's work is between :meth:`begin` and :meth:`end`."""
+        """Watch the work inside the ``with`` block. Call :meth:`begin` before each item, and :meth:`end` after it."""
         if self._on:
             signal.setitimer(signal.ITIMER_REAL, _FIRST, _EVERY)
         try:

@@ -137,7 +137,7 @@ class GivenFeedback:
 
 
 class QueuedBatch(NamedTuple):
-    """Items that the worker handles together, without discarded ones."""
+    """Items that the worker handles together. Items that were discarded in the queue aren't included."""
 
     items: list[Any]
     length: int

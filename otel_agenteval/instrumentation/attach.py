@@ -39,7 +39,7 @@ _Processor = TypeVar("_Processor", bound=SpanProcessor)
 class Handle:
     """Access to the evaluation that :func:`instrument` started: its status, scores and user feedback.
 
-    All methods can be called even if evaluation is off. Then they do nothing.
+    If evaluation is off, all methods can still be called, but do nothing.
     """
 
     def __init__(self, processor: AgentEvalSpanProcessor | None) -> None:
@@ -273,9 +273,9 @@ class _Capture(SpanProcessor):
 
 @contextmanager
 def captured_turns(tracer_provider: Any = None) -> Iterator[deque[ScoredTurn]]:
-    """Capture the turns that close inside the ``with`` block. The yielded deque is complete after the block. If there is no SDK
-    provider, a global one is set. An application that is already instrumented isn't affected. Other applications can be
-    instrumented later, with any configuration. Raise ConfigError if the environment turns evaluation off.
+    """Capture the turns that close inside the ``with`` block. The yielded deque is complete after the block. Without an SDK
+    provider, a global one is set. If the application is already instrumented, its own evaluation isn't affected. Otherwise, it can
+    be instrumented later, with any configuration. Raise ConfigError if the environment turns evaluation off.
     """
     if not switched_on():
         raise ConfigError(

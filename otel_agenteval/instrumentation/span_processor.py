@@ -118,7 +118,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self.engine.intake.span_started(trace_id, span_id, parent_id, role, span, references, carried_id)
 
     def _on_ending(self, span: Any) -> None:
-        """Record the end of a span while it can still receive score events."""
+        """Record the end of a span, just before the SDK ends it. The span can still receive score events."""
         self._ending_is_called = True
         try:
             if span.__class__ is self._span_class:
