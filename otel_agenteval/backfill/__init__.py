@@ -1,9 +1,9 @@
 """Score traces that are already stored in files or ClickHouse, on one machine or a cluster.
 
-This folder may import :mod:`~otel_agenteval.engine` and lower layers. It imports pyarrow, daft, ray and clickhouse-connect on
-first use. Every way to run a backfill (one process, several processes, Daft or Ray) calls :class:`Scorer`.
+Modules in this folder may import :mod:`~otel_agenteval.engine` and lower layers and, only when needed, pyarrow, daft, ray and
+clickhouse-connect. Every way to run a backfill (one process, several processes, Daft or Ray) calls :class:`Scorer`.
 
-Start at :mod:`.batch`.
+Start reading at :mod:`.batch`.
 """
 
 from .batch import RESULT_COLUMNS, Scorer, score_batch

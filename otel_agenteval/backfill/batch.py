@@ -87,7 +87,7 @@ class Scorer:
 
     @property
     def keys(self) -> list[str]:
-        """Return a string per metric that identifies its version, its parameters and how traces are grouped."""
+        """Return one string per metric, which identifies the metric's version and parameters, and how traces are grouped."""
         of_turns = [metric._facts.identity.decode() for metric in self.metrics]
         of_wholes = [f"conversation {metric._facts.identity.decode().strip()}" for metric in self.whole]
         batches = " by conversation" if self.by_conversation else ""
@@ -149,7 +149,7 @@ class Scorer:
                 scoring.judge()
 
     def conversations_in(self, tables: Iterable[Any]) -> dict[str, str]:
-        """Map trace ids (hex) to conversations, so that a conversation can be scored as a whole. Other traces are omitted."""
+        """Map trace ids (hex) to conversation keys, so that a conversation can be scored as a whole. Traces without a conversation are omitted."""
         turns = turns_of(self._records(tables, ScoringTotals()))
         return {turn.trace_id: conversation_of(turn) for turn in turns if turn.trace_id and turn.conversation_id}
 
@@ -203,8 +203,8 @@ def scorer_of(config: str, metrics: tuple[str, ...] | None) -> Scorer:
 def chosen(
     config: Config, names: Sequence[str] | None
 ) -> tuple[list[BoundMetric], list[BoundMetric], Mapping[BoundMetric, SamplingRule]]:
-    """Return turn metrics, conversation metrics, and the sampling rules of all configured metrics. ``names`` selects the metrics,
-    which keep their configured parameters. Raises ConfigError for an unknown name or invalid sampling options.
+    """Return the turn metrics and conversation metrics to evaluate (``names``, or all configured metrics), and the sampling rules
+    of all configured metrics. Raises ConfigError for an unknown name or invalid sampling options.
     """
     selected, whole = select_metrics(config), select_conversation_metrics(config)
     rules = {**rules_of(config, selected), **rules_of(config, whole)}
@@ -333,7 +333,7 @@ class TurnScoring:
         self.made.append(score)
 
     def _judged_score(self, metric: BoundMetric) -> tuple[Score, Sequence[Any], Sequence[tuple[int, int, float | None]]]:
-        """Return a score, its judge calls, and (input tokens, output tokens, cost) of each call, which a dry run estimates."""
+        """Return a score, its judge calls, and each call's (input tokens, output tokens, cost). In a dry run, tokens and cost are estimates."""
         scorer = self._scorer
         given = scorer.judge if metric.metric.kind == "llm" else scorer.embedder
         by_itself = None if given is None else decided_without_judge(metric, self.turn)
@@ -388,7 +388,7 @@ class TurnScoring:
 
 
 class _Counting(Answers):
-    """Judge and embedder for a dry run. They count an evaluation's first request, and raise an error instead of answering."""
+    """Judge and embedder for a dry run. They record the size and cost of each request, then raise an error instead of sending the request."""
 
     def __init__(self, judge: Judge | None, embedder: Embedder | InProcessEmbedder | None, config: Config) -> None:
         self.questions: list[tuple[int, int, float | None]] = []

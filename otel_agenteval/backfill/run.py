@@ -4,7 +4,7 @@ Spans are divided into buckets by trace id. If a run is interrupted, the next ru
 
     OUT/manifest.json                  number of buckets, the same for all runs in this folder
     OUT/parts/bucket-00003-RUN.parquet results; each run adds a file to buckets with missing results
-    OUT/done/bucket-00003.json         metrics with versions that were evaluated in the bucket, and the source's fingerprint
+    OUT/done/bucket-00003.json         metrics and versions that were evaluated in the bucket, and the source's fingerprint
     OUT/spans/…                        spans by bucket during the backfill; removed at the end
 
 A bucket is marked as done only after its results file is complete, so a killed run continues with the bucket that it was scoring.
@@ -75,13 +75,13 @@ class Output:
             raise AgentEvalError(f"{folder}: can't use the folder: {error.strerror or error}") from None
 
     def missing(self, keys: Sequence[str], fingerprint: str) -> list[int]:
-        """Return the buckets to score, because a metric in ``keys`` wasn't evaluated or the source has changed."""
+        """Return the buckets that must be scored because a metric in ``keys`` wasn't evaluated or the source has changed."""
         notes = enumerate(map(self._done_note, range(self.buckets)))
         return [n for n, done in notes if done.get("source") != fingerprint or not set(keys) <= set(done.get("metrics", ()))]
 
     def known(self, bucket: int | None) -> dict[str, dict[str, Any] | None]:
-        """Return a bucket's successful results by result id, or those of all buckets if ``bucket`` is None. Judged results keep
-        the columns that composites need. The value of other results is None.
+        """Map result ids to the successful results of a bucket, or of all buckets if ``bucket`` is None. Results of computed
+        metrics map to None. Other results keep the columns that composites need.
         """
         parquet = require("pyarrow.parquet", feature="backfill", extra="parquet")
         found: dict[str, dict[str, Any] | None] = {}
@@ -284,7 +284,7 @@ def buckets_for(source: Source, jobs: int = 1) -> int:
 
 
 class Bar:
-    """Progress bar on standard error, with the remaining time. Hidden without a terminal, unless ``always`` is true."""
+    """Progress bar on standard error, with the remaining time. Hidden if standard error isn't a terminal, unless ``always`` is true."""
 
     def __init__(self, always: bool) -> None:
         self._shown = always or sys.stderr.isatty()
