@@ -2,7 +2,7 @@
 
 The address and the demand get separate ratings. The *address* rating measures how clearly the text speaks to a machine, as in
 "Note to AI agents:". The *demand* rating is high for a request to hide something, to give a verdict, or to act. Hidden text
-needs no address. Text that only mentions an assistant, or only instructs people, gets a low rating for one of the two.
+doesn't need an address. Text that only mentions an assistant, or only instructs people, gets a low address or demand rating.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def calls_machine(text: str, *, hidden: bool = False) -> bool:
     """Return True if a sentence addresses a machine, and this sentence or a following sentence makes a demand.
 
     Prepare ``text`` with :func:`~.readers.marked`, then :func:`~.normalise.folded`. Text that people can't see (``hidden``)
-    needs no address.
+    doesn't need an address.
     """
     may_name = len(text) < _LONG or _finder().found_in(_letters(text) + _END) > 0
     named = may_name and has_any(text, _name_pieces(text.isascii()))
@@ -101,7 +101,7 @@ _WORDS = "injection_words.txt"
 
 @cache
 def _name_pieces(in_ascii: bool) -> tuple[str, ...]:
-    """Return substrings for a fast pre-check. Every name of a machine or assistant contains at least one of them."""
+    """Return substrings for a fast pre-check. Every name of a machine or assistant contains at least one of the substrings."""
     return tuple(piece for piece in words(_WORDS, "calls") if not in_ascii or piece.isascii())
 
 

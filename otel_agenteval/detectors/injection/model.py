@@ -2,7 +2,7 @@
 
 Characters are first mapped to plain *letters*: lower case, without accents. Each n-gram of two to five letters is hashed to a
 *place*, which is an index in a table of 8-bit weights. ``scripts/text_models.py`` trains the weights on labeled passages. The
-model needs no word lists, so it works across inflections, spellings and languages. Running sums of the weights make rating
+model doesn't need word lists, so it works across inflections, spellings and languages. Running sums of the weights make rating
 fast: about 10 ns per character.
 """
 
@@ -63,7 +63,7 @@ def _letters() -> tuple[NDArray[np.uint16], bytes]:
 
 
 def _letters_in(text: str) -> tuple[NDArray[np.uint32], NDArray[np.bool_] | None]:
-    """Return a text's plain letters (``Call  911`` → ``call 0``), and a mask of the characters that were kept, or None if all were."""
+    """Return a text's plain letters (``Call  911`` → ``call 0``), and a mask of the kept characters, or None if all were kept."""
     if _LONG_TOKEN_SHAPE in text.encode("ascii", "replace").translate(_TOKEN_SHAPES):  # faster than a search for the pattern
         text = _LONG_TOKEN.sub(lambda token: "0" * len(token.group()), text)
     letter_of, ascii_letter_of = _letters()
@@ -106,7 +106,7 @@ def places_in(text: str) -> NDArray[np.intp]:
 
 
 class OrderModel(NamedTuple):
-    """Weights of hashed n-grams. They fit into 8 bits, but numpy adds 16-bit numbers faster."""
+    """Weights of hashed n-grams. The weights fit into 8 bits, but are stored in 16 bits because numpy adds 16-bit numbers faster."""
 
     weights: NDArray[np.int8 | np.int16]
     unit: float
@@ -135,7 +135,7 @@ class OrderModel(NamedTuple):
 
 @dataclass(eq=False)
 class Rated:
-    """Ratings of the passages of one text. Public methods take character positions, private methods letter positions.
+    """Ratings of the passages of one text. Public methods take character positions, and private methods take letter positions.
 
     A *score* counts every n-gram and is fast. Tables and lists repeat n-grams, which can inflate their scores. A *distinct
     score* counts each n-gram once. It requires a sort, so it is computed only for passages with a high score.
@@ -193,12 +193,12 @@ class Rated:
         return cast("list[float]", self._model.log_odds(totals, roots).tolist())
 
     def may_exceed(self, limit: float, is_latin: bool) -> bool:
-        """Return True if the score of any window is above a limit."""
+        """Return True if the score of any fixed-length window of the text is above a limit."""
         short_limit = limit + _LATIN_MARGIN * is_latin
         return bool(len(self._likely_windows(_WINDOW, limit)[0]) or len(self._likely_windows(_SHORT_WINDOW, short_limit)[0]))
 
     def exceeds(self, limit: float, is_latin: bool) -> bool:
-        """Return True if any window has both a score and a distinct score above a limit."""
+        """Return True if any fixed-length window of the text has both a score and a distinct score above a limit."""
         return self._exceeds(_WINDOW, limit) or self._exceeds(_SHORT_WINDOW, limit + _LATIN_MARGIN * is_latin)
 
     def _exceeds(self, width: int, limit: float) -> bool:

@@ -66,7 +66,7 @@ def markers_in(text: str) -> tuple[Marker, ...]:
 def _orders_in(
     result: str, texts: list[str], rated: Rated | None = None, disguised: list[tuple[str, Rated]] | None = None
 ) -> list[Marker]:
-    """Return at most one forged role and one instruction. Pass ``rated`` and ``disguised`` if a single text was rated before."""
+    """Return at most one forged role and one instruction. Pass ``rated`` and ``disguised`` if ``texts`` contains one text that is already rated."""
     markers: dict[str, Marker] = {}
     for text in texts:
         if ("instruction_override" in markers or not _has_enough_words(text)) and not has_any(text, _ROLE_MARKS):
@@ -119,7 +119,7 @@ def readable(text: str) -> str:
 
 
 class _ResultText:
-    """A text in a tool result. ``unquoted`` replaces quotations with blanks, and ``spoken`` also replaces the agent's speaker labels."""
+    """A text in a tool result. ``unquoted`` is the text without quotations, and ``spoken`` also lacks the agent's speaker labels."""
 
     def __init__(
         self, text: str, rated: Rated | None = None, disguised: Sequence[tuple[str, Rated | None]] | None = None
@@ -162,7 +162,7 @@ class _ResultText:
         )
 
     def order(self) -> tuple[str, bool] | None:
-        """Return the most likely instruction, and True if it is clearly not meant for people. Return None without an instruction."""
+        """Return the most likely instruction, or None. The second value is True if the instruction is clearly not meant for people."""
         spoken = self.spoken
         if (order := _likeliest_order(spoken, self, may_be_called=True, rated=self._rated)) is not None:
             start, end, is_sure = order
@@ -181,7 +181,7 @@ class _ResultText:
 def _likeliest_order(
     text: str, source: _ResultText | None = None, *, may_be_called: bool = False, hidden: bool = False, rated: Rated | None = None
 ) -> tuple[int, int, bool] | None:
-    """Return ``(start, end, is_sure)`` of the most likely instruction, or None. ``is_sure`` means that it can't be meant for people."""
+    """Return ``(start, end, is_sure)`` of the most likely instruction, or None. ``is_sure`` is True if the instruction can't be meant for people."""
     passages = list(passages_in(text)) if _has_enough_words(text) else []
     if not passages:
         return None
