@@ -22,7 +22,7 @@ def statements(text: str) -> str:
 
 
 def code_in(text: str) -> list[str]:
-    """Return the code in an answer, or an empty list if the answer has no code block."""
+    """Return the code in an answer, or an empty list if the answer doesn't contain a code block."""
     return _CODE.findall(text) if "```" in text else []
 
 
@@ -31,7 +31,7 @@ def _blank(found: re.Match[str]) -> str:
 
 
 class Claim(NamedTuple):
-    """A number, date or time of day in an answer. Some, such as ``1.234``, have several possible values."""
+    """A number, date or time of day in an answer. Some claims, such as ``1.234``, have several possible values."""
 
     text: str
     at: int
@@ -70,7 +70,7 @@ _DEEPEST_LIST = 40
 
 
 def _is_name(text: str, at: int, token: str) -> bool:
-    """Return True if digits are part of a name (``GPT-4``), a list marker, a footnote or a version."""
+    """Return True if a number is part of a name (``GPT-4``), a list marker, a footnote or a version."""
     end = at + len(token)
     before, behind = text[at - 1 : at] or "\n", text[end : end + 1]
     if (behind.isalpha() and _GLUED.match(text, end)) or len(token) > _LONGEST:

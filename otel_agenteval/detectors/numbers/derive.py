@@ -178,7 +178,7 @@ def sums_of_runs(groups: Iterable[Sequence[float]]) -> list[float]:
 
 
 def results(pools: Iterable[Sequence[float]]) -> list[Array]:
-    """Return the sums, differences, products, ratios, percentages and relative changes of each pair in a pool."""
+    """Return the sums, differences, products, ratios, percentages and relative changes of each pair of numbers in a pool."""
     pairs = [np.array(pool)[_pairs(len(pool))] for pool in pools if len(pool) > 1]
     if not pairs:
         return []
@@ -191,14 +191,14 @@ def results(pools: Iterable[Sequence[float]]) -> list[Array]:
 
 
 class Candidates:
-    """Calculated results of several kinds, such as sums and products. Each kind has its own limit for matches by chance."""
+    """Calculated results of several kinds, such as sums. Each kind has its own limit on the probability of a match by chance."""
 
     def __init__(self, kinds: Iterable[tuple[Array | list[float], float]]) -> None:
         self._kinds = [(np.asarray(results), chance) for results, chance in kinds]
         self._all = np.concatenate([_NO_NUMBERS, *(results for results, _ in self._kinds)])
 
     def support(self, readings: Iterable[tuple[float, float]], point: float = 0.0) -> bool:
-        """Return True if a result matches and a match by chance is unlikely. For percentages, ``point`` is the size of one percentage point."""
+        """Return True if a result matches one of the ``readings`` and probably not by chance. For percentages, ``point`` is one percentage point."""
         for value, half in readings:
             slack = half * (1 + 1e-9) + value * 1e-12
             if not value or not (np.abs(self._all - value) <= slack).any():

@@ -38,8 +38,7 @@ _AMOUNT = re.compile(r"(?i:amount|cents|cost|fee|price|total)\w{0,20}\W{0,2}[:=]
 class GivenNumbers:
     """The numbers that the agent was given. Each kind is collected on first use.
 
-    ``paths`` maps each given text to its path in the turn. ``beside`` contains given texts without a path. ``now`` is the
-    turn's start.
+    ``paths`` maps each given text to its path in the turn. ``beside`` contains texts without a path. ``now`` is the turn's start.
     """
 
     def __init__(
@@ -66,7 +65,7 @@ class GivenNumbers:
         return sorted(self.plain.values)
 
     def rounds_to(self, value: float, half: float) -> bool:
-        """Return True if a given number in digits rounds to ``value``. ``half`` is half the rounding interval, such as 0.05 for 4.2."""
+        """Return True if a given number, written in digits, rounds to ``value``. ``half`` is half the rounding interval, such as 0.05 for 4.2."""
         return _is_near(self._plain_sorted, value, half)
 
     @cached_property
@@ -182,7 +181,7 @@ class GivenNumbers:
 
     @cached_property
     def _positions(self) -> tuple[list[tuple[float, int]], ...]:
-        """Sorted values, days and times of day, each with the index of its number in :attr:`_places`."""
+        """Sorted values, days and times of day of the given numbers, each with the number's index in :attr:`_places`."""
         read = [(meanings_of(number), at) for at, (number, _) in enumerate(self._places)]
         return (
             sorted((value, at) for meanings, at in read for value in meanings.values),

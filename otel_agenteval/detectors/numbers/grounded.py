@@ -53,7 +53,7 @@ def word_claims(text: str, look: Look | None = None) -> list[Claim]:
 
 @dataclass(eq=False)
 class AnswerNumbers:
-    """The claims of an answer. If ``derived`` is True, calculated results can support a claim too."""
+    """The claims of an answer. If ``derived`` is True, calculated results can also support a claim."""
 
     text: str
     claims: list[Claim]
@@ -91,7 +91,7 @@ class AnswerNumbers:
         return any(given.rounds_to(value, half) for value, half in self._readings(claim))
 
     def _is_given(self, claim: Claim) -> bool:
-        """Return True if a claim is given in words, as a date, time or duration, in another unit, or with other separators."""
+        """Return True if a claim's value is given in words, as a date, time or duration, in another unit, or with other separators."""
         duration = self.timeline.duration_at(claim.at)
         if duration is not None and self.timeline.has_duration(*duration):
             return True
@@ -138,7 +138,7 @@ class AnswerNumbers:
         return "\n".join(re.sub(r"(?<=[0-9])[ ()./-]{1,3}(?=[0-9])", "", text) for text in self.given.texts)
 
     def _is_identifier(self, claim: Claim) -> bool:
-        """Return True if a text contains the same identifier with other separators, such as ``030-123456`` for ``030/12 34 56``."""
+        """Return True if a given text contains the same identifier with other separators, such as ``030-123456`` for ``030/12 34 56``."""
         identifiers = _IDENTIFIER.finditer(self.text, max(0, claim.at - _WINDOW), claim.end + _WINDOW)
         identifier = next((match.group() for match in identifiers if match.start() <= claim.at < match.end()), "")
         digits = re.sub("[^0-9]", "", identifier).lstrip("0")
@@ -150,7 +150,7 @@ class AnswerNumbers:
 
     @cached_property
     def rows(self) -> list[list[tuple[int, float]]]:
-        """Position and value of each number, grouped by line. Lines without claims are omitted."""
+        """Position and value of each number in the answer, grouped by line. Lines without claims are omitted."""
         rows: list[list[tuple[int, float]]] = []
         line_end = -1
         for claim in self.claims:
@@ -266,7 +266,7 @@ class Timeline:
 
 
 def _days_of(dates: Iterable[NDArray[np.datetime64]]) -> set[Day]:
-    """Convert date arrays to ``(year, month, day)``. Each date is included twice: with its year, and with 0 for claims without a year."""
+    """Convert date arrays to ``(year, month, day)``. Each date is added with its year, and with 0, which matches claims without a year."""
     days = {day for array in dates for day in array.tolist() if isinstance(day, datetime.date)}
     return {(year, day.month, day.day) for day in days for year in (0, day.year)}
 
@@ -278,7 +278,7 @@ def _is_given_day(day: Day, given: Collection[Day]) -> bool:
 
 
 def _days_moved(days: NDArray[np.datetime64], count: int, unit: float) -> list[NDArray[np.datetime64]]:
-    """Return dates moved by ``count`` units. Days can also be working days. Months and years follow the calendar."""
+    """Return dates moved by ``count`` units. A number of days is also counted in working days. Months and years follow the calendar."""
     moved = [days + int(count * unit / _SECONDS_OF_DAY)]
     if unit == _SECONDS_OF_DAY and abs(count) <= _MAX_WORKING_DAYS:
         moved.append(np.busday_offset(days, count, "backward" if count > 0 else "forward"))
@@ -306,7 +306,7 @@ class Arithmetic:
         self._operands = list(distinct_values)[:_MAX_OPERANDS]
 
     def supports(self, claim: Claim) -> bool:
-        """Return True if a claim can be calculated from numbers of the answer or from given numbers."""
+        """Return True if a claim can be calculated from given numbers or from other numbers in the answer."""
         answer = self._answer
         duration = answer.timeline.duration_at(claim.at)
         if duration is not None and self._answer_results.support(((duration[0] / 60, 0.5),)):
@@ -330,7 +330,7 @@ class Arithmetic:
 
     @cached_property
     def _answer_results(self) -> derive.Candidates:
-        """Sums over lines and columns of the answer, and results of two numbers in the same line."""
+        """Sums over the answer's lines and columns, and results calculated from two numbers in the same line."""
         pools = [list(dict.fromkeys(map(abs, row)))[:_MAX_LINE] for row in self._rows]
         sums = (derive.sums_of_runs(self._lines_and_columns), derive.CHANCE)
         return derive.Candidates([sums, *((results, _CHANCE_IN_LINE) for results in derive.results(pools))])
@@ -346,7 +346,7 @@ class Arithmetic:
 
     @cached_property
     def _given_results(self) -> derive.Candidates:
-        """Totals and shares of given numbers, and results of two numbers from the answer or from the same record or text."""
+        """Totals and shares of given numbers, and results calculated from two numbers of the answer, or of the same record or text."""
         extra = self._operands if len(self._operands) <= _MAX_EXTRA else []
         pools = self._given.facts.pools
         if sum(map(len, pools)) <= derive.POOL:  # few enough to combine numbers of different records
@@ -363,7 +363,7 @@ class Arithmetic:
 
 
 def _as_number(claim: Claim) -> Claim:
-    """Convert a pace or duration such as ``5:30`` from a time of day to a number. Other claims stay unchanged."""
+    """Convert a claim such as ``5:30``, a pace or duration that looks like a time of day, to a number. Return other claims unchanged."""
     pace = _PACE.fullmatch(claim.text) if claim.minutes >= 0 else None
     if pace is None:
         return claim
@@ -381,7 +381,7 @@ _MIN_MATERIAL = 120
 
 
 def is_text_to_work_on(asked: str) -> bool:
-    """Return True if a request contains numbers and asks to process a text, for example to translate it."""
+    """Return True if a request contains numbers and a task such as translating a text."""
     return len(asked) >= _MIN_MATERIAL and _TASK.search(asked) is not None and len(re.findall(r"\d+", asked[:20_000])) >= 2
 
 

@@ -44,7 +44,7 @@ TOKEN = re.compile(r"[0-9](?<![a-oq-wyz_0-9][0-9])[0-9]*(?:[.,:/'+-][0-9]+)*")
 
 
 class Meanings(NamedTuple):
-    """Possible meanings of digits with separators, such as ``11/12``."""
+    """Possible meanings of a number with separators, such as ``11/12``."""
 
     values: Collection[float] = ()
     days: Collection[Day] = ()
@@ -76,7 +76,7 @@ def _values_of(token: str) -> list[float]:
 
 @lru_cache(maxsize=4_096)
 def days_of(token: str) -> tuple[Day, ...]:
-    """Return the possible days of a token. ``11/12`` can be November 12 or December 11."""
+    """Return the days that a token can mean. ``11/12`` can be November 12 or December 11."""
     if (found := _DATE.fullmatch(token)) is None:
         return ()
     first, _, second, third = found.groups()
@@ -271,7 +271,7 @@ def unit_of(word: str) -> Unit | None:
 
 
 def quantities_in_fields(text: str) -> Iterator[tuple[float, Unit]]:
-    """Yield the number and unit of fields such as ``distance_km``, last field first."""
+    """Yield the number and unit of fields such as ``distance_km``, starting with the last field."""
     for number, name in _FIELD_VALUE.findall(text[::-1]):
         if (unit := _unit_in_name(name[::-1])) is not None:
             yield float(number[::-1]), unit

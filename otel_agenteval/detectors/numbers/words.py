@@ -74,7 +74,7 @@ def values_of_words(text: str) -> Iterator[tuple[int, int, float]]:
 
 
 def claims_in_words(text: str) -> Iterator[tuple[int, int, float]]:
-    """Yield numbers above ten in words. Single words are skipped if they are round (``a hundred``) or no word follows."""
+    """Yield numbers above ten in words. A single word is skipped if it is a round number (``hundred``) or if no word follows it."""
     for start, end, value in values_of_words(text):
         word = text[start:end].lower()
         is_figure = word.isalpha() and (value in (1e2, 1e3, 1e6, 1e9) or not _FOLLOWED.match(text, end))
