@@ -1,7 +1,7 @@
 """Find secrets by a nearby name: in assignments, arguments, markup, tables, on the next line, or in a sentence.
 
-:mod:`.words` finds the names. Each *frame* then searches for the value in one notation, for example after ``=``. A value after a
-strong name such as ``password`` needs less evidence than a value after a weak name.
+:mod:`.words` finds names of secrets, such as ``password``. Each *frame* then searches for the name's value in one notation, for
+example after ``=``. A value after a strong name such as ``password`` requires less evidence than a value after a weak name.
 """
 
 from __future__ import annotations
@@ -134,13 +134,13 @@ def _quotation_at(text: str, at: int) -> Span | None:
 
 
 def _whole_end(text: str, value: NamedValue) -> int:
-    """Return the end of a value. Values are first matched up to ``_MAX_VALUE`` characters, which keeps the time linear."""
+    """Return the end of a value. Values are first matched up to ``_MAX_VALUE`` characters, which keeps the search time linear."""
     remainder = _REMAINDER.match(text, value.end) if value.end - value.start >= _MAX_VALUE else None
     return remainder.end() if remainder is not None else value.end
 
 
 def _value_at(text: str, at: int) -> NamedValue | None:
-    """Return the value that starts at ``at``, or None. A value is a quoted text, or a word outside sentences and code."""
+    """Return the value that starts at ``at``, or None. A value is a quoted text, or a word that isn't part of a sentence or code."""
     quoted = _quotation_at(text, at)
     if quoted is None and (code := _BEFORE_QUOTE.match(text, at)) is not None:
         quoted = _quotation_at(text, code.end())
@@ -382,7 +382,7 @@ def _named_after_value(text: str, name: Name) -> Iterator[NamedValue]:
 
 
 def _frames_of(text: str, name: Name) -> Sequence[Frame]:
-    """Return the frames to try for a name. :mod:`.secrets` handles names of HTTP headers, unless name and value are separate fields."""
+    """Return the frames (search functions) for a name. :mod:`.secrets` handles HTTP headers, unless name and value are separate fields."""
     if text[name.start : name.end].lower().endswith(("cookie", "authorization")):
         return (_sibling,)
     is_in_path = text[name.start - 1 : name.start] == "/"  # or a flag: "/password=…"

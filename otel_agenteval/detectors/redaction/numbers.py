@@ -53,7 +53,7 @@ def cards(text: str) -> Iterator[Span]:
 
 
 def _card_in(text: str, start: int, end: int) -> Span | None:
-    """Return the range of the card number at the start of a digit run, or None. An expiry date may follow the card number."""
+    """Return the range of the card number at the start of a digit run, or None. An expiry date may follow."""
     stop = end
     while stop > start:
         row = text[start:stop]
@@ -257,7 +257,7 @@ _DIGITS_IN_ID = lazy(  # "whatsapp_4915123456789", but neither a date (20261231)
 
 
 def numbers_in_id(text: str) -> Iterator[Span]:
-    """Yield assigned telephone numbers in an id. They need a country code, or the format of the United States or China."""
+    """Yield assigned telephone numbers in an id. Each number needs a country code, or the format of the United States or China."""
     for run in _DIGITS_IN_ID.finditer(folded(text)):
         digits = run.group().lstrip("+")
         numbers = (parsed(f"+{digits}", None), parsed(digits, "US") if len(digits) == 10 else None)

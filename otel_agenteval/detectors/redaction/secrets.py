@@ -191,7 +191,7 @@ def _tokens(text: str) -> Iterator[Span]:
 
 
 def _joined_body(text: str, start: int, search: _TokenSearch) -> tuple[str, int] | None:
-    """Return a token's body, joined across line breaks, and its end. Return None without a body, or if ordinary words follow."""
+    """Return a token's body, joined across line breaks, and its end. Return None if the body is missing or contains ordinary words."""
     token, found = search.token, search.body.match(text, start)
     if found is None:
         return None

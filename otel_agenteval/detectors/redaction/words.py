@@ -44,7 +44,7 @@ _NO_NAME = lazy(
 
 @cache
 def _unspaced() -> dict[str, int]:
-    """Return the strength of each name in languages without spaces, or with particles attached to words."""
+    """Return the strength of each name of a secret in languages without spaces, or with particles attached to words."""
     return {
         name: strength
         for section, strength in (("unspaced_passwords", PASSWORD), ("unspaced_keys", KEY))
