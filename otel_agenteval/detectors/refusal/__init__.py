@@ -64,7 +64,7 @@ class Declined(NamedTuple):
 def refusal_in(
     output: str, asked: str = "", acted: bool = False, material: Iterable[str] = (), instructions: str = ""
 ) -> Declined | None:
-    """Return an answer's refusal, or None. An answer that repeats ``material`` (tool results) or ``instructions`` isn't a refusal."""
+    """Return the refusal in an answer, or None. An answer that repeats ``material`` (tool results) or ``instructions`` isn't a refusal."""
     if output[:1] in ("{", "["):
         return _in_json(output, asked)
     if _delivers(output) or _reports(output := with_plain_apostrophes(output), acted):
@@ -89,13 +89,13 @@ def refusal_in(
 
 
 def _passes_on(answer: str, asked: str, material: Iterable[str], least: int) -> bool:
-    """Return True if at least ``least`` words of an answer occur in the material but not in the request."""
+    """Return True if at least ``least`` words of an answer occur in ``material`` but not in the request."""
     words = {word for word in _WORD.findall(answer) if word not in asked}
     return len(words) >= least and sum(map("\n".join(map(plain, material)).__contains__, words)) >= least
 
 
 def _reports(output: str, acted: bool) -> bool:
-    """Return True if an English answer has no refusal words, and has a number or followed a tool call."""
+    """Return True if an English answer lacks refusal words, and either contains a number or follows a tool call."""
     if not output.isascii():
         return False
     text = output.lower()
@@ -107,7 +107,7 @@ def _reports(output: str, acted: bool) -> bool:
 
 
 def _in_json(output: str, asked: str) -> Declined | None:
-    """Return the refusal in a JSON object, or None. Its status must decline the request, and it must contain a reason or no data."""
+    """Return the refusal in a JSON object, or None. The status must decline the request, and a reason, ``null`` or ``[]`` must be present."""
     if len(output) > _LONG or _DECLINED.match(output) is None or _REASON.search(output) is None:
         return None
     language = language_of(plain(asked[:_LONG]))

@@ -47,11 +47,10 @@ class Lexicon(NamedTuple):
 
 
 def lexicon(language: str) -> Lexicon:
-    """Load a language's words by class from ``data/refusal``, in their usual spelling.
+    """Load a language's words, grouped by class, from ``data/refusal``. The words have their usual spelling.
 
     The entry ``word`` matches a complete word, ``stem*`` the start of a word, and ``*end`` the end of a word. An entry with a
-    space is a phrase anywhere in a sentence. In languages without spaces, or with attached particles, entries match any
-    substring.
+    space matches a phrase in a sentence. In languages without spaces, or with attached particles, entries match any substring.
     """
     return Lexicon(**{section: tuple(entries) for section, entries in sections(f"refusal/{language}.txt").items()})
 
@@ -177,7 +176,7 @@ def words_of(text: str) -> list[str]:
 
 
 def pieces_in(text: str, table: LexiconTable) -> tuple[tuple[str, int], ...]:
-    """Return the lexicon's substrings that occur in a text. Each sentence is then searched only for these."""
+    """Return the lexicon's substrings that occur in a text. Each sentence is then searched only for these substrings."""
     return tuple([piece for piece in table.pieces if piece[0] in text])
 
 

@@ -48,7 +48,7 @@ class Read(NamedTuple):
 
 
 def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
-    """Return the evidence in an answer and its request, or None if the user asked for a refusal, such as a draft letter."""
+    """Return the evidence in an answer and its request, or None if the user requested a text that declines, such as a draft letter."""
     head = plain(output[:_MAX_CHARACTERS]).replace("*", "").replace("~", "")
     table = language_of(head[:500]) or language_of(plain(asked[:400])[:200])
     if table is None:
@@ -103,7 +103,7 @@ def place_of_declining(output: str, language: str) -> tuple[int, int]:
 
 
 def _says_nothing(text: str, table: LexiconTable) -> bool:
-    """Return True for English text without refusal words and quotations. Most answers need no further check."""
+    """Return True for English text that contains neither refusal words nor quotations. Such a text isn't checked further."""
     if has_any(text, _REMOVED_MARKS) or ">" in text or ("'" in text and _OPENING.search(text)):
         return False
     return not has_class(text, table, _REFUSAL_BITS | BITS["failed"])
