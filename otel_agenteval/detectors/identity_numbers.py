@@ -1,12 +1,12 @@
 """Find national identity numbers and IBANs in a text.
 
-``data/identity_numbers.yaml`` lists each kind of number: its shape, its check digits, and words that announce it. Most kinds are
-found only after a word such as "passport", because many random numbers have valid check digits.
+``data/identity_numbers.yaml`` lists each kind of number: its shape, its check digits, and the words that usually precede it. Most
+kinds are found only after a word such as "passport", because many random numbers have valid check digits.
 
 Searching a text for 40 shapes would be slow. Kinds that require a word are therefore found in three steps:
 
 1. Find groups of at least four digits that ``given`` doesn't contain.
-2. Before each group, find a word that announces one of the kinds.
+2. Before each group, find a word that usually precedes one of the kinds of numbers.
 3. Search for the shapes of this kind only, and return the first number after the word.
 """
 
@@ -34,13 +34,13 @@ def _weighted_sum(digits: str, weights: Iterable[int]) -> int:
 
 
 def _divisible(modulus: int, weights: Iterable[int]) -> Check:
-    """Return a function that checks if the weighted sum of all digits is a multiple of ``modulus``."""
+    """Return a function that checks whether the weighted sum of all digits is a multiple of ``modulus``."""
     each = tuple(weights)
     return lambda digits: _weighted_sum(digits, each) % modulus == 0
 
 
 def _remainder(modulus: int, weights: Iterable[int]) -> Check:
-    """Return a function that checks if the last digit is the weighted sum modulo ``modulus``, reduced modulo 10."""
+    """Return a function that checks whether the last digit is the weighted sum modulo ``modulus``, reduced modulo 10."""
     each = tuple(weights)
     return lambda digits: _weighted_sum(digits, each) % modulus % 10 == int(digits[-1])
 
@@ -50,7 +50,7 @@ def _both(one: Check, other: Check) -> Check:
 
 
 def _ends_with_11_minus(digits: str, weights: Iterable[int]) -> bool:
-    """Return True if the last digit is 11 minus the weighted sum of the other digits modulo 11. 10 and 11 count as 0."""
+    """Return True if the last digit is 11 minus the weighted sum of the other digits modulo 11. Results of 10 and 11 count as 0."""
     return int(digits[-1]) == (11 - _weighted_sum(digits[:-1], weights) % 11) % 11 % 10
 
 
@@ -234,7 +234,7 @@ class _NumberKind(NamedTuple):
 
 @cache
 def _kinds(*, named: bool) -> tuple[_NumberKind, ...]:
-    """Return the kinds that require a word such as "passport" before the number (``named``), or the other kinds."""
+    """If ``named``, return the kinds of numbers that require a preceding word such as "passport". Otherwise, return all other kinds."""
     return tuple(
         _NumberKind(
             row.get("kind", "national_id"),

@@ -38,7 +38,7 @@ def _spaced(stems: str) -> tuple[str, ...]:
 
 
 def _stems(**by_script: str) -> tuple[tuple[bytes, tuple[bytes, ...]], ...]:
-    """Group word stems by the first UTF-8 byte of their script. Most stems omit their first letter, which may be a capital."""
+    """Group word stems by the first UTF-8 byte of their script. Most stems omit the first letter, because it may be a capital."""
     return tuple((_LEADS[script], tuple(stem.encode() for stem in _spaced(stems))) for script, stems in by_script.items())
 
 
@@ -102,7 +102,7 @@ def _hides_something(text: str, written: bytes) -> bool:
 
 
 def may_hold_numbers(written: bytes, look: Look | None = None) -> bool:
-    """Return True for a long run of digits that isn't a date, or for typical words of addresses, birth dates or identity papers."""
+    """Return True if a text has a long run of digits that isn't a date, or typical words of addresses, birth dates or identity papers."""
     shape = written.translate(_SHAPES)
     if b"0" not in shape:
         return False

@@ -63,7 +63,7 @@ def rows(text: str) -> Iterator[DigitRow]:
 
 @lru_cache(maxsize=512)
 def national_digits(written: str) -> str | None:
-    """Return the digits without country code and trunk prefix, or None if no country has issued the number."""
+    """Return a phone number's digits without country code and trunk prefix, or None if no country has issued the number."""
     return next((digits for digits, _ in _issued_numbers(written)), None)
 
 

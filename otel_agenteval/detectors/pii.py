@@ -4,7 +4,7 @@ One pass turns the text into its *shape*: ``Call (555) 123-4567 now`` becomes ``
 ``A``, spaces and separators ``-``, and other signs ``.``. ``@`` and ``+`` stay, and all other characters are removed. A few
 substring tests on the shape rule out most texts. A pattern runs only if its shape occurs.
 
-Hostile text can't slow the patterns down, because none of them nests unbounded repetitions.
+Hostile text can't slow the patterns down, because the patterns don't nest unbounded repetitions.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Detector(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """Detectors that are skipped if the text's shape contains none of the ``marks``."""
+    """Detectors that run only if the text's shape contains at least one of the ``marks``."""
 
     marks: tuple[bytes, ...]
     detectors: tuple[Detector, ...]
