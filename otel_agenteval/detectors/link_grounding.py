@@ -1,4 +1,4 @@
-"""Find links in an answer that have no source in the texts given to the agent."""
+"""Find links in an answer that don't have a source in the texts given to the agent."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def ungrounded_urls(
 ) -> list[str] | None:
     """Return links without a source, and links whose text shows another site than their target.
 
-    Return None if nothing can be checked: the agent got neither links nor results or documents (``has_results``), and no link
-    is suspicious. Links count as given if they are arguments of a call that opened a page.
+    Return None if nothing can be checked, because the agent received neither links nor other results (``has_results`` is False),
+    and no link is suspicious. Links count as given if they are arguments of a call that opened a page.
     """
     left = [link for link in links.values() if not _is_allowed(link.key, allowed)]
     if left := _not_written(left, given):
@@ -230,7 +230,7 @@ class _LinkEvidence:
         return any(not text[end : end + 1].isalnum() for text, end in places)
 
     def _is_token(self, token: str) -> bool:
-        """Return True if a given text contains the token as a complete word or path end. A token that starts with ``/`` must be a complete path."""
+        """Return True if a given text has the token as a word or at the end of a path. A token with a leading ``/`` must be a complete path."""
         if (known := self._tokens.get(token)) is None:
             known = self._tokens[token] = self._search_token(token)
         return known
@@ -252,7 +252,7 @@ class _LinkEvidence:
         return any(piece in text for text in self._texts)
 
     def _is_named(self, host: str) -> bool:
-        """Return True if a text mentions the site by name, such as "Acme" for ``acme.com``, and no other domain of this name."""
+        """Return True if a text mentions the site by name, such as "Acme" for ``acme.com``, but doesn't contain another domain with this name."""
         label = host.split(".", 1)[0]
         if host != site_of(host) or len(label) < 4 or not (label.isascii() and label.isalpha()):
             return False
@@ -327,7 +327,7 @@ def _is_data(part: str) -> bool:
 
 
 def _parts_of(key: str, mark: str) -> Iterator[tuple[str, str]]:
-    """Yield the text before and after each of the last ten ``mark`` characters, last character first."""
+    """Yield the text before and after each of the last ten ``mark`` characters, starting with the last."""
     at = len(key)
     for _ in range(_LEVELS):
         at = key.rfind(mark, 0, at)

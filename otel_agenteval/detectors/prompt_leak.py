@@ -1,6 +1,6 @@
 """Measure how much of the system prompt's instructions an answer repeats.
 
-Disguised and encoded copies count too. Rewordings count only if the answer or the question mentions the agent's instructions.
+Disguised and encoded copies also count. Rewordings count only if the answer or the question mentions the agent's instructions.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def letters(text: str) -> str:
 
 
 class _Sentence:
-    """A sentence, heading or quotation of a prompt."""
+    """A sentence, heading or quotation in a system prompt."""
 
     def __init__(self, text: str, of_facts: bool | None) -> None:
         self.text = text
@@ -135,7 +135,7 @@ class SystemPrompt:
         return piece.instructs or self._is_unreadable
 
     def leak(self, look: Look, asked: str, others: Iterable[str]) -> Leak:
-        """Measure how much of the prompt an answer leaks. Sentences in ``asked`` or ``others`` (other given texts) don't count."""
+        """Measure how much of the prompt an answer leaks. The prompt's sentences in ``asked`` or ``others`` (other given texts) don't count."""
         output = look.text
         spelled = letters(output)
         candidates = [text for text in _disguised_texts(look, spelled) if self._shares_text_with(text)]
@@ -166,7 +166,7 @@ class SystemPrompt:
         return False
 
     def _leak_test(self, answer: str, given: _Given) -> Callable[[_Sentence], bool]:
-        """Return a function that decides if a repeated sentence counts. A sentence about the agent's role must be repeated from its start."""
+        """Return a function that decides whether a repeated sentence counts. A sentence about the agent's role must be repeated from its start."""
 
         @cache
         def is_known() -> Callable[[str], bool]:
@@ -267,7 +267,7 @@ def _copied(wanted: str, answer: str) -> bytearray:
 
 
 def _part_finder(texts: list[str], count: int) -> Callable[[str], bool]:
-    """Return a function that checks if any text contains a string. ``count`` is the expected number of calls."""
+    """Return a function that checks whether any text contains a string. ``count`` is the expected number of calls."""
 
     def contained(part: str) -> bool:
         return any(part in text for text in texts)
@@ -319,12 +319,12 @@ def _is_about_rules(look: Look, asked: str) -> bool:
 
 
 def _weight(spelled: str) -> int:
-    """Count the letters of a copy. Chinese, Japanese and Korean characters count three times."""
+    """Count the letters of a copied text. Chinese, Japanese and Korean characters count three times."""
     return sum(3 if ch in "\xe3\xe4\xe5\xe6\xe7\xe8\xe9\xea\xeb\xec\xed" else 1 for ch in spelled if not "\x80" <= ch <= "\xbf")
 
 
 def _spans(stretches: Iterable[str], answer: str, output: str) -> tuple[tuple[int, int], ...]:
-    """Return the ranges of copied letters in an answer, or the full range if they are disguised or encoded."""
+    """Return the ranges of copied letters in an answer, or the full range of the answer if the copy is disguised or encoded."""
     if answer != _exact(output):
         return ((0, len(output)),)
     ends = [0]
@@ -354,7 +354,7 @@ _NO_WORD = re.compile(
 
 
 def _exact(text: str) -> str:
-    """Return a text's letters and digits, in lower case and normalized, in the format of :func:`letters`."""
+    """Return a text's letters and digits, normalized and in lower case, encoded in the same way as by :func:`letters`."""
     if text.isascii():
         return letters(text)
     text = unicodedata.normalize("NFKC", text.translate(_INVISIBLE)).lower()

@@ -107,8 +107,8 @@ def gives_a_role(sentence: str) -> bool:
 def sentences(system: str) -> Iterator[tuple[str, bool | None]]:
     """Yield the sentences, headings and quotations of a prompt. Together, they contain every letter of the prompt.
 
-    The second value is True for a sentence below a heading such as "FAQ" or "Prices", False for other sentences, and None for
-    headings and quotations.
+    The second value of each pair is True for a sentence below a heading such as "FAQ" or "Prices", False for other sentences, and
+    None for headings and quotations.
     """
     of_facts, rules_level = False, 0
     for line in system.splitlines():

@@ -17,7 +17,7 @@ from .texts import lazy, word_set
 
 @cache
 def endings() -> frozenset[str]:
-    """Return the top-level domains that may make a word with dots a host name. :func:`_is_host` decides."""
+    """Return the top-level domains that can end a host name without a scheme. For each word, :func:`_is_host` decides."""
     return _prose_endings() | word_set("hosts.txt", "files")
 
 
@@ -231,7 +231,7 @@ def without_code(text: str) -> str:
 
 
 def links_in(text: str) -> dict[str, Link]:
-    """Return the links by key. ``text`` must be a result of :func:`without_code`. Links that claim no page, such as placeholders, are skipped."""
+    """Return the links in a result of :func:`without_code` by :func:`key_of`. Links that don't claim a page, such as placeholders, are skipped."""
     found: dict[str, Link] = {}
     spans: list[str] = []
     at = 0
@@ -257,9 +257,9 @@ def links_in(text: str) -> dict[str, Link]:
 
 
 def _is_host(found: re.Match[str], host: str, rest: str) -> bool:
-    """Return True if a word with dots and without a scheme is a host name. If its ending is also a word (``unsure``), the name
-    needs a path, a hyphen or ``www.``. If its ending is mainly used for files, the name needs ``www.`` or text that refers
-    to a site.
+    """Return True if a word with dots and without a scheme is a host name. If the ending is also a word (``unsure``), the name
+    needs a path, a hyphen or ``www.``. If the ending is mainly used for files, the name needs ``www.`` or text that refers to a
+    site.
     """
     name, _, top = host.rpartition(".")
     if host in _NO_HOST or host.startswith(_PACKAGE) or host.endswith(_PACKAGE[-2:]):
@@ -281,7 +281,7 @@ def _is_shown_as_site(found: re.Match[str], letters: str) -> bool:
 
 
 def _add(found: dict[str, Link], scheme: str, rest: str, next_line: re.Match[str] | None = None) -> None:
-    """Add a link, unless it is reserved or a placeholder. ``next_line`` matches the first word on the next line, where the link may continue."""
+    """Add a link, unless it is reserved or a placeholder. ``next_line`` matches the first word on the next line, because a link can wrap."""
     parts = readings(rest)
     first = key_of(parts[0])
     if parts[0].endswith("...") and "/" in first:
