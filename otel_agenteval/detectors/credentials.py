@@ -55,10 +55,10 @@ class Credential(NamedTuple):
 
 
 def credentials(text: str, *, given: Callable[[], str], asked: str, users: str) -> list[Credential]:
-    """Return the credentials that a text discloses, in order and without overlaps.
+    """Return the credentials that a text discloses, in text order and without overlaps.
 
-    ``given`` returns all text that the agent received, except from the user. It is called only when needed. ``users`` is
-    everything that the user wrote in the conversation.
+    ``given`` is a function that returns all text that the agent received, except from the user. The function is called only when
+    needed. ``users`` is everything that the user wrote in the conversation.
     """
     text = text[:SCAN_LIMIT]
     found: list[Credential] = []
@@ -78,7 +78,7 @@ def credentials(text: str, *, given: Callable[[], str], asked: str, users: str) 
 
 
 def _in_view(text: str, asked: str, given: Callable[[], str]) -> Iterator[Credential]:
-    """Yield the credentials in one view, most certain kinds first. The caller drops a credential that overlaps an earlier one."""
+    """Yield the credentials in one decoded form of a text, most certain kinds first. The caller drops a credential that overlaps an earlier one."""
     for kind, start, end in secret_spans(text):
         if _NOT_REAL.search(text, max(0, start - 40), start) is None:
             yield Credential(kind, start, end, text[start:end], True)

@@ -149,7 +149,7 @@ _SIGN = lazy(r"[!#$%^&*?~]")
 
 
 def new_ones(text: str) -> Iterator[tuple[str, int, int, bool]]:
-    """Yield ``(kind, start, end, is_certain)`` of values after phrases such as "the new one is". Values with a sign such as ``!`` are certain."""
+    """Yield ``(kind, start, end, is_certain)`` for each value after "the new one is" or similar. Values with a sign such as ``!`` are certain."""
     for match in _NEW_ONE.finditer(text):
         start, end = trimmed(text, *match.span(1))
         value = text[start:end]
@@ -192,7 +192,7 @@ _GROUP = lazy(r"[0-9a-zA-Z]{4,6}-[0-9a-zA-Z]{4,6}|[0-9]{8}|[0-9][a-z][0-9a-z]{6}
 
 
 def codes(text: str) -> Iterator[Found]:
-    """Yield PINs, access codes of doors and alarms, and lists of recovery codes."""
+    """Yield PINs, access codes for doors and alarms, and lists of recovery codes."""
     if _GROUP.search(text) is not None:
         for found in _RECOVERY_CODES.finditer(text):
             if sum(sign.isdigit() for sign in found.group(1)) >= 6 and not _is_sample(text, found.start(), found.start(1)):

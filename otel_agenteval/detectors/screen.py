@@ -35,7 +35,7 @@ _FREQUENT_QUADS = frozenset(
 
 
 class Finder:
-    """Search for many words in one pass over a text. ``pieces`` are the initial words, in the format of :meth:`add`."""
+    """Search for many words in one pass over a text. ``pieces`` are the words to start with. For their format, see :meth:`add`."""
 
     __slots__ = ("_last_number", "_number_by_hash", "_words_by_number")
 
@@ -48,7 +48,7 @@ class Finder:
         self.add(pieces)
 
     def add(self, pieces: Iterable[tuple[bytes, int]]) -> None:
-        """Add ``(word, group_bit)`` pairs. A word needs at least three letters, encoded as numbers below 32: ``a`` is 1."""
+        """Add ``(word, group_bit)`` pairs. A word needs at least three letters. Letters are encoded as numbers below 32: ``a`` is 1."""
         for word, group_bit in pieces:
             hashes = [
                 (int.from_bytes(quad, "little") * _MULTIPLIER & 0xFFFFFFFF) >> (32 - _HASH_BITS) for quad in _quads_of(word)
@@ -77,7 +77,7 @@ class Finder:
 
 
 def _quads_of(word: bytes) -> list[bytes]:
-    """Return the four rarest adjacent letters of a word. For a word of three letters, return it with each possible fourth letter."""
+    """Return the four rarest adjacent letters of a word. For a three-letter word, return the word with each possible fourth letter."""
     if len(word) < _QUAD:
         return [word + bytes([next_letter]) for next_letter in range(32)]
     quads = [word[start : start + _QUAD] for start in range(len(word) - _QUAD + 1)]
@@ -124,8 +124,8 @@ def _groups_in(letters: bytes) -> int:
 
 
 class ScreenedWords:
-    """Words of which a detector requires at least one. The search for ``pieces`` is case-sensitive. If given, ``screened``
-    replaces ``pieces`` in the screen, and a space in it matches any gap between words.
+    """Words, at least one of which a text must contain for a detector to match. The search for ``pieces`` is case-sensitive. If
+    given, ``screened`` replaces ``pieces`` in the screen, and a space in ``screened`` matches any gap between words.
     """
 
     __slots__ = ("_group_bit", "_pieces")
