@@ -1,6 +1,6 @@
-"""Infer the roles (agent, model call, tool) and content of spans that no dialect matches, from their attributes' names and
-values.
+"""Infer the roles (agent, model call, tool) and content of spans that no dialect matches, from attribute names and values.
 
-This package may import the same modules as :mod:`~otel_agenteval.dialects`. Start at :mod:`.reading`, which infers a span's role
-and fills its step. :mod:`.walk` collects a span's values. :mod:`.traces` checks the inferred roles against the rest of the trace.
+Modules in this package may import the same modules as :mod:`~otel_agenteval.dialects`. Start reading at :mod:`.reading`, which
+infers a span's role and fills its step. :mod:`.walk` collects a span's values. :mod:`.traces` checks the inferred roles against
+the rest of the trace.
 """

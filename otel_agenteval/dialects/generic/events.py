@@ -1,4 +1,4 @@
-"""Read span events and log records. Most contain a message of their span. Records from command-line agents describe whole calls.
+"""Read span events and log records. Most of them contain one message. Log records from command-line agents describe whole calls.
 
 Examples: ``gen_ai.user.message`` is a user message, ``fw.response`` is an answer, and a log record with a tool's name and result
 is a tool call.
@@ -100,7 +100,7 @@ def _content_in(values: Mapping[str, Any]) -> Any:
 
 
 def is_property(key: str, value: Any) -> bool:
-    """Return True for an event attribute with a simple value that is neither content nor a step field, such as a version."""
+    """Return True for an event attribute with a simple value that is neither content nor a step field, for example a version."""
     meaning = meaning_of(key)
     if meaning.text or meaning.direction or meaning.field or holds_json(value):
         return False
@@ -137,7 +137,7 @@ class LoggedCall(SpanRecord):
 
 @lru_cache(4_096)
 def kind_of(keys: frozenset[str]) -> str | None:
-    """Return what a log record with these attributes describes (``LLM``, ``TOOL``, ``PROMPT`` or ``ANSWER``), or None."""
+    """Return the type of content that a log record with these attributes describes (``LLM``, ``TOOL``, ``PROMPT`` or ``ANSWER``), or None."""
     meanings = {key: meaning_of(key) for key in keys if is_content_of_event(key)}
     fields = {meaning.field for meaning in meanings.values() if meaning.strength >= LIKELY}
     if not _TOOLS.isdisjoint(fields) and any(
@@ -172,7 +172,7 @@ def values_in(part: LogPart) -> Mapping[str, Any]:
 
 
 def tool_in(part: LogPart) -> str | None:
-    """Return the tool's name in a log record or, without a name, the id of the tool call."""
+    """Return the tool's name in a log record or, if the name is missing, the id of the tool call."""
     fields = {meaning_of(key).field: value for key, value in values_in(part).items() if is_content_of_event(key)}
     return as_text(fields.get("tool_name", fields.get("tool_call_id")))
 

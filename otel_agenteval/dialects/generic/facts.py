@@ -1,6 +1,6 @@
-"""Data inferred from a span with an unknown format: step fields, content, and evidence that a model or agent worked.
+"""Data inferred from a span with an unknown format: step fields, content, and evidence that a model or agent was active.
 
-:mod:`.walk` finds values in a span and stores them in :class:`Facts`. :mod:`.reading` uses them to infer the role and to fill the
+:mod:`.walk` finds values in a span and stores them in :class:`Facts`. :mod:`.reading` uses them to infer the role and fill the
 step.
 """
 
@@ -34,9 +34,9 @@ class Content(NamedTuple):
 
 
 class Facts:
-    """Data inferred from one span. ``fields`` has the most certain value of each step field. Three lists have the content. For
-    example, the attribute ``fw.output: '{"reply": "Sunny", "chat": [{"role": …}]}'`` adds the ``chat`` list to ``messages``,
-    "Sunny" to ``texts``, and the JSON text to ``whole_values``.
+    """Data inferred from one span. ``fields`` has the most certain value of each step field. Three lists contain the span's
+    content. For example, the attribute ``fw.output: '{"reply": "Sunny", "chat": [{"role": …}]}'`` adds the ``chat`` list to
+    ``messages``, "Sunny" to ``texts``, and the JSON text to ``whole_values``.
     """
 
     def __init__(self, record: SpanRecord) -> None:
@@ -73,7 +73,7 @@ class Facts:
         return TOOL in (self.name_role, self.kind) or "tool_name" in self.fields
 
     def has_dialog(self) -> bool:
-        """Return True if a list has user and assistant messages, and any message has a form that only LLM conversations have."""
+        """Return True if a message list has user and assistant messages, and any message has a form that only LLM conversations have."""
         return bool(self.evidence & TELLING) and any(
             {"user", "assistant"} <= {message.role for message in decode(plain(content.value), "user").messages}
             for content in self.messages
@@ -82,13 +82,13 @@ class Facts:
     # --- fields
 
     def set(self, field: str, value: Any, strength: float) -> None:
-        """Set a field if ``strength`` (the confidence in the value) is higher than for its current value."""
+        """Set a field if ``strength`` (the confidence in the value) is higher than for the field's current value."""
         if value is not None and strength > self._strengths.get(field, -math.inf):
             self._strengths[field] = strength
             self.fields[field] = value
 
     def _add_kind(self, field: str, value: Any, strength: float, depth: int) -> None:
-        """Set the role from a span kind attribute. It replaces ``CHAIN`` or a less certain role. ``CHAIN`` replaces nothing."""
+        """Set the role that a span kind attribute indicates. It replaces ``CHAIN`` or a less certain role, but ``CHAIN`` never replaces a role."""
         if depth != TOP or value.__class__ is not str:
             return
         role = kinds.role_of_kind(value)
@@ -145,7 +145,7 @@ class Facts:
             self.set(field, str(value), strength)
 
     def complete_tokens(self) -> None:
-        """Compute missing output tokens from the total. Add reasoning and cached tokens that so far only the total includes."""
+        """Compute missing output tokens from the total. Add reasoning and cached tokens that only the total includes."""
         fields = self.fields
         if "output_tokens" not in fields and fields.get("total_tokens", 0) > fields.get("input_tokens", math.inf):
             self.set("output_tokens", fields["total_tokens"] - fields["input_tokens"], DERIVED)

@@ -1,4 +1,4 @@
-"""Select, by name, which attributes to read. Most spans have no such attribute, which a single set operation detects."""
+"""Select, by name, which attributes to read. For most spans, a single set operation shows that they lack such attributes."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ PLAIN_KEYS: set[str] = set()
 
 
 def is_plain(attributes: Mapping[str, Any]) -> bool:
-    """Return True if no attribute indicates a model, an agent or a tool. For most spans, one set operation detects this."""
+    """Return True if no attribute indicates a model, an agent or a tool. For most spans, a single set operation is enough."""
     return PLAIN_KEYS.issuperset(attributes) or not _has_hint(attributes)
 
 

@@ -1,7 +1,7 @@
 """Classify the names of attributes and JSON fields, in any spelling.
 
 A name is split into words: ``gen_ai.usage.inputTokens`` → gen, ai, usage, input, tokens. Three rules then try to map the words to
-a step field, and the first match wins. Values don't matter, so each name is classified only once.
+a step field, and the first rule that matches is used. The result doesn't depend on values, so each name is classified only once.
 """
 
 from __future__ import annotations

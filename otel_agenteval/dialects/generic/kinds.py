@@ -112,7 +112,7 @@ def is_turn(name: str) -> bool:
 
 @lru_cache(1024)
 def role_of_name(name: str) -> tuple[str | None, str | None]:
-    """Infer a role from a span's name, and return it with the rest: ``execute_tool get_weather`` → ``(TOOL, "get_weather")``."""
+    """Infer a role from a span's name, and return the role with the rest of the name: ``execute_tool get_weather`` → ``(TOOL, "get_weather")``."""
     if not name or len(name) > 200 or _OF_HTTP.match(name):
         return None, None
     if (agent := agent_in(name)) is not None:
@@ -145,6 +145,6 @@ def event_in(name: str) -> tuple[str, str] | None:
 
 
 def role_of_stem(stem: str) -> tuple[str | None, str | None]:
-    """Infer a role from the stem that :func:`event_in` returns, preferably from its last word. Return it with the rest."""
+    """Infer a role from the stem that :func:`event_in` returns, preferably from its last word. Return the role with the rest of the stem."""
     role, rest = role_of_name(stem)
     return _WHOLE.get(stem.rpartition(".")[2]) or role, rest

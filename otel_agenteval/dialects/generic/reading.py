@@ -86,7 +86,7 @@ def role_of(facts: Facts) -> str | None:
 
 
 def is_other_work(record: SpanRecord, facts: Facts, role: str | None) -> bool:
-    """Return True if a span with a guessed role is a database request, or a server span that lacks an input or an outcome."""
+    """Return True if a span with a guessed role is a database request, or a server span without an input or an outcome."""
     if facts.kind_strength > 1 or role not in (LLM, *ROOT_ROLES):
         return False
     if any(key.startswith(_STORES) for key in record.attributes):
@@ -108,7 +108,7 @@ def _role_of_kind(facts: Facts, has_evidence: bool) -> str | None:
 
 
 def _role_without_usage(facts: Facts, has_output_messages: bool) -> str | None:
-    """Infer the role of a span without token counts from its name, its tool or its documents. Return None if they show no role."""
+    """Infer the role of a span without token counts from its name, its tool or its documents. Return None if they don't indicate a role."""
     if facts.name_role == TOOL and (facts.messages or facts.texts or facts.whole_values):
         return TOOL  # even if its result resembles an answer
     if has_output_messages:
@@ -133,7 +133,7 @@ def _is_model_call(facts: Facts, has_usage: bool, has_output_messages: bool) -> 
 
 
 def returns_prompt(facts: Facts) -> bool:
-    """Return True if a span has tool definitions and output messages, because it prepares the next agent's prompt."""
+    """Return True if tool definitions and output messages show that a span prepares the next agent's prompt."""
     return facts.definitions is not None and any(content.direction == OUT for content in facts.messages)
 
 
@@ -142,7 +142,7 @@ def _ends_with_answer(content: Content) -> bool:
 
 
 def has_answer(facts: Facts) -> bool:
-    """Return True if a span has output text, or a message list other than its input that ends with a model's message."""
+    """Return True if a span has output text, or if a message list other than the input ends with a model's message."""
     answered = any(content.direction != IN and _ends_with_answer(content) for content in facts.messages)
     return answered or any(content.direction == OUT for content in facts.texts)
 
@@ -155,7 +155,7 @@ def read(record: SpanRecord, step: Step, facts: Facts) -> bool:
 
 
 def complete(record: SpanRecord, step: Step) -> bool:
-    """Fill content that the dialects didn't find, from any attribute. Return True if there was any."""
+    """Fill content that the dialects didn't find, from any attribute. Return True if any content was filled."""
     old_content = _content_of_step(step)
     facts = facts_of(record)
     if step.role == TOOL:
@@ -168,7 +168,7 @@ def complete(record: SpanRecord, step: Step) -> bool:
 
 
 def lacks_content(record: SpanRecord, step: Step) -> bool:
-    """Return True if the step's input or output is empty, but an attribute or log record seems to have it."""
+    """Return True if the step's input or output is empty, but an attribute or log record seems to contain the missing content."""
     role = step.role
     if role == LLM:
         lacks_input, lacks_output = step.input_messages is None, step.output_messages is None
@@ -399,7 +399,7 @@ def _tool_name(facts: Facts) -> str | None:
 
 
 def _in_record(raw: Any, step: Step, names: Iterable[str]) -> Any:
-    """If ``raw`` is a log of the tool call, with its id and name, return the value under one of ``names``, otherwise ``raw``."""
+    """If ``raw`` is a log of the tool call, with its id and name, return the value under one of ``names``. Otherwise, return ``raw``."""
     call_id = step.tool_call_id
     if call_id is None:
         return raw
@@ -414,7 +414,7 @@ def _in_record(raw: Any, step: Step, names: Iterable[str]) -> Any:
 
 
 def _unwrapped(raw: Any) -> Any:
-    """Unwrap a tool's input or output: ``[{"role": "tool", "content": "sunny"}]`` becomes ``"sunny"``. Return others unchanged."""
+    """Unwrap a tool's input or output: ``[{"role": "tool", "content": "sunny"}]`` becomes ``"sunny"``. Return other values unchanged."""
     value = opened(raw) if raw.__class__ is str and raw.startswith(("[{", '{"output"')) else raw
     if isinstance(value, dict) and value.keys() == {"type", "value"}:
         return _unwrapped(value["value"])
@@ -428,7 +428,7 @@ def _unwrapped(raw: Any) -> Any:
 
 
 def _arguments(raw: Any) -> Any:
-    """Unwrap a tool's arguments: ``{"kwargs": {"city": "Rome"}}`` becomes ``{"city": "Rome"}``. Return others unchanged."""
+    """Unwrap a tool's arguments: ``{"kwargs": {"city": "Rome"}}`` becomes ``{"city": "Rome"}``. Return other values unchanged."""
     raw = _unwrapped(raw)
     value = opened(raw)
     if isinstance(value, (list, tuple)) and (joined := _joined_objects(value)) is not None:
@@ -539,7 +539,7 @@ def conversation_in(steps: Iterable[Step]) -> str | None:
 
 
 def _conversation_at(key: str, value: Any) -> tuple[int, str]:
-    """Return how certain it is that an attribute is a conversation id, and the id (``""`` if missing or invalid)."""
+    """Return how likely it is that an attribute contains a conversation id, and the id (``""`` if missing or invalid)."""
     meaning = meaning_of(key)
     if meaning.field == "conversation_id":
         value = str(value) if value.__class__ in (str, int) else ""

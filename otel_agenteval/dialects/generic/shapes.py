@@ -1,4 +1,4 @@
-"""Recognize messages, documents and tool definitions by their shape (keys and types), whatever the attribute's name is."""
+"""Recognize messages, documents and tool definitions by their shape (keys and types), not by the attribute's name."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def may_be_message(names: Collection[str]) -> bool:
 
 
 def _is_list_of_words(content: Any) -> bool:
-    """Return True for a list of single words, such as an authorization role's permissions. It isn't message content."""
+    """Return True for a list of single words, such as an authorization role's permissions. Such a list isn't message content."""
     return (
         isinstance(content, (list, tuple))
         and bool(content)
@@ -107,7 +107,7 @@ def is_telling(node: Mapping[str, Any]) -> bool:
 
 
 def are_messages(node: list[Any]) -> bool:
-    """Return True if at least half of the items are messages. A list of ``{author: content}`` needs a model or system author."""
+    """Return True if at least half of the items are messages. In a list of ``{author: content}``, one author must be a model or the system."""
     if all(isinstance(item, dict) and len(item) == 1 and next(iter(item)) in _AUTHORS for item in node[:50]):
         return any(next(iter(item)) in ("assistant", "ai", "system") for item in node)
     found = sum(is_message(item) for item in node[:50] if isinstance(item, dict))
@@ -218,7 +218,7 @@ def _unwrapped(node: dict[str, Any], depth: int) -> Any:
 
 
 def _role_in(node: dict[str, Any]) -> str | None:
-    """Return a message's role in lower case, or the role that ``source`` indicates. Return None if the role needs no change."""
+    """Return a message's role in lower case, or the role that ``source`` indicates. Return None if the role doesn't need to change."""
     role = node.get("role")
     if role == "unknown":
         return "tool"  # LangChain's tool results under LangWatch

@@ -28,7 +28,7 @@ _TOKENS = frozenset(("input_tokens", "output_tokens"))
 
 
 def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]) -> None:
-    """Remove or correct inferred roles that don't fit the trace. ``infer`` infers the role of a span that was skipped at first."""
+    """Remove or correct inferred roles that don't fit the trace. ``infer`` infers the role of a span that was skipped before."""
     inferred = [record for record in records if record.dialects.facts is not None and record.dialects.inferred]
     if not inferred:
         _open_loops(records)
@@ -74,7 +74,7 @@ def _settle_events(records: Sequence[SpanRecord]) -> None:
 def _infer_skipped(
     records: Sequence[SpanRecord], inferred: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]
 ) -> list[SpanRecord]:
-    """Infer roles for skipped spans if their scope has inferred calls, tools or agents. Return the spans that got a role."""
+    """Infer roles for skipped spans if their scope has inferred model calls, tools or agents. Return the spans that got a role."""
     scopes = {record.scope for record in inferred if record.dialects.role in (LLM, TOOL, AGENT)}
     found = []
     for record in records:
@@ -87,7 +87,7 @@ def _infer_skipped(
 
 
 def _drop_common_names(inferred: Sequence[SpanRecord]) -> None:
-    """Remove a name attribute that tool spans and other spans share. It names the application or its user, not the tool."""
+    """Remove a name attribute that tool spans and other spans share. Such a name belongs to the application or its user, not to the tool."""
     roles: dict[str, set[str | None]] = {}
     for record in inferred:
         name = record.dialects.facts.fields.get("name")
@@ -100,7 +100,7 @@ def _drop_common_names(inferred: Sequence[SpanRecord]) -> None:
 
 
 def _drop_lone_chains(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord]) -> None:
-    """Remove the role of inferred chains if no other span in their scope has another role or a kind attribute."""
+    """Remove the role of inferred chains, unless another span in their scope has a role other than ``chain`` or a kind attribute."""
     scopes = {record.scope for record in records if record.dialects.role not in (None, CHAIN) or _states_kind(record)}
     for record in inferred:
         if record.dialects.role == CHAIN and record.scope not in scopes and not _states_kind(record):
@@ -137,7 +137,7 @@ def resembles_call(record: SpanRecord) -> bool:
 
 
 def is_agents_tool(record: SpanRecord) -> bool:
-    """Return True if a dialect, a tool name attribute or a kind attribute identifies a span as a tool, not only its shape."""
+    """Return True if a span is identified as a tool by a dialect, a tool name attribute or a kind attribute, and not only by its shape."""
     about = record.dialects
     if about.role == TOOL and not about.inferred:
         return True
@@ -153,7 +153,7 @@ def answers_in(facts: Facts) -> set[str]:
 
 
 def directions_in(facts: Facts) -> set[str | None]:
-    """Return the directions of a span's texts that have several words: input, output, or None for unknown."""
+    """Return the directions (input, output, or None if unknown) of a span's texts that have several words."""
     return {content.direction for content in (*facts.messages, *facts.texts, *facts.whole_values) if has_words(content.value)}
 
 
@@ -169,7 +169,7 @@ def has_words(value: Any, depth: int = 0) -> bool:
 
 
 def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -> None:
-    """Correct roles with the tools that models requested. A chain with a requested name becomes a tool or, if it returns a
+    """Correct roles based on the tools that models requested. A chain with a requested name becomes a tool or, if it returns a
     prompt, an agent. A tool that wasn't requested and returns documents becomes a retrieval. Other tools get the requested name.
     """
     searches = [record for record in inferred if record.dialects.role == TOOL and _returns_documents(record)]
@@ -192,7 +192,7 @@ def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -
 
 
 def _set_own_name(record: SpanRecord, names: Collection[str]) -> None:
-    """Use the tool name that a model requested if the span has a longer one: ``get_order`` for ``shop.orders.get_order``."""
+    """If models requested a shorter tool name than the span has, use the requested name: ``get_order`` instead of ``shop.orders.get_order``."""
     name = _tool_name(record)
     own = next((other for other in (record.name, name.rpartition(".")[2]) if other in names), None)
     if own is not None and name not in names:
@@ -218,7 +218,7 @@ def _tool_name(record: SpanRecord) -> str:
 
 
 def _split_sums(records: Sequence[SpanRecord]) -> None:
-    """If a model span's tokens are the sum of spans below it, change it to a chain and those spans to model calls."""
+    """If a model span's tokens are the sum of spans below it, change the model span to a chain, and the spans below it to model calls."""
     counted = [
         record for record in records
         if (facts := record.dialects.facts) is not None and facts.fields.keys() >= _TOKENS and record.dialects.role in (None, CHAIN, LLM)
@@ -249,7 +249,7 @@ def _split_sums(records: Sequence[SpanRecord]) -> None:
 
 
 def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:
-    """Change model spans that only prepare a call to chains. They have neither tokens nor an answer, but other calls have tokens."""
+    """Change model spans that only prepare a call to chains. Such spans have neither tokens nor an answer, but other calls have tokens."""
     calls = [record for record in inferred if record.dialects.role == LLM]
     if any("output_tokens" in record.dialects.facts.fields for record in calls):
         for record in calls:
@@ -284,13 +284,13 @@ def _spans_above(record: SpanRecord, by_id: Mapping[int, SpanRecord]) -> Iterato
 
 
 def _is_implied(record: SpanRecord) -> bool:
-    """Return True if only the shape of a model span's attributes identifies it, not an operation or its instrumentation."""
+    """Return True if a span is identified as a model call only by the shape of its attributes, not by an operation or its instrumentation."""
     about = record.dialects
     return about.inferred or (not about.named and "gen_ai.operation.name" not in record.attributes)
 
 
 def _open_loops(records: Sequence[SpanRecord]) -> None:
-    """Change a model span that contains further model calls to an agent or, if it contains no tools, to a chain."""
+    """Change a model span that contains further model calls to an agent or, if it doesn't contain tools, to a chain."""
     by_id = {record.span_id: record for record in records}
     below: dict[int, list[int]] = {}
     for record in records:

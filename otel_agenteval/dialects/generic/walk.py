@@ -1,7 +1,7 @@
 """Collect all data of a span in one walk over its attributes, events and log records.
 
-A value's name determines its meaning: ``fw.llm.input_tokens: 12`` fills the field ``input_tokens``, and ``fw.prompt: "Hi"`` is
-input content. Objects and lists with a certain shape are messages, tool calls or documents. The walk continues inside all others.
+A value's name determines its meaning: ``fw.llm.input_tokens: 12`` fills ``input_tokens``, and ``fw.prompt: "Hi"`` is input.
+Objects and lists with a certain shape are messages, tool calls or documents. The walk enters all other objects and lists.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SCALARS = frozenset((str, int, float, bool))
 
 @dataclass(frozen=True, slots=True)
 class Nesting:
-    """Position of a value in the span: its depth, and what surrounds it. Values in the same object or list share a position."""
+    """Position of a value in the span: its depth, and properties of the objects around it. Values in the same object or list share a position."""
 
     depth: int  # objects and lists around the value, except dotted names: 1 for x in fw.input.a: {"x": 1}
     direction: str | None  # direction of the nearest name that shows a direction
@@ -36,7 +36,7 @@ class Nesting:
     is_attribute: bool  # True for the value of one attribute, or of several with one prefix
 
     def inside(self, are_attributes: bool) -> Nesting:
-        """Return the position of the values in this object or list. ``are_attributes`` is True if dotted names form it."""
+        """Return the position of values in this object or list. Set ``are_attributes`` if dotted attribute names form the object or list."""
         return _place(self.depth if are_attributes else self.depth + 1, self.direction, self.in_input, are_attributes)
 
 
@@ -67,7 +67,7 @@ class _Walk:
         self._values_read = 0
 
     def read(self, path: str, raw: Any, around: Nesting) -> None:
-        """Read a value and all values inside it. ``around`` is the value's position, before its name is considered."""
+        """Read a value and all values inside it. ``around`` is the value's position, without taking its name into account."""
         self._values_read += 1
         depth = around.depth
         if depth > _MAX_DEPTH or self._values_read > _MAX_VALUES or (raw.__class__ is str and len(raw) > _MAX_TEXT):
@@ -155,7 +155,7 @@ class _Walk:
                 self.read(path, item, inside)
 
     def _read_usage_of_run(self, items: list[Any]) -> None:
-        """Sum the token counts of the model's messages after the last user message, if there are several."""
+        """Sum the token counts of the model's messages after the last user message. A single message's count isn't used."""
         usages = []
         for item in reversed(items):
             message = item.get("kwargs", item) if isinstance(item, dict) else None
@@ -286,7 +286,7 @@ def _are_calls(path: str, items: list[Any]) -> bool:
 
 
 def _documents_in(messages: list[Any]) -> list[Any] | None:
-    """Return the documents in a retrieval's only message, or None: ``[{"content": {"results": [{"id": 1, "text": …}]}}]``."""
+    """Return the documents in a retrieval's only message, or None. Example message: ``[{"content": {"results": [{"id": 1, "text": …}]}}]``."""
     content = messages[0].get("content") if len(messages) == 1 and isinstance(messages[0], dict) else None
     results = next(iter(content.values())) if isinstance(content, dict) and len(content) == 1 else None
     return results if isinstance(results, list) and are_documents(results) else None
