@@ -57,7 +57,7 @@ def as_text(value: Any) -> str | None:
 
 
 def seconds_until(moment: Any, start_ns: int) -> float | None:
-    """Return the seconds from a span's start to ``moment`` (ISO 8601 or Unix ms), or None if it is invalid or before the start."""
+    """Return the seconds from a span's start to ``moment`` (ISO 8601 or Unix ms), or None if ``moment`` is invalid or before the start."""
     if moment.__class__ in (int, float):
         return as_float(round(moment / 1_000 - start_ns / 1e9, 6)) if 1e12 < moment < 1e13 else None
     text = as_text(jsonio.loads_or_text(moment)[0]) if moment.__class__ is str else None
@@ -83,7 +83,7 @@ def text_under(values: Mapping[str, Any], names: Iterable[str]) -> str | None:
 
 
 def first_text(value: Any) -> str | None:
-    """Return the first text in a list, in JSON text of a list, or in comma-separated text. Return None without any text."""
+    """Return the first text in a list, in JSON text of a list, or in comma-separated text. Return None if there isn't any text."""
     if value.__class__ is str:
         if value[:1] != "[":
             return value.partition(", ")[0] or None

@@ -1,4 +1,4 @@
-"""Settings with which instrumentations capture content, such as prompts and answers.
+"""Settings that make instrumentations capture content, such as prompts and answers.
 
 Most metrics need content, and many instrumentations don't capture it by default.
 
@@ -18,7 +18,7 @@ _TRUE = frozenset(("true", "1", "yes", "on"))
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """Settings with which an instrumentation, or several related ones, captures content."""
+    """Settings that make an instrumentation, or several related ones, capture content."""
 
     name: str
     scopes: str
@@ -41,7 +41,7 @@ class Capture:
         return ", ".join([*settings, *([self.code] if self.code else [])])
 
     def is_on(self, env: Mapping[str, str]) -> bool | None:
-        """Return True if the default or ``env`` turns content capture on, False if not, and None if only code can turn it on."""
+        """Return True if the default or ``env`` enables content capture, False if not, and None if only code can enable it."""
         if any(env.get(name, "").strip().lower() == value.lower() for name, value in self.off.items()):
             return False
         if self.by_default:
@@ -53,7 +53,7 @@ class Capture:
 
 
 def _agrees(found: str, wanted: str) -> bool:
-    """Return True if a variable's value or list has the wanted value. Synonyms of ``true`` match, and so do all ``SPAN_…``."""
+    """Return True if an environment variable has the wanted value, or lists it. Synonyms of ``true`` match, and so do all ``SPAN_…`` values."""
     value = found.strip().lower()
     if wanted == "true":
         return value in _TRUE
@@ -147,7 +147,7 @@ def advice_without_turn(scopes: Sequence[str]) -> str:
 
 
 def advice_on(missing: str, scopes: Sequence[str]) -> str:
-    """Return a hint for traces without a turn, without a tool's caller or without content, depending on ``missing``."""
+    """Return a hint about a missing turn, a tool span's missing caller, or missing content, depending on ``missing``."""
     if missing == CALLER:
         return "pass the caller's OpenTelemetry context to the thread or stream that runs tools"
     if missing == TURN:

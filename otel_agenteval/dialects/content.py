@@ -102,8 +102,8 @@ _RESPONSE_FIELDS = frozenset((
 
 
 def decode_longer(raw: str, shorter: str, known: Decoded) -> Decoded | None:
-    """Decode a history that extends ``shorter``, such as ``[1, 2, 3]`` after ``[1, 2]``. Only new messages are parsed, and
-    ``known`` has the others. Return None if ``raw`` must be decoded in full.
+    """Decode a history that extends ``shorter``, such as ``[1, 2, 3]`` after ``[1, 2]``. Only the new messages are parsed.
+    ``known`` contains the decoded messages of ``shorter``. Return None if ``raw`` must be decoded in full.
     """
     comma = len(shorter) - 1
     if known.append_items is None or known.truncated or not goes_on(raw, shorter):
@@ -273,7 +273,7 @@ def _add_wrapped(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) ->
 
 
 def _parse_convention_text(text: str) -> list[Any] | None:
-    """Parse JSON text of a list of messages or parts in the GenAI convention. Return None for other text."""
+    """Parse a JSON list of messages or parts in the GenAI convention's format. Return None for other text."""
     items, _ = jsonio.loads_or_text(text) if '"parts":' in text or '"type":' in text else (None, False)
     if not isinstance(items, list):
         return None
@@ -340,7 +340,7 @@ def _add_convention_messages(raw: Sequence[Any], role: str, out: Decoded, depth:
 
 
 def _events_of_role(events: Sequence[Any], role: str) -> list[Any]:
-    """Return the output events at the end of a list for the role ``assistant``, or the input events before them."""
+    """For the role ``assistant``, return the output events at the end of a list. For other roles, return the events before them."""
     first_output = len(events)
     has_choices = any(isinstance(event, Mapping) and event.get("event.name") == "gen_ai.choice" for event in events)
     output_names = ("gen_ai.choice",) if has_choices else ("gen_ai.assistant.message", "gen_ai.unknown")
@@ -436,7 +436,7 @@ def _is_part(value: Mapping[str, Any]) -> bool:
 
 
 def _is_block(value: Mapping[str, Any]) -> bool:
-    """Return True if an object is a message part. An object with ``text``, other fields and no type is a tool result."""
+    """Return True if an object is a message part. An object with ``text`` and other fields, but without a type, is a tool result."""
     return _is_part(value) and (_kind(value) is not None or "text" not in value or TEXT_BLOCK_FIELDS.issuperset(value))
 
 
@@ -534,7 +534,7 @@ _ITEM_ROLES = {
 
 
 def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Unwrap a message in a serialized constructor, a ``{type, data}`` pair or a choice. Return other messages unchanged."""
+    """Unwrap a message from a serialized constructor, a ``{type, data}`` pair or a choice. Return other messages unchanged."""
     if "lc" in value and isinstance(value.get("kwargs"), Mapping):
         path = value.get("id")
         kind = path[-1] if isinstance(path, list) and path else None
@@ -658,7 +658,7 @@ _T = TypeVar("_T")
 
 
 def _with_appended(items: Sequence[_T], item: _T) -> list[_T]:
-    """Append an item and return the list. An existing list is changed, because copying thousands of items would be slow."""
+    """Append an item and return the list. An existing list is changed in place, because copying thousands of items would be slow."""
     if isinstance(items, list):
         items.append(item)
         return items
@@ -726,7 +726,7 @@ def _add_media_of_result(result: Any, message: Message) -> None:
 
 
 def _typed_tool_response(part: Mapping[str, Any], message: Message) -> None:
-    """Add a tool result in Vercel's format, ``{type: "text" | "json" | "error-text" | ..., value}``, or with an error flag."""
+    """Add a tool result in Vercel's format: ``{type: "text" | "json" | "error-text" | ..., value}``, or a value with an error flag."""
     result = part.get("output")
     kind = _kind(result) if isinstance(result, Mapping) else None
     has_failed = part.get("isError") is True
@@ -748,7 +748,7 @@ def _tool_response_with_origin(part: Mapping[str, Any], message: Message) -> Non
 
 
 def _provider_run(part: Mapping[str, Any], message: Message) -> None:
-    """Add a call of a tool that the model provider ran itself, such as a web search."""
+    """Add a call to a tool that the model provider ran itself, such as a web search."""
     inner = part.get("server_tool_call")
     item = inner if isinstance(inner, Mapping) else part
     arguments = next((item[key] for key in ("arguments", "args", "input", "action") if item.get(key) is not None), None)
@@ -773,7 +773,7 @@ class ProviderRun(ToolRequest):
 
 
 def provider_runs(message: Message) -> list[Any]:
-    """Return the calls of tools that the model provider ran itself while it created this message."""
+    """Return the calls to tools that the model provider ran itself to create this message."""
     return [ProviderRun(**run) for run in message.extra[_RUNS]] if message.extra else []
 
 

@@ -125,7 +125,7 @@ def unwrap_result(raw: Any) -> Any:
 
 
 def _is_text_block(item: Any) -> bool:
-    """Return True for a framework's text block. Other data with a key ``text`` has no ``type`` and more keys."""
+    """Return True for a framework's text block. Other data with a ``text`` key lacks a ``type`` and has more keys."""
     if not isinstance(item, Mapping):
         return False
     kind = item.get("type")
@@ -133,7 +133,7 @@ def _is_text_block(item: Any) -> bool:
 
 
 def _result_of_message(value: Mapping[str, Any], raw: Any) -> Any:
-    """Return the content of a tool message (LangChain, MCP, Anthropic, Bedrock), or a result in another framework's format."""
+    """Return the content of a tool message (LangChain, MCP, Anthropic, Bedrock), or the result in another framework's message."""
     only = value.get("output") if len(value) == 1 else None
     message = only if isinstance(only, Mapping) and "lc" in only else value
     if "lc" in message and isinstance(message.get("kwargs"), Mapping):

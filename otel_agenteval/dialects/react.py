@@ -1,7 +1,7 @@
 """Parse tool calls and results that frameworks write as text in messages.
 
-smolagents writes tool calls after the model's text and ``Calling tools:``, other frameworks after ``Tool calls:``. smolagents
-writes results after ``Observation:``, like ReAct agents, and appends errors to the previous message.
+smolagents writes tool calls after the model's text and ``Calling tools:``, other frameworks after ``Tool calls:``. Like ReAct
+agents, smolagents writes results after ``Observation:``. It appends errors to the previous message.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _request(call: Mapping[str, Any]) -> ToolRequest:
 
 
 def read_user(message: Message, before: list[Message]) -> Message:
-    """Split a user message into tool results, errors and user text. Return the last part. Append the others to ``before``."""
+    """Split a user message into messages with tool results, errors and user text. Return the last message, and append the others to ``before``."""
     text, failures = _without_failures(message.content or "")
     if not failures:
         return _observed_or_asked(message, text, before)
@@ -94,7 +94,7 @@ def _without_failures(text: str) -> tuple[str, list[str]]:
 
 
 def _observations(text: str, asked: Message) -> list[ToolResponse]:
-    """Return one result per call: its line of the text or, if there aren't as many lines as calls, the whole text."""
+    """Return one result per call: the call's line of the text or, if there aren't as many lines as calls, the whole text."""
     calls = asked.tool_calls
     lines = text.split("\n")
     if len(calls) < 2:
@@ -136,7 +136,7 @@ def _literal_arguments(call: ast.Call, names: Sequence[str]) -> dict[str, Any] |
 
 
 def printed(observation: Any) -> Any:
-    """Return what an agent's code printed or, if nothing, its last value. Return other observations unchanged."""
+    """Return the text that an agent's code printed or, if it printed nothing, the code's last value. Return other observations unchanged."""
     if not isinstance(observation, str) or not observation.startswith(_LOGGED):
         return observation
     logs, _, last = observation[len(_LOGGED) :].partition(_LAST)
