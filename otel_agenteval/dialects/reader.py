@@ -70,7 +70,7 @@ class Dialect(Protocol):
     """Regular expression for the start of a scope. The dialect applies to each span with a matching scope."""
 
     def role_of(self, attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-        """Return the span's role, or None if its current attributes don't show it."""
+        """Return the span's role, or None if its current attributes don't show the role."""
 
     def read(self, record: SpanRecord, step: Step) -> None:
         """Fill the step's fields. Most dialects keep values from earlier dialects."""
@@ -101,7 +101,7 @@ _dialects_by_marks: dict[tuple[str, Hashable], tuple[Dialect, ...]] = {}
 
 @lru_cache(_MAX_CACHED)
 def is_genai_scope(scope: str) -> bool:
-    """Return True for the scope of a GenAI instrumentation. The role of some of its spans is only known at their end."""
+    """Return True for the scope of a GenAI instrumentation. For some of its spans, the role is known only when the span ends."""
     return any(dialect.SCOPES.match(scope) for dialect in DIALECTS)
 
 
@@ -197,7 +197,7 @@ def shape_of(attributes: Mapping[str, Any], scope: str) -> Shape:
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return a span's role: ``unknown`` if a GenAI span's attributes don't show it yet, None if a span isn't about GenAI."""
+    """Return a span's role: ``unknown`` if a GenAI span's attributes don't show the role yet, and None if a span isn't about GenAI."""
     # Fast path on the agent's thread: the convention's attributes show the role of most spans.
     if _OTHER_KEYS.isdisjoint(attributes) and _is_otel_only(scope):
         operation = attributes.get("gen_ai.operation.name")
@@ -269,7 +269,7 @@ def state_role(record: SpanRecord, role: str) -> Understood:
 
 
 def _is_complete(record: SpanRecord, span: Understood) -> bool:
-    """Return True if nothing has to be inferred: the span has only data from the convention, or nothing about GenAI."""
+    """Return True if nothing has to be inferred: the span has only the convention's data, or isn't about GenAI."""
     if span.role is None:
         if record.logs or (record.events and not all(event.name == "exception" for event in record.events)):
             return False
@@ -299,7 +299,7 @@ def infer(record: SpanRecord) -> None:
 
 
 def _role(dialects: tuple[Dialect, ...], attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the first role from any dialect, preferably not ``chain``. Without one, a GenAI scope's span is ``unknown``."""
+    """Return the first role from any dialect, preferably not ``chain``. If no dialect returns a role, a span with a GenAI scope is ``unknown``."""
     if name.__class__ is not str:  # the SDK accepts names of any type
         name = str(name)
     role = None
@@ -396,7 +396,7 @@ def _read_identities(attributes: Mapping[str, Any], step: Step) -> None:
 
 
 def error_of(record: SpanRecord, step: Step) -> ErrorInfo | None:
-    """Return a failed span's error, or None if it was copied from a descendant or isn't a failure (``NO_FAILURES``)."""
+    """Return a failed span's error, or None if the error was copied from a descendant or isn't a failure (``NO_FAILURES``)."""
     kind = as_text(record.attributes.get("error.type"))
     facts = record.dialects and record.dialects.facts
     message = record.status_message or (facts.fields.get("error_message") if facts is not None else None)
@@ -439,8 +439,8 @@ class UnreadTrace(NamedTuple):
 
 
 def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
-    """Describe a trace without a turn, or return None if it seems unrelated to agents. It is related if a span resembles a model
-    call, if it has a tool, a question and an answer, or if a tool has no parent.
+    """Describe a trace without a turn, or return None if it seems unrelated to agents. A trace is related if one of its spans
+    resembles a model call, if the trace contains a tool call, a question and an answer, or if a tool span lacks a parent.
     """
     records = [record for record in records if understood(record)]
     agent_work = next(filter(traces.resembles_call, records), None) or _tool_of_run(records)
@@ -452,7 +452,7 @@ def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
 
 
 def is_lost_tool(record: SpanRecord) -> bool:
-    """Return True for a tool span without a parent, unless it is inferred or a server's. Its caller's context was probably lost."""
+    """Return True for a tool span without a parent, unless its role is inferred or it is a server span. The caller's context was probably lost."""
     return role_in(record) == TOOL and not (record.parent_id or record.server or record.dialects.inferred)
 
 
@@ -516,8 +516,9 @@ def cache_names(names: Iterable[str]) -> CacheNames:
 
 
 def correct_counts(attributes: Mapping[str, Any], names: CacheNames, step: Step) -> None:
-    """Read the cached tokens. Add them to the input tokens if they are more, or if the total counts them separately (input 10,
-    cached 90, output 5, total 105). Add reasoning tokens to the output tokens if the total counts them separately.
+    """Read the cached tokens. Add them to the input tokens if there are more cached than input tokens, or if the total counts
+    cached tokens separately (input 10, cached 90, output 5, total 105). Add reasoning tokens to the output tokens if the total
+    counts reasoning tokens separately.
     """
     if step.cached_tokens is None:
         step.cached_tokens = _largest(attributes, names.read)

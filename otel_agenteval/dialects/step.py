@@ -155,7 +155,7 @@ def limit(step: Step, refused: int) -> None:
 
 
 def _is_within_limits(step: Step) -> bool:
-    """Return True if names and numbers are surely within limits. This quick check succeeds for most spans."""
+    """Return True if names and numbers are clearly within limits. This quick check succeeds for most spans."""
     numbers = [*filter(None, _numbers_of(step))]
     if numbers and not (min(numbers) > 0 and sum(numbers) <= MOST):
         return False
