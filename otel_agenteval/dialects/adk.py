@@ -1,8 +1,8 @@
-"""Parser for Google's Agent Development Kit, which writes the GenAI convention's attributes and some of its own.
+"""Parser for Google's Agent Development Kit, which writes the GenAI convention's attributes and ``gcp.vertex.agent.*``.
 
-There are two layouts. In the older one, the root ``invocation`` has no role, a span ``call_llm`` encloses each model call, and
-requests and responses are JSON in ``gcp.vertex.agent.*``. The newer layout follows the convention. In both, models that LiteLLM
-calls have names such as ``provider/model``.
+ADK has used two span layouts. In the older layout, the root ``invocation`` has no role, a ``call_llm`` span encloses each model
+call, and requests and responses are JSON in ``gcp.vertex.agent.*``. The newer layout follows the convention. In both layouts,
+models called through LiteLLM have names such as ``provider/model``.
 """
 
 from __future__ import annotations

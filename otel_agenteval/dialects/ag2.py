@@ -1,4 +1,4 @@
-"""Parser for AG2, which writes the GenAI convention's attributes and ``ag2.span.type``. Some spans have only the latter."""
+"""Parser for AG2, which writes the GenAI convention's attributes and ``ag2.span.type``. Some spans have only ``ag2.span.type``."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _last_words(raw: Any) -> list[dict[str, Any]]:
-    """Return a chat's last text, except tool results, as the answer. The requester's history has it as a ``user`` message."""
+    """Return the last text of a chat, other than a tool result, as the answer. In the requester's history, this text is a ``user`` message."""
     history = decode(raw, "assistant").messages
     texts = (message.content for message in reversed(history) if message.role != "tool" and message.content)
     return [{"role": "assistant", "content": next(texts, None)}]

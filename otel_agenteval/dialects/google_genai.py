@@ -1,8 +1,8 @@
 """Parser for spans of Google's Gen AI SDK, from OpenInference and from OpenTelemetry's instrumentation.
 
 The SDK can run tools itself. One span then describes all model requests of a turn. Its ``output.value`` has the earlier messages
-(``automatic_function_calling_history``), and ``message.tool_calls.*`` has only the calls. Older versions write tool results as
-the user's text. OpenTelemetry's instrumentation writes a tool's arguments and result in ``code.function.*``.
+(``automatic_function_calling_history``), and ``message.tool_calls.*`` has only the tool calls. Older versions write tool results
+as the user's text. OpenTelemetry's instrumentation writes a tool's arguments and result in ``code.function.*``.
 """
 
 from __future__ import annotations
