@@ -80,7 +80,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _unstated_agent(record: SpanRecord, role: str | None) -> str | None:
-    """Return the agent's name from LangChain's metadata or from the span's name, or None if there is no agent."""
+    """Return the agent's name from LangChain's metadata or from the span's name, or None if the span doesn't belong to an agent."""
     name = record.name
     if role in (AGENT, LLM, TOOL):
         agent = _langgraph_agent(record.attributes.get)
@@ -145,7 +145,7 @@ def _read_llm(attributes: dict[str, Any], step: Step, *, is_whole: bool) -> None
 
 
 def _output(value: Any) -> Any:
-    """Return an output, with the final answer for a smolagents stream and None for the ``repr`` of any other stream."""
+    """Return an output. For a smolagents stream, return the final answer, and for the ``repr`` of any other stream, None."""
     if value.__class__ is not str:
         return value
     if _OBJECTS.match(value):
@@ -319,13 +319,13 @@ def _part(flat: dict[str, Any], beside: Any) -> dict[str, Any]:
 
 
 def objects_under(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]] | None:
-    """Return the list of objects in flattened attributes such as ``prefix.0.a``, or None if there is no list."""
+    """Return the list of objects in flattened attributes such as ``prefix.0.a``, or None if they don't contain a list."""
     items = unflatten(attributes, prefix)
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else None
 
 
 def unflatten(attributes: Mapping[str, Any], prefix: str) -> Any:
-    """Nest attributes such as ``prefix.0.a.b`` into lists and dicts. Missing indexes are skipped. Return None without attributes."""
+    """Nest attributes such as ``prefix.0.a.b`` into lists and dicts. Missing indexes are skipped. Return None if no attribute has this prefix."""
     root: dict[str, Any] = {}
     start = len(prefix)
     for key, value in attributes.items():

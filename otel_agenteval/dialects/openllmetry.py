@@ -1,4 +1,4 @@
-"""Parser for OpenLLMetry: ``traceloop.*``, and messages in ``gen_ai.prompt.N.*`` or, since 0.5x, in the convention's format."""
+"""Parser for OpenLLMetry: ``traceloop.*``, and messages in ``gen_ai.prompt.N.*`` or, since version 0.5x, in the convention's format."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _LOOP = frozenset(("model", "agent", "tools"))
 
 
 def _graph_role(attributes: Mapping[str, Any], kind: Any) -> str | None:
-    """Return the role of LangChain's topmost runnable, which OpenLLMetry always calls an agent. Return None for other spans."""
+    """Return the role of LangChain's topmost runnable, which OpenLLMetry always records as an agent. Return None for other spans."""
     if (nodes := attributes.get(_NODES)) is not None:
         found = parsed(nodes)
         known = isinstance(found, (list, tuple)) and bool(found) and not any(as_text(node) in _LOOP for node in found)
@@ -106,7 +106,7 @@ _USERS = ("traceloop.association.properties.user_id", "respan.customer_params.cu
 
 
 def _conversation(raw: Any) -> str | None:
-    """Return the conversation id from LangChain's metadata, which is in the same JSON text as a run's inputs, or None."""
+    """Return the conversation id from LangChain's metadata, or None. The metadata is in the same JSON text as a run's inputs."""
     if raw.__class__ is not str or '_id"' not in raw or '"metadata"' not in raw:
         return None
     return text_under(object_in(object_in(raw).get("metadata")), ("session_id", "thread_id", "conversation_id"))

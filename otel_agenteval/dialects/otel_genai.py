@@ -259,7 +259,7 @@ _INSTRUCTED = re.compile(r"You(?:'re| are| answer| help) [^\n]{1,400}[.!]\n+(?=\
 
 
 def _without_roles(prompt: str) -> Any:
-    """Split a prompt that begins with instructions (``You are …``) into a system and a user message. Return others unchanged."""
+    """Split a prompt that begins with instructions (``You are …``) into a system and a user message. Return other prompts unchanged."""
     if (found := _INSTRUCTED.match(prompt)) is None:
         return prompt
     return [{"role": "system", "content": found[0].strip()}, {"role": "user", "content": prompt[found.end() :]}]
@@ -323,7 +323,7 @@ def _read_both(body: Mapping[str, Any], step: Step) -> None:
 
 
 def _messages_of(side: Any, role: str) -> list[dict[str, Any]]:
-    """Return the input or output messages of a log record. Their content may be an object with a span event's attributes."""
+    """Return the input or output messages of a log record. The content of a message may be an object with a span event's attributes."""
     messages = side.get("messages") if isinstance(side, Mapping) else None
     found = []
     for message in messages if isinstance(messages, (list, tuple)) else ():
