@@ -1,6 +1,6 @@
 """Parser for AgentOps, which writes ``agentops.span.kind``, and flattened messages in Traceloop's format.
 
-The attribute names of a decorated function's input and output contain its kind: ``agentops.task.input``.
+The attribute names of a decorated function's input and output contain the function's kind, as in ``agentops.task.input``.
 
 A ``session`` span is a step only if it encloses a decorated function. Applications can also start a session themselves and run
 any number of turns in it.

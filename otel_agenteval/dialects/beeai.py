@@ -1,7 +1,7 @@
 """Parser for BeeAI's spans from OpenInference, in Python and TypeScript.
 
-In TypeScript, a model or tool call has no span. Instead, each of its events is a span: ``start`` with the input, ``success`` or
-``error`` with the output, and an empty ``finish``. The last segment of ``target`` is the event's name.
+In TypeScript, a model or tool call isn't a span. Instead, each event of the call is a span: ``start`` with the input, ``success``
+or ``error`` with the output, and an empty ``finish``. The last segment of ``target`` is the event's name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _EVENTS = {"LLM": {"start": LLM, "success": LLM, "error": LLM}, "TOOL": {"succes
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role of a span that represents an event. In Python, these spans (``error``, ``retry``) have no class name."""
+    """Return the role of a span that represents an event. In Python, event spans (``error``, ``retry``) lack a class name."""
     kind, target = attributes.get("openinference.span.kind"), attributes.get("target")
     if target.__class__ is str and "traceId" in attributes:
         return _EVENTS.get(str(kind), {}).get(target.rpartition(".")[2], INNER)

@@ -1,7 +1,7 @@
 """Parser for Claude Code and the Claude Agent SDK: ``claude_code.*`` spans and log events.
 
-Spans contain prompts and tool data only if the user turned their capture on. The answer is in a log event or, with detailed
-tracing, in the model call's span. Input token counts exclude tokens read from or written to the cache.
+Spans contain prompts and tool data only if the user enabled capturing this content. The answer is in a log event or, with
+detailed tracing, in the model call's span. Input token counts exclude tokens read from or written to the cache.
 """
 
 from __future__ import annotations

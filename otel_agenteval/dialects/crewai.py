@@ -110,7 +110,7 @@ def _read_usage(raw: Any, step: Step) -> None:
 
 
 def _read_output(raw: Any, step: Step) -> None:
-    """Read the output of a crew, a task or an agent. Skip a flow's output, because its methods can return anything."""
+    """Read the output of a crew, a task or an agent. Skip a flow's output, because the methods of a flow can return anything."""
     if step.output_messages is None and raw.__class__ is str and '"raw":' in raw and '"pydantic":' in raw:
         step.output_messages = raw
 
@@ -120,7 +120,7 @@ def _loaded(raw: Any) -> Any:
 
 
 def _user_words(tasks: Any, raw_inputs: Any, outputs: Any, has_finished: bool) -> str | None:
-    """Return the user's words, or None. They are the crew input with a usual name, the only input, or the main task's text."""
+    """Return the user's words, or None. They are the crew input with a name such as ``question``, the only crew input, or the main task's text."""
     index, template = _main_task(tasks)
     has_places = template is not None and PLACE.search(template) is not None
     inputs = _loaded(raw_inputs)
@@ -142,7 +142,7 @@ def _user_words(tasks: Any, raw_inputs: Any, outputs: Any, has_finished: bool) -
 
 
 def _main_task(raw_tasks: Any) -> tuple[int, str | None]:
-    """Return the index and text of the first task with a placeholder such as ``{question}``, or of the first task."""
+    """Return the index and text of the first task with a placeholder such as ``{question}``. Otherwise, use the first task."""
     tasks = _loaded(raw_tasks)
     texts = [as_text(task.get("description")) for task in tasks if isinstance(task, Mapping)] if isinstance(tasks, list) else []
     index = next((index for index, text in enumerate(texts) if text is not None and PLACE.search(text)), 0)
@@ -155,7 +155,7 @@ def _task_text(outputs: Any, index: int) -> str | None:
 
 
 def _messages_of_tasks(outputs: str) -> list[Any]:
-    """Return the messages in the text of a crew's task outputs, without calls that delegate work to another agent."""
+    """Return the messages in the text of a crew's task outputs, excluding calls that delegate work to another agent."""
     all_messages: list[Any] = []
     position = outputs.find(_MESSAGES)
     while position >= 0:

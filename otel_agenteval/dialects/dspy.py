@@ -64,7 +64,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def user_words(raw: Any) -> Any:
-    """Return the user's words as a message: the input field with a usual name, the first text, or the field ``messages``."""
+    """Return the user's words as a message: the input field with a name such as ``question``, the first text field, or the field ``messages``."""
     fields, _ = jsonio.loads_or_text(raw) if isinstance(raw, str) else (raw, False)
     while isinstance(fields, dict) and len(fields) == 1:  # ``forward(**inputs)`` is one argument
         inner = next(iter(fields.values()))
@@ -100,7 +100,7 @@ def _answer(raw: Any) -> Any:
 
 
 def answer_of(value: Any) -> str:
-    """Return the answer in DSPy's output, without its reasoning: the field with a usual name, the only field, or all fields."""
+    """Return the answer in DSPy's output, without its reasoning: the field with a name such as ``answer``, the only field, or all fields."""
     if isinstance(value, Mapping):
         left = {name: inner for name, inner in value.items() if name not in _WORKING}
         named = next((left[name] for name in _ANSWERS if isinstance(left.get(name), str)), None)

@@ -156,7 +156,7 @@ def _gather(values: Mapping[str, Any], leaves: dict[str, Any], depth: int) -> No
 
 
 def _answered(raw: Any) -> Any:
-    """Return the answer of an agent or of a pipeline's last component with an answer. Otherwise, return a pipeline's only text."""
+    """Return the answer of an agent, or of the last pipeline component that has an answer. Otherwise, return a pipeline's only text."""
     output = _object(raw)
     for values in (output, *(value for value in reversed(output.values()) if isinstance(value, dict))):
         for name in ("answers", "replies", "messages"):

@@ -137,7 +137,7 @@ def _arguments(raw: str) -> Any:
 
 
 def _output(raw: Any) -> Any:
-    """Return a function's result. LangSmith wraps all results but objects in ``{"output": …}``."""
+    """Return a function's result. LangSmith wraps all results except objects in ``{"output": …}``."""
     if raw.__class__ is not str or not raw.startswith('{"output"'):
         return raw
     value = jsonio.loads_or_text(raw)[0]
@@ -145,7 +145,7 @@ def _output(raw: Any) -> Any:
 
 
 def _read_failure(record: SpanRecord, step: Step) -> None:
-    """Read the error from the exception event. The real type is in its message (``repr`` and traceback), not in its type."""
+    """Read the error from the exception event. The error's type is in the event's message (``repr`` and traceback), not in ``exception.type``."""
     for event in reversed(record.events):
         if event.name == "exception":
             text = as_text(event.attributes.get("exception.message")) or ""

@@ -111,7 +111,7 @@ def _tools(raw: Any) -> Any:
 
 
 def _read_call(get: Any, step: Step) -> None:
-    """Read the attributes that Langtrace before 3.0 wrote in addition to those of the GenAI convention."""
+    """Read the attributes that Langtrace before 3.0 wrote in addition to the GenAI convention's attributes."""
     if step.tool_definitions is None and (tools := get("gen_ai.request.tools")) is not None:
         step.tool_definitions = Later(_tools, tools)
     counts = get("llm.token.counts")

@@ -2,7 +2,7 @@
 
 A span ``raw_gen_ai_request`` has the provider's parameters and response as Python literals (``llm.openai.messages``,
 ``llm.openai.choices``). If the application has an active span, LiteLLM writes to that span instead of creating one. Each call
-overwrites the attributes of the previous call. Then only the raw requests have one span per call.
+overwrites the attributes of the previous call, so that only the raw requests have one span per call.
 
 A second callback (``LITELLM_OTEL_V2``) writes the GenAI convention's attributes. It writes the model to every span of the proxy.
 """
@@ -102,7 +102,7 @@ def _session(raw: Any) -> str | None:
 
 
 def _answer(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the answer with its tool requests, which LiteLLM writes in separate attributes, without ids."""
+    """Return the answer with its tool requests. LiteLLM writes the tool requests in separate attributes, without ids."""
     value = parsed(attributes.get("gen_ai.output.messages"))
     flat = objects_under(attributes, "gen_ai.completion.") or []
     messages = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -1,7 +1,7 @@
 """Parser for Mastra's exporters, which write ``mastra.*`` and some of the GenAI convention's attributes.
 
 Before version 1, content is in ``input`` and ``output``. A ``model_generation`` span encloses an agent's whole loop and has its
-total tokens. Each model request is a ``model_step`` span. Since version 1.4, it has a ``model_inference`` span below it.
+total tokens. Each model request is a ``model_step`` span, which has a ``model_inference`` span below it since version 1.4.
 """
 
 from __future__ import annotations

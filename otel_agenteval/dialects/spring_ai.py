@@ -1,7 +1,7 @@
 """Parser for Spring AI, whose spans are Micrometer observations with Spring Boot's scope.
 
-Attributes are ``spring.ai.*`` and those of the GenAI convention. Content is in Spring AI's log records (``log-prompt``,
-``log-completion``). Milestone releases, and a filter that vendors recommend, write it to ``gen_ai.prompt`` and
+Attributes are ``spring.ai.*`` and the GenAI convention's attributes. Content is in Spring AI's log records (``log-prompt``,
+``log-completion``). Milestone releases, and a filter that vendors recommend, write content to ``gen_ai.prompt`` and
 ``gen_ai.completion``. Texts are in quotes, but quotes inside them aren't escaped. Only the chat client's log records have roles.
 """
 
@@ -100,7 +100,7 @@ def _read_logs(record: SpanRecord, step: Step) -> None:
 
 
 def _texts(raw: str) -> list[str]:
-    """Split ``["…", "…"]`` into texts. JSON can't parse it, because quotes inside the texts aren't escaped."""
+    """Split ``["…", "…"]`` into texts. A JSON parser can't read this text, because quotes inside the texts aren't escaped."""
     return raw[2:-2].split('", "') if raw[:2] == '["' and raw[-2:] == '"]' and len(raw) > 3 else []
 
 

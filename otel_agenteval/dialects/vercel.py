@@ -77,7 +77,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _read_end(record: SpanRecord, step: Step) -> None:
-    """Read the finish reason, which shows if the run ended normally. A streaming span without one doesn't have an answer."""
+    """Read the finish reason, which shows whether the run ended normally. A streaming span without a finish reason doesn't have an answer."""
     get = record.attributes.get
     if (reason := as_text(get("ai.response.finishReason"))) is not None:
         step.recovered = reason != "error"
@@ -144,8 +144,8 @@ _SERVICE_TIER = re.compile(r'"serviceTier" ?: ?"(\w+)"')
 
 
 def _read_providers_usage(metadata: str, step: Step) -> None:
-    """Read token counts in the provider's format. Until version 5, cached tokens are only there. Some providers exclude them from
-    the input tokens, and Gemini excludes thoughts from the output tokens. Add the excluded tokens.
+    """Read token counts in the provider's format. Until version 5, cached tokens are only in this format. Some providers exclude
+    cached tokens from the input tokens, and Gemini excludes thoughts from the output tokens. Add the excluded tokens.
     """
     providers, _ = jsonio.loads_or_text(metadata) if len(metadata) < _LONGEST_METADATA else ({}, False)
     for fields in providers.values() if isinstance(providers, Mapping) else ():
