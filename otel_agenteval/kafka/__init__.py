@@ -2,6 +2,6 @@
 
 A topic can have at most one active worker per partition.
 
-This folder may import :mod:`~otel_agenteval.server` and :mod:`~otel_agenteval.engine`. The only third-party package is
-confluent-kafka, imported on first use. Start at :mod:`.consumer`.
+Modules in this folder may import :mod:`~otel_agenteval.server` and :mod:`~otel_agenteval.engine`. The only third-party package is
+confluent-kafka, imported only when needed. Start reading at :mod:`.consumer`.
 """

@@ -1,7 +1,7 @@
 """Kafka consumer that passes spans to the engine and commits the offsets of scored turns.
 
-A single thread reads messages, checks which turns are open, commits offsets, and runs rebalance callbacks. When a partition moves
-to another worker, the callback commits finished messages and drops the rest, which the other worker reads again.
+A single thread reads messages, determines which turns are open, commits offsets, and runs rebalance callbacks. When a partition
+moves to another worker, the callback commits finished messages and drops the rest, which the other worker reads again.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class Address:
     """Parsed ``kafka://`` URL: brokers, topics, consumer group and librdkafka options.
 
     Format: ``kafka://[user:password@]broker:9092,…/TOPIC?group=NAME&logs=TOPIC&dead=TOPIC&commit=SECONDS``. The scheme ``kafkas``
-    uses TLS. Options with a dot in their name are librdkafka's, such as ``&sasl.mechanism=SCRAM-SHA-512``. A password as
-    ``${env:NAME}`` doesn't appear in the process list.
+    uses TLS. Options with a dot in their name are librdkafka's, such as ``&sasl.mechanism=SCRAM-SHA-512``. A password that is
+    given as ``${env:NAME}`` doesn't appear in the process list.
     """
 
     topics: Mapping[str, Signal]
@@ -145,8 +145,8 @@ _SPARSE = _Sparse()
 class Patience:
     """Clock for closing turns that advances only while messages are read.
 
-    A turn closes some time after its root span arrived. During a commit, a rebalance or an outage, its other spans may still wait
-    in Kafka. This clock stops then, so that a pause never splits a turn.
+    A turn closes some time after its root span arrived. During a commit, a rebalance or an outage, its other spans may still be
+    in Kafka. This clock stops during such pauses, so that a pause never splits a turn.
     """
 
     def __init__(self) -> None:
@@ -156,12 +156,12 @@ class Patience:
         return self._seconds
 
     def passes(self, seconds: float) -> None:
-        """Advance the clock by the seconds spent reading. Only the reading thread may call it."""
+        """Advance the clock by the seconds spent reading. Only the reading thread may call this method."""
         self._seconds += seconds
 
 
 class KafkaSource:
-    """Consumer on a separate thread. Raises MissingExtra without confluent-kafka, and ConfigError for invalid options."""
+    """Kafka consumer that runs on a separate thread. Raises MissingExtra without confluent-kafka, and ConfigError for invalid options."""
 
     def __init__(self, engine: Engine, feed: Feed, address: Address, patience: Patience) -> None:
         self._kafka = require("confluent_kafka", feature="spans from Kafka", extra="kafka")
@@ -256,7 +256,7 @@ class KafkaSource:
         self._producer = self._kafka.Producer({**_RECONNECT, **connection, "acks": "all"}, logger=logs)
 
     def _join(self) -> None:
-        """Join the group, then read until :meth:`stop` is called or an assignment fails."""
+        """Join the consumer group, then read messages until :meth:`stop` is called or an assignment fails."""
         if self._consumer is None:
             self._open()
         try:
@@ -317,14 +317,14 @@ class KafkaSource:
             self._committed_at = time.monotonic()
 
     def _is_behind(self) -> bool:
-        """Return True if too many turns or dead letters wait. Reading then pauses, and messages stay in Kafka instead of memory."""
+        """Return True if too many turns or dead letters are waiting. Reading then pauses, and messages stay in Kafka instead of memory."""
         status = self._engine.status
         if status.waiting_turns > (_BEHIND // 2 if self._paused else _BEHIND):
             return True
         return status.queue_fill() > FULL or sum(map(len, self._dead.values())) > _AT_ONCE
 
     def _is_at_the_end(self) -> bool:
-        """Return True if all messages in the partitions seem to be read, or if no turn waits for spans."""
+        """Return True if all messages in the partitions seem to be read, or if no turn is waiting for spans."""
         if not self._partitions or not self._engine.intake.waits:
             return True
         wanted = [self._kafka.TopicPartition(*key, self._kafka.OFFSET_END) for key in self._partitions]
@@ -397,7 +397,7 @@ class KafkaSource:
 
     def _commit(self, patience: float = 0.0) -> None:
         """Commit the offsets of scored turns. Wait up to ``patience`` seconds for closed turns to be scored. Each call takes a
-        snapshot of the open turns. A later call commits the snapshot when all turns that were closed by then are scored.
+        snapshot of the open turns. A later call commits the snapshot once all turns that were closed at that time are scored.
         """
         if not self._partitions:
             return
@@ -481,7 +481,7 @@ class KafkaSource:
         self._forget(partitions)
 
     def _forget(self, partitions: list[Any]) -> None:
-        """Drop partitions that this worker no longer reads, and their open turns."""
+        """Forget partitions that this worker no longer reads, and drop their open turns."""
         gone: set[int] = set()
         self._snapshots.clear()
         for found in partitions:

@@ -3,9 +3,9 @@
 A message is done when every turn with its spans is closed and delivered. Kafka stores one committed offset per partition. We
 commit the first message of the oldest open trace, so that the partition's next reader receives all spans of every open trace.
 
-From the committed offset on, there are also spans of traces that are already closed. They must not become turns again. Therefore,
-the commit's metadata has a second, lower offset: the first message of the oldest of these closed traces. The next reader collects
-the trace ids between the two offsets, and later skips spans with these ids.
+From the committed offset on, there are also spans of traces that are already closed. These spans must not become turns again.
+Therefore, the commit's metadata has a second, lower offset: the first message of the oldest of these closed traces. The next
+reader collects the trace ids between the two offsets, and later skips spans with these ids.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Place(NamedTuple):
 
     @classmethod
     def read(cls, offset: int, metadata: str | None) -> Place:
-        """Create a place from a committed offset and its metadata. Raises OtherVersion if another version wrote the metadata."""
+        """Create a place from a committed offset and its metadata. Raises OtherVersion if the metadata has another format version."""
         found = _MARK.match(metadata or "")
         if found is None:
             return cls(offset, offset)
@@ -56,7 +56,7 @@ class _Seen:
 
 
 class Partition:
-    """Reading progress in a partition. From offset ``end`` on, no message has spans of traces that an earlier reader closed."""
+    """Reading progress in a partition. Messages from offset ``end`` on don't contain spans of traces that an earlier reader closed."""
 
     def __init__(self, place: Place, end: int) -> None:
         self.place = place
@@ -89,7 +89,7 @@ class Partition:
             self.passed_over.clear()
 
     def done(self, held: Collection[int], waiting: Iterable[int] = ()) -> Place:
-        """Return the position to commit. It precedes all traces in ``held`` and all messages in ``waiting``, which aren't done."""
+        """Return the position to commit. It precedes all messages in ``waiting`` and all recent traces in ``held`` (see :data:`MAX_REPLAY`)."""
         if self.position < self.begin:
             return self.place
         floor = self.position - MAX_REPLAY
