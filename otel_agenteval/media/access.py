@@ -2,7 +2,7 @@
 
 A media reference is a ``data:`` URI with the bytes, a URL, or an id. Ids are never opened, because only the service that issued
 them can resolve them. A URL is opened only if the configuration allows its host, folder or bucket (:class:`.rules.Rules`). The
-media type is detected from the first bytes, because senders may state a wrong type.
+media type is detected from the first bytes, because the type that the sender states may be wrong.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Process that decodes one recording or video, or reads text in images.
 
-:mod:`.decoding` starts it as ``python -m otel_agenteval.media.decoder``. Decoders are large C programs that read untrusted files.
-In a separate process, a decoder can crash, hang or use too much memory without affecting other work. The process has limits on
-memory, time and files, an almost empty environment, and ends after one request. ``media.decode_total`` limits how many processes
-run at once. The others wait before they read anything.
+:mod:`.decoding` starts this process as ``python -m otel_agenteval.media.decoder``. Decoders are large C programs that read
+untrusted files. In a separate process, a decoder can crash, hang or use too much memory without affecting other work. The process
+has limits on memory, time and files, an almost empty environment, and ends after one request. ``media.decode_total`` limits how
+many processes run at once. Other processes wait before they read anything.
 
 The OCR models use half a gigabyte of memory, which is freed when the process ends.
 """
@@ -44,8 +44,8 @@ _SURE = 0.5
 def has_turn(order: dict[str, Any]) -> bool:
     """Wait until this process may run. Return False after ``wait`` seconds.
 
-    Each running process locks one file of this package until it ends. So all decoder processes of an installation share one
-    limit, and nothing is written to disk. If files can't be locked, there is no limit.
+    Each running process locks one file of this package until it ends. Therefore, all decoder processes of an installation share
+    one limit, and nothing is written to disk. If files can't be locked, the number of processes isn't limited.
     """
     places = sorted(Path(__file__).parent.glob("*.py"))[: order["at_once"]]
     until = time.monotonic() + order["wait"]

@@ -66,7 +66,7 @@ def video_of(content: MediaContent, frames: int, sampling: Sampling = "even") ->
 
 
 def sound_of(content: MediaContent, *, speech: bool = False) -> dict[str, Any]:
-    """Return measurements of a recording, such as duration and silence. With ``speech``, include when each channel has speech.
+    """Return measurements of a recording, such as duration and silence. With ``speech``, include each channel's speech times.
 
     Raises the errors of :func:`video_of`, and MissingExtra if ``speech`` is requested without webrtcvad.
     """
@@ -85,7 +85,7 @@ def samples_of(content: MediaContent) -> Any:
 
 
 def sound_without_metadata(content: MediaContent) -> MediaContent:
-    """Return a recording without tags, cover images and other tracks. WAV needs no PyAV. Raises the errors of :func:`video_of`."""
+    """Return a recording without tags, cover images and other tracks. WAV files don't require PyAV. Raises the errors of :func:`video_of`."""
     if content.mime in WITHOUT_METADATA:
         return MediaContent(without_metadata(content.data), content.mime)
 

@@ -1,8 +1,8 @@
 """Fetch a media file over HTTP without giving access to the local network.
 
-A host name is resolved once, and all of its IP addresses are checked. The connection uses one of these, because resolving the
-name again could return another address. Redirects are followed manually and checked in the same way. Requests use no proxy,
-cookies or credentials.
+A host name is resolved once, and all of its IP addresses are checked. The connection uses one of these addresses, because
+resolving the name again could return another address. Redirects are followed manually and checked in the same way. Requests use
+no proxy, cookies or credentials.
 """
 
 from __future__ import annotations

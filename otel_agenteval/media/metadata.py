@@ -252,7 +252,7 @@ def _past_blocks(data: bytes, place: int) -> int:
 
 
 def _wav(data: bytes) -> bytes:
-    """Remove names, notes and times from a WAV file. If a streamed file has no length, its samples extend to the end."""
+    """Remove names, notes and times from a WAV file. If a streamed file lacks a length, its samples extend to the end."""
     out = []
     place = 12
     while place + 8 <= len(data):

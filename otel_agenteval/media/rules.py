@@ -1,4 +1,4 @@
-"""Rules that decide which media may be opened, limits on size and time, and a cache that a turn's metrics share."""
+"""Rules that decide which media may be opened, limits on size and time, and a cache that the metrics of a turn share."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class _Waveform:
 
 
 def examined(data: bytes, mime: str, speech: bool, limits: Limits) -> dict[str, Any]:
-    """Return measurements of a recording, such as duration and silence. With ``speech``, include when each channel has speech."""
+    """Return measurements of a recording, such as duration and silence. With ``speech``, include each channel's speech times."""
     if speech:
         import webrtcvad
     waveform, partial = _Waveform(), False
@@ -208,7 +208,7 @@ def _utterances(speech: Sequence[bool]) -> list[tuple[int, int]]:
 
 
 def _interruptions(spoken: Sequence[Sequence[tuple[int, int]]]) -> list[dict[str, Any]]:
-    """Return when a channel starts to speak during another channel's speech, and how long that speech then continues."""
+    """Return when a channel starts to speak during another channel's speech, and how long the other channel then continues."""
     found = []
     for by, mine in enumerate(spoken):
         for start, _ in mine:

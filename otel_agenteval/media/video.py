@@ -152,7 +152,7 @@ def _cuts(track: _Track) -> list[int]:
 
 
 def _jumps(track: _Track, cuts: Sequence[int]) -> list[int]:
-    """Return the indexes of frames before which frames seem to be missing: the picture suddenly changes, but there is no cut."""
+    """Return the indexes of frames before which frames seem to be missing, because the picture suddenly changes without a cut."""
     beside = {at + step for at in cuts for step in (-1, 0, 1)}
     return [
         at
@@ -213,7 +213,7 @@ def _frames_numbered(data: bytes, mime: str, places: Sequence[int], limits: Limi
 
 
 def _frames_at(data: bytes, mime: str, times: Sequence[float], limits: Limits) -> Iterator[dict[str, Any]]:
-    """Yield the first frame at or after each time. For videos that are too long to decode completely."""
+    """Yield the first frame at or after each time. Use this for videos that are too long to decode completely."""
     last = -1.0
     with opened(data, mime) as container:
         stream = container.streams.video[0]
