@@ -97,8 +97,8 @@ class FileResponse(NamedTuple):
 class Api:
     """Handlers of the API routes in :data:`.routes.ROUTES`.
 
-    ``status`` returns the sidecar's status, and is None if no sidecar runs. ``outcomes`` returns the outcomes of a turn from a
-    running engine. ``parameters`` returns the configured parameters of a metric.
+    ``status`` returns the sidecar's status. If no sidecar runs, it is None instead of a function. ``outcomes`` returns the
+    outcomes of a turn from a running engine. ``parameters`` returns the configured parameters of a metric.
     """
 
     path: str
@@ -232,7 +232,7 @@ class Api:
         return _json_lines(rows, "cases.jsonl" if form == "dataset" else "turns.jsonl")
 
     def lately(self, request: Request, since: float | None) -> tuple[float, list[dict[str, Any]]]:
-        """Return the ``since`` for the next call, and the turns stored or scored after ``since`` (no turns if it is None)."""
+        """Return the ``since`` for the next call, and the turns stored or scored after ``since`` (an empty list if ``since`` is None)."""
         with self.views() as views:
             if since is None:
                 return views.last_stored(), []
@@ -463,7 +463,7 @@ class Api:
         return {"label": labels.add(request.body, request.reader.name, self.now)}
 
     def next_to_label(self, request: Request) -> dict[str, Any]:
-        """Return the id of a recent unlabeled turn or None, and the number of labeled turns. Each reader has a fixed order."""
+        """Return the id of a recent unlabeled turn or None, and the number of labeled turns. The order of turns is fixed for each person."""
         labelled = {label["turn_id"] for label in self._labels_of(request)}
         wanted, doubts = self.filter(request), dict[str, tuple[bool, float]]()
         with self.views() as views:
