@@ -94,7 +94,7 @@ def differences_of_group(rows: Sequence[VerdictRow], group: Sequence[FactConditi
 def differences_of_runs(
     before: Mapping[str, Sequence[VerdictRow]], after: Mapping[str, Sequence[VerdictRow]]
 ) -> list[ShownDifferences]:
-    """Compare the failed turns of two runs for each metric that got worse. Also find facts that are more frequent in one run (key ``""``)."""
+    """Compare the failed turns of two runs for each metric that got worse. Search all turns (key ``""``) for facts more frequent in one run."""
     metrics = sorted((before.keys() & after.keys()) - {""})
     ps = holm([fisher(_failed(before[metric]), _failed(after[metric])) for metric in metrics])
     found = []
@@ -133,7 +133,7 @@ def facts_row(turn: Turn, attributes: Collection[str] = ()) -> VerdictRow:
 
 
 def verdicts_in(row: VerdictRow, scores: Iterable[Score]) -> dict[str, VerdictRow]:
-    """Return the turn's verdict by metric, without vacuous verdicts and errors."""
+    """Return the turn's verdict by metric, excluding vacuous verdicts and errors."""
     return {
         score.metric: row._replace(bad=not score.verdict) for score in scores if score.verdict is not None and not score.vacuous
     }

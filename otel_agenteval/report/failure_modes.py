@@ -1,4 +1,4 @@
-"""Failed turns, grouped by their first fault. Each group (*failure mode*) has a rate, its change, and topics.
+"""Failed turns, grouped by their first fault. Each group (*failure mode*) has a rate, the change of the rate, and topics.
 
 A *topic* is a set of turns in a failure mode whose texts are similar.
 """
@@ -33,7 +33,7 @@ _WHOLE = 0.9
 
 
 class ModeShare(NamedTuple):
-    """Failed turns of a mode in one half of the time range, or in one group."""
+    """Failed turns of a failure mode in one half of the time range, or in one group."""
 
     group: str | None
     turns: int
@@ -100,7 +100,7 @@ class FailedTurn(NamedTuple):
 
 
 def counted(failed: Iterable[FailedTurn], totals: tuple[int, int], middle: float) -> StoredModes:
-    """Count failed turns by failure mode. ``totals`` are the numbers of all turns before and after ``middle``."""
+    """Count failed turns by failure mode. ``totals`` contains the numbers of all turns before and after ``middle``."""
     groups: dict[str, list[FailedTurn]] = {}
     for turn in sorted(failed, key=lambda turn: -turn.at):
         groups.setdefault(turn.fault.mode, []).append(turn)
@@ -133,7 +133,7 @@ def modes_of(found: StoredModes) -> list[FailureMode]:
 
 
 def _share(failed: FailedTurns, total: int) -> tuple[float, float]:
-    """Return the numbers of failed turns and of all turns, converted to independent turns with the same variance."""
+    """Return the numbers of failed turns and of all turns, converted to numbers of independent turns with the same variance."""
     total = max(total, failed.turns)
     if not failed.turns:
         return 0.0, float(total)
@@ -145,7 +145,7 @@ def _share(failed: FailedTurns, total: int) -> tuple[float, float]:
 
 
 def failure_text(turn: Turn | Mapping[str, Any] | None, fault: Fault, explanation: str | None, redact: Collection[str]) -> str:
-    """Return a failure's redacted explanation and error message. Without both, return the turn's input."""
+    """Return a failure's redacted explanation and error message. If both are missing, return the turn's input."""
     message = value_at(turn, f"{fault.path}.error.message")
     if not message and fault.kind == "tool_error":  # the tool's result contains the error
         result = value_at(turn, f"{fault.path}.result")
@@ -190,13 +190,13 @@ class TopicFinder:
 
 
 def _members(vectors: Any, centers: Sequence[Sequence[float]]) -> list[list[int]]:
-    """Return the indexes of each topic's texts, nearest to its center first."""
+    """For each topic, return the indexes of its texts, starting with the text nearest to the topic's center."""
     nearest = sorted((one.topic, -one.cosine, at) for at, one in enumerate(positions(vectors, centers)) if one is not None)
     return [[at for topic, _, at in nearest if topic == number] for number in range(len(centers))]
 
 
 def _new_id(mode: str, words: Sequence[str], taken: Collection[str]) -> str:
-    """Return a unique hash of the mode and the first words. If needed, more words make it unique."""
+    """Return a unique hash of the failure mode and the topic's first words. If needed, more words make the hash unique."""
     texts = ("\0".join([mode, *words[:number], *[""] * (number - len(words))]) for number in count(1))
     ids = (hashlib.blake2b(text.encode(errors="replace"), digest_size=4).hexdigest() for text in texts)
     return next(each for each in ids if each not in taken)

@@ -1,6 +1,6 @@
 """Cases for ``otel-agenteval experiment`` from the failed turns of a failure mode.
 
-A case of a failed turn fails until the agent is fixed.
+A case created from a failed turn fails until the agent is fixed.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def case_of(
     parameters: Parameters,
     labels: Mapping[str, Mapping[str, Any]],
 ) -> ModeCase | None:
-    """Return the case of a failed turn (``turn.v1``, redacted). Return None without an input or a gate."""
+    """Return the case of a failed turn (``turn.v1``, redacted). Return None if the turn lacks an input, or if no metric can be a gate."""
     text, metrics = content.get("input"), gates_of(scores, kind, parameters)
     if not isinstance(text, str) or not text.strip() or not metrics:
         return None
@@ -75,7 +75,7 @@ def case_of(
 
 
 def gates_of(scores: Iterable[Score], kind: str, parameters: Parameters) -> list[dict[str, Any]]:
-    """Return as gates the failed metrics, and the metrics that detect the fault. Metrics that can't be evaluated again are left out."""
+    """Return the failed metrics, and the metrics that detect the fault, as gates. Metrics that can't be evaluated again are left out."""
     wanted: dict[str, dict[str, Any]] = {}
     for score in scores:
         if score.verdict is False:
@@ -120,7 +120,7 @@ def stored_cases(
     parameters: Parameters,
     labels: Mapping[str, Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Return up to ``most`` cases of failed turns with different inputs. Reads at most :data:`MOST_VERDICTS` turns."""
+    """Return up to ``most`` cases of failed turns with different inputs. At most :data:`MOST_VERDICTS` turns are read."""
 
     def cases() -> Iterator[dict[str, Any]]:
         for turn in itertools.islice(turns, MOST_VERDICTS):
@@ -155,7 +155,7 @@ def references_in(labels: str) -> dict[str, dict[str, Any]]:
 
 
 def references_of(labels: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return references by turn or case id. A reference is an additional column, a text ``value``, or a JSON object in ``comment``."""
+    """Map turn or case ids to references. A reference is an additional column, a text ``value``, or a JSON object in ``comment``."""
     found: dict[str, dict[str, Any]] = {}
     for row in labels:
         given = {name: value for name, value in row.items() if name not in _OF_LABELS and value is not None}
