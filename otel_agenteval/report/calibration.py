@@ -127,7 +127,7 @@ def labels_of_feedback(run: Run) -> list[Label]:
 
 
 def labels_in_traces(path: str) -> list[Label] | None:
-    """Return user feedback in recorded traces as labels, or None if the file isn't a trace file. Raises AgentEvalError without feedback."""
+    """Return user feedback in recorded traces as labels, or None if the file isn't a trace file. Raises AgentEvalError if feedback is missing."""
     try:
         with Path(path).open("rb") as file:
             if not any(sign in file.read(_HEAD) for sign in (b'"resourceSpans"', b'"resourceLogs"')):

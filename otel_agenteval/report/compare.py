@@ -147,7 +147,7 @@ def _definition_change(earlier: MetricSeries, series: MetricSeries) -> str | Non
 
 
 def _measures(earlier: MetricSeries, series: MetricSeries) -> tuple[list[Measure], str | None]:
-    """Return the measures to compare. If the thresholds differ, leave out the pass rate, and also return an explanation."""
+    """Return the measures to compare. If the thresholds differ, leave out the pass rate and return an explanation, too."""
     facts = series.facts
     if facts.type == "boolean":
         return ["rate" if facts.direction == "neutral" else "pass rate"], None

@@ -127,7 +127,7 @@ class Suggestion(NamedTuple):
 
 
 class DetectorReport:
-    """Alarms by detector. ``labels`` are True for confirmed alarms. ``signals`` are detectors without a verdict."""
+    """Alarms by detector. Values of ``labels`` are True for confirmed alarms. ``signals`` are the detectors that don't have a verdict."""
 
     def __init__(self, metrics: Sequence[str], labels: Mapping[tuple[str, str], bool], signals: Collection[str] = ()) -> None:
         self.turns = 0
@@ -288,7 +288,7 @@ def _secret(turn: Turn, found: Evidence) -> Pattern:
 
 
 def _place(turn: Turn, found: Evidence) -> Pattern:
-    """Return a finding's type and its place without numbers, such as ``instruction_override in search result``."""
+    """Return a finding's type and its place in the turn without indexes, such as ``instruction_override in search result``."""
     path = found.finding["path"]
     tool = _tool_at(turn, found)
     place = f"{tool} {path.partition('.')[2]}" if tool else _INDEX.sub("", path)

@@ -38,7 +38,7 @@ def with_interval(share: float | None, interval: Interval) -> str:
 
 
 def share(passed: int, judged: int, *, whole: bool) -> str:
-    """Format a pass rate as ``67 %``, or as ``67 % (4 of 6)`` unless ``whole`` (every attempt was scored)."""
+    """Format a pass rate as ``67 %`` if ``whole`` (every attempt was scored), otherwise as ``67 % (4 of 6)``."""
     return percent(passed / judged if judged else None) + ("" if whole or not judged else f" ({passed:,} of {judged:,})")
 
 
@@ -81,7 +81,7 @@ class Report:
 
     @property
     def decides(self) -> bool:
-        """True if the run can fail, because it has a gate or because a watched metric is compared with a baseline."""
+        """True if the run can fail, because a metric has the policy ``gate`` or because a watched metric is compared with a baseline."""
         gates = any(series.facts.policy == "gate" for series in self.run.series.values())
         return gates or (self.comparison is not None and any(change.watched for change in self.comparison.changes))
 
@@ -96,7 +96,7 @@ class Report:
 
 
 def unevaluated_gates(metrics: Iterable[BoundMetric], run: Run) -> list[str]:
-    """For each gate that has neither a verdict nor an error on any turn, return a message with the reason."""
+    """For each gate that has neither a verdict nor an error on any turn, return a message that contains the reason."""
     found = []
     for metric in metrics:
         series = run.series.get((metric.name, parameters_hash(metric))) if metric.policy == "gate" else None
@@ -175,7 +175,7 @@ def by_weight(changes: Iterable[MetricChange]) -> list[MetricChange]:
 
 
 def worst_turns(run: Run) -> list[list[ScoreRow]]:
-    """Return the failed and errored scores of each turn. Turns with the most failed gates come first."""
+    """Return the failed and errored scores of each turn. Turns are sorted by the number of failed gates, highest first."""
     by_turn: dict[str, list[ScoreRow]] = {}
     for row in run.rows:
         if row.outcome in ("fail", "error") or row.fails_gate:

@@ -118,7 +118,7 @@ class ScoredTurns(Sequence[tuple[Turn, Sequence[Score]]]):
         """Return a pandas DataFrame of the failed turns, grouped by their first fault.
 
         The columns are ``id``, ``kind``, ``step``, ``error``, ``turns``, ``rate``, ``low``, ``high`` and ``examples``. ``rate``
-        is the share of all turns. ``low`` and ``high`` are its 95 % interval.
+        is the share of all turns. ``low`` and ``high`` are the 95 % interval of the rate.
 
         Raises:
             MissingExtra: If pandas isn't installed.

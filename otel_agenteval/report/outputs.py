@@ -76,7 +76,7 @@ def _stream(form: str, place: str, stack: ExitStack) -> TextIO:
 
 
 class _KeptUntilWritten(io.TextIOWrapper):
-    """A file that keeps its old content until the first write, in case the run has no input."""
+    """A file that keeps its old content until the first write, in case the run doesn't have any input."""
 
     _begun = False
 
@@ -124,7 +124,7 @@ class RunOutput:
             self._out.write(text)
 
     def finish(self, report: Report) -> None:
-        """Write the report, or the summary and comparison after the turns. For ``jsonl``, empty an old file if there is no score."""
+        """Write the report, or the summary and comparison after the turns. For ``jsonl``, empty an old file if the run didn't produce a score."""
         if self.needs_run:
             self._out.write(_DOCUMENTS[self._form](report))
         elif self._form == "jsonl":

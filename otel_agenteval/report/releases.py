@@ -1,7 +1,8 @@
-"""Comparison of two groups of stored turns, such as versions, models or prompts. Also estimates each metric for each group.
+"""Comparison of two groups of stored turns, such as versions, models or prompts. The module also estimates each metric for each
+group.
 
-For each metric, a comparison shows if the difference is larger than chance. If the result is unclear, it shows how many more
-turns are needed.
+For each metric, a comparison shows whether the difference is larger than expected by chance. If the result is unclear, the
+comparison shows how many more turns are needed.
 """
 
 from __future__ import annotations
@@ -162,7 +163,7 @@ class GroupMean:
 
 
 def estimates_of(reader: StoreReader, by: str, wanted: Wanted) -> list[GroupMean]:
-    """Estimate each metric for each group, over all stored turns. Raises AgentEvalError without scores."""
+    """Estimate each metric for each group, over all stored turns. Raises AgentEvalError if there aren't any scores."""
     turns = reader.groups(by, wanted)
     groups: dict[tuple[str, str], Group] = {}
     units: dict[str, str] = {}

@@ -199,7 +199,7 @@ class Run:
 
     @classmethod
     def read(cls, path: str, report: Report = to_stderr, scale: int = 1) -> Run:
-        """Read scores from JSON lines. ``report`` receives a message about each invalid line. Raises AgentEvalError without scores.
+        """Read scores from JSON lines. ``report`` gets a message per invalid line. Raises AgentEvalError if no score is valid.
 
         Scores of replaced revisions and turns are dropped. If a metric has several scores on a turn, only the last one is kept,
         except for user feedback.
@@ -261,7 +261,7 @@ def line_of(turn: Turn, about: About, score: Score, parameters: str) -> dict[str
 
 
 def parameters_hash(metric: BoundMetric) -> str:
-    """Return 12 hex digits of a hash of a metric's parameters except the threshold. Return "" without parameters."""
+    """Return 12 hex digits of a hash of a metric's parameters except the threshold. Return "" if the metric doesn't have such parameters."""
     params = metric.params if metric.series_params is None else metric.series_params
     given = sorted((key, value) for key, value in params.items() if key != "threshold")
     return hashlib.sha256(repr(given).encode(errors="replace")).hexdigest()[:12] if given else ""
