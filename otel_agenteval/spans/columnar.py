@@ -1,6 +1,6 @@
 """Read and write spans in columns: the Collector's ClickHouse and Parquet data, and our own export.
 
-Each line has OTLP's column name, the name in the Collector's ClickHouse exporter, and the allowed values::
+Each line of this table has the column's OTLP name, its name in the Collector's ClickHouse exporter, and the allowed values::
 
     trace_id  TraceId            hex text, or 16 bytes
     span_id  SpanId              hex text, or 8 bytes

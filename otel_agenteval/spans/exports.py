@@ -51,7 +51,7 @@ Numbered = tuple[int, bytes]
 
 
 def otlp_lines(lines: Iterable[Numbered]) -> Iterator[Numbered]:
-    """Yield a file's lines as OTLP/JSON. Documents in other known formats are converted, even if they have several lines."""
+    """Yield a file's lines as OTLP/JSON. Documents in other known formats are converted, even if a document has several lines."""
     for number, read in _documents(lines):
         if _says_otlp(read):
             yield number, read
@@ -181,7 +181,7 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 
 
 def _hex(value: Any, digits: int) -> str | None:
-    """Convert an id to hex with leading zeros, or None if it is empty. Decode hex, base64 and UUIDs. Hash other ids."""
+    """Return an id as hex with leading zeros, or None if it is empty. Hex, base64 and UUIDs are decoded. Other ids are hashed."""
     text = str(value or "").strip().removeprefix("0x")
     if not text:
         return None
@@ -196,7 +196,7 @@ def _hex(value: Any, digits: int) -> str | None:
 
 
 def _nanoseconds(value: Any) -> str | None:
-    """Convert a time to nanoseconds since 1970, or None if it is invalid.
+    """Return a time as nanoseconds since 1970, or None if the time is invalid.
 
     The time can be ISO 8601 text, a pair of seconds and nanoseconds, or a number whose unit (seconds to nanoseconds) is guessed.
     """
@@ -459,7 +459,7 @@ def _annotation(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_row_of_phoenix(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Convert a row of Phoenix's data frame, or all rows of its ``to_json()``, which maps each column to its values by row index."""
+    """Convert one row of Phoenix's data frame, or all rows of the frame's ``to_json()`` (column name → row index → value)."""
     if isinstance(value["context.trace_id"], dict):
         columns = {key: _object(column) for key, column in value.items()}
         rows = [{key: column.get(index) for key, column in columns.items()} for index in columns["context.trace_id"]]
@@ -561,7 +561,7 @@ _LANGFUSE_OWN = frozenset(("attributes", "resourceAttributes", "scope"))
 
 
 def _from_pandaprobe_trace(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Convert a trace and its spans. The trace becomes a root span with the trace's input and output."""
+    """Convert a PandaProbe trace and its spans to OTLP spans. The trace becomes a root span with the trace's input and output."""
     has_agent = any(str(one.get("kind", one.get("type"))).upper() == "AGENT" for one in value["spans"])
     trace = {"trace_id": value.get("id"), **value, "kind": "CHAIN" if has_agent else "AGENT"}
     trace["span_id"] = f"trace-{trace['trace_id']}"
@@ -702,7 +702,7 @@ def _from_tempo(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _has(*keys: str, **kinds: type) -> Callable[[Mapping[str, Any]], bool]:
-    """Return a function that checks if an object has all ``keys``, and values with the types in ``kinds``."""
+    """Return a function that checks whether an object has all ``keys``, and values with the types in ``kinds``."""
     return lambda value: value.keys() >= {*keys} and all(isinstance(value.get(key), kind) for key, kind in kinds.items())
 
 

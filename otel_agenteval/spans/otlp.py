@@ -36,8 +36,8 @@ _MAX_NESTING = 64
 def is_ours(scope: str, attributes: Mapping[str, Any], name: str = "") -> bool:
     """Return True for a score in a span, event or log record. Scores aren't evaluated again.
 
-    A score from otel-agenteval has its scope or, if a pipeline renamed the scope, a turn id or result id. Evaluation results from
-    other programs also count as scores, unless they are user feedback.
+    A score from otel-agenteval has otel-agenteval's scope or, if a pipeline renamed the scope, a turn id or result id. Evaluation
+    results from other programs also count as scores, unless they are user feedback.
     """
     return (
         scope == SCOPE
@@ -149,7 +149,7 @@ def _log_from_json(item: Mapping[str, Any], scope: str) -> OtlpLog:
 def _id(value: Any, size: int, needed: str | None) -> int:
     """Parse an id from hex or, as in protobuf's JSON, base64.
 
-    An invalid id becomes 0, or raises NotASpan if ``needed`` names the field.
+    If the id is invalid, return 0, or raise NotASpan if ``needed`` contains the field's name.
     """
     if value and isinstance(value, str):
         if len(value) == 2 * size:
@@ -274,7 +274,7 @@ _LOG_SIZE = 1_024
 
 
 def json_spans(body: bytes, drop_scope: str = "", base: int = 0) -> tuple[dict[bytes, Part], int]:
-    """Split an OTLP/JSON request like :func:`.split.split_spans`: return spans by trace id, and the number of invalid spans."""
+    """Split an OTLP/JSON request as :func:`.split.split_spans` does. Return spans by trace id, and the number of invalid spans."""
     parts: dict[bytes, Part] = {}
     invalid = 0
     for span in _items(body, "traces"):
@@ -293,7 +293,7 @@ def json_spans(body: bytes, drop_scope: str = "", base: int = 0) -> tuple[dict[b
 
 
 def json_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog, int]], int]:
-    """Split an OTLP/JSON request like :func:`.split.split_logs`: return log records with sizes, and the number of invalid ones."""
+    """Split an OTLP/JSON request as :func:`.split.split_logs` does. Return log records with sizes, and the number of invalid ones."""
     items = _items(body, "logs")
     logs = [item for item in items if isinstance(item, OtlpLog)]
     wanted = [

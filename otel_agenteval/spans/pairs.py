@@ -1,8 +1,8 @@
 """Read attributes from OTLP's serialized key-value pairs.
 
-Most attributes are short and repeat those of earlier spans, so a cache finds them by their bytes. A parser in this module reads
-other texts and numbers with the usual field order, because a protobuf object per attribute would take five times as long.
-Protobuf reads the rest, so this module accepts nothing that protobuf rejects. Lists and objects are parsed on first use.
+Most attributes are short and repeat those of earlier spans, so a cache maps their bytes to values. A parser in this module reads
+most other texts and numbers, because a protobuf object per attribute would take five times as long. Protobuf reads the rest, so
+this module never accepts what protobuf rejects. Lists and objects are parsed on first use.
 
 The caches have limits on entries and bytes, contain only immutable values, and depend only on the bytes.
 """
@@ -73,7 +73,7 @@ _UNCHANGEABLE = frozenset((str, int, float, bool, type(None)))
 
 
 def _read_short(raw: bytes, unread: list[str]) -> tuple[str, Any]:
-    """Parse a short key-value pair, and cache it if its value is immutable. Return a copy of a cached list."""
+    """Parse a short key-value pair, and cache the pair if its value is immutable. If the pair has a cached list, return a copy of the list."""
     if raw in _known_lists:
         key, items = _known_lists[raw]
         return key, list(items)
@@ -94,7 +94,7 @@ def _read(raw: bytes, unread: list[str]) -> tuple[str, Any]:
 
 
 def _long_text(raw: bytes) -> tuple[str, str] | None:
-    """Return a key and its text of up to 16,380 bytes, which covers most content. Return None for other pairs."""
+    """Return a pair's key and its text, which can have up to 16,380 bytes. Most content is shorter. Return None for other pairs."""
     end = raw[1] + 2
     size = len(raw) - end - 6
     if raw[0] != _KEY or end > _LONGEST_KEY:
@@ -158,7 +158,7 @@ def _read_in_order(raw: bytes) -> tuple[str, Any] | None:
 
 
 def _length(raw: bytes, at: int) -> tuple[int, int]:
-    """Return a varint and the position after it. Raises IndexError if it has more than nine bytes."""
+    """Return a varint and the position after it. Raises IndexError if the varint has more than nine bytes."""
     value = raw[at]
     at += 1
     if value < 0x80:

@@ -187,7 +187,7 @@ def cleaned(part: LogPart) -> LogPart:
 
 
 def cut_long_values(record: SpanRecord) -> int:
-    """Truncate long texts, and set ``truncated`` if there are any. Return the record's approximate size in bytes."""
+    """Truncate long texts, and set ``truncated`` if any text is too long. Return the record's approximate size in bytes."""
     size = 512
     for key, value in list(record.attributes.items()):
         if value.__class__ is str:

@@ -1,7 +1,7 @@
 """Protobuf schemas with only the OTLP fields that we read. Protobuf skips all other fields.
 
 Fields that aren't needed immediately are declared as bytes, and :mod:`.pairs` parses attributes on first use. Protobuf rejects a
-whole message if one of its texts isn't UTF-8. :func:`mended` repairs the message.
+whole message if one of its texts isn't UTF-8. In this case, :func:`mended` repairs the message.
 """
 
 from __future__ import annotations

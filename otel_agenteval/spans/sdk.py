@@ -28,7 +28,7 @@ def attributes_of(holder: Any) -> dict[str, Any]:
 
 
 def _by_position() -> bool:
-    """Return True if a SpanContext is a tuple, as in all known versions. Indexing is three times as fast as properties."""
+    """Return True if a SpanContext is a tuple, as in all known SDK versions. Indexing is three times as fast as properties."""
     sample = SpanContext(1, 2, True, _SAMPLED)
     return isinstance(sample, tuple) and sample[:5] == (1, 2, True, _SAMPLED, sample.trace_state)
 
@@ -126,7 +126,7 @@ def _record_of(span: Any) -> SpanRecord:
 
 
 def _from_fields(span: Any) -> SpanRecord:
-    """Convert a span like :func:`_record_of`, but read private fields, which is faster."""
+    """Convert a span like :func:`_record_of`, but read the private fields, because this is faster."""
     record = SpanRecord.__new__(SpanRecord)
     context = span._context
     record.trace_id = context[0]

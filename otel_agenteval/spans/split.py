@@ -258,7 +258,7 @@ def _record_of_broken(span: WireSpan) -> SpanRecord:
 
 
 def _record_from(span: WireSpan, raw: bytes) -> SpanRecord:
-    """Parse a span to a record. Fields are set one by one, which is faster. Raises DecodeError or UnicodeDecodeError."""
+    """Parse a span to a record. Fields are set one by one, because the constructor is slower. Raises DecodeError or UnicodeDecodeError."""
     origin = span.origin
     message = _parse_span(raw)
     parent_id = message.parent_id
@@ -310,8 +310,8 @@ def _is_plain(attributes: dict[str, Any], genai_keys: frozenset[str] | None) -> 
 
 
 def split_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog, int]], int]:
-    """Return log records and their sizes in bytes, and the number of invalid records. Only records with user feedback or about
-    GenAI spans are returned.
+    """Return log records and their sizes in bytes, and the number of invalid records. Only records that contain user feedback or
+    describe GenAI spans are returned.
 
     Other log records aren't parsed. Raises :class:`NotOtlp` if the bytes aren't a log request.
     """

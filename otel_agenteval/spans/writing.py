@@ -1,6 +1,6 @@
 """Convert spans to the OTLP/JSON format that :mod:`.otlp` reads.
 
-Log records of the spans are written in a second message, so that the file restores both.
+Log records of the spans are written in a second message, so that spans and log records can both be read from the file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _INT64 = 2**63
 
 
 def as_otlp_json(records: Iterable[SpanRecord]) -> list[dict[str, Any]]:
-    """Return a message with the spans and, if they have log records, a second message with these."""
+    """Return a message with the spans and, if they have log records, a second message with the log records."""
     spans: dict[tuple[int, str], list[SpanRecord]] = {}
     resources: dict[int, Mapping[str, Any]] = {}
     for record in records:
