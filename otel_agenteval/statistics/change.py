@@ -1,6 +1,6 @@
 """Detection of changes in a series of scores, with their size and start, at a limited false alarm rate.
 
-A series learns its usual level from its first scores. From then on, three detectors check each score with constant memory:
+The usual level of a series is estimated from its first scores. Then three detectors check each score with constant memory:
 
 * ``cusum`` bets that the mean became lower or higher. Each score raises or lowers the bet's stake, and a high stake is an alarm.
   While the mean is unchanged, no bet wins on average, so the stake exceeds a value A at most once in A scores on average. This
@@ -61,7 +61,7 @@ class DetectorOptions(NamedTuple):
 
     @property
     def stake(self) -> float:
-        """Stake that raises an alarm. Two directions and two detectors share the allowed false alarms, so it is 4 times ``false_alarm_every``."""
+        """Stake that raises an alarm: 4 times ``false_alarm_every``, because two directions and two detectors share the allowed false alarms."""
         return 4.0 * self.false_alarm_every
 
 
@@ -297,7 +297,7 @@ class Series:
 
     @classmethod
     def of_state(cls, options: DetectorOptions, state: Mapping[str, Any]) -> Series:
-        """Return a series from the output of :meth:`state`, or raise KeyError, TypeError or ValueError."""
+        """Restore a series from the output of :meth:`state`, or raise KeyError, TypeError or ValueError."""
         found = cls(options, bounded=bool(state["bounded"]))
         found._usual = Moments(*map(float, state["usual"]))
         found._ranks = array("d", state["ranks"])
@@ -315,7 +315,7 @@ class Series:
 
 
 class _Bets:
-    """Bets that the mean is below a bound. For bets on a higher mean, use 1 - value and 1 - bound."""
+    """Bets that the mean is below a bound. For bets that the mean is above a bound, use 1 - value and 1 - bound."""
 
     __slots__ = ("bets", "bound", "exemplars", "run", "since", "stakes")
 

@@ -108,7 +108,7 @@ class Changes:
         return changes
 
     def _place_of(self, key: _Key, unit: str) -> _OpenSeries:
-        """Return the series with this key, and count the next :data:`_USES` scores as uses. If there are too many series, discard unused ones."""
+        """Return the series with this key, and discard unused ones if there are too many. A series counts as used once per :data:`_USES` scores."""
         wanted, now = key, self._clock.monotonic()
         if key in self._places:
             self._places.use(key, now, _USES)
@@ -152,7 +152,7 @@ class Changes:
             return [[*key, series.state()] for key, series in self._series.items()]
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
-        """Restore the output of :meth:`state`, without series that are invalid. Raises TypeError or ValueError if it isn't a list of series."""
+        """Restore the state that :meth:`state` returned, except for invalid series. Raises TypeError or ValueError if it isn't a list of series."""
         for metric, agent, tenant, known in state:
             try:
                 series = Series.of_state(self._options, known)

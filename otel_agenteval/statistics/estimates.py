@@ -5,9 +5,9 @@ represents 1/p turns. Turns of one trace are correlated, so the variance is comp
 hourly estimate has a 95 % interval. The estimate since the start has a confidence sequence, which stays valid if you check it
 repeatedly. Proxies are cheap scores that every turn has. They narrow both intervals.
 
-Some selected turns get no score, because the budget is used up or the judge is unavailable. Scored turns of the same class then
-represent them too. The classes are turns selected by a rule, turns selected at random, and turns that need no judge call, such
-as empty turns. If turns of a class were selected, but none of them has a score, there is no estimate.
+Some selected turns don't get a score, because the budget is used up or the judge is unavailable. Scored turns of the same class
+then represent them too. The classes are turns selected by a rule, turns selected at random, and turns that don't need a judge
+call, such as empty turns. If turns of a class were selected, but all of their scores are missing, the estimate is missing too.
 
 Memory doesn't grow with traffic, because only sums per minute and the latest scores are kept. Revisions can replace the latest
 scores.
@@ -209,7 +209,7 @@ class Estimates:
                 sums.widen(value)
 
     def _parts_of(self, key: tuple[str, str], number: int) -> list[_TimePart]:
-        """Return the time part with this number and the part for all time, except parts that have expired."""
+        """Return the stored time parts for this number and for all time. Expired time parts are omitted."""
         parts = self._series.get(key, {})
         return [parts[one] for one in (number, _EVER) if one in parts]
 
@@ -224,7 +224,7 @@ class Estimates:
         return found
 
     def _count(self, key: tuple[str, str], answer: _TurnScore, sign: int) -> list[Sums]:
-        """Add a score to its trace's sums, in its time part and for all time, and return these sums. A ``sign`` of -1 removes the score."""
+        """Add a score to its trace's sums, for its time part and for all time, and return the sums. A ``sign`` of -1 removes the score."""
         key, number, _ = self._now(*key, 0)
         parts = self._series[key]
         trace = self._traces.pop((key, answer.trace), None)
@@ -322,7 +322,7 @@ class Estimates:
         return found
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
-        """Restore the output of :meth:`state` after ``passed`` seconds. Raises TypeError or ValueError if the state is invalid."""
+        """Restore the state that :meth:`state` returned ``passed`` seconds ago. Raises TypeError or ValueError if the state is invalid."""
         newest = int(self._clock.monotonic() // self._length)
         found: dict[tuple[str, str], dict[int, _TimePart]] = {}
         for metric, agent, kept in state:
@@ -354,7 +354,7 @@ class Estimates:
 
 
 def _total(parts: Sequence[_TimePart]) -> tuple[Sums | None, Everyone]:
-    """Return the total sums and proxies. The sums are None if turns of a class were selected, but none of them has a score."""
+    """Return the total sums and proxies. The sums are None if turns of a class were selected, but all of their scores are missing."""
     total, everyone = Sums(), Everyone()
     for part in parts:
         everyone = everyone.plus(part.everyone)

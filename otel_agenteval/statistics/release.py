@@ -224,7 +224,7 @@ class ReleaseWatch:
         ]  # fmt: skip
 
     def restore(self, state: Any) -> None:
-        """Restore the output of :meth:`state`, or raise a TypeError or ValueError."""
+        """Restore the state that :meth:`state` returned, or raise a TypeError or ValueError if it is invalid."""
         self._is_amount, self.version, self.before, since, reported, known, self._last, following, low, high, after, before = (
             state
         )
