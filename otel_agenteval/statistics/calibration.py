@@ -81,7 +81,7 @@ class Confusion(NamedTuple):
 
     @property
     def precision(self) -> float | None:
-        """Of the turns that the judge calls bad, the share that people label bad. None if the judge calls no turn bad."""
+        """Share of the turns that the judge calls bad on which people agree. None if the judge calls no turn bad."""
         called_bad = self.found + self.alarms
         return self.found / called_bad if called_bad else None
 
@@ -147,8 +147,8 @@ class Threshold(NamedTuple):
 def fit_threshold(labeled: Sequence[tuple[bool, float]], *, lower_is_better: bool = False) -> Threshold | None:
     """Return the threshold with the highest sum of recall and specificity (Youden's index).
 
-    If several thresholds are best, return the middle one. Return None without good or without bad labels. The threshold is
-    fitted to these labels, so expect slightly worse results on other labels.
+    If several thresholds are equally good, return the middle one. Return None without good or without bad labels. The threshold
+    is fitted to these labels, so expect slightly worse results on other labels.
     """
     goods = np.array([good for good, _ in labeled], bool)
     if goods.all() or not goods.any():
@@ -214,7 +214,7 @@ class Corrected:
         return self.verdicts.state()
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
-        """Restore the output of :meth:`state`, except metrics that are no longer calibrated."""
+        """Restore the state that :meth:`state` returned, except for metrics that are no longer calibrated."""
         self.verdicts.restore([one for one in state if one[0] in self.confusions], passed)
 
 

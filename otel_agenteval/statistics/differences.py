@@ -90,7 +90,7 @@ class Differences:
 
 
 class _Table(NamedTuple):
-    """Turns with a fact and all turns, among bad turns and among other turns. The numbers are converted to independent turns."""
+    """Numbers of independent turns, with a fact and in total, among bad turns (``bad``) and other turns (``rest``)."""
 
     bad: tuple[float, float]
     rest: tuple[float, float]
@@ -106,8 +106,8 @@ def find_differences(
     error: float = ERROR,
     selected: bool = False,
 ) -> Differences:
-    """Find facts that are more frequent among bad turns. In a pair of facts, each must also be more frequent if the other is
-    present.
+    """Find facts that are more frequent among bad turns. In a pair of facts, each fact must also be more frequent if the other
+    fact is present.
 
     Args:
         turns: the attributes of each turn. A collection of names is one fact per name. Numbers are cut at quantiles.
@@ -116,7 +116,7 @@ def find_differences(
         draws: the unit in which each turn was drawn, such as its conversation. By default, each turn is a draw.
         effects: attributes that a failure itself can change. Their facts can explain away only each other, and don't form pairs.
         error: largest expected share of findings that differ by chance.
-        selected: True if other facts define the bad turns. Facts of nearly the same turns are then in ``same``.
+        selected: True if other facts define the bad turns. Facts that apply to nearly the same turns are then in ``same``.
     """
     is_bad = np.asarray(bad, dtype=bool)
     counts = int(is_bad.sum()), int((~is_bad).sum())
@@ -169,7 +169,7 @@ class _Search:
         self.row_of = {fact: row for row, fact in enumerate(self.facts)}
 
     def leave_out_same(self) -> list[TurnFact]:
-        """Remove and return the facts whose turns are nearly the same as the bad turns."""
+        """Remove and return the facts that apply to nearly the same turns as the bad turns."""
         is_same = (self.has_fact & self.bad).sum(1) >= _MIN_OVERLAP * (self.has_fact | self.bad).sum(1)
         same = [self.facts[row] for row in np.flatnonzero(is_same)]
         self.facts = [self.facts[row] for row in np.flatnonzero(~is_same)]
@@ -195,7 +195,7 @@ class _Search:
         return _Table(*counts)
 
     def pairs(self) -> dict[tuple[TurnFact, ...], float]:
-        """Return the p-value of each pair of facts: the larger p-value of testing each fact among the turns with the other fact."""
+        """Return the p-value of each pair of facts. Each fact is tested among the turns with the other fact, and the larger p-value counts."""
         facts = [fact for fact in self.facts if fact.attribute not in self.effects][:_MAX_FACTS_IN_PAIRS]
         has_fact = self.has_fact[[self.row_of[fact] for fact in facts]]
         weighted = has_fact * self.weights
@@ -235,7 +235,7 @@ class _Search:
             yield Contrast(facts, bad_with / bad_all, rest_with / rest_all, interval, p, turns, also, is_effect)
 
     def p_within(self, has_facts: Any, sets: Sequence[Any]) -> float:
-        """Return a fact's one-sided p-value, stratified by earlier findings. Each of ``sets`` selects the turns with one finding."""
+        """Return a fact's one-sided p-value, stratified by earlier findings. Each of ``sets`` selects the turns to which one finding applies."""
         stratum = np.zeros(len(has_facts), dtype=np.int64)
         for bit, in_set in enumerate(sets):
             stratum |= in_set.astype(np.int64) << bit
@@ -316,7 +316,7 @@ def _facts(
 ) -> tuple[list[TurnFact], Any, dict[TurnFact, list[TurnFact]]]:
     """Return the bad turns' most frequent facts, a mask of the turns with each fact, and the aliases of each fact.
 
-    Aliases are other facts of nearly the same turns.
+    Aliases of a fact are other facts that apply to nearly the same turns.
     """
     turns_of_name, numbers = _names_and_numbers(turns, order)
     has_by_fact: dict[TurnFact, Any] = {}
@@ -341,7 +341,7 @@ def _facts(
 
 
 def _first_of_same_turns(has_fact: Any) -> list[int]:
-    """For each fact, return the index of the first fact that nearly the same turns have, which can be the fact itself."""
+    """For each fact, return the index of the first fact that applies to nearly the same turns, possibly the fact itself."""
     both = has_fact.astype(np.float32) @ has_fact.T.astype(np.float32)
     sizes = np.diag(both)
     are_same = both >= _MIN_OVERLAP * (sizes[:, None] + sizes - both)
@@ -379,7 +379,7 @@ def _mask(length: int, indices: Any) -> Any:
 
 
 def _ranges(values: Any) -> Iterator[tuple[str, Any]]:
-    """Yield ranges such as ``> 12``, each with a mask of the values in the range. If few values differ, yield single numbers instead."""
+    """Yield ranges such as ``> 12``, each with a mask of the values in it. If there are only a few distinct values, yield each one instead."""
     distinct = np.unique(values)
     if len(distinct) <= _MAX_VALUES:
         for value in distinct:

@@ -136,7 +136,7 @@ class Side:
 
 
 def compare_sides(before: Side, after: Side, *, is_rate: bool) -> Difference | None:
-    """Compare a measure in two groups, or return None if a group has no value."""
+    """Compare a measure in two groups, or return None if one of the groups is empty."""
     in_logs = before._logs is not None and after._logs is not None
     cases = before._cases or {}, after._cases or {}
     common = sorted(cases[0].keys() & cases[1].keys())

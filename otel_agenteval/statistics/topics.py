@@ -1,9 +1,9 @@
 """Topics of texts: stable clusters of the texts' vectors, and the words that distinguish each topic.
 
-Vectors of any two texts are similar, so the mean vector of general texts is subtracted first. Two clusters are joined if the
-mean cosine of their texts is at least :data:`ALIKE` (average linkage). A cluster is a topic if random subsets of the texts
-contain nearly the same cluster (mean Jaccard index, Hennig 2007). A text belongs to the topic with the nearest center, or to no
-topic. The constants were chosen on the tuning half of ``tests/data/failure_topics.yaml``.
+Vectors of any two texts are similar, so the mean vector of general texts is subtracted first. Two clusters are joined if the mean
+cosine of their texts is at least :data:`ALIKE` (average linkage). A cluster is a topic if random subsets of the texts contain
+nearly the same cluster (mean Jaccard index, Hennig 2007). A text belongs to the topic with the nearest center, or isn't part of
+any topic. The constants were chosen on the tuning half of ``tests/data/failure_topics.yaml``.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def directions(vectors: Sequence[Sequence[float]], general: Sequence[Sequence[fl
 
 
 def new_topics(texts: np.ndarray, known: Sequence[Sequence[float]] = ()) -> list[NewTopic]:
-    """Return stable topics of the texts that aren't in a known topic. ``texts`` are from :func:`directions`, ``known`` are topic centers."""
+    """Return stable topics of the texts that aren't in a known topic. ``texts`` are from :func:`directions`, and ``known`` are topic centers."""
     found: list[NewTopic] = []
     for _ in range(_ROUNDS):  # repeat until no more topics are found
         centers = [*known, *(topic.center for topic in found)]
