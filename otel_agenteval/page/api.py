@@ -401,7 +401,7 @@ class Api:
         if not cases:
             raise Problem(
                 404,
-                "no turn of the mode has stored content (outlets.store.content) with an input, and a metric that can be evaluated again",
+                "no failed turn of this mode has a stored input (outlets.store.content) and a metric that can be evaluated again",
             )
         return _json_lines(cases, "cases.jsonl")
 
