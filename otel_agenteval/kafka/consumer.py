@@ -466,7 +466,7 @@ class KafkaSource:
             place = Place(max(place.offset, low), max(place.since, low))
             where = committed.topic, committed.partition
             self._partitions[where] = Partition(place, high)
-            _log.info("kafka: reading %s/%d from offset %d (looking back from %d)", *where, *place)
+            _log.info("kafka: scoring %s/%d from offset %d (reading trace ids from %d)", *where, *place)
         consumer.assign([self._kafka.TopicPartition(*key, found.position) for key, found in self._partitions.items()])
         consumer.resume(consumer.assignment())  # a partition that was paused when it moved would stay paused
         self._paused = self._rejoin = False
