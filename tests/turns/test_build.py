@@ -318,3 +318,39 @@ def test_model_calls_in_several_spans_count_once(spans, tokens, turned):
     records = [agent(1), *spans]
     turn = turn_of(*(reversed(records) if turned else records))
     assert [call.input_tokens for call in turn.llm_calls] == tokens
+
+
+@pytest.mark.parametrize("first", [0.4, 0.1, 0.3])
+def test_the_answer_is_found_if_all_calls_start_in_one_millisecond(first: float) -> None:
+    """Starts are rounded down to milliseconds, so the order of the ends is only that of the durations."""
+    request = {"id": "c1", "name": "departures", "arguments": {"station": "Atlantis"}}
+    result = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "09:15"}]}
+    turn = turn_of(
+        agent(1, ms=0.5),
+        chat(9, 1, user="When do trains leave Atlantis?", calls=[request], ms=first),
+        tool(5, 1, "departures", attributes={"gen_ai.tool.call.id": "c1"}, ms=0.25),
+        chat(3, 1, user="When do trains leave Atlantis?", messages=[result], says="At 09:15.", ms=0.2),
+    )
+    assert turn.output == "At 09:15."
+    assert [call.span_id[-1] for call in turn.llm_calls] == ["9", "3"]
+
+
+@pytest.mark.parametrize(
+    ("second", "count"),
+    [
+        pytest.param({"at": 8, "ms": 6.3}, 2, id="the first call ends in the millisecond in which the second starts"),
+        pytest.param({"at": 8, "ms": 1.4}, 2, id="a short second call"),
+        pytest.param({"at": 1, "ms": 6}, 1, id="two instrumentations record one call"),
+        pytest.param({"at": 8, "ms": 0.2}, 1, id="a call within the other's time"),
+    ],
+)
+def test_calls_with_one_id_are_separate_unless_they_overlap(second: dict[str, float], count: int) -> None:
+    same = {
+        "attributes": {
+            "gen_ai.tool.call.id": "c1",
+            "gen_ai.tool.call.arguments": '{"order": 7}',
+            "gen_ai.tool.call.result": "failed",
+        }
+    }
+    turn = turn_of(agent(1), tool(2, 1, "order_status", ms=8.4, **same), tool(3, 1, "order_status", **same, **second))
+    assert len(turn.tool_calls) == count

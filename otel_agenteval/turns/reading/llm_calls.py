@@ -183,7 +183,11 @@ class TurnCalls(TurnSteps):
     def _last_call(self) -> Step:
         found = self.main_llm[0]
         for step in self.main_llm:
-            if (found.error is not None, step.record.end_ns) > (step.error is not None, found.record.end_ns):
+            record, other = step.record, found.record
+            tied = (
+                record.start_ns == other.start_ns and abs(record.end_ns - other.end_ns) < CLOCK_STEP_NS
+            )  # both starts are rounded
+            if (found.error is not None, tied or record.end_ns > other.end_ns) > (step.error is not None, False):
                 found = step
         if found.overwritten:
             return found

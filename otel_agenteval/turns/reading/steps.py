@@ -256,14 +256,15 @@ def _join(call: Step, step: Step, event: str) -> None:
 
 
 def _order_ties(steps: list[Step]) -> None:
-    """Sort spans with equal start times, which JavaScript rounds: ancestors first, then by end time."""
+    """Sort spans with equal start times, which JavaScript rounds: ancestors first, then by length of the prompt, then by end time."""
     by_id = {step.record.span_id: step for step in steps}
 
-    def place(step: Step) -> tuple[int, int, int, int]:
+    def place(step: Step) -> tuple[int, int, int, int, int, int]:
         start, depth, at = step.record.start_ns, 0, by_id.get(step.record.parent_id)
         while at is not None and at.record.start_ns == start and depth < _DEEPEST_TIE:
             depth, at = depth + 1, by_id.get(at.record.parent_id)
-        return start, depth, step.record.end_ns, step.record.span_id
+        prompt = len(step.input_messages) if step.role == LLM and isinstance(step.input_messages, str) else 0
+        return start, depth, prompt, step.input_tokens or 0, step.record.end_ns, step.record.span_id
 
     steps.sort(key=place)
 

@@ -11,6 +11,7 @@ from ...core.wellformed import Later
 from ...dialects.generic.keys import words_of
 from ...dialects.payloads import arguments_of
 from ...dialects.step import AGENT, LLM, TOOL, Step
+from .call_spans import CLOCK_STEP_NS
 from .handoffs import is_handoff_tool
 from .llm_calls import TurnCalls
 from .requests import id_without_name, is_output_tool
@@ -145,5 +146,7 @@ def _are_one_call(one: ToolSpan, later: ToolSpan) -> bool:
     pairs = ((one.arguments, later.arguments), (one.result, later.result))
     if any(first is not None and other is not None and first != other for first, other in pairs):
         return False
-    overlap = later.step.record.start_ns < one.step.record.end_ns
+    earlier, repeated = one.step.record, later.step.record
+    shorter = min(earlier.end_ns - earlier.start_ns, repeated.end_ns - repeated.start_ns)
+    overlap = earlier.end_ns - repeated.start_ns > min(CLOCK_STEP_NS, shorter // 2)
     return overlap or any((first is None) != (other is None) for first, other in pairs)
