@@ -55,9 +55,9 @@ _NO_JUDGE, _NO_EMBEDDER = _Absent("no_judge"), _Absent("no_embedder")
 def get_metric(name: str, /, **params: Any) -> BoundMetric:
     """Return a metric by name, with parameters, ready to evaluate.
 
-    The name can also come from another catalog (``agentunit:tool_success``, ``trusys:icontains``), or from a tool that has an
-    equivalent metric (``deepeval:FaithfulnessMetric``, see ``docs/reference/metrics/other-tools.md``). Parameters then have the
-    units of that catalog or tool, and can have its names. Names in camel case are also accepted.
+    The name can also come from another catalog (``agentunit:tool_success``, ``trusys:icontains``), or from a tool that has an equivalent metric
+    (``deepeval:FaithfulnessMetric``, see ``docs/reference/metrics/other-tools.md``). Parameters then have the units of that catalog or tool,
+    and can have its parameter names. Parameter names in camel case are also accepted.
 
     Raises:
         ConfigError: If the name or a parameter is unknown, a value is invalid, a parameter is set twice, or a tool's name has no
@@ -72,9 +72,9 @@ def live_metric(
 ) -> BoundMetric:
     """Return the metric for a configuration entry.
 
-    ``system`` is the seed catalog whose names need no prefix. ``scale`` is the scale of thresholds: 1 or 100. If ``name`` is the
-    canonical name, and ``params`` sets at most ``threshold`` and ``inverse``, the parameters in :attr:`Metric.live` are added.
-    Raises ConfigError for an unknown name or an invalid parameter.
+    Names from the seed catalog ``system`` don't need a prefix. Thresholds are from 0 to ``scale`` (1 or 100). If ``name`` is the canonical
+    name, and ``params`` sets at most ``threshold`` and ``inverse``, the parameters in :attr:`Metric.live` are added. Raises ConfigError for an
+    unknown name or an invalid parameter.
     """
     found = resolve(under(system, name))
     inner = functools.partial(live_metric, scale=scale, system=system)
@@ -173,7 +173,7 @@ class BoundMetric:
         self._call = call
 
     def call_series(self, name: str) -> None:
-        """Append ``.name`` to the scores' name (``code_contains.refund``), to distinguish entries for one metric."""
+        """Append ``.name`` to the name of the scores (``code_contains.refund``), to distinguish several entries for one metric."""
         self.name = f"{self.metric.name}.{name}"
         self._change_facts(metric=self.name)
 
@@ -188,7 +188,7 @@ class BoundMetric:
             self._when_true = (self._facts, *self._when_true[1:])
 
     def but(self, params: Mapping[str, Any]) -> BoundMetric:
-        """Return a copy of the metric with other parameters. The scores of both belong to the same series."""
+        """Return a copy of the metric with other parameters. Scores of the copy and the original belong to the same series."""
         found = BoundMetric(self.metric, params, self.policy, self.view, self._inner_metric)
         if self.name != self.metric.name:
             found.call_series(self.name.removeprefix(f"{self.metric.name}."))
@@ -197,7 +197,7 @@ class BoundMetric:
         return found
 
     def load(self) -> None:
-        """Import the metric's module now. Otherwise, the first turn imports it."""
+        """Import the metric's module now, instead of when the first turn is evaluated."""
         with late_imports():
             definition = self.metric.definition
         self._fn, self.applies = definition.fn, definition.applies
@@ -228,7 +228,7 @@ class BoundMetric:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Key that metrics share if they compute the same scores, even if the scores' names differ."""
+        """Key shared by metrics that compute the same scores, even under different names."""
         return self.metric.name, self.signature_hash
 
     def evaluate(self, turn: Turn, *, judge: Any = None, embedder: Any = None) -> Score:
@@ -288,7 +288,7 @@ class BoundMetric:
             return self._accepted(self._score_of(found), evaluation)
 
     def _accepted(self, score: Score, evaluation: EvaluationState) -> Score:
-        """Run the callbacks for accepted replies. Record in ``detail`` if input was truncated, split or not sent."""
+        """Run the callbacks for accepted replies. Record in ``detail`` whether input was truncated, split or not sent."""
         evaluation.accept()
         if evaluation.truncated:
             score.detail["input_truncated"] = True
@@ -308,7 +308,7 @@ class BoundMetric:
         return failed, value if self.metric.direction == "down" else -value
 
     def _with_truth(self, turn: Turn) -> Turn:
-        """Return the turn with the configured ground truth. If the input is unknown, use the seed catalog's substitute."""
+        """Return the turn with the configured ground truth and, if its input is unknown, the seed catalog's substitute input."""
         changed = {} if self._truth is None else {"ground_truth": self._truth}
         if self.view is not None and self.view.input is not None and not turn.input:
             changed["input"] = self.view.input.replace("{output}", turn.output or "")
@@ -349,7 +349,7 @@ class BoundMetric:
             return self.failed(error)
 
     async def evaluate_async(self, turn: Turn, *, judge: Any = None, embedder: Any = None) -> Score:
-        """Run :meth:`evaluate` from an event loop. A metric that calls a model, itself or by an inner metric, runs in a thread."""
+        """Run :meth:`evaluate` from an event loop. A metric that calls a model, even through an inner metric, runs in a thread."""
         if not self.asks:
             return self.evaluate(turn)
         import asyncio  # already imported if a coroutine runs
@@ -357,7 +357,7 @@ class BoundMetric:
         return await asyncio.to_thread(self.evaluate, turn, judge=judge, embedder=embedder)
 
     def combine(self, scores: Sequence[Score]) -> Score:
-        """Compute the score of a composite or policy from other scores."""
+        """Compute the score of a composite or policy metric from other scores."""
         try:
             if not self.metric.combines:
                 raise MetricError("not_a_composite", f"{self.name}: must be a composite metric to combine scores")
@@ -376,9 +376,9 @@ class BoundMetric:
     def over(self, scores: Sequence[Score]) -> Score:
         """Compute a composite's score from the scores of its inner metrics.
 
-        If an inner metric wasn't evaluated (:data:`NOT_EVALUATED`), the composite is skipped as ``missing:METRIC``. However, a
-        composite with the trait ``one_fails`` fails if the other scores are enough to fail it. :meth:`combine` handles inner
-        metrics that were evaluated but have no value.
+        If an inner metric wasn't evaluated (:data:`NOT_EVALUATED`), the composite is skipped as ``missing:METRIC``. However, a composite with
+        the trait ``one_fails`` fails if one of the other scores makes it fail. :meth:`combine` handles inner metrics that were evaluated but
+        have no value.
         """
         if "companion" in self.metric.traits:
             (score,) = scores
@@ -474,7 +474,7 @@ def _media_in(turn: Turn) -> str:
 
 
 def why_missing(score: Score) -> str | None:
-    """Return why a composite lacks an inner score, such as ``no_judge``, or None if the inner metric was evaluated."""
+    """Return the reason why an inner metric wasn't evaluated, such as ``no_judge``, or None if it was evaluated."""
     if score.status != "skipped":
         return None
     reason, by = str(score.detail.get("reason", "")), score.detail.get("by")
@@ -520,7 +520,7 @@ def _checked_parameter(metric: Metric, name: str, value: Any, inner_metric: Inne
         if name == "model" and metric.kind == "llm":
             choice = f"{{metric: {metric.name}, model: {value}}}"
             raise ConfigError(
-                f"{metric.name}.model: isn't a parameter of the metric. Choose its model in judge.choose: [{choice}]"
+                f"{metric.name}.model: isn't a parameter of the metric. Choose the metric's model in judge.choose: [{choice}]"
             )
         close = nearest(name, metric.parameters, 1) if metric.parameters else []
         hint = f". Did you mean {close[0]!r}?" if close else ""
