@@ -1,6 +1,6 @@
 """Judge calls, and the state that a judged metric and its judge share during one evaluation.
 
-The state is a context variable. Otherwise, each wrapper around a judge, such as a budget or panel, would have to pass it on.
+The state is a context variable. Otherwise, each wrapper around a judge, such as a budget or panel, would have to pass the state on.
 """
 
 from __future__ import annotations

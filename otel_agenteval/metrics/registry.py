@@ -4,10 +4,10 @@
     def code_tool_success(turn: Turn, *, empty_value: float = 1.0) -> Result:
         'Share of tool calls that didn't end in an error.'
 
-The properties are the name, kind (prefix), family (by default the module), parameters (keyword-only arguments, checked by their
-annotations) and user documentation (docstring). An invalid function raises ConfigError at import, with its file and line. Because
-of the generated ``catalog_index.json``, built-in metric modules are only imported on first use. A parameter without a default is
-required. If it is missing, the metric can be created, but each score has ``status="error"``.
+The properties are the name, kind (prefix), family (by default the module), parameters (keyword-only arguments, checked by their annotations)
+and user documentation (docstring). An invalid function raises ConfigError at import, with its file and line. Because of the generated
+``catalog_index.json``, built-in metric modules are only imported on first use. A parameter without a default is required. If it isn't set, the
+metric can be created, but each score has ``status="error"``.
 
 A metric function returns a number, a bool, ``None`` (not applicable), or a :class:`Result`. It raises :class:`MetricError`
 for a configuration that can't work. It never receives OpenTelemetry objects.
@@ -255,7 +255,7 @@ def metric(
     parameters, whose annotations validate the values (:class:`Param` adds alternative names). If the first argument's type
     includes scores, the metric is a composite. The family is the name of the module, or the module's constant ``FAMILY``.
 
-    Turns contain expensive data, such as earlier turns for judged metrics, only if a configured metric declares it in ``needs``,
+    Turns contain expensive data, such as earlier turns for judged metrics, only if a configured metric declares this data in ``needs``,
     ``uses`` or ``references``. Each score records the source of the metric's declared references.
 
     Args:
@@ -459,7 +459,7 @@ def call_metric(name: str, alias: str) -> None:
 
 @functools.cache
 def discover() -> None:
-    """Import all metric modules, and the metrics of other packages by entry point."""
+    """Import all metric modules, and the metrics that other packages declare as entry points."""
     import pkgutil
 
     for room in ("code", "llm", "embed"):
@@ -645,7 +645,7 @@ def resolve(name: str) -> ResolvedName:
         found_metric = positive.metric.name
         if "inverse" not in positive.metric.parameters:
             how = f"Use code_not with `metric: {{{found_metric}: {{...}}}}`"
-            raise ConfigError(f"{name}: {found_metric} returns a number and has no option `inverse`. {how}")
+            raise ConfigError(f"{name}: {found_metric} returns a number, so the option `inverse` doesn't exist. {how}")
         return positive._replace(preset={**positive.preset, "inverse": not positive.preset.get("inverse", False)})
     return _resolve_tool_name(name)
 
