@@ -1,11 +1,11 @@
-"""Drop-in versions of AgentUnit's metric classes, custom metrics and multi-agent calculators.
+"""Drop-in replacements for AgentUnit's metric classes, custom metrics and multi-agent calculators.
 
     FaithfulnessMetric(threshold=0.8)  # same as get_metric("agentunit:FaithfulnessMetric", threshold=0.8)
     register_metric("brevity", BrevityMetric)  # a class with evaluate(case, trace, outcome)
     MultiAgentMetricsCalculator(interactions, handoffs, conflicts, agent_roles).calculate_all()
 
-Interactions, handoffs, conflicts and roles can be AgentUnit objects, or mappings with the keys of AgentUnit or otel-agenteval.
-Unlike in AgentUnit, unknown values are None instead of 0, and centralization is at most 1.
+Interactions, hand-offs, conflicts and roles can be AgentUnit objects, or mappings with the keys of AgentUnit or otel-agenteval. Unlike in
+AgentUnit, unknown values are None instead of 0, and centralization is at most 1.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class InteractionAnalyzer:
 
 
 class NetworkAnalyzer:
-    """Graph with an edge from each sender to each recipient. Methods raise ``GraphTooLarge`` if it has millions of edges."""
+    """Graph with an edge from each sender to each of its recipients. Methods raise ``GraphTooLarge`` if the graph is too large."""
 
     def __init__(self, adjacency: Mapping[str, Iterable[str]], agents: Sequence[str]) -> None:
         if not isinstance(adjacency, Mapping):
@@ -175,7 +175,7 @@ class EmergentBehaviorDetector:
 
 
 class MultiAgentMetricsCalculator:
-    """Calculator of all multi-agent metrics of a run. ``task_allocations`` is ignored, as in AgentUnit."""
+    """Calculator for all multi-agent metrics of a run. As in AgentUnit, ``task_allocations`` is ignored."""
 
     def __init__(
         self, interactions: Sequence[Any], handoffs: Sequence[Any] = (), conflicts: Sequence[Any] = (),
@@ -246,7 +246,7 @@ Metric = object
 
 @dataclass
 class MetricResult:
-    """Result of a custom metric. If ``value`` is None, the score is skipped."""
+    """Result of a custom metric. With a ``value`` of None, the score is skipped."""
 
     name: str
     value: float | None
@@ -262,7 +262,7 @@ def register_metric(name: str, metric_class: Any) -> None:
     The scores are named ``code_<name>``, or ``code_custom_<name>`` if a built-in metric is already named ``code_<name>``. The
     names ``<name>`` and ``agentunit:<name>`` then refer to this metric. ``evaluate`` receives:
 
-    - ``case``: ``id``, ``query``, ``expected_output``, ``tools``, ``context``, and ``metadata`` with the other columns
+    - ``case``: ``id``, ``query``, ``expected_output``, ``tools``, ``context``, and ``metadata`` with the case's other columns
     - ``trace``: ``events`` with ``type`` (``agent_prompt``, ``tool_call``, ``agent_response``, ``error``), ``payload`` and
       ``timestamp`` (the start of the turn, or its end for the last event), and ``metadata`` with ``cost`` and ``usage``, if known
     - ``outcome``: ``success``, ``output``, ``tool_calls``, ``error``
@@ -291,7 +291,7 @@ def register_metric(name: str, metric_class: Any) -> None:
 
 
 def _as_result(given: Any) -> Any:
-    """Convert a custom metric's return value: an object or mapping with ``value`` or ``score``, or only the value."""
+    """Convert a custom metric's return value, which is a plain value, or an object or mapping with ``value`` or ``score``."""
     known = ("name", "value", "score", "detail", "details")
     facts = given if isinstance(given, Mapping) else {key: getattr(given, key) for key in known if hasattr(given, key)}
     value = facts.get("value", facts.get("score"))
