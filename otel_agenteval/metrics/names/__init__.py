@@ -1,9 +1,9 @@
 """Metric names and parameters of other tools and of the seed catalogs, loaded from YAML files on first use.
 
-Each tool's file maps the tool's metrics to equivalent metrics here. If there is no equivalent, a text describes the difference
-and an alternative. Two metrics are equivalent if they evaluate the same property, on the same scale and in the same direction.
-``note`` describes smaller differences. A key can contain several names, separated by commas. A parameter maps to our name for it,
-or to a conversion in :data:`.conversions.SPELLINGS`.
+Each tool's file maps the tool's metrics to equivalent metrics here. If there is no equivalent, a text describes the difference and an
+alternative. Two metrics are equivalent if they evaluate the same property, on the same scale and in the same direction. ``note`` describes
+smaller differences. A key can contain several names, separated by commas. Each of the tool's parameters maps to the name of our parameter, or
+to a conversion in :data:`.conversions.SPELLINGS`.
 """
 
 from __future__ import annotations
@@ -97,9 +97,9 @@ def names_of(ours: str) -> list[str]:
 
 
 def find(name: str) -> ToolMetric | None:
-    """Return the metric that another tool calls ``name``, or None if no tool does. An unambiguous name needs no prefix.
+    """Return the metric that another tool calls ``name``, or None if no tool does. An unambiguous name doesn't need a prefix.
 
-    The parameters of the result include the tool's common parameters.
+    The result also contains the parameter names that all metrics of the tool have.
 
     Raises:
         ConfigError: If the name is ambiguous, unknown after a tool's prefix, or has no equivalent here.
@@ -145,7 +145,7 @@ def presets() -> Mapping[str, SeedPreset]:
 
 @functools.cache
 def seeds() -> Mapping[str, tuple[Spellings, Mapping[str, Spellings]]]:
-    """Return each seed catalog's parameter names: a mapping for all metrics, and additional mappings for single metrics."""
+    """Return each seed catalog's parameter names: a mapping for all metrics, and additional mappings for individual metrics."""
     return {
         seed: (
             _spellings(content.get("parameters", {})),

@@ -87,7 +87,7 @@ def _flag(value: Any) -> bool:
 
 
 def _of_one(shown: str, convert: Callable[[Any], Any]) -> Callable[[str], Converted]:
-    """Return a function that creates a conversion of one parameter. The documentation shows our name for it, then ``shown``."""
+    """Return a function that creates a conversion of one parameter. The documentation shows our parameter's name, then ``shown``."""
     return lambda ours: Converted(f"`{ours}`{shown}", lambda value: {ours: convert(value)})
 
 
@@ -95,7 +95,7 @@ percent = _of_one(" (70 becomes 0.70)", _share)
 
 
 def renamed(ours: str, keys: Mapping[str, str]) -> Converted:
-    """Accept an object or a list of objects. Rename its keys as in ``keys``, and convert other keys from camel case."""
+    """Accept an object or a list of objects. Rename the keys that ``keys`` contains, and convert other keys from camel case."""
 
     def rename(value: Any) -> Any:
         if isinstance(value, list):
@@ -108,7 +108,7 @@ def renamed(ours: str, keys: Mapping[str, str]) -> Converted:
 
 
 def keyed_by(ours: str, keys: list[str]) -> Converted:
-    """Accept a mapping. Keys that aren't in ``keys`` have no effect, so log one warning for each."""
+    """Accept a mapping. Log one warning for each key that isn't in ``keys``, because such a key is ignored."""
 
     def convert(value: Any) -> Mapping[str, Any]:
         for key in value.keys() - keys if isinstance(value, Mapping) else ():
@@ -135,13 +135,13 @@ def only(allowed: Any, how: str, sets: Mapping[str, Any] | None = None) -> Conve
 
 
 def flag(sets: Mapping[str, Any], shown: str = "") -> Converted:
-    """Accept a boolean. If it is true, set the parameters ``sets``."""
+    """Accept a boolean. If the boolean is true, set the parameters ``sets``."""
     shown = shown or ", ".join(f"`{name}={given!r}`" for name, given in sets.items()) + " if true"
     return Converted(shown, lambda value: sets if _flag(value) else {})
 
 
 def ignored(why: str) -> Converted:
-    """Accept a parameter that has no effect, and log the warning ``why`` once."""
+    """Accept and ignore a parameter, and log the warning ``why`` once."""
 
     def convert(value: Any) -> Mapping[str, Any]:
         _warn_once(why)
@@ -168,7 +168,7 @@ def spread(shown: str) -> Converted:
 def _parts_shown(value: Any) -> Mapping[str, Any]:
     names = {str(getattr(part, "value", part)).lower() for part in value} if isinstance(value, (list, tuple, set)) else {""}
     if not names <= {"input", "actual_output", "actualoutput"}:
-        raise ValueError("must contain only input and actual_output, which the judge reads. Put other data into `criteria`")
+        raise ValueError("must contain only input and actual_output (all that the judge reads). Put other data into `criteria`")
     return {}
 
 
@@ -249,7 +249,7 @@ def _one_text(value: Any) -> Mapping[str, Any]:
 
 def _any_mark(value: Any) -> Mapping[str, Any]:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
-        raise ValueError("must be a number above 0 and at most 1. The metric is boolean, so the threshold has no effect")
+        raise ValueError("must be a number above 0 and at most 1. The metric is boolean, so the threshold is ignored")
     return {}
 
 
