@@ -1,4 +1,4 @@
-"""These metrics check that the turn produced a complete answer, or measure its LLM calls. They don't need a reference.
+"""These metrics check that the turn produced a complete answer, or measure the turn's LLM calls. They don't need reference data.
 
 If a turn contains only the number of its LLM calls, metrics that need the individual calls are skipped.
 """
@@ -49,9 +49,9 @@ _RELEASE = re.compile(r"[-@](?:[0-9]{3}[0-9-]*|latest)")
 def code_empty_answer(turn: Turn) -> bool | Result:
     r"""Check that the answer isn't empty, unless the turn has an error.
 
-    White space, control characters, other invisible characters, ``null``, ``{}``, ``[]``, ``""`` and an empty code fence don't
-    count as content. An image or file counts as an answer. A turn without an answer is skipped as ``tool_calls`` if it ends with
-    a tool call, such as a call that waits for approval.
+    Whitespace, control characters, other invisible characters, ``null``, ``{}``, ``[]``, ``""`` and an empty code fence don't count as content.
+    An image or file counts as an answer. A turn without an answer is skipped as ``tool_calls`` if it ends with a tool call, such as a call that
+    awaits approval.
 
     | turn | result |
     |---|---|
@@ -59,7 +59,7 @@ def code_empty_answer(turn: Turn) -> bool | Result:
     | the output is ``""``, ``" \n\u200b"`` or ``"null"`` | fails |
     | the output is ``""``, but the last message is the assistant's and contains an image | passes |
     | the output is ``""``, and the turn has an error | skipped as ``turn_error`` |
-    | the output is ``""``, and the last LLM call ended with ``tool_calls``, or a tool waits for approval | skipped as ``tool_calls`` |
+    | the output is ``""``, and the last LLM call ended with ``tool_calls``, or a tool call awaits approval | skipped as ``tool_calls`` |
 
     Detail: ``attachments`` (number of images and files in the answer), if the text is empty.
     """
@@ -151,9 +151,9 @@ def _filtered(reason: str | None, **detail: str | None) -> Result:
 def code_turn_error(turn: Turn) -> bool | Result:
     """Check that the turn didn't end in an error.
 
-    The metric reads the error of the turn. It ignores a failed tool or model call if the agent recovered from it. If the answer
-    is only a framework's stop message ("Agent stopped due to max iterations."), the metric reports an error of type ``stopped``.
-    If the user or the client stopped the turn, the score is skipped as ``cancelled``.
+    The metric reads the error of the turn. A failed tool or model call is ignored if the agent recovered from the failure. If the answer is
+    only a framework's stop message ("Agent stopped due to max iterations."), the metric reports an error of type ``stopped``. If the user or
+    the client stopped the turn, the score is skipped as ``cancelled``.
 
     Detail: ``type``, the type of the error (``unknown`` if it isn't recorded). The error message is omitted, because it can quote content.
 
@@ -212,8 +212,8 @@ def code_llm_retries(turn: Turn) -> int | Result:
 def code_time_to_first_token(turn: Turn) -> Result:
     """Time in seconds until the turn's last LLM call returned its first token.
 
-    The time starts with the last LLM call, so it excludes all earlier steps. Usually, spans contain this time only for streamed
-    calls. For the duration of the whole turn, see ``code_latency``.
+    The time is measured from the start of the last LLM call, so it excludes all earlier steps. Usually, spans contain this time only for
+    streamed calls. For the duration of the whole turn, see ``code_latency``.
 
     Detail: ``first_call``, the time to first token of the first LLM call that records it.
 
@@ -237,7 +237,7 @@ def _reason_of(call: LlmCall) -> str | None:
 
 @lru_cache(maxsize=256)
 def _plain_reason(reason: str) -> str:
-    """Normalize a finish reason, such as ``FinishReason.MAX_TOKENS`` to ``max_tokens``."""
+    """Normalize a finish reason. For example, convert ``FinishReason.MAX_TOKENS`` to ``max_tokens``."""
     words = _HUMP.sub("_", reason.strip().rpartition(".")[2])  # ContentFilter, maxTokens
     return words.casefold().replace("-", "_").replace(" ", "_").removeprefix("finish_reason_")
 

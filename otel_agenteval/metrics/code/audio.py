@@ -31,9 +31,9 @@ def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normal
     The transcript is the turn's output. If the output is missing, the metric uses the ``transcript`` of the turn's recordings, or the
     result of ``media.transcriber``. The reference is the turn's ground truth.
 
-    The word error rate is the number of substituted, deleted and inserted words, divided by the number of words in the reference. White
-    space separates words. Differences in case and punctuation count as errors. An empty transcript has an error rate of 1. If a transcript has many additional
-    words, its error rate can exceed 1.
+    The word error rate is the number of substituted, deleted and inserted words, divided by the number of words in the reference. Words are
+    separated by whitespace. Differences in case and punctuation count as errors. An empty transcript has an error rate of 1. If a transcript
+    has many additional words, its error rate can exceed 1.
 
     The score is skipped for these reasons:
 
@@ -42,8 +42,7 @@ def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normal
     - ``too_long``: either text has more than 50,000 characters.
 
     Parameters:
-        use_wer: If false, the value is based on the character error rate, and white space at the start and end of the texts is
-            ignored.
+        use_wer: If false, the value is based on the character error rate, and whitespace at the start and end of the texts is ignored.
         normalize: With ``lower``, the metric ignores case.
 
     Detail: ``wer`` and ``cer`` (word and character error rate), and ``accuracy`` (1 minus the rate, which can be negative).
@@ -88,8 +87,8 @@ def code_audio_silence(turn: Turn) -> Result:
     """Share of a recording that is silent, for example because of a broken microphone.
 
     A recording is silent while all of its channels are below -50 dBFS, measured in intervals of 30 ms. If there are several recordings, the
-    highest share is used. The metric measures recordings that the turn contains, and recordings that the ``media`` configuration allows it to
-    open. It doesn't measure the sound of videos. If a recording can't be decoded, the score is an error.
+    highest share is used. The metric measures recordings that the turn contains, and recordings that the ``media`` configuration allows
+    opening. Videos aren't measured. If a recording can't be decoded, the score is an error.
 
     The score is skipped for these reasons:
 
@@ -125,9 +124,9 @@ def code_audio_talk_over(turn: Turn) -> Result:
     If there are several recordings, the highest value is used. WebRTC's detector finds speech in 30 ms intervals. Pauses of up to
     half a second count as speech. The detector can mistake music and tones for speech.
 
-    Each speaker needs a separate channel. If all recordings have one channel or equal channels, the score is skipped as
-    ``not_applicable:one_channel``. If the recordings don't contain speech, the value is 0 (vacuous). ``code_audio_silence``
-    describes which recordings are measured, and the other reasons to skip the score.
+    Each speaker needs a separate channel. If all recordings have a single channel or identical channels, the score is skipped as
+    ``not_applicable:one_channel``. If the recordings don't contain speech, the value is 0 (vacuous). ``code_audio_silence`` describes which
+    recordings are measured, and the other reasons why the score is skipped.
 
     Detail: ``recordings``, each with ``duration_s``, ``channels``, ``talk_over``, ``talk_over_s``, ``speech_s`` and ``interruptions``. An
     interruption has ``at_s``, ``by_channel``, ``of_channel``, and ``stops_after_s`` (how long the interrupted speaker continues).

@@ -5,9 +5,8 @@ configuration allows opening it. The judge then receives the sound or, with ``me
 transcript. If a recording can't be opened, the judge receives its HTTP address or, as text, its id. Any other address is an
 error.
 
-The judge also reads the turn's reference ``transcript`` or, if it is missing, the transcripts of the attachments or of
-``media.transcriber``. The turn can contain a transcript without a recording. If it has neither, the score is skipped as
-``missing:audio``.
+The judge also reads the turn's reference ``transcript`` or, if unset, the transcripts of the attachments or of ``media.transcriber``. The turn
+can contain a transcript without a recording. If the turn contains neither, the score is skipped as ``missing:audio``.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def _speech_as_text(measured: Mapping[str, Any]) -> str:
 
 
 def _transcript(given: Any) -> str:
-    """Convert a transcript to text. It can be a string, or a list of segments with a text and an optional speaker."""
+    """Convert a transcript to text. A transcript is a string, or a list of segments with a text and an optional speaker."""
 
     def segment(given: Any, path: str) -> str:
         speaker = given.get("speaker", given.get("role")) if isinstance(given, Mapping) else None
@@ -105,7 +104,7 @@ def _free_label(label: Any) -> str:
 def _label_recordings(
     turn: Turn, judge: Asks, task: str, labels: Sequence[str] | None, expected: str | Sequence[str] | None
 ) -> Result:
-    """Label the recordings with one judge call. If ``labels`` is None, the judge uses its own words. An expected label passes."""
+    """Label the recordings with one judge call. Without ``labels``, the judge uses its own words. An expected label passes."""
     if labels is None:
         wanted = {_free_label(label) for label in ([expected] if isinstance(expected, str) else expected or ())} or None
     else:
@@ -201,9 +200,9 @@ def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     A single judge call lists the user's interruptions, and rates how the agent handled each of them. If there are no
     interruptions, the value is 1 (vacuous).
 
-    If the extra ``[media]`` is installed, otel-agenteval measures recordings that it can open and that have one channel per speaker.
-    The judge also reads these measurements: when each channel contains speech, when one channel interrupts another, and how long the
-    interrupted channel continues.
+    If the extra ``[media]`` is installed, otel-agenteval measures recordings that it can open and that have one channel per speaker. The judge
+    also reads these measurements: when each channel contains speech, when one speaker interrupts another, and how long the interrupted speaker
+    continues.
 
     Detail: ``interruptions`` (as the judge returned them) and ``measured``. An interruption has ``statement`` (the user's
     interrupting words), ``at_s`` (seconds, -1 if unknown), ``reason`` and ``handled``. ``measured`` has ``speech``,
@@ -238,8 +237,8 @@ def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
 def llm_audio_false_intent_identification(turn: Turn, judge: Asks, *, expected: bool | None = None) -> Result:
     """Check that no speaker hides their true intent.
 
-    A single judge call detects false intent. By default, the metric passes if the judge doesn't detect any. If you set
-    ``expected``, the metric passes if the judge's result is as expected.
+    A single judge call detects false intent. By default, the metric passes if the judge doesn't detect false intent. If you set ``expected``,
+    the metric passes if the judge's result equals ``expected``.
 
     Parameters:
         expected: True if you expect false intent. The default, null, means false.
