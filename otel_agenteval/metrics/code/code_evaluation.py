@@ -34,8 +34,8 @@ Language = Annotated[str, MinLen(1), AfterValidator(language_name)]
 def code_code_language(turn: Turn, *, language: Language, detector: Literal["fence", "heuristic"] = "fence") -> Result:
     """Check that all code in the output is in a given language.
 
-    The metric reads every fenced block that isn't empty or, without fenced blocks, the whole output. An output without code fails. The
-    word after a fence names the language. If this word is missing, the first matching rule determines the language:
+    The metric reads every fenced block that isn't empty or, without fenced blocks, the whole output. An output without code fails. The word
+    after the opening fence names the language. If this word is missing, the first matching rule determines the language:
 
     - Python, if the block is valid Python and contains more than expressions and annotations
     - JSON, if the block is an object or array
@@ -105,27 +105,27 @@ def code_code_execution(
     block: Literal["first", "all", "last", "each"] = "first",
     tests: str | None = None,
 ) -> Result:
-    """Check that Python code in the output runs in a sandbox with exit status 0, and passes its tests.
+    """Check that Python code in the output runs in a sandbox with exit status 0, and passes your tests, if any.
 
-    The metric runs programs that a model wrote, so it requires a sandbox. Without a sandbox, the score is skipped as ``no_sandbox``.
-    The metric takes as long as the program, so don't use it for live scoring.
+    The metric runs programs that a model wrote, so it requires a sandbox. Without a sandbox, the score is skipped as ``no_sandbox``. Evaluating
+    the metric takes as long as the program runs, so don't use it for live scoring.
 
     An output without Python blocks fails. If the sandbox itself fails, the score is an error.
 
     | sandbox | runs | limits |
     |---|---|---|
-    | ``bubblewrap`` | the CPython of a Linux system. Requires ``bwrap`` 0.8 or newer, ``prlimit`` and user namespaces | no privileges or network, and none of your environment variables. Programs can read ``/usr``, write 16 MiB to ``/tmp`` (1 MiB per file), and run 32 processes or threads. Each process can use 512 MiB |
+    | ``bubblewrap`` | CPython on Linux. Requires ``bwrap`` 0.8 or newer, ``prlimit`` and user namespaces | no privileges or network, and none of your environment variables. Programs can read ``/usr``, write 16 MiB to ``/tmp`` (1 MiB per file), and run 32 processes or threads. Each process can use 512 MiB |
     | ``monty`` (extra ``[code]``) | an interpreter for a subset of Python | 512 MiB, no access to the operating system |
 
-    If a program in ``monty`` uses unsupported features (generators, inheritance, most of the standard library), the score is the error
-    ``unsupported_program``. Each otel-agenteval process tests once whether a sandbox isolates programs. A
-    sandbox that fails this test isn't used.
+    If a program in ``monty`` uses unsupported features (generators, inheritance, most of the standard library), the metric returns the error
+    ``unsupported_program``. Each otel-agenteval process tests once whether a sandbox isolates programs. A sandbox that fails this test isn't
+    used.
 
     Parameters:
         language: Language of the blocks that run. Only ``python`` is supported.
-        timeout_s: Maximum wall-clock seconds of a program. A slower program fails.
-        sandbox: ``auto`` selects bubblewrap or, if it isn't usable, monty. If you select one of them and it isn't usable, the
-            score is an error. With null, the score is skipped.
+        timeout_s: Maximum run time of a program, in wall-clock seconds. A slower program fails.
+        sandbox: ``auto`` selects bubblewrap or, if it isn't usable, monty. If you select a sandbox that isn't usable, the score is an error.
+            With null, the score is skipped.
         stdin: Standard input of the program. In monty, programs can only read it with ``input()``.
         block: Which of the output's Python blocks to run. ``all`` runs all blocks as one program, in order. ``each`` runs the
             first 10 blocks separately, and all of these must pass.

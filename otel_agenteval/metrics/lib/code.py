@@ -50,9 +50,8 @@ _INFO = re.compile(r"[{. ]*(?:lang(?:uage)?-)?([^\s,;:{}()\[\]]+)")
 def code_blocks(text: str) -> list[Block]:
     """Return the fenced code blocks that aren't empty, at most :data:`MAX_BLOCKS`.
 
-    A fence is a line that starts with three or more backticks or tildes, also after a list marker or ``>``. A block without a
-    closing fence ends at the end of its block quote or of the text. If a text without fences is code, the whole text is one
-    block.
+    A fence is a line that starts with three or more backticks or tildes, possibly after a list marker or ``>``. A block without a closing fence
+    ends at the end of its block quote or of the text. If a text without fences is code, the whole text is one block.
     """
     fenced: list[tuple[str, list[str]]] = []  # info string and lines of each block
     opening: re.Match[str] | None = None
@@ -121,7 +120,7 @@ _QUIET = ("ignore", None, Warning, re.compile(re.escape(_SOURCE)), 0)
 
 
 def python_tree(text: str) -> ast.Module | None:
-    """Return the syntax tree, or None if the text is too long or isn't valid in the running Python version."""
+    """Return a text's Python syntax tree, or None if the text is too long or isn't valid in the running Python version."""
     if len(text) > PARSED_CHARS:
         return None
     if _QUIET not in warnings.filters:  # hide compiler warnings about escapes in the agent's code

@@ -81,8 +81,8 @@ def run(sandbox: Name, program: str, stdin: str, timeout_s: float) -> ProgramRes
     """Run a Python program until it ends or reaches its time limit.
 
     Raises:
-        MetricError: If the sandbox failed, or if it doesn't support the program, which may be valid Python. MissingExtra: If the
-        sandbox's package isn't installed.
+        MetricError: If the sandbox failed, or if it doesn't support the program, even though the program may be valid Python.
+        MissingExtra: If the sandbox's package isn't installed.
     """
     return (_run_in_bubblewrap if sandbox == "bubblewrap" else _run_in_monty)(program, stdin, timeout_s)
 
@@ -138,7 +138,7 @@ def _run_in_bubblewrap(program: str, stdin: str, timeout_s: float) -> ProgramRes
         return ProgramResult(None, stderr, timed_out=True)
     ended = next((report["exit-code"] for report in reports if report.get("exit-code") is not None), None)
     if ended is None:
-        raise MetricError("sandbox_failed", "sandbox: bubblewrap could not start the program; run bwrap by hand to see the cause")
+        raise MetricError("sandbox_failed", "sandbox: bubblewrap could not start the program; run bwrap manually to see why")
     return ProgramResult(int(ended), stderr, timed_out=False)
 
 

@@ -24,8 +24,8 @@ _PROMPTS = Prompts("code_evaluation")
 def llm_code_readability(turn: Turn, judge: Asks) -> Result:
     """Readability of the code in the output: naming, structure, comments, consistency.
 
-    A single judge call returns a score from 0 to 10. The value is the score divided by 10. The judge also reads measurements of the code.
-    If the output doesn't contain code, the score is skipped as ``no_code``.
+    A single judge call returns a rating from 0 to 10. The value is this rating divided by 10. The judge also reads measurements of the code. If
+    the output doesn't contain code, the score is skipped as ``no_code``.
 
     Detail: ``reason`` and ``measured``, which contains these keys:
 
@@ -50,7 +50,7 @@ def llm_code_readability(turn: Turn, judge: Asks) -> Result:
 def llm_code_correctness(turn: Turn, judge: Asks, *, spec: str | None = None) -> Result:
     """Correctness of the code in the output, judged against its specification. The code isn't run.
 
-    A single judge call returns a score from 0 to 10. The value is the score divided by 10. The score is skipped in these cases:
+    A single judge call returns a rating from 0 to 10. The value is this rating divided by 10. The score is skipped in these cases:
 
     - ``missing:output``: the output is unknown.
     - ``too_long``: the output has more than 1,048,576 characters.
