@@ -88,11 +88,11 @@ def code_composite_mean(subject: Subject, *, metrics: list[InnerMetric] | None =
 
     Parameters:
         metrics: Metric names, or objects ``{name: {parameters}}``. Not needed if you only call ``combine``.
-        threshold: Lowest passing value. If lower is better for all inner metrics, it is the highest passing value.
+        threshold: Lowest passing value or, if lower values are better for all inner metrics, highest passing value.
 
     Detail: the ``detail`` of each inner score, by metric name. The score is vacuous if the values of all inner metrics are vacuous.
 
-    Source: ``composite`` in AgentUnit. Unlike this metric, it returns 0 if no score has a value.
+    Source: ``composite`` in AgentUnit, which returns 0 if no score has a value.
     """
     scores = _inner_scores(subject, metrics)
     if not (used := [score for score in scores if _has_value(score)]):
@@ -137,7 +137,7 @@ def code_weighted_score(
             ``entries``. Not needed if you only call ``combine``.
         weights: One weight for each inner metric, in the same order.
         include_booleans: If true, booleans are included as 1 and 0.
-        threshold: Lowest passing value. If lower is better for all inner metrics, it is the highest passing value.
+        threshold: Lowest passing value or, if lower values are better for all inner metrics, highest passing value.
 
     Detail: ``used`` (metric names) and ``excluded`` (objects with ``name`` and ``reason``). The reason is ``boolean``, ``error``
     or the inner metric's skip reason. The score is vacuous if all used values are vacuous.
@@ -187,12 +187,12 @@ def code_threshold_gate(
         metric: Metric name, or ``{name: {parameters}}``. Not needed if you only call ``combine``, which uses the first score that you
             pass.
         threshold: Threshold for the inner metric's value.
-        direction: With ``up``, the value must be at least the threshold. With ``down``, it must be at most the threshold. ``auto``
-            uses the inner metric's direction.
+        direction: With ``up``, the value must be at least the threshold. With ``down``, the value must be at most the threshold. ``auto`` uses
+            the inner metric's direction.
 
     Detail: ``name`` (the condition, such as ``code_x >= 0.80``), ``inner_value``, and ``vacuous`` if the inner value is vacuous.
 
-    Source: ``ThresholdGate`` in HPD-Agent. It doesn't support ``direction``, so the value must always be at least the threshold.
+    Source: ``ThresholdGate`` in HPD-Agent, which always requires a value of at least the threshold.
     """
     inner = _inner_score(subject, metric)
     if inner is None or not _has_value(inner):
@@ -207,10 +207,10 @@ def code_threshold_gate(
 def code_not(subject: Subject, *, metric: InnerMetric | None = None, threshold: Finite | None = None) -> Result:
     """Opposite of another metric's value: a reversed boolean, or ``1 - value``.
 
-    If the inner value isn't between 0 and 1, the score is an error. By default, the verdict is the opposite of the inner metric's verdict. If the
-    inner metric is boolean, ``code_not`` always has a verdict. For example, ``code_not`` of ``code_refusal`` fails on refusals. If the inner
-    metric is skipped, this metric is skipped as ``inner_null``. If the inner metric returns an error, this metric returns an error too. To
-    reverse a boolean metric, you can also set its option ``inverse``.
+    If the inner value isn't between 0 and 1, the score is an error. By default, the verdict is the opposite of the inner metric's verdict. If
+    the inner metric is boolean, ``code_not`` always has a verdict. For example, ``code_not`` of ``code_refusal`` fails on refusals. If the
+    inner metric is skipped, this metric is skipped as ``inner_null``. If the inner metric returns an error, this metric returns an error too.
+    To reverse a boolean metric, you can also set that metric's option ``inverse``.
 
     Parameters:
         metric: Metric name, or ``{name: {parameters}}``. Not needed if you only call ``combine``, which uses the first score
@@ -341,7 +341,8 @@ def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric]
         metrics: Metric names, or objects ``{name: {parameters}}``. In a configuration file, the default is all metrics with ``policy:
             gate``. Not needed if you only call ``combine``.
 
-    Detail: ``violations`` (names of the metrics that failed). The score is vacuous if all inner scores were skipped, or without inner scores.
+    Detail: ``violations`` (names of the metrics that failed or returned an error). The score is vacuous if all inner scores were skipped, or if
+    there are none.
 
     Source: ``MustAlwaysPass`` in HPD-Agent, which counts a skipped score as a violation.
     """
@@ -356,7 +357,7 @@ def code_policy_track_trend(subject: Subject, *, metrics: list[InnerMetric] | No
     """Policy for metrics whose trend you track, but which never fail a turn. The value is always 0.
 
     Parameters:
-        metrics: Metric names, or objects ``{name: {parameters}}``. The policy doesn't evaluate them, so you can omit this option.
+        metrics: Metric names, or objects ``{name: {parameters}}``. The policy doesn't evaluate these metrics, so you can omit this option.
 
     Detail: ``violations``, which is always empty.
     """

@@ -62,7 +62,7 @@ def _rating(score: Score) -> Rating:
     elif score.direction == "down" and score.type == "numeric":
         severity = score.value
     else:
-        raise MetricError("invalid_rating", f"{score.metric}: has no severity, must set detail.score or have the direction down")
+        raise MetricError("invalid_rating", f"{score.metric}: severity not found. Set detail.score, or set the direction to down")
     if severity is None:
         raise MetricError("invalid_rating", f"{score.metric}: detail.score must be a finite number")
     passed = as_boolean(written.get("passed"))
@@ -92,10 +92,10 @@ def code_safety_policy(
 
     The metric fails if at least one rating has the label ``block``.
 
-    A rating is the score of another metric. Its detail contains ``score`` (the severity), ``recommended_action`` and ``passed``. If ``score`` is
-    missing and lower values of the other metric are better, the severity is that metric's value. If the severity is missing or not a number, or
-    ``passed`` doesn't mean yes or no, the score is an error. Without ratings, the score is skipped as ``missing:inner``. If a rating has no value
-    and no other rating has the label ``block``, the score is skipped as ``inner_null``.
+    A rating is the score of another metric. Its detail contains ``score`` (the severity), ``recommended_action`` and ``passed``. If ``score``
+    is missing and lower values of the other metric are better, the severity is that metric's value. If the severity is missing or not a number,
+    or if ``passed`` isn't true, false, yes or no, the metric returns an error. Without ratings, the score is skipped as ``missing:inner``. If a
+    rating has no value and no other rating has the label ``block``, the score is skipped as ``inner_null``.
 
     Parameters:
         metrics: Metrics that produce the ratings, as names or ``{name: {parameters}}``. In a configuration file, the default is all configured

@@ -6,8 +6,8 @@
 - the first 100 and last 100 tool calls, with their status and up to 600 characters each of the arguments and the result
 - up to 1,200 characters of reasoning
 
-If a turn is too long for one judge call, several judge calls rate it in parts, and the worst rating counts. If splitting isn't
-possible, the score is the error ``input_too_long``. A missing or invalid rating is also an error.
+If a turn is too long for one judge call, several judge calls rate it in parts, and the worst rating counts. If splitting isn't possible, the
+metric returns the error ``input_too_long``. A missing or invalid rating is also an error.
 """
 
 from __future__ import annotations
