@@ -55,11 +55,11 @@ def code_conversation_completeness(
     The value is ``0.4 * response_rate + 0.3 * tool_usage + 0.15 * duration_compliance + 0.15 * error_free``. A turn with an error
     never passes.
 
-    - ``response_rate``: number of assistant messages for each user message, at most 1. Without user messages, it is 1. Messages that
-      only contain tool calls or results don't count.
-    - ``tool_usage``: share of the expected tools that were called, ignoring case. Without expected tools, it is 1.
-    - ``duration_compliance``: 1 up to ``max_duration_s``, then decreasing linearly to 0 at twice that duration. Without this limit, it
-      is 1.
+    - ``response_rate``: number of assistant messages per user message, at most 1. Without user messages, the rate is 1. Messages that only
+      contain tool calls or results don't count.
+    - ``tool_usage``: share of the expected tools that were called, ignoring case. Without expected tools, the share is 1.
+    - ``duration_compliance``: 1 up to ``max_duration_s``, then decreasing linearly to 0 at twice that duration. If you don't set
+      ``max_duration_s``, 1.
     - ``error_free``: 0 if the turn has an error, or 1 if it doesn't.
 
     The score is skipped for these reasons:
@@ -71,7 +71,7 @@ def code_conversation_completeness(
     Parameters:
         expected_tools: Tool names, or objects with ``name``. The default is ``expected_tools`` in the turn's reference data.
         max_duration_s: Longest duration in seconds that doesn't lower the value.
-        weights: Weights of the four terms, in the order of the formula. They must add up to 1.
+        weights: Weights of the four terms, in the order of the formula. The weights must add up to 1.
 
     Detail: ``response_rate``, ``tool_usage``, ``duration_compliance`` and ``error_free``, each 0..1.
     """

@@ -72,8 +72,8 @@ def _material(turn: Turn, history: str) -> Detail:
 def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
     """Consistency of the answer with the facts, context and persona of the conversation, 0..1.
 
-    One judge call returns the value. The judge reads the turn's ``history``. If the history has no user message, the judge also reads the
-    turn's ``messages`` up to the previous answer. Without earlier messages, the metric is skipped as ``missing:history``.
+    One judge call returns the value. The judge reads the turn's ``history``. If the history doesn't contain a user message, the judge also
+    reads the turn's ``messages`` up to the previous answer. Without earlier messages, the metric is skipped as ``missing:history``.
 
     Detail: ``reason``.
     """
@@ -86,12 +86,12 @@ def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
 def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, max_chars: Chars = 200) -> Result:
     """Rate how much progress the answer makes toward the user's goal, from 0 to 1.
 
-    One judge call returns the value. The judge reads the turn's ``history``. If the history has no user message, the judge
-    also reads the turn's ``messages`` up to the previous answer.
+    One judge call returns the value. The judge reads the turn's ``history``. If the history doesn't contain a user message, the judge also
+    reads the turn's ``messages`` up to the previous answer.
 
     Parameters:
         max_messages: Maximum number of earlier messages that the judge reads, starting from the latest.
-        max_chars: Maximum characters of each earlier message that the judge reads.
+        max_chars: Maximum number of characters of each earlier message that the judge reads.
 
     Detail: ``goal``, ``progression_reason`` and ``blockers``.
     """
@@ -109,12 +109,12 @@ def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, m
 def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, max_chars: Chars = 300) -> Result:
     """Rate how accurately the answer uses facts from earlier turns, from 0 to 1.
 
-    One judge call returns the value. The judge reads the turn's ``history``. If the history has no user message, the judge also reads the
-    turn's ``messages`` up to the previous answer. Without earlier messages, the metric is skipped as ``missing:history``.
+    One judge call returns the value. The judge reads the turn's ``history``. If the history doesn't contain a user message, the judge also
+    reads the turn's ``messages`` up to the previous answer. Without earlier messages, the metric is skipped as ``missing:history``.
 
     Parameters:
         max_messages: Maximum number of earlier messages that the judge reads, starting from the latest.
-        max_chars: Maximum characters of each earlier message that the judge reads.
+        max_chars: Maximum number of characters of each earlier message that the judge reads.
 
     Detail: ``facts_referenced`` and ``memory_errors``.
     """
@@ -137,7 +137,7 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
 def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
     """Novelty of the answer: 1 if entirely new, 0 if it repeats the agent's last answers.
 
-    One judge call compares the answer with the earlier answers in the turn's ``history``. Without a history, it compares the answer with
+    One judge call compares the answer with the earlier answers in the turn's ``history``. Without a history, the judge compares the answer with
     the assistant's earlier messages. Blank answers don't count. Without earlier answers, the value is 1 (vacuous), and the judge isn't called.
 
     Parameters:
@@ -163,9 +163,9 @@ def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
 def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None) -> Result:
     """Quality of the whole conversation, based on your own criteria (G-Eval).
 
-    For each criterion, the first judge call derives evaluation steps, unless you set ``steps``. The second call returns a score
-    from 0 to 10. The value is this score divided by 10. For several criteria, the value is the mean of their values. A reply with a score outside
-    this range, without a reason, or with an empty list of steps is an error. If the conversation is empty, the metric is skipped as
+    For each criterion, the first judge call derives evaluation steps, unless you set ``steps``. The second call returns a score from 0 to 10.
+    The value is this score divided by 10. For several criteria, the metric's value is the mean of the criteria's values. A reply with a score
+    outside this range, without a reason, or with an empty list of steps is an error. If the conversation is empty, the metric is skipped as
     ``missing:conversation``.
 
     Parameters:
@@ -246,7 +246,7 @@ def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
     Parameters:
         role: Description of the role, in your words.
 
-    Detail: ``verdicts`` (``index`` and ``reason`` of each violation, at most 200) and ``violations`` (their number).
+    Detail: ``verdicts`` (``index`` and ``reason`` of each violation, at most 200) and ``violations`` (number of violations).
     """
     messages = [(place, message) for place, message in enumerate(whole_conversation(turn)) if says_something(message)]
     if not messages:
