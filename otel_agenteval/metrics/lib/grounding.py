@@ -17,7 +17,7 @@ from ...detectors.texts import SCAN_LIMIT, GivenTexts
 
 
 def screen_of_output(turn: Turn) -> Look:
-    """Return the screened answer, which all detectors of the turn share. An unknown answer counts as empty."""
+    """Return the answer, prepared for detectors. All detectors of a turn share the result. An unknown answer counts as empty."""
     output = turn.output or ""
     screen: Look | None = turn.shared.get("screen")
     if screen is None or screen.whole is not output:
@@ -43,7 +43,7 @@ class GivenInTurn(GivenTexts):
     def gap(self) -> str | None:
         """Return a skip reason if the given texts may be incomplete, or None.
 
-        - ``missing:sources``: There is no text, or the text of a result, document or attachment is unknown.
+        - ``missing:sources``: There are no given texts, or the text of a tool result, document or attachment is unknown.
         - ``truncated``: The content was truncated before otel-agenteval received it.
         - ``too_long``: A text is longer than :data:`SCAN_LIMIT`.
         """
