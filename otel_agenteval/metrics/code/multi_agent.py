@@ -1,8 +1,8 @@
 """These metrics evaluate how several agents work together in a turn.
 
-An interaction is a message from one agent to others. If you don't provide ``interactions``, the metrics derive them from the
-turn's spans: calls from agent to agent, and hand-offs. You see the vacuous values on this page mainly if you call a metric
-function directly, or in a metric that combines other metrics.
+An interaction is a message from one agent to others. If you don't provide ``interactions``, the metrics derive them from the turn's spans:
+calls from agent to agent, and hand-offs. The metrics return vacuous values mainly if you call them directly, or if they are inner metrics of
+another metric.
 
 The coordination metrics evaluate hand-offs, conflicts, messages, roles and load. Instrumentations don't record conflicts or
 roles, so you must provide [conflicts](facts.md#conflicts) and [roles](facts.md#agent-roles) yourself.
@@ -64,7 +64,7 @@ def code_coordination_efficiency(
     as ``missing:interactions`` or, if no agent is known either, as ``missing:agents``.
 
     Parameters:
-        weights: Weights of the five metrics, in the order above. They are divided by their sum, which must not be 0.
+        weights: Weights of the five metrics, in the order above. Each weight is divided by the sum of all weights, which must not be 0.
         roles: Roles of the agents, as in ``code_multiagent_role_adherence``.
 
     Detail: ``handoff_success_rate``, ``conflict_resolution_rate``, ``communication_efficiency``, ``role_adherence`` and
@@ -124,8 +124,8 @@ def code_avg_handoff_time(turn: Turn) -> Result:
 def code_conflict_rate(turn: Turn) -> Result:
     """Number of conflicts between agents per 100 interactions.
 
-    The value is ``conflicts / max(1, interactions) * 100``. Without conflicts, the value is 0. It is vacuous if you provide
-    neither ``conflicts`` nor ``interactions``.
+    The value is ``conflicts / max(1, interactions) * 100``. Without conflicts, the value is 0. This value is vacuous if you provide neither
+    ``conflicts`` nor ``interactions``.
 
     Detail: ``conflicts`` and ``interactions``.
     """
@@ -175,7 +175,7 @@ def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)]
     - evenness: mean number of messages per (sender, recipient) pair, divided by the highest number of messages for a pair. With
       fewer than two pairs, ``evenness`` is 1. A message to several agents counts once per recipient.
 
-    If spans provide the interactions, an agent's response time is its run time. Without interactions, the value is 1 (vacuous).
+    If the interactions come from spans, an agent's response time is the duration of its run. Without interactions, the value is 1 (vacuous).
 
     Parameters:
         slow_s: Mean response time in seconds above which ``response`` decreases.
@@ -196,11 +196,11 @@ def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)]
 
 @_message_metric(applies=applies.roles, aliases=("agentunit:role_adherence",))
 def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) -> Result:
-    """Share of the interactions that the sender's role allows.
+    """Share of interactions that are allowed by the sender's role.
 
-    The metric ignores interactions whose sender doesn't have a role. Agents may send delegations if their role has
-    ``can_delegate``, and responses if their ``authority_level`` is at least 5. They may send all other types of interactions. A
-    call to another agent is a delegation. If no sender has a role, the value is 1 (vacuous).
+    The metric ignores interactions whose sender doesn't have a role. Agents may send delegations if their role has ``can_delegate``, and
+    responses if their ``authority_level`` is at least 5. All agents may send interactions of other types. A call to another agent is a
+    delegation. If no sender has a role, the value is 1 (vacuous).
 
     Parameters:
         roles: Role of each agent: ``{agent: {can_delegate, authority_level}}``. The default is the turn's ``agents``. An omitted
@@ -226,7 +226,7 @@ def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) ->
 
 @_message_metric(applies=applies.three_agents, aliases=("agentunit:load_balance_score",))
 def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
-    """Even distribution of messages: 1 if the number of sent and received messages is equal for all agents.
+    """Evenness of the message distribution: 1 if all agents send and receive the same number of messages.
 
     The value is ``1 - population standard deviation / mean`` of the agents' activity, but at least 0. An agent's activity is the
     number of messages that it sent or received. A message to several agents counts once per recipient. If there are no messages,
@@ -256,7 +256,7 @@ def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
     uses=("agents", "interactions", "conflicts"), aliases=("agentunit:MultiAgentMetricsCalculator", "agentunit:calculate_all")
 )
 def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Result:
-    """Value of ``code_coordination_efficiency``, with all multi-agent metrics in its detail.
+    """Value of ``code_coordination_efficiency``, with the values of all multi-agent metrics in ``detail``.
 
     All multi-agent metrics run with your ``roles`` and otherwise with default options. The score is skipped if
     ``code_coordination_efficiency`` is skipped.
@@ -307,7 +307,8 @@ def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0
     values are included. Without interactions, the score is skipped as ``missing:interactions``.
 
     Parameters:
-        weights: Weights of the four metrics, in the order of the formula. They are divided by their sum, which must not be 0.
+        weights: Weights of the four metrics, in the order of the formula. Each weight is divided by the sum of all weights, which must not be
+            0.
 
     Detail: ``self_organization``, ``specialization``, ``collective_decision`` and ``adaptation_rate``.
     """
@@ -361,8 +362,8 @@ def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)
 def code_specialization(turn: Turn) -> Result:
     """Specialization of the agents: 1 if every agent sends only one type of message.
 
-    Each sender's specialization is the sum of the squared shares of its message types (Herfindahl-Hirschman index), so it is 1
-    for a single message. The value is the mean over the senders. If an interaction has no ``message_type``, its ``type`` is used
+    Each sender's specialization is the sum of the squared shares of its message types (Herfindahl-Hirschman index), so it is 1 for a sender
+    with a single message. The value is the mean over the senders. If an interaction doesn't have a ``message_type``, its ``type`` is used
     instead. If no sender is known, the value is 0 (vacuous).
 
     Detail: ``agents`` (number of senders).
@@ -400,10 +401,11 @@ def code_adaptation_rate(turn: Turn, *, min_interactions: Annotated[int, Ge(0), 
 
     The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` is the mean response time in the first half of the interactions
     (rounded down), and ``late`` is the mean in the second half. Only interactions with a response time above 0 count. If fewer than
-    ``min_interactions`` count, the value is 0.5 (vacuous). If spans provide the interactions, an agent's response time is its run time.
+    ``min_interactions`` count, the value is 0.5 (vacuous). If the interactions come from spans, an agent's response time is the duration of its
+    run.
 
     Parameters:
-        min_interactions: Minimum number of interactions with a response time. 0 and 1 mean 2. Alias: ``min``.
+        min_interactions: Minimum number of interactions with a response time. Values below 2 count as 2. Alias: ``min``.
 
     Detail: ``interactions``, ``early_s`` and ``late_s``.
     """

@@ -1,4 +1,4 @@
-"""The network metrics evaluate a graph whose nodes are agents. An edge leads from agent A to agent B if A sent B a message. The
+"""The network metrics evaluate a graph whose nodes are agents. An edge leads from agent A to agent B if A sent a message to B. The
 nodes are the agents in the turn's role table (``agents``) or, without a table, the agents that ran or took part in a hand-off.
 Other senders and recipients of messages are added as nodes. An agent's message to itself isn't an edge. If the graph is too large
 to compute a metric, for example shortest paths between thousands of agents, the score is skipped as ``too_long``.
@@ -168,17 +168,18 @@ def _measured(graph: AgentGraph, measure: Callable[[], float | None]) -> Result:
     traits=("heavy",),
 )
 def code_network_fault_tolerance(turn: Turn, *, roles: Roles | None = None) -> Result:
-    """Resilience of the agent network: many connections and few bottlenecks.
+    """Resilience of the agent network, which is higher with more connections and fewer bottlenecks.
 
-    The value is ``0.6 * density + 0.4 * (1 - bottlenecks / agents)``, based on ``code_network_density`` and ``code_bottleneck_agents``. The value
-    of a fully connected network is only 0.6, because ``code_bottleneck_agents`` counts all agents. Without interactions, the score is skipped as
-    ``missing:interactions``. If neither a role table nor the spans contain agents, the score is skipped as ``missing:agents``.
+    The value is ``0.6 * density + 0.4 * (1 - bottlenecks / agents)``, based on ``code_network_density`` and ``code_bottleneck_agents``. The
+    value of a fully connected network is only 0.6, because ``code_bottleneck_agents`` counts every agent as a bottleneck. Without interactions,
+    the score is skipped as ``missing:interactions``. If neither a role table nor the spans contain agents, the score is skipped as
+    ``missing:agents``.
 
     Parameters:
         roles: Role table: ``{agent: {…}}``. The network includes all of these agents, even without messages. The default is the
             turn's ``agents``.
 
-    Detail: ``density``, ``centralization``, ``clustering`` (null if it would take too long), ``hub_agents`` and ``bottleneck_count``.
+    Detail: ``density``, ``centralization``, ``clustering`` (null if computing it would take too long), ``hub_agents`` and ``bottleneck_count``.
     """
     turn = turn if roles is None else read_once(turn, roles)
     graph, interactions = _graph_of(turn)
@@ -231,9 +232,8 @@ def _of_three_or_more(turn: Turn, measure: Callable[[AgentGraph], float]) -> Res
 def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed"] = "normalized") -> Result:
     """Similarity of the agent network to a star: 1 if one agent sends messages to all others, and the others send none.
 
-    The value is Freeman's out-degree centralization. It is the sum of ``highest number of recipients - the agent's number of
-    recipients`` over all agents, divided by the maximum possible sum, ``(agents - 1) ** 2``. With one or two agents, the value is
-    0 (vacuous).
+    The value is Freeman's out-degree centralization. It is the sum of ``highest number of recipients - number of the agent's recipients`` over
+    all agents, divided by the maximum possible sum, ``(agents - 1) ** 2``. With one or two agents, the value is 0 (vacuous).
 
     Parameters:
         mode: With ``seed``, the divisor is ``(agents - 1) * (agents - 2)``, as in AgentUnit. This divisor is meant for undirected
@@ -261,7 +261,7 @@ def code_avg_path_length(turn: Turn) -> Result:
 
 @_network_metric(direction="neutral", aliases=("agentunit:clustering_coefficient",), traits=("heavy",))
 def code_clustering_coefficient(turn: Turn) -> Result:
-    """Share of the possible connections between an agent's recipients that exist, averaged over all agents.
+    """Share of the possible connections between an agent's recipients that actually exist, averaged over all agents.
 
     An agent's coefficient is the number of edges among its ``k`` recipients, divided by ``k * (k - 1)``. For an agent with at
     most one recipient, the coefficient is 0. The value is the mean over all agents. With one or two agents, the value is 0
@@ -306,10 +306,11 @@ def bottlenecks_of(graph: AgentGraph, mode: str) -> list[str]:
 
 @_network_metric(unit="{item}", direction="down", aliases=("agentunit:bottleneck_agents",), traits=("heavy",))
 def code_bottleneck_agents(turn: Turn, *, mode: Literal["heuristic", "betweenness"] = "heuristic") -> Result:
-    """Number of bottlenecks: agents that much of the communication passes through.
+    """Number of bottleneck agents, through which much of the communication passes.
 
-    For each agent, the metric multiplies the number of agents that send to it by the number of its recipients. An agent is a bottleneck if this
-    product is above 0 and at least half of the highest product. With one or two agents, or if no messages were sent, the value is 0 (vacuous).
+    For each agent, the metric multiplies the number of agents that send messages to it by the number of its recipients. An agent is a
+    bottleneck if this product is above 0 and at least half of the highest product. With one or two agents, or if no messages were sent, the
+    value is 0 (vacuous).
 
     Parameters:
         mode: With ``betweenness``, the metric compares the agents' betweenness centrality instead of the product. For example, if
