@@ -49,7 +49,7 @@ def _occurs(phrase: str, text: str, word_boundaries: bool) -> bool:
     traits=("heavy",),
 )
 def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Result:
-    """Share of the turn's modalities (such as images) that the answer mentions, combined with its use of connectives.
+    """Share of the turn's modalities (such as images) that the answer mentions, combined with the answer's use of connectives.
 
     The value is ``0.6 * referenced / present modalities + 0.4 * min(1, connectives / 3)``. Images, audio and video are present if an
     attachment has this modality or media type. Text is present if the input contains text. A modality is referenced if the answer
@@ -120,8 +120,8 @@ def code_image_sharpness(turn: Turn, *, min_sharpness: Annotated[float, Ge(0)] =
     Transparent images get a white background or, if nearly all visible pixels are white, a black background. Pixels with 16-bit
     values are scaled to 8 bits.
 
-    The metric measures images that the turn contains, and images that the ``media`` configuration allows it to fetch. If an image
-    can't be decoded, the score is an error. The score is skipped for these reasons:
+    The metric measures images that the turn contains, and images that the ``media`` configuration allows fetching. If an image can't be
+    decoded, the score is an error. The score is skipped for these reasons:
 
     - ``missing:image``: the turn doesn't contain images.
     - ``media_not_open``: the metric isn't allowed to open any image.
@@ -219,9 +219,9 @@ def code_image_text_overlap(
 ) -> Result:
     """Share of the words in the turn's images that also occur in a text, or vice versa. The text is the answer or the ground truth.
 
-    A local OCR model reads the images. The model recognizes Latin letters, digits and Chinese, but hardly any other script. The
-    metric ignores case, and counts each word as often as it occurs. To check if the answer contains all text of an image, use
-    ``share_of: image``. To check if a generated image contains a given text, use ``share_of: text``.
+    A local OCR model reads the images. The model recognizes Latin letters, digits and Chinese, but hardly any other script. The metric ignores
+    case, and counts each word as often as it occurs. To check whether the answer contains all text of an image, use ``share_of: image``. To
+    check whether a generated image contains a given text, use ``share_of: text``.
 
     ``code_image_sharpness`` explains which images are read and when scores are skipped. If the answer or the ground truth is missing, the score
     is skipped as ``missing:output`` or ``missing:ground_truth``. Without words to compare, the score is skipped as ``no_writing``.

@@ -65,9 +65,9 @@ def embed_image_caption_accuracy(
 ) -> Result:
     """Similarity of an image caption (the answer) and the ground truth, in meaning and words.
 
-    The value is ``0.7 * cosine + 0.3 * F1``. The cosine compares the embeddings, and is at least 0. F1 compares the sets of lowercase
-    words. Words are separated by white space and include adjacent punctuation. Scripts without spaces are split as in ``code_bleu``. If
-    the answer doesn't contain text, the score is skipped as ``empty_output``.
+    The value is ``0.7 * cosine + 0.3 * F1``. The cosine compares the embeddings, and is at least 0. F1 compares the sets of lowercase words.
+    Words are separated by whitespace and include adjacent punctuation. Scripts without spaces are split as in ``code_bleu``. If the answer
+    doesn't contain text, the score is skipped as ``empty_output``.
 
     Parameters:
         use_semantic: If false, the value is F1 alone, and the metric doesn't request embeddings.

@@ -1,7 +1,7 @@
 """Prepare a turn's images, recordings and videos for judges and embedding models.
 
-If the configuration allows opening a medium (:mod:`otel_agenteval.media`), the model receives only its pixels or sound, without
-metadata such as the author. Otherwise, the model receives the unchanged URL, which its server may fetch, or only an id.
+If the configuration allows opening a file (:mod:`otel_agenteval.media`), the model receives only the file's pixels or sound, without metadata
+such as the author. Otherwise, the model receives the unchanged URL, which the model's server may fetch, or only an id.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _is_openable(reference: str) -> bool:
 def recordings_for_model(media: Iterable[Medium]) -> list[str]:
     """Return the recordings as data URIs or URLs, to send to a model.
 
-    If the model has no audio input, recordings that may be opened are omitted, because they are transcribed instead.
+    If the model doesn't accept audio, recordings that may be opened are omitted, because they are transcribed instead.
 
     Raises:
         MetricError: If an opened recording is broken or isn't audio.
@@ -134,7 +134,7 @@ def recordings_for_model(media: Iterable[Medium]) -> list[str]:
 def transcripts_of(media: Iterable[Medium], *, for_judge: bool = False) -> str:
     """Return the transcripts of the recordings, one per line.
 
-    If a recording has no transcript and may be opened, the configured transcriber creates one. With ``for_judge``, new
+    If a recording doesn't have a transcript and may be opened, the configured transcriber creates a transcript. With ``for_judge``, new
     transcripts are redacted before they leave the process.
     """
     rules = current_rules()
@@ -174,7 +174,7 @@ def evenly_spaced(total: int, wanted: int) -> list[int]:
 
 
 def opened_video(video: Medium, num_frames: int, sampling: Sampling = "even") -> Video | None:
-    """Open a video and return its frames and measurements, or None if it may not be opened.
+    """Open a video and return its frames and measurements, or None if the video may not be opened.
 
     Raises:
         MetricError: If the file is broken, too large or not a video.

@@ -1,9 +1,9 @@
 """The ``llm_`` metrics judge answers with images. The judge must support images.
 
-If the turn contains the image itself, or the ``media`` configuration allows fetching it, the judge receives the image without
-metadata. Otherwise, the judge receives the image's ``http`` or ``https`` address. If the address is of another kind, such as a
-local file, or if the judge's provider is Bedrock, the score is an error. If the image has only an id that models can't open, the
-judge receives the id as text.
+If the turn contains the image itself, or the ``media`` configuration allows fetching it, the judge receives the image without metadata.
+Otherwise, the judge receives the image's ``http`` or ``https`` address. If the image has a different kind of address, such as a local path, or
+if the judge's provider is Bedrock, the score is an error. If the image has only an id that models can't open, the judge receives the id as
+text.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ def llm_video_g_eval(
     num_frames: Frames = 8,
     sampling: Sampling = "even",
 ) -> Result:
-    """Rate how well a video meets your criteria, in evaluation steps (G-Eval).
+    """Rate how well a video meets your criteria, with evaluation steps (G-Eval).
 
     For each criterion, a judge call derives evaluation steps, unless you set ``steps``. A second call follows the steps and
     returns a score from 0 to 10. The value is the mean of these scores, divided by 10. If the turn's input is known, the judge
