@@ -30,9 +30,9 @@ def _relevant(turn: Turn) -> dict[str, str]:
 def code_recall_at_k(turn: Turn, *, k: Annotated[int, Ge(1)] = 10) -> Result:
     """Share of the relevant documents that are among the first ``k`` retrieved documents.
 
-    You provide the ids of relevant documents as the turn's ``relevant_ids`` or in its references. Without them, the score is
-    skipped as ``missing:relevant_ids``. If retrieval spans don't contain document ids, the metric uses ids in tool results.
-    Duplicates count toward ``k``. If nothing was retrieved, the value is 0.
+    You provide the ids of relevant documents as the turn's ``relevant_ids`` or in its references. Without them, the score is skipped as
+    ``missing:relevant_ids``. If retrieval spans don't contain document ids, the metric uses ids in tool results. A document that was retrieved
+    twice counts twice toward ``k``. If nothing was retrieved, the value is 0.
 
     Parameters:
         k: Number of retrieved documents that the metric considers, in rank order.
@@ -40,7 +40,7 @@ def code_recall_at_k(turn: Turn, *, k: Annotated[int, Ge(1)] = 10) -> Result:
     Detail: ``k``, the counts ``relevant_count``, ``retrieved_at_k`` and ``relevant_found_at_k``, and the ids ``relevant_found`` and
     ``relevant_missed``.
 
-    The name ``agenteval:code_recall_at_5`` sets ``k`` to 5.
+    The metric name ``agenteval:code_recall_at_5`` sets ``k`` to 5.
     """
     if not (relevant := _relevant(turn)):
         return skip("missing:relevant_ids")
@@ -77,7 +77,7 @@ def code_mrr(turn: Turn, *, max_rank: Annotated[int, Ge(0)] = 0) -> Result:
     Detail: ``first_relevant_rank`` (0 if no relevant document was found), ``max_rank``, ``reciprocal_rank`` and
     ``first_relevant_doc``.
 
-    The name ``agenteval:code_mrr_at_5`` sets ``max_rank`` to 5.
+    The metric name ``agenteval:code_mrr_at_5`` sets ``max_rank`` to 5.
     """
     if not (relevant := _relevant(turn)):
         return skip("missing:relevant_ids")

@@ -1,4 +1,4 @@
-"""These metrics are the opposites of ``code_contains`` and ``code_equals``. The reasons for skips and errors are the same."""
+"""These metrics are the opposites of ``code_contains`` and ``code_equals``. They are skipped, or return errors, for the same reasons."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """These metrics measure the word overlap of the output with reference texts.
 
-Compare only values with the same tokenizer and smoothing method. With several references, a metric uses the one with the highest
-value. Only ``code_bleu`` compares the output with all references together. In ``detail``, ``reference_index`` is the position of
-the best reference, starting at 0 and not counting blank references.
+Compare values only if they were computed with the same tokenizer and smoothing method. With several references, a metric uses the reference
+that gives the highest value. Only ``code_bleu`` compares the output with all references together. In ``detail``, ``reference_index`` is the
+position of the best reference, starting at 0 and not counting blank references.
 
 All tokenizers of these metrics handle scripts and encodings in the same way:
 
@@ -114,7 +114,8 @@ def code_bleu(
 
     The value is a precision multiplied by a brevity penalty. The precision is the geometric mean of the clipped precisions for n-grams of 1 to
     ``max_n`` words. The penalty depends on the reference whose length is closest to the output's (the shorter reference if two are equally
-    close). If the output is longer than this reference, the penalty is 1. Otherwise, it is ``exp(1 - reference length / output length)``.
+    close). If the output is longer than this reference, the penalty is 1. Otherwise, the penalty is ``exp(1 - reference length / output
+    length)``.
 
     The score is skipped with one of these reasons:
 
@@ -124,13 +125,13 @@ def code_bleu(
       the number of references exceeds a million.
 
     Parameters:
-        references: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, its
-            ground truth. Aliases: ``value``, ``expected_output``, ``expcted_output`` (spelled as in Trusys).
+        references: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, the turn's ground
+            truth. Aliases: ``value``, ``expected_output``, ``expcted_output`` (spelled as in Trusys).
         max_n: Maximum number of words in an n-gram.
-        tokenizer: How to split texts into words. ``ms`` converts text to upper case. Each symbol or punctuation mark is a
-            separate word, except punctuation after a number. ``72.`` is one word and doesn't equal ``72``, so use ``word`` for
-            short answers. ``word`` converts text to lower case and uses runs of letters and digits as words or, if there are
-            none, symbols. ``whitespace`` converts text to lower case and splits it at white space.
+        tokenizer: How to split texts into words. ``ms`` converts text to upper case. Each symbol or punctuation mark is a separate word, except
+            punctuation after a number. ``72.`` is one word and doesn't equal ``72``, so use ``word`` for short answers. ``word`` converts text
+            to lower case and uses runs of letters and digits as words or, if there are none, symbols. ``whitespace`` converts text to lower
+            case and splits it at whitespace.
         smoothing: How to avoid a precision of 0 for n-gram lengths without a match. ``method4`` (Chen and Cherry) replaces the
             number of matches with ``ln(output words) / (5 · 2)`` for the first such length, ``ln(output words) / (5 · 4)`` for
             the second, and so on. If the texts have no common word, the value is 0. ``epsilon`` replaces a precision of 0 with
@@ -333,11 +334,11 @@ def code_rouge(
     reference is shorter, the value is 1 if the output is too short as well, and otherwise 0. An empty output isn't skipped.
 
     Without a reference, the score is skipped as ``missing:references``. The score is skipped as ``too_long`` if a text exceeds the limits of
-    ``code_bleu``. The output, and all references together, can also have at most 50,000 words (1,000 for ``rougeS``).
+    ``code_bleu``, or if the output or all references together have more than 50,000 words (1,000 for ``rougeS``).
 
     Parameters:
-        reference: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, its
-            ground truth.
+        reference: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, the turn's ground
+            truth.
         variant: Units to compare, as described above.
         measure: Measure that the metric returns as its value. ``f1`` is the harmonic mean of precision and recall.
         tokenizer: Tokenizer, as in ``code_bleu``.
@@ -358,8 +359,8 @@ def code_rouge_n(turn: Turn, *, reference: Reference = None, n: Order = 1, measu
     empty output isn't skipped. The score is skipped for the same reasons as in ``code_rouge``.
 
     Parameters:
-        reference: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, its
-            ground truth. Aliases: ``value``, ``expected_output``, ``expcted_output`` (spelled as in Trusys).
+        reference: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, the turn's ground
+            truth. Aliases: ``value``, ``expected_output``, ``expcted_output`` (spelled as in Trusys).
         n: Number of words in an n-gram.
         measure: Measure that the metric returns as its value. ``f1`` is the harmonic mean of precision and recall.
 
@@ -392,10 +393,10 @@ def code_meteor(
     - ``R`` is the recall: ``m`` divided by the number of words in the reference.
     - ``chunks`` is the number of runs of aligned words that are contiguous in both texts.
 
-    Unlike the original METEOR, the metric doesn't use synonyms and doesn't minimize the number of chunks. Identical texts are
-    penalized too: a one-word text compared with itself has the value 0.5. If no word matches, the value is 0. If both texts are
-    empty, it is 1. Without a reference, the score is skipped as ``missing:references``. If a text exceeds the limits of
-    ``code_bleu``, the score is skipped as ``too_long``.
+    Unlike the original METEOR, the metric doesn't use synonyms and doesn't minimize the number of chunks. Identical texts are penalized too: a
+    one-word text compared with itself has the value 0.5. If no word matches, the value is 0. If both texts are empty, the value is 1. Without a
+    reference, the score is skipped as ``missing:references``. If a text exceeds the limits of ``code_bleu``, the score is skipped as
+    ``too_long``.
 
     Parameters:
         references: Reference texts, as in ``code_bleu``.
@@ -403,9 +404,9 @@ def code_meteor(
         beta: Exponent of the order penalty.
         gamma: Weight of the order penalty.
         tokenizer: Tokenizer, as in ``code_bleu``.
-        stemmer: How to reduce words to stems. ``suffix`` removes ``ing``, ``ed``, ``es`` or ``s`` from words that are long
-            enough. After ``ing`` and ``ed``, it also removes one of two equal final consonants. ``none`` keeps words unchanged.
-            ``suffix`` has no effect with the tokenizer ``ms``, because its words are in upper case.
+        stemmer: How to reduce words to stems. ``suffix`` removes ``ing``, ``ed``, ``es`` or ``s`` from words that are long enough. If ``ing``
+            or ``ed`` was removed, one of two equal final consonants is also removed. ``none`` keeps words unchanged. ``suffix`` doesn't change
+            the words of the tokenizer ``ms``, because they are in upper case.
 
     Detail: ``matches``, ``precision``, ``recall``, ``chunks``, ``reference_index``.
     """

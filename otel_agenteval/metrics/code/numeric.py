@@ -58,7 +58,7 @@ _PAIR = re.compile(
 
 
 def _plain(text: str) -> str:
-    """Normalize numbers: minus signs to ``-``, ``× 10^8`` to ``e8``, and unambiguous separators (``1,234`` to ``1234``)."""
+    """Normalize how numbers are written: ``−`` becomes ``-``, ``× 10^8`` becomes ``e8``, and ``1,234`` becomes ``1234``."""
     text = _THOUSANDS.sub(",", _POWER.sub(lambda found: f"e{found[1] or found[2].translate(_RAISED)}", text))
     return _SEPARATED.sub(_without_separators, text.translate(_MINUS))
 
@@ -105,7 +105,7 @@ Number = Annotated[str | bool | int | float, Predicate(_is_number), "number or s
 
 
 def _shown(number: Decimal) -> float | str:
-    """Return a number for ``detail``: an int if it is whole, a string if it is too large for a float, or a float."""
+    """Return a number for ``detail``: an int if it is whole, a string if it is too large for a float, and otherwise a float."""
     if -_EXACT_INTEGERS < number < _EXACT_INTEGERS and number == int(number):
         return int(number)
     near = float(number)

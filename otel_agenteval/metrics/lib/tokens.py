@@ -14,9 +14,9 @@ from ...detectors.texts import lazy
 Tokenizer = Literal["ms", "word", "whitespace"]
 """Name of a tokenizer.
 
-* ``ms`` splits at white space, makes each emoji, symbol or punctuation character a separate word, and returns upper case.
+* ``ms`` splits at whitespace, makes each emoji, symbol or punctuation character a separate word, and returns upper case.
 * ``word`` returns runs of letters and digits in lower case or, if the text has none, its symbols.
-* ``whitespace`` splits at white space and returns lower case.
+* ``whitespace`` splits at whitespace and returns lower case.
 
 All tokenizers keep combining marks with their letters, and normalize equivalent Unicode forms of a letter. They split scripts
 without spaces into characters (Chinese, Japanese) or syllables (Thai, Lao, Khmer, Burmese).
@@ -158,7 +158,7 @@ def common_subsequence(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def stem(token: str) -> str:
-    """Remove the suffix ``ing``, ``ed``, ``es`` or ``s`` of an English word. Short words are unchanged."""
+    """Remove the suffix ``ing``, ``ed``, ``es`` or ``s`` from an English word. Short words are unchanged."""
     length = len(token)
     if length > 5 and token.endswith("ing"):
         return _single_end(token[:-3])
