@@ -87,7 +87,7 @@ def code_max_iterations(turn: Turn, *, max_iterations: Annotated[int, Ge(0)]) ->
 
 
 def _total_tokens(usage: Usage) -> int | None:
-    """Return the reported total, or the sum of input and output tokens if the total is missing or 0."""
+    """Return the reported token total, or the sum of input and output tokens if the total is missing or 0."""
     if usage.total_tokens:
         return usage.total_tokens
     if usage.input_tokens is None and usage.output_tokens is None:
@@ -113,7 +113,7 @@ def code_max_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> Result:
 def code_max_input_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> Result:
     """Check that the turn's model calls received at most ``max_tokens`` input tokens.
 
-    Input tokens include cached tokens. If their number is unknown, the score is skipped as ``missing:usage``.
+    Input tokens include cached tokens. If the number of input tokens is unknown, the score is skipped as ``missing:usage``.
 
     Parameters:
         max_tokens: Maximum number of input tokens.
@@ -127,7 +127,7 @@ def code_max_input_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> R
 def code_max_output_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> Result:
     """Check that the turn's model calls generated at most ``max_tokens`` tokens.
 
-    Output tokens include reasoning tokens. If their number is unknown, the score is skipped as ``missing:usage``.
+    Output tokens include reasoning tokens. If the number of output tokens is unknown, the score is skipped as ``missing:usage``.
 
     Parameters:
         max_tokens: Maximum number of output tokens.
@@ -147,7 +147,8 @@ def code_max_output_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> 
 def code_token_usage(turn: Turn) -> Result:
     """Number of input and output tokens that the turn used.
 
-    The value is ``total_tokens`` in the turn's usage data. If it is missing or 0, the value is the sum of input and output tokens.
+    The value is ``total_tokens`` in the turn's usage data. If ``total_tokens`` is missing or 0, the value is the sum of input and output
+    tokens.
 
     Detail: ``prompt_tokens``, ``completion_tokens`` (null if unknown) and ``total_tokens``.
     """
@@ -196,9 +197,9 @@ def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = T
     By default, the value also includes the cost of tool calls. If the cost of both model and tool calls is unknown, the score is
     skipped as ``missing:cost``.
 
-    The estimate is the sum over all model calls. For a call without a reported cost, it multiplies the call's tokens by the model's price. Prices
-    come from ``prices`` or from the bundled genai-prices table, without network access. The extra ``[cost]`` can provide a newer table. A price
-    depends on the model, the provider and the turn's start time. If the start time is unknown, the newest price is used.
+    The estimate is the sum over all model calls. For a call without a reported cost, the call's tokens are multiplied by the model's price.
+    Prices come from ``prices`` or from the bundled genai-prices table, without network access. The extra ``[cost]`` can provide a newer table.
+    A price depends on the model, the provider and the turn's start time. If the start time is unknown, the newest price is used.
 
     The metric doesn't estimate a cost if a model's price is unknown, the turn has more than 1,000 calls, or only some successful calls have token
     counts or costs. If no call has token counts or costs, but all calls used the same model, the estimate uses the turn's token counts.
@@ -206,9 +207,9 @@ def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = T
     Parameters:
         include_tool_costs: If true, the cost of tool calls is added.
         estimate: If true, a cost that wasn't reported is estimated.
-        prices: Prices in USD per million tokens: ``{model: {input, output, cached_input?}}``. They override the bundled prices.
-            The model can be ``provider/model``. If ``cached_input`` is unset, cached input costs as much as other input. If a
-            cost metric in the configuration sets ``prices``, estimates in the turn's ``cost_usd`` use them too.
+        prices: Prices in USD per million tokens: ``{model: {input, output, cached_input?}}``. These prices override the bundled prices. The
+            model can be ``provider/model``. If ``cached_input`` is unset, cached input costs as much as other input. If a cost metric in the
+            configuration sets ``prices``, these prices also apply to estimates in the turn's ``cost_usd``.
 
     Detail: ``cost``, ``model_cost`` and ``tool_cost``. For an estimate, the detail also contains ``estimated`` and, if known, ``price_source``:
     ``prices``, ``genai-prices`` with its version, or both. ``unpriced`` lists up to ten models whose price is unknown.

@@ -43,7 +43,7 @@ def code_turn_autonomy(
     Parameters:
         max_iterations: Number of model calls at which ``iterations`` reaches 1.
         max_duration_s: Number of seconds at which ``duration`` reaches 1.
-        weights: Weights of the four signals, in the order of the formula. They aren't normalized, so they should add up to 1.
+        weights: Weights of the four signals, in the order of the formula. The weights aren't normalized, so they should add up to 1.
 
     Detail: the four signals, as ``iterations``, ``denied_rate``, ``stop`` and ``duration``.
     """

@@ -40,7 +40,7 @@ def _number(facts: Mapping[str, Any], *names: str) -> float | None:
 
 
 def _stated(turn: Turn, names: tuple[str, ...]) -> float | None:
-    """Return the amount in the turn's metadata or, if it is missing, the sum over the outermost spans with this attribute."""
+    """Return an amount from the turn's metadata or, if missing, its sum over the outermost spans that have this attribute."""
     if (known := _number(turn.metadata, *names)) is not None:
         return known
     amounts = [_number(span.attributes, *names) for span in turn.spans]
@@ -65,8 +65,8 @@ _Estimate = Callable[[str, str, int, float], "float | None"]
 def _estimated_kwh(turn: Turn) -> float | None:
     """Return the energy of all model calls of a turn in kWh, or None if unknown.
 
-    The energy is unknown if EcoLogits isn't installed, or if it has no estimate for a call, because a partial sum would be too
-    low. A failed call without output tokens counts as 0.
+    The energy is unknown if EcoLogits isn't installed, or if it can't estimate a call, because a partial sum would be too low. A failed call
+    without output tokens counts as 0.
     """
     calls = [call for call in turn.llm_calls if call.output_tokens is not None or call.error is None]
     if not 0 < len(calls) <= _MOST_CALLS or any(call.output_tokens is None or not call.model for call in calls):
@@ -142,8 +142,8 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
 
     Parameters:
         threshold_kwh: Highest energy use, in kWh, that still scores 1.
-        estimate: If true, the metric estimates a missing amount. If you don't set ``threshold_kwh`` or ``threshold``,
-            you must set this option to get estimates.
+        estimate: If true, the metric estimates an amount that wasn't measured. If you don't set ``threshold_kwh`` or ``threshold``, you must
+            set this option to get estimates.
 
     Detail: ``energy_kwh``, ``threshold_kwh``, ``under_threshold`` and, for an estimate, ``estimated``.
     """
@@ -178,8 +178,8 @@ def code_carbon_emissions(
     Parameters:
         threshold_kg: Highest emissions, in kg of CO2 equivalent, that still score 1.
         grid_intensity: Kilograms of CO2 equivalent per kWh.
-        estimate: If true, the metric estimates a missing amount. If you don't set ``threshold_kg`` or ``threshold``,
-            you must set this option to get estimates.
+        estimate: If true, the metric estimates an amount that wasn't measured. If you don't set ``threshold_kg`` or ``threshold``, you must set
+            this option to get estimates.
 
     Detail: ``carbon_kg``, ``threshold_kg``, ``under_threshold`` and ``equivalents`` (``km_driven`` by car, ``trees_needed`` for a year). If the
     emissions were computed from energy, the detail also contains ``energy_kwh`` and, for an estimate, ``estimated``.
@@ -223,7 +223,7 @@ def _resource(turn: Turn, name: str) -> float | None:
 def code_resource_utilization(
     turn: Turn, *, target_cpu_percent: Amount = 80, target_memory_gb: Amount = 4, target_gpu_percent: Amount = 80
 ) -> Result:
-    """Utilization of CPU, memory and GPU: 1 if it is near the targets, and lower if it is above or below.
+    """Utilization of CPU, memory and GPU: 1 if each is near its target, and lower if any is above or below.
 
     The value is the mean over all resources whose usage is known. A resource's score depends on ``r = used / target``:
 
@@ -232,8 +232,8 @@ def code_resource_utilization(
     - ``max(0, 2 - r)`` if ``r`` is above 1.2
     - if the target is 0: 1 if the resource is unused, otherwise 0
 
-    If all resources are unknown, the score is skipped as ``missing:resources``. Each value (``cpu_percent``, ``memory_mb``,
-    ``gpu_percent``) comes from the turn's metadata or, if unset, from the first span with this attribute.
+    If no resource's usage is known, the score is skipped as ``missing:resources``. Each value (``cpu_percent``, ``memory_mb``, ``gpu_percent``)
+    comes from the turn's metadata or, if unset, from the first span with this attribute.
 
     Parameters:
         target_cpu_percent: Target CPU utilization in percent.
