@@ -52,7 +52,7 @@ _Place = tuple[Any, "str | int"] | None
 def lookup(document: Any, path: str) -> Any:
     """Return the value at a dotted path, or :data:`ABSENT`.
 
-    Accepts ``a.b``, ``a.0``, ``a[0]``, ``a[-1]`` and ``$.a``. A key that equals the full path takes precedence.
+    ``path`` can be ``a.b``, ``a.0``, ``a[0]``, ``a[-1]`` or ``$.a``. A key that equals the full path takes precedence.
     """
     if isinstance(document, dict) and path in document:
         return document[path]
@@ -70,9 +70,8 @@ def lookup(document: Any, path: str) -> Any:
 def first_difference(expected: Any, actual: Any, *, ignore_list_order: bool) -> str | None:
     """Return the JSONPath of the first difference between two documents, or None if they are equal.
 
-    Keys are compared in the order of the expected document. With ``ignore_list_order``, lists are compared as multisets, and the
-    result is the path of the list instead of an item. Without this option, the comparison isn't recursive, so documents can have
-    any depth.
+    Keys are compared in the order of the expected document. With ``ignore_list_order``, lists are compared as multisets, and the result is the
+    path of a list instead of the path of an item. Without this option, the comparison isn't recursive, so documents can have any depth.
     """
     pending: list[tuple[Any, Any, _Place]] = [(expected, actual, None)]
     while pending:
@@ -159,9 +158,9 @@ def containers(text: str) -> list[tuple[int, int]]:
 
 
 def _end_of_container(text: str, start: int, inner: dict[int, int], broken: set[int]) -> int | None:
-    """Return the position after the container that starts at ``start``, or None if it is incomplete.
+    """Return the position after the container that starts at ``start``, or None if the container is incomplete.
 
-    If it is incomplete, complete containers inside it are added to ``inner``, and incomplete ones to ``broken``, so that
+    If the container is incomplete, complete containers inside it are added to ``inner``, and incomplete containers to ``broken``, so that
     :func:`containers` doesn't read them again.
     """
     match = _TOKEN.match
@@ -213,7 +212,7 @@ class XmlDocument(NamedTuple):
 
 
 def read_xml(text: str, required: Sequence[str] = ()) -> XmlDocument:
-    """Parse an XML document, and list the required elements that it lacks. A malformed document lacks all of them."""
+    """Parse an XML document, and list the required elements that it lacks. A malformed document lacks all required elements."""
     deepest = max((max(path.count(".") + 1, 2) for path in required), default=0)
     opened: list[str] = []
     paths: set[tuple[str, ...]] = set()

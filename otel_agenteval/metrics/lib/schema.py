@@ -185,7 +185,7 @@ class _StepCount:
             pending += schema.values() if isinstance(schema, dict) else _list(schema)
 
     def size(self, schema: Any) -> int:
-        """Count a schema and its subschemas, with references expanded. Raises :class:`_TooManySteps` for a cycle."""
+        """Count a schema and its subschemas, with references expanded. Raises :class:`_TooManySteps` for a reference cycle."""
         if not isinstance(schema, dict):
             return sum(map(self.size, _list(schema)))
         if (known := self._sizes.get(id(schema))) is None:

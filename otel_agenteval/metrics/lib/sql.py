@@ -24,7 +24,7 @@ _PARENTHESIS = re.compile(r"[()]")
 
 
 def shape_of(text: str) -> dict[str, bool]:
-    """Check a text for four signs of SQL, such as ``starts_with_verb``. Surrounding white space is ignored."""
+    """Check a text for four signs of SQL, such as ``starts_with_verb``. Leading and trailing whitespace is ignored."""
     text = text.strip()
     code = _LITERAL.sub(" ", text)
     verb = _VERB.match(text)
@@ -289,9 +289,8 @@ def refused_tables(parsed: ParsedSql, allowed: Iterable[str]) -> list[str]:
 def refused_columns(parsed: ParsedSql, allowed: Iterable[str]) -> list[str]:
     """Return the columns of real tables that aren't allowed, in lower case and without duplicates.
 
-    ``*`` counts as a column name, which ``allowed`` can contain. Names that the statement itself defines are ignored: aliases in
-    ORDER BY, GROUP BY and HAVING, and result columns of a CTE or subquery. Columns that a CTE or subquery reads from a table are
-    checked.
+    ``*`` counts as a column name, and ``allowed`` can contain it. Names that the statement itself defines are ignored: aliases in ORDER BY,
+    GROUP BY and HAVING, and result columns of a CTE or subquery. Columns that a CTE or subquery reads from a table are checked.
     """
     known = {name.lower() for name in allowed}
     refused: dict[str, None] = {}
@@ -341,7 +340,7 @@ def _is_defined_here(node: Any, name: str) -> bool:
 
 
 def _sources(select: Any) -> Iterator[tuple[str, set[str] | None]]:
-    """Yield the name and columns of each source in a SELECT. The columns are None for a table."""
+    """Yield the name and columns of each source in a SELECT. For a table, the columns are unknown, so None is used instead."""
     from sqlglot import exp
 
     for clause in (select.args.get("from_") or select.args.get("from"), *(select.args.get("joins") or ())):

@@ -24,7 +24,7 @@ def llm_semantic_field_equality(turn: Turn, judge: Asks, *, field: str) -> Resul
 
     Detail: ``reason``.
 
-    Source: HPD SemanticFieldEqualityEvaluator, which calls the judge even if the field is missing.
+    Source: ``SemanticFieldEqualityEvaluator`` in HPD-Agent, which calls the judge even if the field is missing.
     """
     if too_long(output := turn.output or ""):
         return skip("too_long")
