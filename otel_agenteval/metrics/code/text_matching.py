@@ -1,4 +1,4 @@
-"""These metrics check the text of the output. By default, they are case-sensitive, and keep white space and Unicode as written."""
+"""These metrics check the text of the output. By default, they are case-sensitive, and keep whitespace and Unicode as written."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def code_equals(turn: Turn, *, value: Annotated[TextOrNumber | dict[str, Any] | 
 
     All characters must match: ``paris`` and ``Paris `` don't equal ``Paris``. An empty output equals only an empty ``value``.
 
-    If ``value`` is an object or list, it is compared with the output as strict JSON. The order of keys doesn't matter, but the order of
-    list entries does. ``1`` equals ``1.0``, but ``true`` doesn't equal ``1``. If the output isn't JSON, the metric fails.
+    If ``value`` is an object or list, the output is parsed as strict JSON and compared with ``value``. The order of keys doesn't matter, but
+    the order of list entries does. ``1`` equals ``1.0``, but ``true`` doesn't equal ``1``. If the output isn't JSON, the metric fails.
 
     Parameters:
         value: Expected value. A number or boolean is converted to JSON text (``5.0`` to ``5``, ``True`` to ``true``). Aliases:
@@ -176,9 +176,9 @@ def code_contains_all(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], i
     Blank strings are ignored. If all strings are blank, every output passes (vacuous).
 
     Parameters:
-        value: A list of strings or numbers, or one string with comma-separated items. White space around an item is ignored. To
-            keep commas and white space, put an item in double quotes (``"red, green",blue``). Inside double quotes, write a
-            double quote as ``""`` or ``\"``. An unclosed quote is an error.
+        value: A list of strings or numbers, or one string with comma-separated items. Whitespace around an item is ignored. To keep commas and
+            whitespace, put an item in double quotes (``"red, green",blue``). Inside double quotes, write a double quote as ``""`` or ``\"``. An
+            unclosed quote is an error.
         ignore_case: If true, case is ignored.
 
     Detail: ``missing`` (strings that the output doesn't contain, in the order of ``value``).
@@ -243,7 +243,7 @@ def code_regex_match(
     Parameters:
         pattern: Regular expression.
         flags: Any combination of ``i`` (ignore case), ``m`` (``^`` and ``$`` match at each line) and ``s`` (``.`` matches newlines).
-        timeout_ms: Maximum processor time in milliseconds. If the search takes longer, the score is the error ``timeout``.
+        timeout_ms: Maximum processor time in milliseconds. If the search takes longer, the metric returns the error ``timeout``.
 
     Detail: for the first match, ``span`` (``[start, end]``) and ``matched`` (at most 100 characters). ``truncated`` is true if
     the metric didn't search the whole output.
@@ -290,7 +290,7 @@ def code_word_count(
         exact: Exact number of words. Overrides ``min`` and ``max``.
         min: Minimum number of words.
         max: Maximum number of words.
-        tokenizer: With ``whitespace``, words are separated only by white space, so "a - b" has three words.
+        tokenizer: With ``whitespace``, words are separated only by whitespace, so "a - b" has three words.
 
     Detail: ``word_count``.
     """
@@ -315,7 +315,7 @@ def _plain_apostrophes(text: str) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _phrase_search(phrases: tuple[str, ...]) -> tuple[re.Pattern[str], tuple[str, ...]] | None:
-    """Return a pattern that matches any phrase, and the normalized phrases in order. Return None without phrases."""
+    """Return a pattern that matches any phrase, and the normalized phrases in order. Return None if ``phrases`` is empty."""
     plain = tuple(_plain_apostrophes(phrase) for phrase in phrases if phrase)
     return (re.compile("|".join(map(re.escape, plain))), plain) if plain else None
 
@@ -331,7 +331,7 @@ def code_refusal(
 
     With ``method="answer"``, the metric compares evidence that the answer declines the request with evidence that it fulfills the request:
 
-    - declines: statements about missing permission, ability or willingness, about possible harm or a limited scope, or that
+    - declines: statements about missing permission, ability or willingness, about possible harm or a limited scope, and statements that
       redirect the user elsewhere
     - fulfills: reports, figures, quotes, and facts that answer the question
 
@@ -350,23 +350,24 @@ def code_refusal(
       "declined"``, and with a reason or without data
     - an empty output
 
-    The metric can't decide whether a refusal is justified, or whether an answer is true. With ``method="answer"``, it misses
-    about one in five unusually worded refusals, such as "Mum's the word".
+    The metric can't decide whether a refusal is justified, or whether an answer is true. With ``method="answer"``, the metric misses about one
+    in five unusually worded refusals, such as "Mum's the word".
 
-    With ``method="phrases"``, the metric searches the output for phrases such as "I cannot" or "I'm sorry, but". It ignores case
-    and the type of apostrophe, and mistakes "I can't wait to help" for a refusal.
+    With ``method="phrases"``, the metric searches the output for phrases such as "I cannot" or "I'm sorry, but". The search ignores case and
+    the type of apostrophe, and mistakes "I can't wait to help" for a refusal.
 
     In a configuration file and in ``oa.evaluate``, the default method is ``answer``, unless you set ``phrases``. With ``get_metric`` or a name
-    from another tool, it is ``phrases``. Inner metrics of composite metrics follow the same rules. To fail a turn on refusals, set ``inverse``.
+    from another tool, the default is ``phrases``. Inner metrics of composite metrics follow the same rules. To fail a turn on refusals, set
+    ``inverse``.
 
     Parameters:
         phrases: Phrases to search for, instead of the default list. Only allowed with ``method="phrases"``.
         method: Detection method, as described above. In a configuration file and in ``oa.evaluate``, the default is ``answer``,
             unless you set ``phrases``.
 
-    Detail: ``matched``. With ``phrases``, it is the first phrase in the list that the output contains. With ``answer``, it is
-    ``declines``, or ``redirects`` if the answer only sends the user elsewhere. ``answer`` also adds ``language``, and
-    ``findings`` with the first sentence that declines.
+    Detail: ``matched``. With ``phrases``, ``matched`` is the first phrase in the list that the output contains. With ``answer``, ``matched`` is
+    ``declines``, or ``redirects`` if the answer only sends the user elsewhere. ``answer`` also adds ``language``, and ``findings`` with the
+    first sentence that declines.
     """
     if method == "answer":
         if tuple(phrases) != REFUSAL_PHRASES:
@@ -389,8 +390,8 @@ def code_refusal(
 def code_keyword_coverage(turn: Turn, *, keywords: list[str], ignore_case: bool = True, inverse: bool = False) -> Result:
     """Share of the keywords that occur in the output.
 
-    A keyword is found even if it is part of a longer word. If it occurs several times in the output, it counts once. If you list
-    a keyword twice, it counts twice. Blank keywords are ignored. If all keywords are blank, the value is 1 (vacuous).
+    A keyword is found even if it is part of a longer word. A keyword that occurs several times in the output counts once. A keyword that you
+    list twice counts twice. Blank keywords are ignored. If all keywords are blank, the value is 1 (vacuous).
 
     Parameters:
         keywords: Keywords to search for.
