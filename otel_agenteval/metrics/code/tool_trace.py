@@ -71,10 +71,11 @@ def code_tool_selection(
 ) -> Result:
     """Share of the expected tools that were called, minus a penalty for each unexpected tool.
 
-    The metric ignores the case of tool names. If ``expected_tools`` contains a tool twice, it counts twice, but one call is
-    enough unless ``strict_order`` is true. Tools that run another agent are ignored unless they are expected or forbidden.
+    The metric ignores the case of tool names. A tool that ``expected_tools`` contains twice counts twice, but one call is enough unless
+    ``strict_order`` is true. Tools that run another agent are ignored unless they are expected or forbidden.
 
-    If the list of expected tools is empty, the value is 1 minus the penalties. The value is at least 0. If a forbidden tool was called, it is 0.
+    If the list of expected tools is empty, the value is 1 minus the penalties. The value is at least 0. If a forbidden tool was called, the
+    value is 0.
 
     Parameters:
         expected_tools: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools``. If there is
@@ -115,14 +116,14 @@ def code_tool_selection(
 def code_tool_arguments(
     turn: Turn, *, required_arguments: dict[str, list[str]] | None = None, non_empty: bool = False, schemas: bool = False
 ) -> Result:
-    """Share of the required arguments that the agent provided in its tool calls.
+    """Share of required arguments that the agent's tool calls contain.
 
     The metric checks each call of a tool that has required arguments, and ignores the case of names. By default, an argument counts as provided
     if its key exists, even with an empty value. If a call's arguments aren't a JSON object, all of its required arguments count as missing.
 
-    The metric ignores a call if its arguments weren't recorded, or if they aren't valid JSON because the turn's content was
-    truncated. If all calls of tools with required arguments are ignored, the metric is skipped as ``missing:arguments`` or
-    ``truncated``. If no tool with required arguments was called, the value is 1 (vacuous).
+    The metric ignores a call if its arguments weren't recorded, or if these aren't valid JSON because the turn's content was truncated. If all
+    calls of tools with required arguments are ignored, the metric is skipped as ``missing:arguments`` or ``truncated``. If no tool with
+    required arguments was called, the value is 1 (vacuous).
 
     Parameters:
         required_arguments: Required arguments by tool: ``{tool: [argument, …]}``. If unset, the turn's reference
@@ -222,8 +223,8 @@ def code_tool_success(
 
     Parameters:
         empty_value: Value for a turn without tool calls. This value is vacuous. With null, such a turn is skipped.
-        count_denied: If true, declined calls count as failed. By default, they are ignored.
-        repair_all: If true, the turn fails if the agent didn't repair every failure, even if the value reaches the threshold.
+        count_denied: If true, declined calls count as failed. By default, declined calls are ignored. repair_all: If true, the turn fails if
+            the agent didn't repair every failure, even if the value reaches the threshold.
 
     Detail: ``total``, ``successful``, ``failed`` (``[{name, error}]``), and ``repaired`` (number of repaired failures, if above 0).
     """
@@ -257,7 +258,7 @@ def code_tool_success(
 
 
 def is_repaired(call: ToolCall, later: ToolCall) -> bool:
-    """Return True if a successful later call of the same tool has similar arguments (a third of the words) and a non-empty result."""
+    """Return True if ``later`` has the same tool, at least a third of the argument words, and a result that isn't empty."""
     if later.name != call.name or later.result == "":
         return False
     wanted = _words_of(call.arguments)
@@ -347,9 +348,9 @@ def code_tool_correctness(
 ) -> Result:
     """Share of the expected tool calls that the agent made. You can also check arguments and outputs.
 
-    The metric pairs each expected call with a different actual call of the same tool (case-sensitive), so that the total score of the pairs is as
-    high as possible. The value is this total divided by the number of expected calls. Additional calls don't lower the value. If no call is
-    expected, the value is 1 if no tool was called, and otherwise 0. Tools that run another agent are ignored unless they are expected.
+    The metric pairs each expected call with a different actual call of the same tool (case-sensitive), so that the total score of the pairs is
+    as high as possible. The value is this total divided by the number of expected calls. Additional calls don't lower the value. When no call
+    is expected, the value is 1 if no tool was called, and 0 otherwise. Tools that run another agent are ignored unless they are expected.
 
     The score of a pair is 1 or, with ``check_arguments``, the similarity of the arguments. With ``check_output``, the score is 0
     if the outputs differ. If an expected call lacks ``arguments`` or ``output``, the metric doesn't compare them.
@@ -357,8 +358,8 @@ def code_tool_correctness(
     The similarity of two objects is the number of keys with equal values, divided by the number of distinct keys in either
     object. The same rule applies to nested objects. If arguments aren't a JSON object, their similarity is 0.
 
-    If the value depends on unrecorded arguments or results, the metric is skipped as ``missing:arguments`` or ``missing:result``. If it
-    depends on arguments that are malformed because the turn's content was truncated, it is skipped as ``truncated``.
+    If the value depends on unrecorded arguments or results, the metric is skipped as ``missing:arguments`` or ``missing:result``. If the value
+    depends on arguments that are malformed because the turn's content was truncated, the metric is skipped as ``truncated``.
 
     Parameters:
         expected: Tool names, or objects ``{name, arguments?, output?}``. The default is the turn's reference ``expected_tools``
@@ -455,7 +456,7 @@ def code_tool_argument_matches(turn: Turn, *, tool: ToolName, argument: str, exp
     The names of the tool and the argument must match exactly. Only top-level arguments are compared. A call doesn't match if the argument
     is missing or if the arguments aren't a JSON object.
 
-    If no call matches, but the arguments of a call weren't recorded, the metric is skipped as ``missing:arguments``. If they are
+    If no call matches, but the arguments of a call weren't recorded, the metric is skipped as ``missing:arguments``. If these arguments are
     malformed because the turn's content was truncated, the metric is skipped as ``truncated``.
 
     Parameters:
@@ -552,7 +553,7 @@ def code_tool_call_f1(
     expected calls that the agent made. A call can match only one expected call. Names must match exactly. Tools that run another
     agent are ignored unless they are expected.
 
-    If no tool is expected, the value is 1 if no tool was called, and otherwise 0. If tools are expected but none was called, the value is 0.
+    When no tool is expected, the value is 1 if none was called, and 0 otherwise. If tools are expected but none was called, the value is 0.
 
     Parameters:
         expected_tools: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools``. If there is
@@ -602,9 +603,9 @@ def code_has_matching_span(turn: Turn, *, query: dict[str, Any], without_spans: 
     | ``and`` | the span matches all of these queries |
     | ``or`` | the span matches any of these queries. ``or`` must be the only condition |
 
-    Descendant conditions ignore each span that matches the query ``stop_recursing_when``, and all spans below it. A condition
-    such as ``all_children_match`` is true if the span doesn't have children. Null conditions are ignored. If a condition is
-    unknown, a value is invalid, or ``or`` isn't the only condition, the score is an error.
+    Descendant conditions ignore each span that matches the query ``stop_recursing_when``, and all descendants of this span. A condition such as
+    ``all_children_match`` is true if the span doesn't have children. Null conditions are ignored. If a condition is unknown, a value is
+    invalid, or ``or`` isn't the only condition, the score is an error.
 
     Parameters:
         query: Object with conditions, nested at most 50 levels deep.

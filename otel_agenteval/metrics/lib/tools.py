@@ -51,10 +51,10 @@ def failure_in(result: Any) -> str | None:
 
 
 def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> list[Any] | None:
-    """Return the expected tools from ``given`` or, if it is None, from the turn's references. Return None if both are missing.
+    """Return the expected tools from ``given`` or, by default, from the turn's references. Return None if both are missing.
 
-    Each entry is a name, or an object with ``name`` and optional ``arguments`` and ``output``. ``_call`` defines alternative
-    keys. A string can list several names, separated by commas, semicolons or bars.
+    Each entry is a name, or an object with ``name`` and optional ``arguments`` and ``output``. ``_call`` lists alternative names of these keys.
+    A string can list several names, separated by commas, semicolons or bars.
 
     Raises:
         MetricError: If the reference is neither a list nor a name, or an entry can't be read.
@@ -232,7 +232,7 @@ class Expectation:
         return f"{self.name} has other arguments: {_listed(names)}" if names else None
 
     def match(self, call: ToolCall) -> float:
-        """Return a number from 0 to 1: how well a call meets the expectation."""
+        """Return how well a call meets the expectation, from 0 to 1."""
         if call.name != self.name or (self.compares_output and not _same_output(self.output, call.result)):
             return 0.0
         if not self.compares_arguments:
@@ -272,7 +272,7 @@ _MOST_STEPS = 2_000_000
 
 
 def match_in_any_order(expectations: Sequence[Expectation], calls: Sequence[ToolCall]) -> list[float]:
-    """Pair each expectation with a different call, and return each match (0 to 1). Many calls are paired greedily."""
+    """Pair each expectation with a different call, and return how well they match (0 to 1). Many calls are paired greedily."""
     values = [[expectation.match(call) for call in calls] for expectation in expectations]
     if not calls or len(expectations) * len(calls) * min(len(expectations), len(calls)) > _MOST_STEPS:
         found, free = [0.0] * len(values), set(range(len(calls)))
@@ -290,7 +290,7 @@ def match_in_any_order(expectations: Sequence[Expectation], calls: Sequence[Tool
 
 
 def _pairing(values: Sequence[Sequence[float]]) -> list[int]:
-    """Return a different column for each row, with the highest sum (Kuhn-Munkres). Requires at least as many columns as rows."""
+    """Assign a different column to each row, with the highest sum (Kuhn-Munkres). Requires at least as many columns as rows."""
     import numpy as np
 
     cost = -np.array(values)
@@ -360,8 +360,8 @@ class Circle(NamedTuple):
 def circles_in(calls: Sequence[ToolCall], names: Collection[str], most: int, asked: str, *, finished: bool) -> list[Circle]:
     """Return groups of more than ``most`` equal calls that returned nothing new, largest group first.
 
-    Only calls of tools in ``names`` count. A group is ignored if the user's text (``asked``) requests its number of calls, such
-    as "5 times". If the turn is ``finished``, repeated calls that wait for a temporary state are ignored too.
+    Only calls of tools in ``names`` count. A group is ignored if the user's text (``asked``) requests this number of calls, for example "5
+    times". If the turn is ``finished``, repeated calls that wait for a temporary state are ignored too.
     """
     keys = [None if call.arguments is None else (call.name, canonical(call.arguments)) for call in calls]
     if all(count <= most for key, count in Counter(keys).items() if key is not None):
@@ -398,6 +398,6 @@ def _outcome(call: ToolCall) -> str:
 
 
 def _is_polling(call: ToolCall, outcome: str, latest: str, finished: bool) -> bool:
-    """Return True if a later call had another outcome, or if the call returned a temporary state in a finished turn."""
+    """Return True if a later call had a different outcome, or if the call returned a temporary state in a finished turn."""
     is_state = call.error is None and len(outcome) <= _STATE_UP_TO and _PASSES.search(outcome) is not None
     return outcome != latest or (finished and is_state)
