@@ -218,7 +218,7 @@ def code_workflow_execution_order(
 
     1. spans with the attribute ``executor.id``
     2. the outermost agents, if there are several or if a span describes a workflow
-    3. the only outermost agent and the agents that it called, if it called any
+    3. the only outermost agent and the agents that it called, if there are any
 
     If no executor is known, the metric is skipped as ``missing:workflow``.
 
