@@ -1,7 +1,7 @@
 """These metrics compare texts, based on their embeddings.
 
-Each metric sends all its texts in one request, unless this exceeds the server's limit. Negative cosines, negative means of
-cosines, and cosines of a zero vector count as 0. Don't compare values from different embedding models.
+Each metric sends all texts in one request, unless the request would exceed the server's limit. Negative cosines, negative means of cosines, and
+cosines of a zero vector count as 0. Don't compare values from different embedding models.
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ def _with_context(embedder: Embeds, text: str, context: Sequence[str], aggregate
 def embed_response_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["joined", "max"] = "joined") -> Result:
     """Cosine similarity between the embeddings of the answer and the retrieved context.
 
-    If the answer is blank, the score is skipped as ``empty_output``. If the whole context is blank, the reason is ``missing:context``.
+    If the answer is blank, the score is skipped as ``empty_output``. If the whole context is blank, the score is skipped as
+    ``missing:context``.
 
     Parameters:
         aggregate: ``joined`` embeds the context as one text, with a line ``---`` between chunks. ``max`` embeds each chunk
@@ -133,7 +134,7 @@ def embed_query_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["joi
 def _value_and_verdict(
     answer: Vector, wanted: Vector, measure: Literal["cosine", "dot", "euclidean"], threshold: float, *, inverse: bool
 ) -> tuple[float, bool]:
-    """Return the value, and True if the answer is similar enough. With ``inverse``, return True if it is different enough."""
+    """Return the value, and True if the answer is similar enough. With ``inverse``, return True if the answer is different enough."""
     left, right = _as_arrays(answer, wanted)
     if measure == "euclidean":
         length = float(numpy.linalg.norm(left - right))
@@ -166,8 +167,8 @@ def embed_similar(
     | ``dot`` | the similarity is at least the threshold | the similarity |
     | ``euclidean`` | the distance is at most the threshold | ``1 / (1 + distance)`` |
 
-    If ``value`` is a list, the metric passes if one of its texts passes. The score has the value of the first text that
-    passes. If no text passes, it has the highest value.
+    If ``value`` is a list, the metric passes if one of its texts passes. The score has the value of the first text that passes. If no text
+    passes, the score has the highest of the texts' values.
 
     If ``inverse`` is true, the output must differ from all texts. The conditions in the table are reversed, and each value
     becomes ``1 - value``. The score's value is the lowest of these values.
@@ -201,7 +202,7 @@ def embed_similar(
 
 @metric(applies=applies.question_and_answer, threshold=0.5, aliases=("pandaprobe:coherence",))
 def embed_coherence(turn: Turn, embedder: Embeds) -> Result:
-    """Similarity of question and answer, based on their embeddings: a cheap but weak sign of coherence.
+    """Similarity of the embeddings of question and answer, a cheap but weak sign of coherence.
 
     Detail: ``coherence_gap`` (1 minus the value, rounded to four decimals).
     """
