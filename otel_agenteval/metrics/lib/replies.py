@@ -1,7 +1,7 @@
 """Read scores, verdicts and lists from judge replies, with the same rules for all metrics.
 
-Only the keys that a formula uses are required. A required value that is missing, has the wrong type or isn't an allowed word is
-an ``invalid_reply`` error. Unknown keys are ignored.
+Only the keys that a metric's formula uses are required. A required value that is missing, has the wrong type or isn't an allowed word is an
+``invalid_reply`` error. Unknown keys are ignored.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def number(reply: Mapping[str, Any], key: str = "score") -> float:
 
 
 def number_within(reply: Mapping[str, Any], low: float, high: float, key: str = "score") -> float:
-    """Return the number at ``key``. A number outside ``low`` to ``high`` has another scale, and raises MetricError."""
+    """Return the number at ``key``. Raises MetricError if the number isn't from ``low`` to ``high``."""
     value = number(reply, key)
     if not low <= value <= high:
         raise invalid(key, f"a number from {low:g} to {high:g}")
@@ -58,7 +58,7 @@ def optional_number(reply: Mapping[str, Any], key: str) -> float | None:
 
 
 def boolean(reply: Mapping[str, Any], key: str) -> bool:
-    """Return True or False for a value such as ``yes``, ``pass`` or ``0``. Raises a MetricError for any other value."""
+    """Return True or False for a value such as ``yes``, ``pass`` or ``0``. Raises MetricError for any other value."""
     if (found := as_boolean(reply.get(key))) is None:
         raise invalid(key, "true or false")
     return found
@@ -95,7 +95,7 @@ def texts(reply: Mapping[str, Any], key: str) -> list[str]:
 
 
 def reply_details(reply: Mapping[str, Any], **keys: str) -> dict[str, Any]:
-    """Return values of a reply: ``name=key`` stores the value of ``key``, or None, as ``name``. Blank list items are removed."""
+    """Return parts of a reply: ``name=key`` returns the value of ``key``, or None, under ``name``. Blank list items are removed."""
     found = {name: reply.get(key) for name, key in keys.items()}
     return {
         name: [item for item in value if not isinstance(item, str) or item.strip()] if isinstance(value, list) else value
@@ -135,7 +135,7 @@ def verdicts(reply: Mapping[str, Any], count: int, vocabulary: Sequence[str], mi
 
 
 def scored(reply: Mapping[str, Any], *, top: float = 1, why: str = "reason", **keys: str) -> Result:
-    """Return the reply's score divided by ``top``. ``detail`` has the reason, and other values as in :func:`reply_details`."""
+    """Return the reply's score divided by ``top``. ``detail`` contains the reason, and values as in :func:`reply_details`."""
     detail = {**reply_details(reply, **keys), why: reason_of(reply, why)}
     return Result(number_within(reply, 0, top) / top, detail=detail, explanation=detail[why])
 

@@ -8,9 +8,9 @@
     4. [billing] tool refund(order="A-17", amount=20.0) → error: Timeout: no reply in 10 s
     5. hand-off billing → support
 
-A step contains the agent (if there are several), the action, its arguments, and its result or error. Times, prompts, ids outside
-arguments and results, and most span attributes are omitted. Long fields and lists are shortened in the middle, with a note such
-as ``[… 12 steps left out …]``.
+A step contains the agent (if there are several), and an action with its arguments and its result or error. Times, prompts, most span
+attributes, and ids outside arguments and results are omitted. Long fields and lists are shortened in the middle, with a note such as ``[… 12
+steps left out …]``.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def _outcome(call: ToolCall, limit: int, shorten: Shorten) -> str:
 
 
 def one_line(text: str) -> str:
-    """Join the lines of a text, so that none of them can imitate a step."""
+    """Join the lines of a text, so that a line can't imitate a step."""
     return " ⏎ ".join(part for part in map(str.strip, text.splitlines()) if part)
 
 
@@ -260,7 +260,7 @@ def _have_several_agents(calls: Iterable[ToolCall]) -> bool:
 
 
 def _remarks(turn: Turn) -> tuple[list[str], dict[str | None, str]]:
-    """Return the agent's remarks since the last user message: a list of those without a known call, and the others by call id."""
+    """Return the agent's remarks since the last user message: a list of remarks without a known tool call, and a mapping by call id."""
     messages = turn.messages
     asked = max((place for place, one in enumerate(messages) if one.role == "user" and one.content), default=-1)
     calls = {call.call_id for call in turn.tool_calls or () if call.call_id is not None}
@@ -377,14 +377,14 @@ def start_of(messages: Sequence[Message], asked: str | None = None) -> int:
 
 
 def whole_conversation(turn: Turn) -> list[Message]:
-    """Return ``messages``, preceded by ``history`` messages that they lack. If ``messages`` is empty, return an empty list."""
+    """Return ``messages``, preceded by missing messages from ``history``. If ``messages`` is empty, return an empty list."""
     messages = turn.messages
     earlier = unsent(turn, messages[: start_of(messages)]) if messages else ()
     return [*(Message(role, text) for role, text in earlier), *messages]
 
 
 def last_as_text(earlier: Sequence[tuple[str, str]], max_messages: int | None = None, max_chars: int | None = None) -> str:
-    """Return the last messages as numbered lines, each cut at ``max_chars``. A first line counts omitted messages."""
+    """Return the last messages as numbered lines, each cut at ``max_chars``. A first line states how many messages are omitted."""
     left_out = 0 if max_messages is None else max(0, len(earlier) - max_messages)
     lines = (line_of(role, text if max_chars is None else cut(text, max_chars)) for role, text in earlier[left_out:])
     mark = f"[… {left_out} messages left out …]\n" if left_out else ""

@@ -77,7 +77,8 @@ def llm_task_completion(
 ) -> Result:
     """Rate how fully the turn completed the user's task, from 0 to 1.
 
-    The method ``two_stage`` makes two judge calls. The first extracts the task and its factual outcome. The second returns a score from 0 to 1:
+    The method ``two_stage`` makes two judge calls. The first call extracts the task and its factual outcome. The second call returns a score
+    from 0 to 1:
 
     | score | meaning |
     |---|---|
@@ -133,8 +134,7 @@ def llm_task_completion(
 def llm_task_success(turn: Turn, judge: Asks) -> Result:
     """Check that the task was fully completed.
 
-    A single judge call returns true or false. Refusals and partial completions fail. Empty answers are judged too. Any
-    other reply is an error.
+    A single judge call returns true or false. Any other reply is an error. Refusals and partial completions fail. Empty answers are judged too.
 
     Detail: ``success`` and ``reason``.
     """
@@ -150,7 +150,7 @@ def llm_goal_accuracy(turn: Turn, judge: Asks, *, goal: str | None = None) -> Re
     ``missing:ground_truth``.
 
     Parameters:
-        goal: Goal of the answer. The default is the turn's ground truth or, if that is missing, the turn's input.
+        goal: Goal that the answer should achieve. The default is the turn's ground truth or, if that is missing, the turn's input.
 
     Detail: ``reason``.
     """
@@ -189,9 +189,9 @@ def llm_topic_adherence(
 def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
     """Quality of the agent's tool choice, 0..1. Superfluous, missing or inferior tools lower the value.
 
-    The first judge call lists the user's request, the called tools and the available tools. The second scores the choice of tools. Calls
-    and tool definitions in the turn take precedence over the judge's lists. If tools were available but not called, the turn is judged
-    too, because it may have needed a tool.
+    The first judge call lists the user's request, the called tools and the available tools. The second call scores the choice of tools. Calls
+    and tool definitions in the turn take precedence over the judge's lists. If tools were available but not called, the turn is judged too,
+    because the agent may have needed a tool.
 
     Detail: ``user_input``, ``tools_called``, ``available_tools`` and ``reason``.
     """
@@ -255,7 +255,7 @@ _ARGUMENT_CHARS = 2_000
 def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
     """Share of the turn's tool calls whose arguments fit the user's request.
 
-    The first judge call lists the request and the tool calls. The second returns a verdict for each tool call, in order. The third
+    The first judge call lists the request and the tool calls. The second call returns a verdict for each tool call, in order. The third call
     explains the score. The value is the share of verdicts that are yes.
 
     If the judge's list of verdicts is empty, the value is 1 (vacuous). If the list has fewer verdicts than the turn has tool calls,
@@ -320,7 +320,7 @@ def _task_of(turn: Turn, judge: Asks) -> Any:
 def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
     """Efficiency of the agent's steps, 0..1. Redundant calls and long-winded reasoning lower the value.
 
-    The first judge call extracts the task. The second scores the steps. Needless steps and speculation also lower the value.
+    The first judge call extracts the task. The second call scores the steps. Needless steps and speculation also lower the value.
 
     Detail: ``task`` and ``reason``.
     """
@@ -347,8 +347,8 @@ def llm_confidence(turn: Turn, judge: Asks) -> Result:
 def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
     """Rate how closely the agent follows its own plan, from 0 to 1.
 
-    The first judge call extracts the task. The second extracts the plan's explicit and implicit steps. If there is a plan, a third call
-    scores its execution: completeness, order, additions and omissions. Otherwise, the value is 1 (vacuous).
+    The first judge call extracts the task. The second call extracts the plan's explicit and implicit steps. If there is a plan, a third call
+    scores the plan's execution: completeness, order, additions and omissions. Otherwise, the value is 1 (vacuous).
 
     Detail: ``task``, ``plan`` and ``reason``.
     """
@@ -359,8 +359,8 @@ def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
 def llm_plan_quality(turn: Turn, judge: Asks) -> Result:
     """Quality of the agent's plan, 0..1.
 
-    The first judge call extracts the task. The second extracts the plan's explicit and implicit steps. If there is a plan, a third call
-    scores it. Otherwise, the value is 1 (vacuous). A good plan is complete, coherent, detailed and fit for the task.
+    The first judge call extracts the task. The second call extracts the plan's explicit and implicit steps. If there is a plan, a third call
+    scores the plan. Otherwise, the value is 1 (vacuous). A good plan is complete, coherent, detailed and fit for the task.
 
     Detail: ``task``, ``plan`` and ``reason``.
     """

@@ -29,7 +29,7 @@ def llm_moderation(turn: Turn, judge: Asks, *, categories: tuple[str, ...] = (),
     count. A flag without a confidence has the confidence 1. If the response is blank, the score is skipped as ``empty_output``.
 
     Parameters:
-        categories: Codes to count, such as ``violence`` or ``self-harm``. By default, all codes count, and the judge uses the
+        categories: Codes of the flags that count, such as ``violence`` or ``self-harm``. By default, all codes count, and the judge uses the
             categories of common moderation services.
         min_confidence: Lowest confidence at which a flag counts.
 

@@ -1,6 +1,6 @@
 """These metrics judge the answer's coherence and fluency, or apply your own rubrics and criteria.
 
-If the judge returns a score outside the allowed range, the metric's score is an error.
+If the judge returns a value outside the allowed range, the metric returns an error.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def _material(turn: Turn) -> dict[str, Any]:
 def llm_coherence(turn: Turn, judge: Asks) -> Result:
     """Coherence of the answer: its statements follow from each other without contradictions.
 
-    A single judge call returns a score from 0 to 100. The value is the score divided by 100. If the answer is blank, the score is skipped
-    as ``empty_output``. To measure the similarity of question and answer instead, use ``embed_coherence``.
+    A single judge call returns a rating from 0 to 100. The value is this rating divided by 100. If the answer is blank, the score is skipped as
+    ``empty_output``. To measure the similarity of question and answer instead, use ``embed_coherence``.
 
     Detail: ``has_logical_flow``, ``has_contradictions``, ``contradictions``, ``structure_quality`` and
     ``reasoning``.
@@ -56,8 +56,8 @@ def llm_coherence(turn: Turn, judge: Asks) -> Result:
 def llm_fluency(turn: Turn, judge: Asks) -> Result:
     """Fluency of the answer: grammar, readability and natural language.
 
-    A single judge call returns a score from 0 to 100. The value is the score divided by 100. If the answer is blank, the score is skipped
-    as ``empty_output``.
+    A single judge call returns a rating from 0 to 100. The value is this rating divided by 100. If the answer is blank, the score is skipped as
+    ``empty_output``.
 
     Detail: ``grammar_errors``, ``awkward_phrases``, ``readability_level``, ``overall_quality`` and ``reasoning``.
     """
@@ -107,11 +107,11 @@ def llm_rubric(turn: Turn, judge: Asks, *, rubric: Rubric, threshold: float | No
 
 @metric(needs=("input", "output"), threshold=0.7, version="2", aliases=("trusys:g-eval",))
 def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None) -> Result:
-    """Rate how well the answer meets your criteria, in evaluation steps (G-Eval).
+    """Rate how well the answer meets your criteria, with evaluation steps (G-Eval).
 
-    The metric makes two judge calls for each criterion. The first call derives evaluation steps. The second call follows the steps and
-    returns a score from 0 to 10. The value is the mean of these scores, divided by 10. If you set ``steps``, the first call is omitted. If
-    a reply contains no steps or no reason, the whole score is an error.
+    The metric makes two judge calls for each criterion. The first call derives evaluation steps. The second call follows the steps and returns
+    a score from 0 to 10. The value is the mean of these scores, divided by 10. If you set ``steps``, the first call is omitted. If a reply
+    doesn't contain the steps or the reason, the whole score is an error.
 
     Parameters:
         criteria: Criterion, or a list of criteria that are evaluated separately.

@@ -43,7 +43,7 @@ def _joined_context(context: Sequence[str]) -> str:
 
 
 def _with_holistic_threshold(result: Result, threshold: float | None) -> Result:
-    """If ``threshold`` is None, set the verdict with the default threshold of the method ``holistic``."""
+    """Apply the default threshold of the method ``holistic``, unless ``threshold`` is set."""
     if threshold is None and result.value is not None:
         result.passed = result.value >= _HOLISTIC_THRESHOLD - EPSILON
     return result
@@ -66,10 +66,9 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
 
     The option ``method`` selects one of these procedures:
 
-    - ``statements`` makes two judge calls. The first call lists the answer's statements. The second call decides for each statement if it
-      follows from the context. A statement without a verdict counts as unsupported. If the answer contains no statements, the value is 1
-      (vacuous).
-    - ``holistic`` makes a single judge call, which returns a score from 0 to 100. The value is the score divided by 100.
+    - ``statements`` makes two judge calls. The first call lists the answer's statements. The second call decides whether each statement follows
+      from the context. A statement without a verdict counts as unsupported. If the answer contains no statements, the value is 1 (vacuous).
+    - ``holistic`` makes a single judge call, which returns a rating from 0 to 100. The value is this rating divided by 100.
 
     Parameters:
         method: Procedure, as described above.
@@ -113,7 +112,7 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
 def llm_relevance(turn: Turn, judge: Asks) -> Result:
     """Relevance of the answer: it addresses the question and stays on topic.
 
-    A single judge call returns a score from 0 to 100. The value is the score divided by 100. If the answer is blank, the value is 0 and no
+    A single judge call returns a rating from 0 to 100. The value is this rating divided by 100. If the answer is blank, the value is 0 and no
     judge is called.
 
     Detail: ``addresses_question``, ``stays_on_topic``, ``irrelevant_parts`` and ``reasoning``.
@@ -154,10 +153,10 @@ def llm_context_precision(
 
     The option ``method`` selects one of these procedures:
 
-    - ``map`` makes one judge call per chunk to decide if the chunk is relevant. The value is the average precision: the mean of
-      precision@k over the ranks k of the relevant chunks. For example, if the chunks are relevant, irrelevant and relevant, the value
-      is (1/1 + 2/3) / 2. If no chunk is relevant, the value is 0.
-    - ``holistic`` makes a single judge call, which returns a score from 0 to 100. The value is the score divided by 100.
+    - ``map`` makes one judge call per chunk to decide whether the chunk is relevant. The value is the average precision: the mean of
+      precision@k over the ranks k of the relevant chunks. For example, if the chunks are relevant, irrelevant and relevant, the value is (1/1 +
+      2/3) / 2. If no chunk is relevant, the value is 0.
+    - ``holistic`` makes a single judge call, which returns a rating from 0 to 100. The value is this rating divided by 100.
 
     Parameters:
         method: Procedure, as described above.
@@ -212,10 +211,10 @@ def llm_context_recall(
 
     The option ``method`` selects one of these procedures:
 
-    - ``claims`` makes two judge calls. The first call lists the claims in the ground truth. The second call decides for each claim if the
-      context supports it. A claim without a verdict counts as unsupported. If the ground truth contains no claims, the score is skipped as
+    - ``claims`` makes two judge calls. The first call lists the claims in the ground truth. The second call decides whether the context
+      supports each claim. A claim without a verdict counts as unsupported. If the ground truth contains no claims, the score is skipped as
       ``no_claims``.
-    - ``holistic`` makes a single judge call, which returns a score from 0 to 100. The value is the score divided by 100.
+    - ``holistic`` makes a single judge call, which returns a rating from 0 to 100. The value is this rating divided by 100.
 
     Parameters:
         method: Procedure, as described above.
@@ -330,12 +329,12 @@ def _chunks_listed(listed: Sequence[Any], context: Sequence[str]) -> set[int]:
 def llm_answer_correctness(turn: Turn, judge: Asks, *, exact_shortcut: bool = True) -> Result:
     """Agreement of the answer with the ground truth: the answer's facts are correct and complete.
 
-    A single judge call returns a score from 0 to 100. The value is the score divided by 100. If a judge call is needed but the input is
+    A single judge call returns a rating from 0 to 100. The value is this rating divided by 100. If a judge call is needed but the input is
     unknown, the score is skipped as ``missing:input``.
 
     Parameters:
-        exact_shortcut: If true and the answer equals the ground truth, the value is 1 and no judge is called. White space around
-            the texts is ignored.
+        exact_shortcut: If true and the answer equals the ground truth, the value is 1 and no judge is called. Leading and trailing whitespace
+            is ignored.
 
     Detail: ``facts_correct``, ``facts_incorrect``, ``facts_missing`` and ``reasoning``. If no judge was called, ``shortcut`` is
     ``exact``.
@@ -377,9 +376,8 @@ def llm_answer_similarity(turn: Turn, judge: Asks) -> Result:
 def llm_hallucination(turn: Turn, judge: Asks) -> Result:
     """Share of the answer's factual claims that the context contradicts.
 
-    The first judge call lists the claims. The second call decides for each claim if the context supports it, contradicts it, or does
-    neither. Only contradicted claims increase the value. For claims that the context neither supports nor contradicts, see
-    ``unsupported_rate``.
+    The first judge call lists the claims. The second call decides whether the context supports each claim, contradicts it, or does neither.
+    Only contradicted claims increase the value. For claims that the context neither supports nor contradicts, see ``unsupported_rate``.
 
     An unknown verdict counts as unsupported. If the judge returns fewer verdicts than claims, the score is an error. If the answer contains
     no claims, the value is 0 (vacuous). If the answer is blank, the score is skipped as ``empty_output``.
@@ -428,10 +426,10 @@ def _hallucinated(claims: Sequence[str], found: Sequence[str]) -> dict[str, Any]
     aliases=("agenteval:llm_groundedness", "agenteval:GroundednessMetric"),
 )
 def llm_groundedness(turn: Turn, judge: Asks, *, fabrication_cap: Share = 0.3) -> Result:
-    """Rate how well the context supports the answer. Any invented source, figure or fact fails the score.
+    """Rate how well the context supports the answer. The metric fails if any source, figure or fact is invented.
 
-    A single judge call returns a score from 0 to 100. The value is the score divided by 100. Guesses that are presented as facts lower the
-    score. If the judge lists invented elements, the score fails regardless of the threshold, and its value is at most ``fabrication_cap``.
+    A single judge call returns a rating from 0 to 100. The value is this rating divided by 100. Guesses that are presented as facts lower the
+    rating. If the judge lists invented elements, the metric fails regardless of the threshold, and the value is at most ``fabrication_cap``.
 
     Parameters:
         fabrication_cap: Highest value of an answer with invented elements.
@@ -480,8 +478,8 @@ def llm_factuality(
     | E | differs, but not in its facts | 1 |
 
     Parameters:
-        scores: Scores of the categories. Omitted categories keep their default score. For example, ``{"A": 0.5}`` gives an
-            incomplete answer 0.5.
+        scores: Scores of the categories. Omitted categories keep their default score. For example, ``{"A": 0.5}`` gives an incomplete answer
+            the score 0.5.
         threshold: Lowest passing value. By default, any value above 0 passes.
 
     Detail: ``category``, ``reason``.
@@ -505,7 +503,7 @@ def llm_factuality(
 def llm_noise_sensitivity(
     turn: Turn, judge: Asks, *, baseline_response: str | None = None, noisy_input: str | None = None
 ) -> Result:
-    """Robustness of the answer to noise in the input: 1 if the noise had no effect.
+    """Robustness of the answer to noise in the input: 1 if the noise didn't affect the answer.
 
     A single judge call compares the answer with a baseline, which is the answer to the input without noise. The call returns the value,
     from 0 to 1. Without a baseline, the score is skipped as ``missing:baseline``.
@@ -543,7 +541,7 @@ def llm_sql_semantic_equivalence(
 
     Parameters:
         schema: Schema of the tables in both queries, as text or JSON. The default is the turn's reference ``schema``.
-        reference_sql: Reference query. The default is the turn's reference ``reference_sql`` or, if unset, its ground truth.
+        reference_sql: Reference query. The default is the turn's reference ``reference_sql`` or, if unset, the turn's ground truth.
 
     Detail: ``equivalent``, ``reason``.
     """
