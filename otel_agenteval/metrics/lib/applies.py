@@ -1,7 +1,7 @@
-"""Predicates that decide which turns a metric applies to, in addition to the turn fields that it needs.
+"""Predicates that decide whether a metric applies to a turn that has the needed turn fields.
 
-A metric skips a turn if its value wouldn't depend on the agent's behavior. The predicate in ``metric(applies=…)`` returns the
-reason, or None if the metric applies.
+A metric is skipped for turns in which its value wouldn't depend on the agent's behavior. The predicate in ``metric(applies=…)`` returns the
+skip reason, or None if the metric applies.
 
 The first line of a predicate's docstring completes the sentence "applies to …" in the documentation. Predicates also run on the
 agent's thread, so they must be fast.
@@ -67,7 +67,7 @@ def many_interactions(turn: Turn, params: Params) -> str | None:
 
 
 def many_typed_interactions(turn: Turn, params: Params) -> str | None:
-    """Turns for which you provide at least 10 interactions, at least one with a ``type`` or ``message_type``."""
+    """Turns for which you provide at least 10 interactions, including one or more with a ``type`` or ``message_type``."""
     return typed_interactions(turn, params) or many_interactions(turn, params)
 
 

@@ -79,7 +79,7 @@ def canonical(value: Any) -> str:
 
 
 def reference(turn: Turn, given: Any, *names: str) -> Any:
-    """Return ``given``. If it is None, return the turn's first reference under one of ``names``, or None.
+    """Return ``given`` or, by default, the turn's first reference under one of ``names``. Return None if both are missing.
 
     An empty ``given`` also takes precedence, because an empty list of expected tools is meaningful.
     """
@@ -135,7 +135,7 @@ For example, the last word of ``call +1 (415) 55`` is ``+1 (415) 55``.
 def excerpt(text: str, limit: int) -> str:
     """Return at most ``limit`` characters of a text, cut between words: ``one two th`` → ``one two``.
 
-    The text never ends inside an address or number, because redaction, which runs later, wouldn't recognize half of one.
+    The text never ends inside an address or number, because redaction, which runs later, wouldn't recognize a part of one.
     """
     if len(text) <= limit:
         return text
