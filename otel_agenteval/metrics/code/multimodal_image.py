@@ -51,9 +51,9 @@ def _occurs(phrase: str, text: str, word_boundaries: bool) -> bool:
 def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Result:
     """Share of the turn's modalities (such as images) that the answer mentions, combined with the answer's use of connectives.
 
-    The value is ``0.6 * referenced / present modalities + 0.4 * min(1, connectives / 3)``. Images, audio and video are present if an
-    attachment has this modality or media type. Text is present if the input contains text. A modality is referenced if the answer
-    contains one of its words, ignoring case:
+    The value is ``0.6 * referenced / present modalities + 0.4 * min(1, connectives / 3)``. Images, audio or video are present if an attachment
+    has the corresponding modality or media type. Text is present if the input contains text. A modality is referenced if the answer contains
+    one of its words, ignoring case:
 
     - image: image, picture, photo, visual, see, shown, display
     - audio: audio, sound, hear, listen, voice, spoken

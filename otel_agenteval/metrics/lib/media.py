@@ -174,7 +174,7 @@ def evenly_spaced(total: int, wanted: int) -> list[int]:
 
 
 def opened_video(video: Medium, num_frames: int, sampling: Sampling = "even") -> Video | None:
-    """Open a video and return its frames and measurements, or None if the video may not be opened.
+    """Open a video and return its frames and measurements, or None if the configuration doesn't allow opening it.
 
     Raises:
         MetricError: If the file is broken, too large or not a video.

@@ -243,7 +243,7 @@ class Expectation:
 def _same_output(expected: Any, result: Any) -> bool:
     """Return True if two outputs are equal as JSON, or if the result contains the expected output under a single key.
 
-    For example, Google's SDKs write ``{"result": …}``, and Amazon's write ``[{"json": …}]``.
+    For example, Google's SDKs wrap a tool's output as ``{"result": …}``, and Amazon's as ``[{"json": …}]``.
     """
     if json_equal(expected, result):
         return True

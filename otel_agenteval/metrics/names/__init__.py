@@ -102,7 +102,7 @@ def find(name: str) -> ToolMetric | None:
     The result also contains the parameter names that all metrics of the tool have.
 
     Raises:
-        ConfigError: If the name is ambiguous, unknown after a tool's prefix, or has no equivalent here.
+        ConfigError: If the name is ambiguous or doesn't have an equivalent here, or if the tool in its prefix doesn't have such a metric.
     """
     prefix, colon, rest = name.partition(":")
     prefix = prefix.replace("-", "_")
