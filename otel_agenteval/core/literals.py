@@ -57,7 +57,8 @@ _START = re.compile(r"\[?\s?(?:(?:[A-Za-z]\w{0,30}\.){0,8}[A-Z][\w$]{0,80}\s?[\[
 _OPEN = re.compile(r"\s*(?:(?P<name>[A-Za-z][\w.$]{0,100})\s?)?(?P<open>[\[{(])\s*")
 _KEY = re.compile(r"\s*(?P<key>[A-Za-z_][\w.]{0,60})\s?=(?!=)\s?")
 _NEXT = r"(?=\s{0,4}(?:,\s{0,4}[A-Za-z_][\w.]{0,60}\s?[=\[{(]|[\]})]\s{0,4}(?:[,\]})]|\Z)|\Z))"
-_QUOTE_ENDS = {quote: re.compile(quote + _NEXT) for quote in ("'", '"')}
+_QUOTE_ENDS = {quote: re.compile(rf"{quote}(?:{_NEXT}|(?= [A-Za-z]\w{{0,60}} = [\"\w\[{{]))") for quote in ("'", '"')}
+"""Ends of quoted values. LangChain4j also writes ``id = "c1" text = "4"``, without commas."""
 _BARE_END = re.compile(_NEXT)
 _CLOSERS = {"[": "]", "{": "}", "(": ")"}
 _OPENERS = {"]": "[", "}": "{", ")": "("}
@@ -106,6 +107,12 @@ def java_message(value: Mapping[str, Any]) -> Mapping[str, Any]:
         "name": value.get("toolName"),
         "tool_call_id": value.get("id") if role == "tool" else None,
     }
+
+
+def java_message_in(text: str) -> Mapping[str, Any] | None:
+    """Return the message in the output of a chat message's ``toString``, as from LangChain4j, or None for other text."""
+    value = java_value(text) if text.partition(" ")[0] in _ROLES else None
+    return java_message(value) if isinstance(value, Mapping) else None
 
 
 def _scalar(word: str) -> Any:

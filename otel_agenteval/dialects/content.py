@@ -185,6 +185,7 @@ _MESSAGE_ROLES = frozenset((*ROLES, *ROLES.values(), "user", "assistant", "syste
 _HANDLE = re.compile(
     r"""["']?<(?:(?:async_)?generator\b.*|coroutine\b.*|[\w.]+ object at 0x[0-9a-fA-F]+|[\w.]*(?:Stream|Streaming|EventSource)\w*"""
     r"""|[\w.]*Response \[\d{3}(?: [^\]\n]*)?\](?: type=.*)?)>["']?$"""
+    r"|<\w+ pending\b.*>$"
     r"|\[object (?:Async)?(?:Generator|Iterator|ReadableStream|Promise|Object|Response)\w*\]$"
     r"|Promise \{ <\w+> \}$"
 )
@@ -449,11 +450,16 @@ def _message(value: Mapping[str, Any], role: str, out: Decoded) -> Message:
     else:
         value = _unwrapped(value)
         author, parts = _author_and_parts(value, parts)
+        if parts.__class__ is str and parts[-1:] == "}" and (shown := literals.java_message_in(parts)) is not None:
+            value, parts = {**shown, **{key: one for key, one in value.items() if one}}, shown["content"]
     message = Message(ROLES.get(author, author) if author.__class__ is str else role)
     _read_parts(parts, message, texts, out, 0)
-    if not texts and _transcript_of(value.get("audio")):  # OpenAI's spoken answer
+    if not any(texts) and _transcript_of(value.get("audio")):  # OpenAI's spoken answer
+        texts.clear()
         _read_part({"type": "audio", "audio": value["audio"]}, message, texts, out)
-    if "tool_calls" in value or "additional_kwargs" in value:
+    if message.role == "assistant" and not value.keys().isdisjoint(_BESIDE_CONTENT):
+        _read_beside_content(value, message, texts)
+    if "tool_calls" in value or "additional_kwargs" in value or "function_call" in value:
         _read_tool_calls(value, message)
     if not message.tool_results and ("tool_call_id" in value if is_of_convention else message.role == "tool"):
         extra = value.get("additional_kwargs")
@@ -470,6 +476,21 @@ def _message(value: Mapping[str, Any], role: str, out: Decoded) -> Message:
     if reason and reason.__class__ is str:
         message.finish_reason = reason
     return message
+
+
+_REASONING_KEYS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
+_BESIDE_CONTENT = frozenset(("refusal", "additional_kwargs", *_REASONING_KEYS))
+
+
+def _read_beside_content(value: Mapping[str, Any], message: Message, texts: list[str]) -> None:
+    """Read an answer's refusal and reasoning, which OpenAI-compatible APIs and LangChain write beside its content."""
+    for holder in (value, value.get("additional_kwargs")):
+        if not isinstance(holder, Mapping):
+            continue
+        if not any(texts) and (refusal := _text_or_none(holder.get("refusal"))):
+            texts[:] = [refusal]
+        if message.reasoning is None:
+            _reasoning({key: holder.get(key) for key in _REASONING_KEYS}, message)
 
 
 def _author_and_parts(value: Mapping[str, Any], parts: Any) -> tuple[Any, Any]:
@@ -590,7 +611,7 @@ def _read_part(part: Mapping[str, Any], message: Message, texts: list[str], out:
         _attachment(part, message, _MEDIA[kind])
         if _MEDIA[kind] == "audio" and (transcript := _transcript_of(part)) not in (None, *texts):
             _read_parts(transcript, message, texts, out, 1)
-    elif kind is None and isinstance(part.get("content"), (str, list)):
+    elif kind in (None, "raw") and isinstance(part.get("content"), (str, list)):
         _read_parts(part["content"], message, texts, out, 1)
     elif kind is None and not _google_part(part, message) and _is_bare_call(part):
         _tool_request(part, message)
@@ -783,7 +804,7 @@ _NO_ARGUMENTS = frozenset(("type", "id", "name", "status", "caller", "container_
 
 def _reasoning(part: Mapping[str, Any], message: Message) -> None:
     text: Any = None
-    for key in ("content", "thinking", "text", "summary", "reasoningContent", "reasoning_text"):
+    for key in ("content", "thinking", "text", "summary", "reasoningContent", "reasoning_text", *_REASONING_KEYS):
         text = part.get(key)
         if text:
             break
@@ -878,7 +899,8 @@ def _read_tool_calls(value: Mapping[str, Any], message: Message) -> None:
         calls, _ = jsonio.loads_or_text(calls)
     if not calls:
         extra = value.get("additional_kwargs")
-        calls = extra.get("tool_calls") if isinstance(extra, Mapping) else None
+        holder = extra if isinstance(extra, Mapping) else value
+        calls = holder.get("tool_calls") or [holder.get("function_call")]  # OpenAI's API before tools
     if isinstance(calls, (list, tuple)):
         read_ids = {call.call_id for call in message.tool_calls if call.call_id}
         for call in calls:

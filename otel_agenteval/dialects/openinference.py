@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from ..core import jsonio
@@ -278,7 +277,12 @@ def messages_of(attributes: dict[str, Any], prefix: str) -> list[dict[str, Any]]
     return [_message(item["message"]) for item in items if isinstance(item.get("message"), dict)]
 
 
-_outputs = partial(messages_of, prefix="llm.output_messages.")
+def _outputs(attributes: dict[str, Any]) -> Any:
+    """Return the answers. Only the whole response has a refusal."""
+    messages = messages_of(attributes, "llm.output_messages.")
+    response = attributes.get("output.value")
+    has_content = any(one.get("content") or one.get("tool_calls") for one in messages)
+    return response if not has_content and response.__class__ is str and '"refusal":' in response else messages
 
 
 def _message(flat: dict[str, Any]) -> dict[str, Any]:
