@@ -239,6 +239,8 @@ def _read_content(get: Any, step: Step) -> None:
         step.output_messages = get("gen_ai.output.messages", get("gen_ai.agent.invocation_output"))
         if step.output_messages is None:
             step.output_messages = _unless_empty(get("gen_ai.completion"))
+    said = step.input_messages
+    step.texts_only |= step.role == LLM and said.__class__ is str and said[:1] not in ("[", "{")
     if step.system is None:
         step.system = get("gen_ai.system_instructions")
     if step.tool_definitions is None:
@@ -431,9 +433,9 @@ def document(item: Mapping[str, Any]) -> Document:
     content = next((item[key] for key in ("content", "page_content", "text") if item.get(key) is not None), None)
     if isinstance(content, list) and all(isinstance(part, Mapping) and isinstance(part.get("text"), str) for part in content):
         content = "".join(part["text"] for part in content)
-    score = item.get("score")
+    scores = (holder.get(key) for key in ("score", "relevance_score") for holder in (item, more))
     return Document(
         id=str(identity) if identity is not None else None,
         content=jsonio.text_of(content) if content is not None else None,
-        score=as_float(more.get("score") if score is None else score),
+        score=as_float(next((value for value in scores if value is not None), None)),
     )
