@@ -517,8 +517,7 @@ def cache_names(names: Iterable[str]) -> CacheNames:
 
 def correct_counts(attributes: Mapping[str, Any], names: CacheNames, step: Step) -> None:
     """Read the cached tokens. Add them to the input tokens if there are more cached than input tokens, or if the total counts
-    cached tokens separately (input 10, cached 90, output 5, total 105). Add reasoning tokens to the output tokens if the total
-    counts reasoning tokens separately.
+    cached tokens separately (input 10, cached 90, output 5, total 105). Add reasoning tokens to the output tokens in the same cases.
     """
     if step.cached_tokens is None:
         step.cached_tokens = _largest(attributes, names.read)
@@ -529,7 +528,7 @@ def correct_counts(attributes: Mapping[str, Any], names: CacheNames, step: Step)
     total = _largest(attributes, names.total) or 0
     if inputs is not None and cached and (cached > inputs or total - inputs - cached in (outputs, outputs + reasoning)):
         inputs = step.input_tokens = inputs + cached
-    if reasoning and total == (inputs or 0) + outputs + reasoning:
+    if reasoning and (total == (inputs or 0) + outputs + reasoning or reasoning > outputs > 0):
         step.output_tokens = outputs + reasoning
 
 
