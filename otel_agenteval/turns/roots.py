@@ -148,16 +148,25 @@ def _groups(spans: dict[int, SpanRecord], known_roots: frozenset[int], alone: bo
 
 
 def _roots_of_served_requests(nodes: dict[int, _Node], local_roots: list[_Node], reached: list[_Node]) -> list[_Node]:
-    """Return root spans of requests that another process served. Each is a turn there, and also part of the caller's turn."""
+    """Return root spans of requests that another process served. Each is a turn there, and also part of the caller's turn. Spans of
+    a gateway or model server that only serves the caller's model call are not a separate turn.
+    """
     remote = [node for node in reached if node.record.remote_parent and node.marks]
     local_ids = set(map(id, local_roots)) if remote else ()
     served: dict[int, _Node] = {}
     for node in remote:
         caller = nodes.get(node.record.parent_id)
         # a context that the application itself transferred seems to be remote
-        if id(node) not in local_ids and caller is not None and caller.record.resource != node.record.resource:
+        is_call = node.marks == _LLM and _is_in_model_call(caller)
+        if id(node) not in local_ids and not is_call and caller is not None and caller.record.resource != node.record.resource:
             served[id(node)] = node
     return [*served.values()] if len(served) < 2 else [node for node in nodes.values() if id(node) in served]
+
+
+def _is_in_model_call(node: _Node | None) -> bool:
+    while node is not None and node.role is None:
+        node = node.parent
+    return node is not None and node.role == LLM
 
 
 def _link(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[_Node], list[_Node], list[_Node]]:
