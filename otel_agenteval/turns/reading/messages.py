@@ -70,7 +70,8 @@ class MessageReader:
             messages = self.calls.decode(self.root, field, "user").messages
             text = self._user_text_of(self.root, field)
             if text is not None:
-                newer = self._after_history(messages, text) if messages[-1].role == "assistant" else None
+                is_history = messages[-1].role == "assistant"
+                newer = self._after_history(text, is_history) if is_history or len(messages) == 1 else None
                 if not newer and field == "input_value" and len(messages) > 1 and self.calls.llm:
                     # a function's arguments: the user message of the first model call is one of them
                     asked = last_user_text(self.calls.inputs(self.calls.main_llm[0]))
@@ -96,14 +97,16 @@ class MessageReader:
         before = "\n".join(one.content for one in messages if one.role == "user" and one.content and one.content != asked)
         return asked if len(made) >= _QUOTED and made in before else None
 
-    def _after_history(self, history: list[Message], text: str) -> str | None:
-        """Return the user message after ``history`` in the first prompt. If ``text`` isn't in it, return the root's input."""
+    def _after_history(self, text: str, is_history: bool) -> str | None:
+        """Return the user message after an answer to ``text`` in the first prompt. Some roots have the conversation's first message.
+        If the root has a history that the prompt lacks, return the root's input text.
+        """
         prompt = self.calls.inputs(self.calls.main_llm[0]) if self.calls.main_llm else []
         known = [place for place, message in enumerate(prompt) if message.role == "user" and message.content == text]
         if known and any(message.role == "assistant" for message in prompt[known[-1] :]):
             return last_user_text(prompt[known[-1] + 1 :])
         value = self.root.input_value
-        return value if not known and value.__class__ is str and value[:1] not in "[{" else None
+        return value if is_history and not known and value.__class__ is str and value[:1] not in "[{" else None
 
     def output(self) -> str | None:
         last = self.calls.answering_call
