@@ -461,6 +461,9 @@ def _message(value: Mapping[str, Any], role: str, out: Decoded) -> Message:
         _read_beside_content(value, message, texts)
     if "tool_calls" in value or "additional_kwargs" in value or "function_call" in value:
         _read_tool_calls(value, message)
+    for result in value.get("tool_results") or ():  # in exports of Datadog
+        if isinstance(result, Mapping):
+            _add_result(message, result.get("tool_id"), result.get("name"), result.get("result"))
     if not message.tool_results and ("tool_call_id" in value if is_of_convention else message.role == "tool"):
         extra = value.get("additional_kwargs")
         call_id = (
@@ -693,7 +696,7 @@ def _tool_request(part: Mapping[str, Any], message: Message) -> None:
     elif function.__class__ is str and part.get("name") is None:  # the function's name as text
         part = {**part, "name": function}
     call_id = part.get("id") or part.get("call_id") or part.get("toolUseId") or part.get("tool_call_id") or part.get("toolCallId")
-    call_id = call_id or part.get("ref")
+    call_id = call_id or part.get("ref") or part.get("tool_id")
     if (kind := _kind(part)) in _ITEM_ROLES:
         call_id = part.get("call_id") or call_id
     for key in ("arguments", "args", "input", "tool_kwargs", "action", "operation"):

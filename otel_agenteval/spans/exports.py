@@ -1,8 +1,8 @@
 """Convert other tools' span files to OTLP/JSON.
 
-The supported formats are from console exporters, Jaeger, Zipkin, Tempo, Phoenix, Langfuse, PandaProbe, Logfire, CloudWatch and
-Application Insights. Ids, times and attributes are converted, and then the dialects interpret the attributes. Some formats store
-all values as text, so known numeric attributes are converted back to numbers. A document's keys identify its format:
+The supported formats are from console exporters, Jaeger, Zipkin, Tempo, Phoenix, Langfuse, LangSmith, Datadog, PandaProbe, Logfire,
+CloudWatch and Application Insights. Ids, times and attributes are converted, and then the dialects interpret the attributes. Some
+formats store all values as text, so known numeric attributes are converted back to numbers. A document's keys identify its format:
 
 ===============  ==================================================================================================
 console          ``context.trace_id``: ``ConsoleSpanExporter``, ``span.to_json()``
@@ -11,6 +11,8 @@ Zipkin           ``traceId``, ``id`` and ``tags`` or ``localEndpoint``; a trace 
 Tempo            ``batches``, or ``trace`` around ``resourceSpans``
 Phoenix          ``context.trace_id`` with ``span_kind``; a data frame's rows, whose columns are ``attributes.…``
 Langfuse         ``traceId`` with ``type`` and ``startTime``; traces with or without their ``observations``
+LangSmith        ``run_type`` with ``start_time``; runs with or without their ``child_runs``
+Datadog          ``attributes`` with ``span_kind`` and ``start_ns``: span events of LLM Observability
 PandaProbe       ``spans`` with ``started_at`` or ``start_time``; spans with ``trace_id``, ``span_id`` and ``started_at``
 Logfire          ``trace_id`` with ``start_timestamp``; the query API's ``rows`` and ``columns``
 CloudWatch       ``startTimeUnixNano`` or ``observedTimeUnixNano``; log events and query results that contain such JSON text
@@ -319,7 +321,7 @@ def _from_flat(value: Mapping[str, Any]) -> list[dict[str, Any]]:
     def get(*keys: str) -> Any:
         return next((flat[key] for key in keys if flat.get(key) not in (None, "")), None)
 
-    start = get("starttimeunixnano", "starttime", "timestamp")
+    start = get("starttimeunixnano", "starttime", "timestamp", "@timestamp")
     begin = _nanoseconds(start)
     end = get("endtimeunixnano", "endtime") or (begin and int(begin) + int(get("duration", "durationnano", "durationns") or 0))
     status, scope = get("status"), get("scope", "instrumentationscope")
@@ -593,6 +595,45 @@ def _from_pandaprobe_span(value: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [_message(span, attributes, None, {"service.version": get("release")})]
 
 
+# --- LangSmith and Datadog, converted like spans of PandaProbe
+
+
+def _from_langsmith(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    metadata = _object(_object(value.get("extra")).get("metadata"))
+    sides = {
+        key: next(iter(side.values())) if (side := _object(value.get(f"{key}s"))).keys() == {key} else side
+        for key in ("input", "output")
+    }
+    run = {
+        **value, **sides, "parent_id": value.get("parent_run_id"), "kind": value["run_type"].upper(), "model": metadata.get("ls_model_name"),
+        "session_id": metadata.get("thread_id", metadata.get("session_id")), "user_id": metadata.get("user_id"), "metadata": metadata,
+    }  # fmt: skip
+    return _from_pandaprobe_span(run) + [
+        message for child in _objects(value.get("child_runs")) for message in _from_langsmith(child)
+    ]
+
+
+def _from_datadog(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Convert a span event of Datadog's LLM Observability."""
+    one = value["attributes"]
+    sides = {key: side.get("messages") or side.get("value") for key in ("input", "output") if (side := _object(one.get(key)))}
+    tags = dict(str(tag).split(":", 1) for tag in one.get("tags") or () if ":" in str(tag))
+    times = {"start_time": one["start_ns"], "end_time": one["start_ns"] + int(one.get("duration") or 0)}
+    more = {
+        "kind": _KINDS_OF_DATADOG.get(one["span_kind"], one["span_kind"].upper()),
+        "usage": one.get("metrics"),
+        "model": one.get("model_name"),
+    }
+    ids = {
+        "parent_id": None if one.get("parent_id") == "undefined" else one.get("parent_id"),
+        "session_id": tags.get("session_id"),
+    }
+    return _from_pandaprobe_span({**one, **sides, **times, **more, **ids})
+
+
+_KINDS_OF_DATADOG = {"retrieval": "RETRIEVER", "task": "CHAIN", "workflow": "CHAIN"}
+
+
 # --- Logfire
 
 
@@ -717,6 +758,10 @@ _FORMS: Sequence[Form] = (
     (lambda value: "trace_id" in _object(value.get("context")), _from_console),
     (_has(spans=list, processes=dict), _from_jaeger),
     (_has("context.trace_id", "context.span_id"), _from_row_of_phoenix),
+    (_has("id", "start_time", run_type=str), _from_langsmith),
+    (lambda value: {"span_kind", "start_ns"} <= _object(value.get("attributes")).keys(), _from_datadog),
+    (lambda value: "resourceSpans" in _object(value.get("result")), lambda value: [value["result"]]),
+    (_has(_source=dict), lambda value: messages_of(value["_source"])),
     (_has("trace_id", "span_id", "start_timestamp"), _from_logfire),
     (lambda value: "id" in value and _objects(value.get("observations")) == value.get("observations"), _from_langfuse_trace),
     (lambda value: value.keys() >= {"id", "timestamp", "input", "output"} and not _OF_LANGFUSE.isdisjoint(value), _from_langfuse_trace),
@@ -739,8 +784,9 @@ _FORMS: Sequence[Form] = (
     (_has(scopeLogs=list), lambda value: [{"resourceLogs": [value]}]),
     (_is_flat, _from_flat),
     (_has(rows=list), _from_rows),
+    (lambda value: _has(meta=list, data=list)(value) and value["data"][:1] != _objects(value["data"][:1]), lambda value: _from_rows({"columns": value["meta"], "rows": value["data"]})),
     (_has(columns=list), _from_columns),
     (_has("page", "total", content=list), lambda value: messages_of(value["content"])),
-    *((_has(**{key: kind}), lambda value, key=key: messages_of(value[key])) for key in ("data", "tables", "results", "events", "logEvents", "items", "traces", "spans") for kind in (list, dict)),
+    *((_has(**{key: kind}), lambda value, key=key: messages_of(value[key])) for key in ("data", "tables", "results", "events", "logEvents", "items", "traces", "spans", "hits") for kind in (list, dict)),
 )  # fmt: skip
 """(test, converter) of each format. The first format whose test succeeds is used."""
