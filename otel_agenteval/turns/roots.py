@@ -141,6 +141,12 @@ def _groups(spans: dict[int, SpanRecord], known_roots: frozenset[int], alone: bo
         reached = _nodes_below([*local_roots, *orphans])
     tops = [*local_roots, *_roots_of_served_requests(nodes, local_roots, reached)]
     groups = [group for top in tops for group in _groups_under(top)]
+    if orphans and not groups and len(tops) == 1 and all(_began_in(tops[0], orphan) for orphan in orphans):
+        tops[0].children += orphans  # the request's spans between them are missing
+        _nodes_below(tops)
+        groups, orphans = _groups_under(tops[0]), []
+        for group in groups:
+            group.complete = False
     if orphans:
         groups = _join_rootless(groups + _place_orphans(orphans, groups, alone))
     groups.sort(key=lambda group: (group.root.start_ns, group.root.end_ns, group.root.span_id))
@@ -161,6 +167,10 @@ def _roots_of_served_requests(nodes: dict[int, _Node], local_roots: list[_Node],
         if id(node) not in local_ids and not is_call and caller is not None and caller.record.resource != node.record.resource:
             served[id(node)] = node
     return [*served.values()] if len(served) < 2 else [node for node in nodes.values() if id(node) in served]
+
+
+def _began_in(top: _Node, node: _Node) -> bool:
+    return top.record.start_ns <= node.record.start_ns <= top.record.end_ns
 
 
 def _is_in_model_call(node: _Node | None) -> bool:

@@ -200,3 +200,28 @@ def test_pending_result_is_not_the_output(handle: str) -> None:
     """mlflow 20743: the workflow's span ends when its handle is created."""
     root = agent(1, attributes={"gen_ai.output.messages": handle})
     assert turn_of(root, call_of([QUESTION], [{"role": "assistant", "content": SAID}], 2, 1)).output == SAID
+
+
+# --- a model call whose parent was lost
+
+
+@pytest.mark.parametrize("kind", ["CHAIN", None])
+def test_call_without_its_parent_belongs_to_the_only_request(kind: str | None) -> None:
+    """openinference 368: the query's span has the retriever below it, and the call's parent is missing."""
+    root = span(
+        1, 0, "query", {"openinference.span.kind": kind, "input.value": ASKED, "output.value": SAID} if kind else {}, ms=90
+    )
+    found = {"openinference.span.kind": "RETRIEVER", "input.value": ASKED, "retrieval.documents.0.document.content": "Rakes"}
+    retriever, call = (
+        span(2, 1, "retrieve", found, at=1),
+        call_of([QUESTION], [{"role": "assistant", "content": SAID}], 3, 77, at=20),
+    )
+    turn = turn_of(root, retriever, call)
+    assert (turn.input, turn.output, len(turn.retrievals or ()), len(turn.llm_calls or ())) == (ASKED, SAID, 1, 1)
+
+
+def test_later_call_without_its_parent_is_a_turn() -> None:
+    """The opposite of openinference 368: the request had ended."""
+    call = call_of([QUESTION], [{"role": "assistant", "content": SAID}], 3, 77, at=200)
+    turn = turn_of(span(1, 0, "POST /index", {"http.method": "POST"}, ms=90), call)
+    assert (turn.input, turn.output, [one.id for one in turn.spans or ()]) == (ASKED, SAID, [f"{3:016x}"])
