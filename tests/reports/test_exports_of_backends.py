@@ -140,5 +140,5 @@ CLICKHOUSE = [
     ids=["Jaeger", "Elasticsearch", "Elasticsearch search", "ClickHouse JSONCompact", "ClickHouse JSON"],
 )
 def test_envelopes_of_backends_are_read(tmp_path: Path, document: Any) -> None:
-    """jaeger-ui 4191, opentelemetry-mcp-server 13 and agentevals 127: responses of Jaeger's API v3, Elasticsearch and ClickHouse."""
+    """opentelemetry-mcp-server 13: results of ClickHouse in several formats. Jaeger's API v3 and Elasticsearch also wrap spans."""
     assert facts_in(tmp_path, document) == {**EXPECTED, "conversation": None}
