@@ -461,7 +461,8 @@ def _message(value: Mapping[str, Any], role: str, out: Decoded) -> Message:
         _read_beside_content(value, message, texts)
     if "tool_calls" in value or "additional_kwargs" in value or "function_call" in value:
         _read_tool_calls(value, message)
-    for result in value.get("tool_results") or ():  # in exports of Datadog
+    results = value.get("tool_results")  # in exports of Datadog
+    for result in results if isinstance(results, list) else ():
         if isinstance(result, Mapping):
             _add_result(message, result.get("tool_id"), result.get("name"), result.get("result"))
     if not message.tool_results and ("tool_call_id" in value if is_of_convention else message.role == "tool"):

@@ -33,6 +33,8 @@ from .state import PendingSpans
 _CLOCK_STEP_NS = 2_000_000
 """Tolerance for OpenTelemetry JS, which rounds start times to milliseconds but not end times."""
 _NEVER = 2**64
+_MOST_LAYERS = 32
+"""Maximum number of spans between a model call and the request that a gateway or server receives for it."""
 _MOST_RUNS = 32
 """Maximum number of agent runs below a graph. A span with more runs isn't a graph."""
 _Owner = TypeVar("_Owner")
@@ -174,7 +176,9 @@ def _began_in(top: _Node, node: _Node) -> bool:
 
 
 def _is_in_model_call(node: _Node | None) -> bool:
-    while node is not None and node.role is None:
+    for _ in range(_MOST_LAYERS):
+        if node is None or node.role is not None:
+            break
         node = node.parent
     return node is not None and node.role == LLM
 
