@@ -103,6 +103,8 @@ class MessageReader:
         """
         prompt = self.calls.inputs(self.calls.main_llm[0]) if self.calls.main_llm else []
         known = [place for place, message in enumerate(prompt) if message.role == "user" and message.content == text]
+        if not is_history and prompt and prompt[-1].role != "user":
+            return None  # the text precedes the history
         if known and any(message.role == "assistant" for message in prompt[known[-1] :]):
             return last_user_text(prompt[known[-1] + 1 :])
         value = self.root.input_value
