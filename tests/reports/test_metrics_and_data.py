@@ -417,7 +417,7 @@ def test_case_id_must_be_unique(tmp_path: Path) -> None:
         oa.evaluate(str, path, EQUALS)
     with pytest.raises(ConfigError, match=r"c\.jsonl:4: .*c\.jsonl:3"):
         oa.score_turns([], EQUALS, config={"references": {"dataset": path}})
-    with pytest.raises(ConfigError, match="case 2: case_id: required"):
+    with pytest.raises(ConfigError, match="case 2: case_id: must be unique"):
         oa.evaluate(str, [{"case_id": "2", "input": "a"}, {"input": "b"}], EQUALS)
 
 
