@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
+from otel_agenteval.core.errors import ConfigError
+from otel_agenteval.evaluation.datasets import cases_in
 
 CASES = [
     {"case_id": "fr", "input": "France?", "ground_truth": "Paris"},
@@ -205,3 +207,20 @@ def test_labels_and_references_are_read_from_yaml(tmp_path: Path) -> None:
     turn = oa.Turn(turn_id="t", input="Peru?", output="Lima")
     ((_, (score,)),) = oa.score_turns(turn, ["code_equals_ground_truth"], config={"references": {"dataset": str(path)}})
     assert score.passed is True
+
+
+@pytest.mark.parametrize("row", ['q5,"a5,a5\nq6,a6,a6\n', '"q5" again,a5,a5\n', 'q5,"a5,a5\nq6,"a6",a6\n'])
+def test_an_open_quote_in_a_csv_file_is_an_error(row: str, tmp_path: Path) -> None:
+    (tmp_path / "cases.csv").write_text(f"input,output,ground_truth\nq4,a4,a4\n{row}", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"cases\.csv:3: a quote isn't closed"):
+        list(cases_in(tmp_path / "cases.csv", "dataset"))
+
+
+def test_lists_in_a_data_frame_are_read_as_in_the_csv_file(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    path = tmp_path / "ragas.csv"
+    path.write_text("""user_input,retrieved_contexts,reference\nWhy?,"['a', 'b']",Because [of c]\n""", encoding="utf-8")
+    (in_file,) = cases_in(path, "dataset")
+    (in_frame,) = cases_in(pandas.read_csv(path), "dataset")
+    assert in_frame.references == in_file.references
+    assert in_frame.references["context"] == ["a", "b"]

@@ -25,6 +25,7 @@ ASKED = ("prompt", "question", "query", "user_input", "inputs")
 """Other names of ``input``, as in Trusys, AgentUnit, ragas and pydantic-evals."""
 _CONTEXTS = dict.fromkeys(("contexts", "documents", "retrieved_contexts", "retrieval_context"), "context")
 _OTHER_NAMES = {**_CONTEXTS, "tools": "expected_tools"}
+_LIST_COLUMNS = {"context", "evaluation_criteria", *_OTHER_NAMES}
 _LISTS_OF_CASES = ("cases", "data", "dataset", "examples", "items", "rows", "samples", "testCases", "test_cases")
 
 
@@ -161,12 +162,20 @@ def rows_in(source: Any, where: str, *, answers: str = "") -> Iterator[tuple[str
         for line, row in _rows_of_file(str(source), where, answers):
             yield f"{source}:{line}", _plain_row(row)
         return
-    rows = source.to_dict("records") if hasattr(source, "to_dict") else source
+    is_frame = hasattr(source, "columns")
+    rows = source.to_dict("records") if is_frame else source
     for number, given in enumerate(rows, 1):
         row = dataclasses.asdict(given) if dataclasses.is_dataclass(given) and not isinstance(given, type) else given
         if not isinstance(row, Mapping):
             raise ConfigError(f"{where}: case {number}: must be a mapping, got {type(row).__name__}")
-        yield getattr(row, "place", f"case {number}"), _plain_row(row)
+        plain = _plain_row(row)
+        if is_frame:  # perhaps read from a CSV file
+            plain |= {
+                name: _cell(name, plain[name])
+                for name in _LIST_COLUMNS & plain.keys()
+                if plain[name] and isinstance(plain[name], str)
+            }
+        yield getattr(row, "place", f"case {number}"), plain
 
 
 def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -253,14 +262,22 @@ def _csv_rows(file: TextIO, where: str, delimiter: str, answers: str) -> Iterato
     else:
         file.seek(0)
         delimiter = max((delimiter, *_DELIMITERS), key=head.count)
-    reader = csv.reader(file, delimiter=delimiter, skipinitialspace=0 < head.count(delimiter) == head.count(f"{delimiter} "))
+    reader = csv.reader(
+        file, delimiter=delimiter, skipinitialspace=0 < head.count(delimiter) == head.count(f"{delimiter} "), strict=True
+    )
     columns = [name.strip() for name in next(reader, [])]
     if twice := [name for name in columns if name and columns.count(name) > 1]:
         raise ConfigError(f"{where}:{before + 1}: duplicate column {twice[0]!r}, used {columns.count(twice[0])} times")
     while True:
         line = before + reader.line_num + 1
-        if (row := next(reader, None)) is None:
+        try:
+            row = next(reader)
+        except StopIteration:
             return
+        except csv.Error:
+            raise ConfigError(
+                f'{where}:{line}: a quote isn\'t closed, or text follows a closing quote; write a quote in a cell as ""'
+            ) from None
         if len(row) > len(columns):
             counts = f"must have at most {len(columns)}, got {len(row)}"
             raise ConfigError(f"{where}:{line}: too many cells: {counts}. Put quotes around a cell that contains {delimiter!r}")
@@ -271,8 +288,7 @@ def _csv_rows(file: TextIO, where: str, delimiter: str, answers: str) -> Iterato
 
 def _cell(column: str, text: str) -> Any:
     """Parse a list or object in JSON or Python notation, or split a list such as ``a||b``. Return other texts unchanged."""
-    is_list = column in ("context", "evaluation_criteria", *_OTHER_NAMES)
-    bars = r"\s*\|\|\s*|(?<=\S)\|(?=\S)" if is_list else "$^"  # not the bars of tables
+    bars = r"\s*\|\|\s*|(?<=\S)\|(?=\S)" if column in _LIST_COLUMNS else "$^"  # not the bars of tables
     parts = [] if text[0] in "[{" else re.split(bars, text)
     return parts if parts[1:] else literals.python_value(text) if text[0] in "[{" else text
 
