@@ -70,3 +70,18 @@ def test_many_callers_at_once() -> None:
     for thread in threads:
         thread.join()
     assert len(done) == 3_000
+
+
+def test_caller_without_a_thread_does_not_wait_for_another_one(hang: threading.Event) -> None:
+    """At exit, two threads call the lane. Each call runs once, and the second thread waits for a limited time."""
+    lane, ran, began = Lane(0.0), [], threading.Event()
+    lane.start_no_thread()
+    first = threading.Thread(target=lambda: lane.ask(lambda: (began.set(), hang.wait(60), ran.append(1)), 60), daemon=True)
+    first.start()
+    assert began.wait(60)
+    assert not lane.do(lambda: ran.append(2))
+    with pytest.raises(TimeoutError):
+        lane.ask(lambda: ran.append(3), 0)
+    hang.set()
+    first.join(60)
+    assert lane.ask(lambda: list(ran), 60) == [1, 2]

@@ -286,9 +286,9 @@ class Lane:
             self._changed.notify()
             if self._is_running:
                 return
-            self._is_running = self._may_start and started(self._run, "otel-agenteval-lane") is not None
-        if not self._is_running:  # no thread may start, or the interpreter is shutting down
-            self._work()
+            self._is_running = True
+        if not self._may_start or started(self._run, "otel-agenteval-lane") is None:  # the interpreter may be shutting down
+            self._run(idle_seconds=0)
 
     def _result_of(self, call: _LaneCall, seconds: float) -> Any:
         if not call.done.wait(max(seconds, _LEAST_SECONDS)):
@@ -300,11 +300,11 @@ class Lane:
             raise call.error
         return call.result
 
-    def _run(self) -> None:
+    def _run(self, idle_seconds: float = _IDLE_SECONDS) -> None:
         while True:
             self._work()
             with self._changed:
-                if not self._changed.wait_for(lambda: self._calls, _IDLE_SECONDS):
+                if not self._changed.wait_for(lambda: self._calls, idle_seconds):
                     self._is_running = False
                     return
 
