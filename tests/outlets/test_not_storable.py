@@ -389,5 +389,9 @@ def test_attempt_that_fails_slowly_is_not_made_for_every_turn(tmp_path: Path, cl
     clock.advance(11)
     emit_in_vain(kept, range(10, 20))
     assert len(attempts) == 2
+    kept.outlet.begin_exit()
+    assert not kept.outlet.flush(4)
+    assert len(attempts) == 2, "at exit, there's no time for an attempt that takes 5 s"
     file.transaction = transaction
+    assert kept.outlet.flush(6)
     check_stored(kept, 20)

@@ -123,6 +123,9 @@ class StoreOutlet(Outlet):
         """Bytes written since rows were last deleted."""
         self._written: float | None = None
         self._fault: BaseException | None = None
+        self._is_ending = False
+        self._failed_after = 0.0
+        """Seconds that the last attempt took if it failed, otherwise 0."""
         self._next_try = 0.0
         """Monotonic time until which new turns trigger no write. If the server is unavailable, an attempt takes seconds."""
         self._warned_of: set[str] = set()
@@ -160,13 +163,20 @@ class StoreOutlet(Outlet):
             self._write()
 
     def flush(self, timeout: float) -> bool:
-        """Write waiting rows. With SQLite, wait at most two seconds for another process."""
+        """Write waiting rows. With SQLite, wait at most two seconds for another process. At exit, don't repeat an attempt that took
+        longer than ``timeout`` seconds.
+        """
         try:
             with self._lock:
+                if self._is_ending and self._failed_after > timeout:
+                    return False
                 self._write()
         except (sqlite3.Error, OSError, StoreError):
             return False
         return True
+
+    def begin_exit(self) -> None:
+        self._is_ending = True
 
     def close(self) -> None:
         if not self.flush(0) and self._waiting:
@@ -203,9 +213,9 @@ class StoreOutlet(Outlet):
             self._outcomes.extendleft(reversed(outcomes))
             self._trouble = loggable(error)
             now = self._clock.monotonic()
-            self._fault, self._next_try = error, now + min(_LONGEST_PAUSE, 2 * (now - began))
+            self._fault, self._failed_after, self._next_try = error, now - began, now + min(_LONGEST_PAUSE, 2 * (now - began))
             raise
-        self._trouble, self._fault, self._written = "", None, self._clock.monotonic()
+        self._trouble, self._fault, self._failed_after, self._written = "", None, 0.0, self._clock.monotonic()
 
     def check(self) -> None:
         """Write waiting rows. If nothing was written recently, test if the store accepts rows."""
