@@ -398,10 +398,10 @@ class Dispatcher:
         render()
         with self._lock:  # from now on, no score is emitted
             self._given_up = True
+        claims_ended = self._claiming.acquire(timeout=_POLL)  # a server may not answer
         try:
-            with self._claiming:
-                while self._claimed:
-                    self._give_back(self._claimed.popleft(), self._now())
+            while self._claimed:
+                self._give_back(self._claimed.popleft(), self._now())
             lost = [job for job in self.queue.close() if job.id not in self._sent]
             if self.lasting and left_behind is not None:  # the next process judges turns that are in the journal
                 left_behind |= {Payload.decode(job.payload).root.trace_key for job in lost}
@@ -409,5 +409,8 @@ class Dispatcher:
             self.runner.close()
         except Exception as error:
             self._failed("judge_queue", error)
+        finally:
+            if claims_ended:
+                self._claiming.release()
         self._leases.stop()
         self.runner.models.close()

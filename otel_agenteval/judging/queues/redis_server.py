@@ -23,6 +23,8 @@ from ...core.threads import may_wait
 SCHEMES = ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster")
 _CONNECT_SECONDS = 2.0
 _CALL_SECONDS = 5.0
+_OPENING_SECONDS = 1.0
+"""Maximum seconds that scoring waits while another thread connects."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
 """Minimum and maximum seconds between two attempts to reach the server."""
 
@@ -94,7 +96,9 @@ class Server:
             client.close()
 
     def _open(self) -> Any:
-        with self._lock:
+        if not self._lock.acquire(timeout=-1 if may_wait() else _OPENING_SECONDS):
+            raise _not_connected("judge.queue.url: the server doesn't answer")
+        try:
             if self._client is None:
                 if self._closed:
                     raise _not_connected("the queue is closed")
@@ -102,6 +106,8 @@ class Server:
                 self._opened(client)
                 self._client = client
             return self._client
+        finally:
+            self._lock.release()
 
 
 def _not_connected(text: str) -> Exception:
