@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
@@ -23,6 +23,8 @@ from .threads import SideThreads
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _threads = SideThreads(100_000)
+_blocks_loop: ContextVar[bool] = ContextVar("agenteval_blocks_loop", default=False)
+"""True in work that a coroutine on the package's loop started, and for which it waits without ``await``."""
 _LONGEST_WAIT = 0.5
 """Maximum seconds of one wait, because an unlimited wait can miss Ctrl-C."""
 
@@ -36,6 +38,8 @@ def started(work: Callable[..., _R], *args: Any) -> Future[_R]:
     future: Future[_R] = Future()
     future.set_running_or_notify_cancel()
     context = copy_context()
+    if _current is not None and asyncio._get_running_loop() is _current.loop:
+        context.run(_blocks_loop.set, True)
 
     def run() -> None:
         try:
@@ -107,8 +111,10 @@ _current: _Loop | None = None
 
 
 def submitted(coroutine: Coroutine[Any, Any, _R], loop: asyncio.AbstractEventLoop | None = None) -> Future[_R]:
-    """Run a coroutine in ``loop``, by default the package's own. A call from inside this loop uses a new loop on another thread."""
+    """Run a coroutine in ``loop``, by default the package's own. A call from inside this loop, or that blocks it, uses a new loop."""
     global _current
+    if loop is None and _blocks_loop.get():
+        return started(asyncio.run, coroutine)
     if loop is None:
         with _lock:
             if _current is None or _current.process != os.getpid():  # a forked child has no thread

@@ -182,6 +182,30 @@ def test_coroutine_that_exits_is_an_error_and_later_ones_run() -> None:
     assert summary.pass_rate == 1.0
 
 
+async def nested(turn: oa.Turn) -> bool:
+    return oa.evaluate(coroutine_task, [{"input": "Lima"}], [coroutine]).summary()[0].pass_rate == 1.0
+
+
+async def nested_twice(turn: oa.Turn) -> bool:
+    return oa.evaluate(lambda question: "Lima", [{"input": "q"}], [nested]).summary()[0].pass_rate == 1.0
+
+
+async def scored_in_place(turn: oa.Turn) -> bool:
+    return oa.score_turns([turn], [coroutine])[0][1][0].passed is True
+
+
+async def coroutine_task(question: str) -> str:
+    return question
+
+
+@pytest.mark.parametrize("metric", [nested, nested_twice, scored_in_place])
+@pytest.mark.parametrize("task", [lambda question: "Lima", coroutine_task])
+def test_coroutine_can_run_an_experiment_with_coroutines(metric: Any, task: Any) -> None:
+    """deepeval 2952: a metric that blocked the event loop waited without end for another coroutine."""
+    (summary,) = oa.evaluate(task, [{"input": "Lima"}], [metric], timeout=60).summary()
+    assert summary.pass_rate == 1.0
+
+
 @pytest.mark.parametrize("missing", [pd.NA, pd.NaT])
 def test_missing_value_of_pandas_is_not_applicable(missing: Any) -> None:
     def given(turn: oa.Turn) -> Any:
