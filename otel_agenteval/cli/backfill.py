@@ -11,6 +11,7 @@ from ..backfill.batch import Scorer, ScoringTotals
 from ..backfill.run import Bar, Output, buckets_for, run_on_daft
 from ..backfill.run import run as backfill
 from ..backfill.sources import Parquet, Source, source_of
+from ..core.display import counted
 from ..core.errors import ConfigError, refusal
 from ..core.processes import jobs_of
 from ..server.process import tune
@@ -115,20 +116,22 @@ def _shard(text: str | None) -> tuple[int, int]:
 
 def _print_account(account: ScoringTotals, scorer: Scorer, *, dry: bool) -> None:
     at_least = "at least " if dry else ""
-    lines = [f"{account.spans:,} spans, {account.turns:,} turns"]
+    lines = [f"{counted(account.spans, 'span')}, {counted(account.turns, 'turn')}"]
     if dry:
         lines.append(
-            f"{len(scorer.metrics)} metrics on each turn{f', {len(scorer.whole)} on each conversation' if scorer.whole else ''}"
+            f"{counted(len(scorer.metrics), 'metric')} on each turn{f', {len(scorer.whole)} on each conversation' if scorer.whole else ''}"
         )
     else:
-        lines.append(f"{account.scores:,} scores, {account.errors:,} of them errors; {account.known:,} already existed")
+        lines.append(f"{counted(account.scores, 'score')}, {account.errors:,} of them errors; {account.known:,} already existed")
     if account.model_calls or any(metric.asks for metric in (*scorer.metrics, *scorer.whole)):
         cost = f"{account.cost_usd:,.4g} USD"
         if account.unpriced:
-            of_unknown = f"{account.unpriced:,} calls of unknown price"
+            of_unknown = f"{counted(account.unpriced, 'call')} of unknown price"
             cost = f"{cost}, and {of_unknown}" if account.cost_usd else of_unknown
-        lines.append(f"{at_least}{account.model_calls:,} calls to the judge and the embedder, {account.tokens:,} tokens, {cost}")
+        lines.append(
+            f"{at_least}{counted(account.model_calls, 'call')} to the judge and the embedder, {counted(account.tokens, 'token')}, {cost}"
+        )
         lines += [f"  {name}: {count:,}" for name, count in sorted(account.metrics.items())]
     if account.bad:
-        lines.append(f"{account.bad:,} rows had no span")
+        lines.append(f"{counted(account.bad, 'row')} had no span")
     print("\n".join(lines))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..config.loader import load_config
+from ..core.display import counted
 from ..core.errors import ConfigError
 from ..outlets.store.export import write_file, write_text
 from ..outlets.store.reader import StoreReader, store_path
@@ -42,5 +43,5 @@ def run(args: argparse.Namespace) -> int:
             count = write_text(reader.rows(wanted), kind, sys.stdout)
         else:
             count = write_file(reader.rows(wanted), kind, Path(args.out))
-    print(f"{count:,} scores exported", file=sys.stderr)
+    print(f"{counted(count, 'score')} exported", file=sys.stderr)
     return OK

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..config.loader import load_config
 from ..config.root import Config
 from ..core.clock import SYSTEM_CLOCK
+from ..core.display import counted
 from ..core.errors import AgentEvalError, ConfigError, StoreError
 from ..evaluation.names import public_id
 from ..outlets.store.writer import Retention, ScoreStore
@@ -54,9 +55,10 @@ def run(args: argparse.Namespace) -> int:
 
             keys = ("user",) if args.user is not None else ("conversation", "session", "thread", "chat")  # of all frameworks
             is_meant = lambda key, found: str(found) == value and any(name in key.lower() for name in keys)  # noqa: E731
-            print(f"journal {journal}: {forget_in_journal(str(journal), is_meant):,} traces deleted")
+            print(f"journal {journal}: {counted(forget_in_journal(str(journal), is_meant), 'trace')} deleted")
         if queue.backend != "memory":
-            print(f"judge queue: {_forget_in_queue(config, lambda turn: getattr(turn, column) in values):,} jobs deleted")
+            jobs = _forget_in_queue(config, lambda turn: getattr(turn, column) in values)
+            print(f"judge queue: {counted(jobs, 'job')} deleted")
         if cache is not None:
             from ..judging.models.cache import VerdictCache
 
@@ -66,7 +68,8 @@ def run(args: argparse.Namespace) -> int:
             verdicts.close()
         if store is not None:
             scores = ScoreStore(store, Retention(float("inf"), 1 << 62))
-            print(f"store {store}: {sum(scores.forget(column, one) for one in values):,} turns deleted")
+            turns = sum(scores.forget(column, one) for one in values)
+            print(f"store {store}: {counted(turns, 'turn')} deleted")
             scores.close()
     except (sqlite3.Error, OSError, StoreError) as error:
         raise AgentEvalError(f"forget: {error}") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..core.display import counted
 from ..core.extras import require
 from ..core.score import Score, scores_html
 from ..core.turn import Turn
@@ -149,7 +150,7 @@ class ScoredTurns(Sequence[tuple[Turn, Sequence[Score]]]):
     def __repr__(self) -> str:
         scores = [score for _, found in self._members for score in found]
         failed = sum(outcome(score) == "fail" for score in scores)
-        return f"ScoredTurns({len(self):,} turns, {len(scores):,} scores, {failed:,} failed)"
+        return f"ScoredTurns({counted(len(self), 'turn')}, {counted(len(scores), 'score')}, {failed:,} failed)"
 
 
 _SCORE_COLUMNS = (
