@@ -116,7 +116,11 @@ class Section:
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+        """Return the section with masked secrets, because programs log objects."""
+        from .masking import masked
+
+        key = type(self).__name__.removesuffix("Options")  # the URL of a section "Webhook" is a secret
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in masked({key: self.to_dict()})[key].items())})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the section as in a configuration file, with defaults and unmasked secrets."""
