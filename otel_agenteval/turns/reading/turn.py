@@ -60,7 +60,7 @@ class TurnReader(MessageReader):
             "service": _name_in(resource.get("service.name")),
             "service_version": _name_in(resource.get("service.version")),
             "agent": root.agent or main_agent(self.calls),
-            "duration_s": (max(ends) - record.start_ns) / 1e9 if max(ends) >= record.start_ns else None,
+            "duration_s": (max(ends) - record.start_ns) / 1e9 if max(ends) >= record.start_ns > 0 else None,
             "close_reason": close_reason,
             "complete": complete,
             "revision": revision,
