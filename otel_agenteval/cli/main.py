@@ -7,9 +7,11 @@ Each command is a module in this folder, with a table ``EXIT_CODES`` and the fun
 from __future__ import annotations
 
 import argparse
+import codecs
 import errno
 import importlib
 import io
+import json
 import logging
 import os
 import sys
@@ -82,9 +84,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(args)
 
 
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    r"""Escape characters that the output's encoding lacks as in JSON. ``backslashreplace`` writes ``\xe4``, which isn't JSON."""
+    assert isinstance(error, UnicodeEncodeError)
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+
+_JSON_ESCAPES = "otel-agenteval"
+codecs.register_error(_JSON_ESCAPES, _escaped)
+
+
 def _run(args: argparse.Namespace) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):  # some encodings of terminals and files lack characters of the output
-        sys.stdout.reconfigure(errors="backslashreplace")
+        sys.stdout.reconfigure(errors=_JSON_ESCAPES)
     if hasattr(args, "log_format"):
         from ..server import logformat
 

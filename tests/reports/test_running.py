@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import socket
@@ -20,7 +21,9 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from prometheus_client import CollectorRegistry, generate_latest
 
+import otel_agenteval as oa
 from otel_agenteval.cli.main import main
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import StoreError, Unusable
 from otel_agenteval.core.proxies import proxy_for
@@ -80,6 +83,58 @@ def test_full_disk_is_one_line(
         monkeypatch.setattr(sys, "stdout", full)
         code = main([file if one == "FILE" else one for one in arguments])
     assert (code, capsys.readouterr().err) == (2, "otel-agenteval: can't write the output: No space left on device\n")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "gbk", "utf-8"])
+def test_lines_are_json_in_any_encoding(encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """hamster 94, wordfence-cli 232, aider 4665: the locale's encoding lacks characters of the answer."""
+    file, raw = recorded(tmp_path), io.BytesIO()
+    file.write_text(file.read_text().replace("bot", "Bär ✓ 店 😀"), encoding="utf-8")
+    with io.TextIOWrapper(raw, encoding=encoding) as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        assert main(["turns", str(file)]) == 0
+        assert json.loads(raw.getvalue().decode(encoding))["agent"] == "Bär ✓ 店 😀"
+
+
+def test_turn_without_start_has_no_duration(tmp_path: Path) -> None:
+    """opentelemetry-js 4202: a JavaScript exporter writes times as objects, so they are unknown. The duration was 0 or 57 years."""
+    for start, end in (({"low": 1, "high": 4}, {"low": 2, "high": 4}), ("0", "1795960000000000000"), (None, None)):
+        span = {"traceId": "1" * 32, "spanId": "1" * 16, "startTimeUnixNano": start, "endTimeUnixNano": end}
+        span["attributes"] = [{"key": "gen_ai.operation.name", "value": {"stringValue": "invoke_agent"}}]
+        (tmp_path / "t.jsonl").write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}))
+        (turn,) = oa.load_turns([tmp_path / "t.jsonl"])
+        assert (turn.start, turn.duration_s) == (None, None)
+
+
+# --- secrets
+
+
+def test_configuration_in_a_log_has_no_secrets() -> None:
+    """braintrust-sdk-javascript 912, unleash-java-sdk 206: an object in a log line contained the API key."""
+    config = load_config(
+        {
+            "judge": {"base_url": "http://127.0.0.1:9/v1", "model": "m", "api_key": "hidden-1"},
+            "serve": {"token": "hidden-2", "tenants": []},
+            "outlets": {
+                "store": "postgresql://user:hidden-3@host/db",
+                "webhook": {"url": "https://hooks.example.com/hidden-4"},
+                "otlp": {"endpoint": "http://127.0.0.1:9", "headers": {"x-any": "hidden-5"}},
+            },
+        },
+        {},
+    )
+    for shown in (
+        config,
+        config.judge,
+        config.serve,
+        config.outlets,
+        config.outlets.store,
+        config.outlets.webhook,
+        config.outlets.otlp,
+    ):
+        assert "hidden" not in f"{shown} {shown!r}"
+    assert "model='m'" in repr(config.judge)
+    assert config.judge.api_key == "hidden-1"
 
 
 # --- stores and /metrics
