@@ -156,17 +156,29 @@ def test_the_journal_of_a_running_sidecar_is_left_alone(tmp_path: Path, capsys: 
     ("args", "says"),
     [
         (["--user", "u"], "no store, journal or queue is configured"),
-        (["--user", "u", "--store", "{tmp}"], "forget: "),
-        (["--user", "u", "--store", "{tmp}/other.db"], "forget: "),
+        (["--user", "u", "--store", "{tmp}"], "{tmp} is a folder, not a file"),
+        (["--user", "u", "--store", "{tmp}/other.db"], "{tmp}/other.db isn't an SQLite file"),
+        (["--user", "u", "--store", "{tmp}/none.db"], "{tmp}/none.db: file not found"),
+        (["--user", "u", "--store", "{tmp}/none/none.db"], "{tmp}/none/none.db: file not found"),
+        (["--user", "u", "--journal", "{tmp}/none"], "--journal: {tmp}/none: folder not found"),
+        (["--user", "u", "--journal", "{tmp}/other.db"], "--journal: {tmp}/other.db: folder not found"),
     ],
 )
 def test_what_cannot_be_used_is_an_error(args: list[str], says: str, tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "other.db").write_text("not a database, but a text that is long enough to be a header of one")
     assert main(["forget", *(one.replace("{tmp}", str(tmp_path)) for one in args)]) == 2
-    assert says in capsys.readouterr().err
+    assert says.replace("{tmp}", str(tmp_path)) in capsys.readouterr().err
+    assert [one.name for one in tmp_path.iterdir()] == ["other.db"]
 
 
-@pytest.mark.parametrize("args", [[], ["--user", "a", "--conversation", "b"]])
+def test_forget_creates_no_queue_or_cache(tmp_path: Path, capsys: Capture) -> None:
+    files = {"queue": {"backend": "sqlite", "path": str(tmp_path / "queue.db")}, "cache": {"path": str(tmp_path / "cache.db")}}
+    assert forget("--user", "u", config={"judge": files}, tmp_path=tmp_path) == 0
+    assert "judge queue: 0 jobs deleted" in capsys.readouterr().out
+    assert [one.name for one in tmp_path.iterdir()] == ["agenteval.yaml"]
+
+
+@pytest.mark.parametrize("args", [[], ["--user", "a", "--conversation", "b"], ["--user", ""]])
 def test_a_user_or_a_conversation_is_required(args: list[str], capsys: Capture) -> None:
     with pytest.raises(SystemExit) as left:
         main(["forget", *args])

@@ -14,6 +14,8 @@ from ..core.clock import SYSTEM_CLOCK
 from ..core.display import counted
 from ..core.errors import AgentEvalError, ConfigError, StoreError
 from ..evaluation.names import public_id
+from ..outlets.store.postgres import is_address
+from ..outlets.store.sqlite import SCHEMA
 from ..outlets.store.writer import Retention, ScoreStore
 from . import OK, UNUSABLE
 from .options import add_store
@@ -31,12 +33,18 @@ _AT_ONCE = 100
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     whose = parser.add_mutually_exclusive_group(required=True)
-    whose.add_argument("--conversation", metavar="ID", help="delete the turns of this conversation")
-    whose.add_argument("--user", metavar="ID", help="delete the turns of this user (the span attribute user.id)")
+    whose.add_argument("--conversation", type=_an_id, metavar="ID", help="delete the turns of this conversation")
+    whose.add_argument("--user", type=_an_id, metavar="ID", help="delete the turns of this user (the span attribute user.id)")
     add_store(parser)
     parser.add_argument(
         "--journal", metavar="DIR", help="journal of a stopped sidecar (default: serve.journal in the configuration)"
     )
+
+
+def _an_id(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("must not be empty")
+    return text
 
 
 def run(args: argparse.Namespace) -> int:
@@ -46,6 +54,12 @@ def run(args: argparse.Namespace) -> int:
     queue, cache = config.judge.queue, config.judge.cache.path
     if store is None and journal is None and queue.backend == "memory" and cache is None:
         raise ConfigError("forget: no store, journal or queue is configured. Pass --config, --store or --journal")
+    if args.journal is not None and not Path(journal).is_dir():
+        raise ConfigError(f"--journal: {journal}: folder not found")
+    if store is not None and not is_address(store):
+        fault = SCHEMA.fault_of(store) if Path(store).exists() else f"{store}: file not found"
+        if fault is not None:
+            raise ConfigError(fault)
     column: Literal["user_id", "conversation_id"] = "conversation_id" if args.user is None else "user_id"
     value = args.conversation if args.user is None else args.user
     values = dict.fromkeys((value, public_id(value, config.privacy.redact)))  # the second is its form in the store and the queue
@@ -57,9 +71,9 @@ def run(args: argparse.Namespace) -> int:
             is_meant = lambda key, found: str(found) == value and any(name in key.lower() for name in keys)  # noqa: E731
             print(f"journal {journal}: {counted(forget_in_journal(str(journal), is_meant), 'trace')} deleted")
         if queue.backend != "memory":
-            jobs = _forget_in_queue(config, lambda turn: getattr(turn, column) in values)
-            print(f"judge queue: {counted(jobs, 'job')} deleted")
-        if cache is not None:
+            is_chosen = lambda turn: getattr(turn, column) in values  # noqa: E731
+            print(f"judge queue: {_forget_in_queue(config, is_chosen):,} jobs deleted")
+        if cache is not None and Path(cache).exists():
             from ..judging.models.cache import VerdictCache
 
             verdicts = VerdictCache(str(cache), float("inf"), 1 << 62)
@@ -98,6 +112,9 @@ def _forget_in_queue(config: Config, is_meant: Callable[[Turn], bool]) -> int:
     def failed(_: str, error: BaseException) -> None:
         raise AgentEvalError(f"judge.queue: can't be used: {error}")
 
+    path = config.judge.queue.path
+    if path is not None and config.judge.queue.backend == "sqlite" and not Path(path).exists():
+        return 0
     queue = queue_from(config.judge.queue, SYSTEM_CLOCK, failed)
     gone, others = 0, list[Any]()
     try:
