@@ -18,6 +18,7 @@ from otel_agenteval.server.wal import Journal, Record
 from tests.support.postgres import Anywhere
 from tests.support.redis_server import RedisServer
 from tests.support.rig import Rig
+from tests.support.sender import ANSWERED, SAID
 from tests.support.service import AGENT, CHAT, Sidecar, left_in, request
 from tests.support.stored_turns import filled, some_turns
 
@@ -146,6 +147,26 @@ def test_traces_are_deleted_in_the_journal_of_a_stopped_sidecar(tmp_path: Path, 
     assert traces_in(folder) == [(False, None, 1), (False, "acme", 0), (True, None, 1), (False, None, 1)]
 
 
+def test_only_data_of_a_tenant_is_deleted(config: dict[str, Any], tmp_path: Path, capsys: Capture) -> None:
+    """Two tenants have a user with the same id, and a trace with the same id."""
+    config["serve"] = {"tenants": [{"name": name, "token": name} for name in ("acme", "other")]}
+    root = {"trace": 1, "id": 1, "name": "invoke_agent bot", "attributes": {**AGENT, "user.id": "u-0"}}
+    content = {"gen_ai.input.messages": SAID, "gen_ai.output.messages": ANSWERED}
+    spans = request(root, {"trace": 1, "id": 2, "parent": 1, "attributes": {**CHAT, **content}})
+    with Sidecar(config) as sidecar:
+        for name in ("acme", "other"):
+            assert sidecar.post("/v1/traces", spans, {"authorization": f"Bearer {name}"})[0] == 200
+    folder = tmp_path / "journal"
+    left_in(folder, ("traces", spans, False, "acme"), ("traces", spans, False, "other"))
+    assert forget("--user", "u-0", "--tenant", "acme", "--journal", str(folder), config=config, tmp_path=tmp_path) == 0
+    said = capsys.readouterr().out
+    assert [line.rpartition(": ")[2] for line in said.splitlines()] == ["1 traces deleted", "1 jobs deleted", "1 turns deleted"]
+    assert traces_in(folder) == [(False, "acme", 0), (False, "other", 1)]
+    with Views(tmp_path / "scores.db") as views:
+        assert [turn["tenant"] for turn in views.listed(Filter()).turns] == ["other"]
+    assert len(jobs_in(tmp_path / "queue.db")) == 1
+
+
 def test_the_journal_of_a_running_sidecar_is_left_alone(tmp_path: Path, capsys: Capture) -> None:
     with Sidecar({"serve": {"journal": str(tmp_path)}}):
         assert main(["forget", "--user", "u-0", "--journal", str(tmp_path)]) == 2
@@ -178,7 +199,7 @@ def test_forget_creates_no_queue_or_cache(tmp_path: Path, capsys: Capture) -> No
     assert [one.name for one in tmp_path.iterdir()] == ["agenteval.yaml"]
 
 
-@pytest.mark.parametrize("args", [[], ["--user", "a", "--conversation", "b"], ["--user", ""]])
+@pytest.mark.parametrize("args", [[], ["--user", "a", "--conversation", "b"], ["--user", ""], ["--user", "a", "--tenant", " "]])
 def test_a_user_or_a_conversation_is_required(args: list[str], capsys: Capture) -> None:
     with pytest.raises(SystemExit) as left:
         main(["forget", *args])

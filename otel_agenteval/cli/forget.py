@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     whose = parser.add_mutually_exclusive_group(required=True)
     whose.add_argument("--conversation", type=_an_id, metavar="ID", help="delete the turns of this conversation")
     whose.add_argument("--user", type=_an_id, metavar="ID", help="delete the turns of this user (the span attribute user.id)")
+    parser.add_argument("--tenant", type=_an_id, metavar="NAME", help="delete only this tenant's turns (default: all tenants)")
     add_store(parser)
     parser.add_argument(
         "--journal", metavar="DIR", help="journal of a stopped sidecar (default: serve.journal in the configuration)"
@@ -69,9 +70,9 @@ def run(args: argparse.Namespace) -> int:
 
             keys = ("user",) if args.user is not None else ("conversation", "session", "thread", "chat")  # of all frameworks
             is_meant = lambda key, found: str(found) == value and any(name in key.lower() for name in keys)  # noqa: E731
-            print(f"journal {journal}: {counted(forget_in_journal(str(journal), is_meant), 'trace')} deleted")
+            print(f"journal {journal}: {forget_in_journal(str(journal), is_meant, args.tenant):,} traces deleted")
         if queue.backend != "memory":
-            is_chosen = lambda turn: getattr(turn, column) in values  # noqa: E731
+            is_chosen = lambda turn: getattr(turn, column) in values and args.tenant in (None, turn.tenant)  # noqa: E731
             print(f"judge queue: {_forget_in_queue(config, is_chosen):,} jobs deleted")
         if cache is not None and Path(cache).exists():
             from ..judging.models.cache import VerdictCache
@@ -82,8 +83,7 @@ def run(args: argparse.Namespace) -> int:
             verdicts.close()
         if store is not None:
             scores = ScoreStore(store, Retention(float("inf"), 1 << 62))
-            turns = sum(scores.forget(column, one) for one in values)
-            print(f"store {store}: {counted(turns, 'turn')} deleted")
+            print(f"store {store}: {sum(scores.forget(column, one, args.tenant) for one in values):,} turns deleted")
             scores.close()
     except (sqlite3.Error, OSError, StoreError) as error:
         raise AgentEvalError(f"forget: {error}") from None

@@ -173,10 +173,10 @@ def _write(path: Path, data: bytes, mode: str = "xb") -> None:
 _MOST = 1 << 30
 
 
-def forget_in_journal(folder: str, is_meant: Callable[[str, Any], bool]) -> int:
+def forget_in_journal(folder: str, is_meant: Callable[[str, Any], bool], tenant: str | None = None) -> int:
     """Remove all traces with an attribute for which ``is_meant(key, value)`` returns True. Return the number of traces.
 
-    Raises ConfigError if the folder can't be used, or if a service is using it.
+    ``tenant`` limits the removal to the requests of a tenant. Raises ConfigError if the folder can't be used, or if a service is using it.
     """
     journal = JournalFolder(folder)
     asyncio.run(journal.acquire(0.0))
@@ -186,12 +186,16 @@ def forget_in_journal(folder: str, is_meant: Callable[[str, Any], bool]) -> int:
             trace
             for path in segments
             for record in _records(path)
+            if tenant in (None, record.tenant)
             for trace, attributes in _items(record)
             if any(is_meant(key, value) for key, value in attributes)
         }
         for path in segments if traces else ():
             records = list(_records(path))
-            left = [record._replace(body=_without(record, traces)) for record in records]
+            left = [
+                record._replace(body=_without(record, traces)) if tenant in (None, record.tenant) else record
+                for record in records
+            ]
             if left != records:
                 partial = path.with_suffix(".partial")
                 _write(partial, segment_of(left), "wb")

@@ -31,6 +31,7 @@ from .statements import (
     VACUOUS,
     VERDICT_COLUMNS,
     Syntax,
+    Where,
     level_of,
 )
 
@@ -177,19 +178,19 @@ class ScoreStore:
                 db.executescript(f"PRAGMA incremental_vacuum({_FREED_PAGES});")  # execute() would free one page
         return not gone
 
-    def forget(self, column: Literal["conversation_id", "user_id"], value: str) -> int:
-        """Delete all turns of a conversation or user, with all related rows.
+    def forget(self, column: Literal["conversation_id", "user_id"], value: str, tenant: str | None = None) -> int:
+        """Delete all turns of a conversation or user, with all related rows. ``tenant`` limits this to a tenant's turns.
 
         Return the number of deleted turns. SQLite overwrites the deleted bytes.
         """
-        count = 0
+        where, count = Where(self._sql.syntax), 0
+        where.compare(f"{column} =", value)
+        where.compare("tenant =", tenant)
         while True:
             with self._file.transaction() as db:
                 if self._is_file:
                     db.execute("PRAGMA secure_delete = ON")
-                gone = self._delete(
-                    db, f"SELECT turn_id FROM turns WHERE {column} = {self._sql.syntax.p} LIMIT {_SLICE}", (value,)
-                )
+                gone = self._delete(db, f"SELECT turn_id FROM turns WHERE {where} LIMIT {_SLICE}", where.values)
             count += gone
             if not gone:
                 return count
