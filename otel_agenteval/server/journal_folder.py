@@ -192,10 +192,7 @@ def forget_in_journal(folder: str, is_meant: Callable[[str, Any], bool], tenant:
         }
         for path in segments if traces else ():
             records = list(_records(path))
-            left = [
-                record._replace(body=_without(record, traces)) if tenant in (None, record.tenant) else record
-                for record in records
-            ]
+            left = [record._replace(body=_without(record, traces, tenant)) for record in records]
             if left != records:
                 partial = path.with_suffix(".partial")
                 _write(partial, segment_of(left), "wb")
@@ -244,8 +241,8 @@ def _proto_pairs(item: Any) -> list[tuple[str, Any]]:
     return [(pair.key, pair.value.string_value or pair.value.int_value) for pair in item.attributes]
 
 
-def _without(record: Record, traces: set[str]) -> bytes:
-    if not any(trace in traces for trace, _ in _items(record)):
+def _without(record: Record, traces: set[str], tenant: str | None) -> bytes:
+    if tenant not in (None, record.tenant) or not any(trace in traces for trace, _ in _items(record)):
         return record.body
     if record.is_json:
         found = jsonio.loads(record.body)
