@@ -30,7 +30,7 @@ def main(files: list[str]) -> int:
             if score.status == "error" or score.verdict is False:
                 broken += 1
                 print(f"{turn.turn_id}: {score.metric}: {score.error_type or score.detail or score.value}")
-    print(f"{turns} turns, {broken} rules broken")
+    print(f"turns: {turns}, broken rules: {broken}")
     return 1 if broken or not turns else 0
 
 

@@ -59,7 +59,7 @@ def gate(monkeypatch: pytest.MonkeyPatch, *files: object) -> object:
 
 def test_the_gate_stops_a_loop_and_names_it(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     assert gate(monkeypatch, unpack("pydantic_ai-native_v6/s2.jsonl", tmp_path)) == 0
-    assert capsys.readouterr() == ("1 turns, 0 rules broken\n", "")
+    assert capsys.readouterr() == ("turns: 1, broken rules: 0\n", "")
     assert gate(monkeypatch, unpack("pydantic_ai-native_v6/s13.jsonl", tmp_path)) == 1
     assert "code_repeated_tool_calls" in capsys.readouterr().out
 

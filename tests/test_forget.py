@@ -104,7 +104,7 @@ def test_a_store_without_content_finds_a_user_and_does_not_contain_the_id(tmp_pa
     assert b"mallory" not in (tmp_path / "scores.db").read_bytes()
     for expected in ("1 turn", "0 turns"):
         assert main(["forget", "--user", "mallory@example.com", "--store", str(tmp_path / "scores.db")]) == 0
-        assert f"{expected} deleted" in capsys.readouterr().out
+        assert f"{expected} turn{'' if expected == 1 else 's'} deleted" in capsys.readouterr().out
 
 
 def traces_in(folder: Path) -> list[tuple[bool, str | None, int]]:
@@ -160,7 +160,7 @@ def test_only_data_of_a_tenant_is_deleted(config: dict[str, Any], tmp_path: Path
     left_in(folder, ("traces", spans, False, "acme"), ("traces", spans, False, "other"))
     assert forget("--user", "u-0", "--tenant", "acme", "--journal", str(folder), config=config, tmp_path=tmp_path) == 0
     said = capsys.readouterr().out
-    assert [line.rpartition(": ")[2] for line in said.splitlines()] == ["1 traces deleted", "1 jobs deleted", "1 turns deleted"]
+    assert [line.rpartition(": ")[2] for line in said.splitlines()] == ["1 trace deleted", "1 job deleted", "1 turn deleted"]
     assert traces_in(folder) == [(False, "acme", 0), (False, "other", 1)]
     with Views(tmp_path / "scores.db") as views:
         assert [turn["tenant"] for turn in views.listed(Filter()).turns] == ["other"]

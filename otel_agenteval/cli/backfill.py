@@ -14,6 +14,7 @@ from ..backfill.sources import Parquet, Source, source_of
 from ..core.display import counted
 from ..core.errors import ConfigError, refusal
 from ..core.processes import jobs_of
+from ..outlets.turn_text import number_of
 from ..server.process import tune
 from . import OK, UNUSABLE
 from .options import add_jobs, add_logging, add_scored_config, scored_config
@@ -116,22 +117,22 @@ def _shard(text: str | None) -> tuple[int, int]:
 
 def _print_account(account: ScoringTotals, scorer: Scorer, *, dry: bool) -> None:
     at_least = "at least " if dry else ""
-    lines = [f"{counted(account.spans, 'span')}, {counted(account.turns, 'turn')}"]
+    lines = [f"{number_of(account.spans, 'span')}, {number_of(account.turns, 'turn')}"]
     if dry:
         lines.append(
             f"{counted(len(scorer.metrics), 'metric')} on each turn{f', {len(scorer.whole)} on each conversation' if scorer.whole else ''}"
         )
     else:
-        lines.append(f"{counted(account.scores, 'score')}, {account.errors:,} of them errors; {account.known:,} already existed")
+        scores = number_of(account.scores, "score")
+        lines.append(f"{scores}, {account.errors:,} of them errors; {account.known:,} already existed")
     if account.model_calls or any(metric.asks for metric in (*scorer.metrics, *scorer.whole)):
         cost = f"{account.cost_usd:,.4g} USD"
         if account.unpriced:
-            of_unknown = f"{counted(account.unpriced, 'call')} of unknown price"
+            of_unknown = f"{number_of(account.unpriced, 'call')} of unknown price"
             cost = f"{cost}, and {of_unknown}" if account.cost_usd else of_unknown
-        lines.append(
-            f"{at_least}{counted(account.model_calls, 'call')} to the judge and the embedder, {counted(account.tokens, 'token')}, {cost}"
-        )
+        calls = number_of(account.model_calls, "call")
+        lines.append(f"{at_least}{calls} to the judge and the embedder, {account.tokens:,} tokens, {cost}")
         lines += [f"  {name}: {count:,}" for name, count in sorted(account.metrics.items())]
     if account.bad:
-        lines.append(f"{counted(account.bad, 'row')} had no span")
+        lines.append(f"{number_of(account.bad, 'row')} had no span")
     print("\n".join(lines))

@@ -10,6 +10,7 @@ from pathlib import Path
 from ..config.loader import load_config
 from ..core.errors import ConfigError, refusal
 from ..outlets.store.reader import StoreReader, Wanted, score_of_row, store_path
+from ..outlets.turn_text import number_of
 from ..report.calibration import as_report, labels_in_traces, labels_of_feedback, read_labels, to_label, trust_in
 from ..report.render import render
 from ..report.run import About, Run
@@ -67,5 +68,6 @@ def run(args: argparse.Namespace) -> int:
     if args.suggest is not None:
         rows = to_label(scores, labels, args.suggest, args.metric)
         Path(args.suggestions).write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-        print(f'{args.suggestions}: {len(rows)} turns to label; set "label" to pass or fail in each line', file=sys.stderr)
+        count = number_of(len(rows), "turn")
+        print(f'{args.suggestions}: {count} to label; set "label" to pass or fail in each line', file=sys.stderr)
     return OK

@@ -12,6 +12,7 @@ from ..core.display import counted
 from ..core.errors import ConfigError
 from ..outlets.store.export import write_file, write_text
 from ..outlets.store.reader import StoreReader, store_path
+from ..outlets.turn_text import number_of
 from . import OK, UNUSABLE
 from .options import add_store, add_turns, metrics_wanted, turns_wanted
 
@@ -43,5 +44,5 @@ def run(args: argparse.Namespace) -> int:
             count = write_text(reader.rows(wanted), kind, sys.stdout)
         else:
             count = write_file(reader.rows(wanted), kind, Path(args.out))
-    print(f"{counted(count, 'score')} exported", file=sys.stderr)
+    print(f"{number_of(count, 'score')} exported", file=sys.stderr)
     return OK

@@ -17,6 +17,7 @@ from ..evaluation.names import public_id
 from ..outlets.store.postgres import is_address
 from ..outlets.store.sqlite import SCHEMA
 from ..outlets.store.writer import Retention, ScoreStore
+from ..outlets.turn_text import number_of
 from . import OK, UNUSABLE
 from .options import add_store
 
@@ -70,10 +71,10 @@ def run(args: argparse.Namespace) -> int:
 
             keys = ("user",) if args.user is not None else ("conversation", "session", "thread", "chat")  # of all frameworks
             is_meant = lambda key, found: str(found) == value and any(name in key.lower() for name in keys)  # noqa: E731
-            print(f"journal {journal}: {forget_in_journal(str(journal), is_meant, args.tenant):,} traces deleted")
+            print(f"journal {journal}: {number_of(forget_in_journal(str(journal), is_meant, args.tenant), 'trace')} deleted")
         if queue.backend != "memory":
             is_chosen = lambda turn: getattr(turn, column) in values and args.tenant in (None, turn.tenant)  # noqa: E731
-            print(f"judge queue: {_forget_in_queue(config, is_chosen):,} jobs deleted")
+            print(f"judge queue: {number_of(_forget_in_queue(config, is_chosen), 'job')} deleted")
         if cache is not None and Path(cache).exists():
             from ..judging.models.cache import VerdictCache
 
@@ -83,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
             verdicts.close()
         if store is not None:
             scores = ScoreStore(store, Retention(float("inf"), 1 << 62))
-            print(f"store {store}: {sum(scores.forget(column, one, args.tenant) for one in values):,} turns deleted")
+            print(f"store {store}: {number_of(sum(scores.forget(column, one, args.tenant) for one in values), 'turn')} deleted")
             scores.close()
     except (sqlite3.Error, OSError, StoreError) as error:
         raise AgentEvalError(f"forget: {error}") from None

@@ -35,6 +35,7 @@ from ..judging.session import CommandBudget
 from ..metrics.bound_metric import BoundMetric, asked_in, asks_one
 from ..metrics.registry import resolve
 from ..outlets.accounting import outcome
+from ..outlets.turn_text import number_of
 from ..report import About, Rendering, Report, Run, compare, parameters_hash, unevaluated_gates
 from ..report.differences import causes_of
 from ..report.outputs import RunOutput, render_comparison
@@ -127,7 +128,7 @@ def close_models(judge: Judge | JudgeGroup | None, embedder: Embedder | InProces
         if total.requests:
             cost = "cost unknown" if total.unpriced == total.requests - total.failed else f"{total.cost_usd:.4g} USD"
             unpriced = f" (and {total.unpriced} requests of unknown cost)" if total.unpriced and "USD" in cost else ""
-            counts = f"{total.requests:,} requests, {total.failed:,} without an answer, {total.input_tokens + total.output_tokens:,} tokens"
+            counts = f"{number_of(total.requests, 'request')}, {total.failed:,} without an answer, {total.input_tokens + total.output_tokens:,} tokens"
             print(f"{model.model}: {counts}, {cost}{unpriced}", file=sys.stderr)
 
 

@@ -18,7 +18,7 @@ from ..core.processes import jobs_of
 from ..core.turn import Turn, usd_text
 from ..outlets.accounting import outcome
 from ..outlets.store.reader import StoreReader, Wanted, score_of_row, store_path
-from ..outlets.turn_text import BOLD, DIM, RED, Paint, colors_wanted, columns, one_line, short_name
+from ..outlets.turn_text import BOLD, DIM, RED, Paint, colors_wanted, columns, number_of, one_line, short_name
 from ..turns.conversations import RecordedConversations
 from ..turns.recordings import Reading
 from ..turns.spool import Key, results
@@ -86,7 +86,7 @@ def _stored_turn(turn: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> 
     name = escaped(str(turn["turn_id"]))
     short = name[: name.find(":") + 1 + _SHORT_ID]  # ids of tenants start with the tenant's name
     head = f"{paint(short, BOLD)}  {when:%Y-%m-%d %H:%M:%S}  {', '.join(facts)}"
-    said = paint(f"✗ {', '.join(wrong)}", RED) if wrong else paint(f"{len(scores)} scores", DIM)
+    said = paint(f"✗ {', '.join(wrong)}", RED) if wrong else paint(number_of(len(scores), "score"), DIM)
     lines = [f"{head}  {said}"]
     asked = (turn["content"] or {}).get("input")
     if asked:

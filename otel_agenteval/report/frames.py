@@ -11,6 +11,7 @@ from ..core.score import Score, scores_html
 from ..core.turn import Turn
 from ..evaluation.first_fault import Fault, failed_metric, first_fault
 from ..outlets.accounting import outcome
+from ..outlets.turn_text import number_of
 
 if TYPE_CHECKING:
     from ..outlets.store.reader import VerdictRow
@@ -144,13 +145,13 @@ class ScoredTurns(Sequence[tuple[Turn, Sequence[Score]]]):
 
     def _repr_html_(self) -> str:
         shown = [scores_html(scores, f"turn {turn.turn_id}") for turn, scores in self._members[:_MOST_SHOWN]]
-        more = [f"<p>and {len(self) - _MOST_SHOWN:,} more turns</p>"] if len(self) > _MOST_SHOWN else []
+        more = [f"<p>and {number_of(len(self) - _MOST_SHOWN, 'more turn')}</p>"] if len(self) > _MOST_SHOWN else []
         return "\n".join([*shown, *more])
 
     def __repr__(self) -> str:
         scores = [score for _, found in self._members for score in found]
         failed = sum(outcome(score) == "fail" for score in scores)
-        return f"ScoredTurns({counted(len(self), 'turn')}, {counted(len(scores), 'score')}, {failed:,} failed)"
+        return f"ScoredTurns({number_of(len(self), 'turn')}, {number_of(len(scores), 'score')}, {failed:,} failed)"
 
 
 _SCORE_COLUMNS = (

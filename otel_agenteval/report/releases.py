@@ -83,7 +83,7 @@ def compare_groups(
 
 
 def _chosen(by: str, known: Mapping[str, int], groups: Sequence[str]) -> tuple[str, str]:
-    listed = ", ".join(f"{name} ({turns} turns)" for name, turns in known.items()) or "none"
+    listed = ", ".join(f"{name} ({number_of(turns, 'turn')})" for name, turns in known.items()) or "none"
     for name in groups:
         if name not in known:
             raise AgentEvalError(f"{by}: must be a group of stored turns, got {name!r}. Stored groups: {listed}")
@@ -107,7 +107,7 @@ def releases_report(found: Releases) -> TabularReport:
     heads = ("metric", "", "before", "after", "difference, 95 % interval", "p", "turns", "", "shows from", "turns still needed")
     warnings = []
     if min(found.turns) < _FEW:
-        warnings.append(f"{found.turns[0]} and {found.turns[1]} turns: with fewer than {_FEW}, intervals are wide")
+        warnings.append(f"{found.turns[0]} and {number_of(found.turns[1], 'turn')}: with fewer than {_FEW}, intervals are wide")
     if found.alone:
         warnings.append(f"metrics in only one group: {', '.join(found.alone)}")
     if found.others:
@@ -124,7 +124,7 @@ def releases_report(found: Releases) -> TabularReport:
             for line in found.lines
         ],
     }  # fmt: skip
-    title = f"{found.by}: {found.before} ({found.turns[0]:,} turns) and {found.after} ({found.turns[1]:,} turns)"
+    title = f"{found.by}: {found.before} ({number_of(found.turns[0], 'turn')}) and {found.after} ({number_of(found.turns[1], 'turn')})"
     table = Table(title, heads, [*map(_cells, found.lines)])
     about = "After minus before, corrected for the number of metrics"
     return TabularReport(f"{found.before} and {found.after}", [table], data, warnings, about)

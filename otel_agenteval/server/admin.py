@@ -21,6 +21,7 @@ from ..core.finding import with_evidence
 from ..core.tenancy import qualified
 from ..engine.engine import Engine
 from ..outlets.store.reader import LEAST_OF_ID, StoreReader, cost_in, only_one
+from ..outlets.turn_text import number_of
 from .auth import Guard
 from .http_server import Failure, Head, HttpExchange, Response
 from .receiver import Receiver
@@ -74,7 +75,7 @@ def delivery(engine: Engine, required: Iterable[str]) -> list[Check]:
         reason = engine.outlets.trouble_of(outlet)
         if reason and outlet.records is not None:
             account = outlet.records
-            reason = f"{reason}; {account.waiting} records waiting, {sum(account.failed.values())} dropped"
+            reason = f"{reason}; {number_of(account.waiting, 'record')} waiting, {sum(account.failed.values())} dropped"
         found.append(Check(f"outlet {outlet.name}", reason, outlet.name in set(required)))
     found += [Check(f"metric {name}", reason) for name, reason in engine.hung_metrics().items()]
     found += [Check(name, reason) for name, reason in engine.silent_models().items()]

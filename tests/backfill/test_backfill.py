@@ -326,7 +326,7 @@ def test_rows_without_ids_are_counted_and_the_rest_is_scored(tmp_path: Path, cap
     assert [isinstance(item, NotASpan) for item in spans_of(table)] == [True, False, False, False]
     pq.write_table(table, tmp_path / "spans.parquet")
     assert backfill(tmp_path / "spans.parquet", "--out", tmp_path / "out") == 0
-    assert "1 rows had no span" in capsys.readouterr().out
+    assert "1 row had no span" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
