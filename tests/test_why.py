@@ -13,11 +13,12 @@ import otel_agenteval as oa
 from otel_agenteval import Score
 from otel_agenteval.cli.main import main
 from otel_agenteval.core.finding import Finding, detail_of
+from otel_agenteval.evaluation.first_fault import Fault
 from otel_agenteval.outlets.store.reader import StoreReader
 from otel_agenteval.outlets.turn_text import columns, render_outcomes
 from tests.support.rig import Rig
 from tests.support.service import Sidecar
-from tests.support.stored_turns import filled, score_row, turn_row
+from tests.support.stored_turns import failed_row, filled, score_row, turn_row
 
 ANSWER = "The order costs\n468.00\teuros. " + "Thank you for asking. " * 20
 CONTENT = {"input": "x", "output": ANSWER, "tool_calls": [{"name": "get_order", "result": {"total": 498.0}}]}
@@ -81,6 +82,19 @@ def test_a_sidecar_gives_evidence_if_it_shows_content(
         out = capsys.readouterr().out
         assert ("»468.00« euros" in out) is content
         assert ("characters 16 to 22" in out) is not content
+
+
+@pytest.mark.parametrize(("found", "says"), [
+    (Fault("tool_error", "tool_calls[0]", "get_order failed"), "first fault: tool_calls[0]: get_order failed\n"),
+    (Fault("unknown"), "first fault: unknown\n"),
+])  # fmt: skip
+def test_a_sidecar_gives_the_first_fault(found: Fault, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its judge can't be asked, so the command doesn't advise this."""
+    turn = failed_row(1, found)
+    store = filled(tmp_path / "s.db", [(turn, [score_row(turn, "code_tool_success", 0.0)])])
+    with Sidecar({"outlets": {"store": {"path": store, "max_age": "365d"}}}) as sidecar:
+        assert main(["why", "0000", "--url", f"http://{sidecar.addresses['web']}"]) == 0
+    assert says in capsys.readouterr().out
 
 
 def test_why_accepts_any_span_of_a_turn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         where = f"store {store}" if store else f"the latest turns of {args.url}"
         print(escaped(f"turn {args.turn_id} not found in {where}"))
     else:
-        _print_results(found)
+        _print_results(found, "" if args.url is not None or args.judge else " (to ask the judge, add --judge)")
     return OK if found.outcomes is not None else FAILED
 
 
@@ -99,7 +99,7 @@ class _Found(NamedTuple):
     """Version, attributes and properties of the turn that don't depend on its failure. Empty unless a store was read."""
 
 
-def _print_results(found: _Found) -> None:
+def _print_results(found: _Found, advice: str) -> None:
     assert found.outcomes is not None  # callers check this
     usd, estimated = found.cost.get("cost_usd"), found.cost.get("cost_estimated")
     cost = "" if usd is None else f", {usd_text(usd, estimated)}{' estimated from tokens and prices' if estimated else ''}"
@@ -113,7 +113,7 @@ def _print_results(found: _Found) -> None:
         by = ", by the judge" if found.by == "judge" else ""
         print(escaped(f"first fault{by}: {found.fault.path}: {found.fault.reason}"))
     elif any(score.verdict is False for score in scores):
-        print("first fault: unknown (to ask the judge, add --judge)")
+        print(f"first fault: unknown{advice}")
     print(render_outcomes(found.outcomes, scores, width, evidence=evidence, color=color), end="")
 
 
@@ -183,7 +183,8 @@ def _of_url(url: str, turn_id: str, config: Config) -> _Found:
             raise AgentEvalError(str(said["error"]))
         outcomes = None if metrics is None else {str(metric): str(outcome) for metric, outcome in metrics.items()}
         scores = [dict(score) for score in said.get("scores") or ()]
-        return _Found(str(said.get("turn_id", turn_id)), outcomes, scores, cost_in(said))
+        fault = Fault(**said["first_fault"]) if said.get("first_fault") else None
+        return _Found(str(said.get("turn_id", turn_id)), outcomes, scores, cost_in(said), fault)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise AgentEvalError(
             f"--url: {base} returned status {reply.status_code} without a turn. Use the address of `serve --web` (serve.web)"

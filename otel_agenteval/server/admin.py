@@ -20,7 +20,7 @@ from ..core.errors import StoreError
 from ..core.finding import with_evidence
 from ..core.tenancy import qualified
 from ..engine.engine import Engine
-from ..outlets.store.reader import LEAST_OF_ID, StoreReader, cost_in, only_one
+from ..outlets.store.reader import LEAST_OF_ID, StoreReader, cost_in, fault_of_row, only_one
 from ..outlets.turn_text import number_of
 from .auth import Guard
 from .http_server import Failure, Head, HttpExchange, Response
@@ -192,8 +192,9 @@ def api(
             facts: dict[str, Any] = {"scores": []}
             if store is not None:
                 turn = store.turn(turn_id) or {}
-                content = turn.get("content") if shows_content else None
+                content, fault = turn.get("content") if shows_content else None, fault_of_row(turn)
                 facts = {"scores": with_evidence(store.scores(turn_id), content), **cost_in(turn)}
+                facts["first_fault"] = None if fault is None else fault._asdict()
         return _json({"turn_id": turn_id, "metrics": {**(stored or {}), **(live or {})}, **facts})
 
     return get
