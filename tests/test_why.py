@@ -16,6 +16,7 @@ from otel_agenteval.core.finding import Finding, detail_of
 from otel_agenteval.evaluation.first_fault import Fault
 from otel_agenteval.outlets.store.reader import StoreReader
 from otel_agenteval.outlets.turn_text import columns, render_outcomes
+from tests.support.certificates import Authority
 from tests.support.rig import Rig
 from tests.support.service import Sidecar
 from tests.support.stored_turns import failed_row, filled, score_row, turn_row
@@ -95,6 +96,21 @@ def test_a_sidecar_gives_the_first_fault(found: Fault, says: str, tmp_path: Path
     with Sidecar({"outlets": {"store": {"path": store, "max_age": "365d"}}}) as sidecar:
         assert main(["why", "0000", "--url", f"http://{sidecar.addresses['web']}"]) == 0
     assert says in capsys.readouterr().out
+
+
+def test_why_explains_a_failed_tls_connection(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    certificate, key = Authority(tmp_path).issue("server")
+    tls = {"cert_file": str(certificate), "key_file": str(key)}
+    with Sidecar({"serve": {"tls": tls}}) as with_tls, Sidecar() as without:
+        for url, says in (
+            (f"https://{with_tls.addresses['web']}", "unable to get local issuer certificate"),
+            (f"https://{with_tls.addresses['web']}", "; set SSL_CERT_FILE to the file of its CA certificate"),
+            (f"http://{with_tls.addresses['web']}", "; if the port uses TLS, use https://"),
+            (f"https://{without.addresses['web']}", "; if the port doesn't use TLS, use http://"),
+            ("http://127.0.0.1:9", "Connection refused; use the web address that `otel-agenteval serve` prints"),
+        ):
+            assert main(["why", "beef", "--url", url]) == 2
+            assert says in capsys.readouterr().err
 
 
 def test_why_accepts_any_span_of_a_turn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

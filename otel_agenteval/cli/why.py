@@ -34,6 +34,11 @@ from .options import add_store
 
 _TIMEOUT = 10.0
 _LARGEST_ANSWER = 16 * 2**20
+_ITS_CA = "set SSL_CERT_FILE to the file of its CA certificate"
+_FIXES = {
+    "issuer certificate": _ITS_CA, "signed certificate": _ITS_CA, "WRONG_VERSION": "if the port doesn't use TLS, use http://",
+    "RemoteProtocolError": "if the port uses TLS, use https://",
+}  # fmt: skip
 
 EXIT_CODES = {
     OK: "the results were printed",
@@ -153,7 +158,7 @@ def _judged(turn: Turn, scores: Sequence[Score], config: Config) -> Fault:
 def _of_url(url: str, turn_id: str, config: Config) -> _Found:
     import httpx
 
-    from ..core.outbound import answer_of, client_to
+    from ..core.outbound import answer_of, cause_of, client_to
 
     try:
         base = http_url(url)
@@ -169,9 +174,11 @@ def _of_url(url: str, turn_id: str, config: Config) -> _Found:
         with client_to(base) as client:
             reply, body = answer_of(client, "GET", address, seconds=_TIMEOUT, most=_LARGEST_ANSWER, headers=headers)
     except httpx.HTTPError as error:
-        raise AgentEvalError(
-            f"--url: {base} can't be reached ({type(error).__name__}). It must be the web address that `otel-agenteval serve` prints"
-        ) from None
+        cause = cause_of(error)
+        fix = next(
+            (fix for sign, fix in _FIXES.items() if sign in cause), "use the web address that `otel-agenteval serve` prints"
+        )
+        raise AgentEvalError(f"--url: {base} can't be reached: {cause}; {fix}") from None
     if reply.status_code == 401:
         raise AgentEvalError(
             f"--url: {base} requires a token. Set serve.token in the configuration, or OTEL_AGENTEVAL_SERVE__TOKEN"
