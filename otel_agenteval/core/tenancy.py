@@ -56,6 +56,11 @@ def turn_id_in(key: int, span_id: int) -> str:
     return f"{trace_name(key)}-{span_id:016x}"
 
 
+def matches(turn_id: str, short: str) -> bool:
+    """Return True if ``short`` is the beginning of a turn id, with or without the tenant."""
+    return turn_id.startswith(short) or turn_id.partition(":")[2].startswith(short)
+
+
 def qualified(tenant: str | None, name: str) -> str:
     """Return a globally unique name: ``<tenant>:<name>``, or the name itself without a tenant."""
     return name if tenant is None else f"{tenant}:{name}"

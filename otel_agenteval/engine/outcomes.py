@@ -11,7 +11,7 @@ from ..core import forks
 from ..core.score import Score, outcome_of
 from ..core.semconv import AGENT_NAME, FEEDBACK
 from ..core.telemetry import Telemetry
-from ..core.tenancy import turn_id_in
+from ..core.tenancy import matches, turn_id_in
 from ..core.turn import Turn
 from ..outlets.accounting import account_lost
 from ..spans.record import SpanRecord
@@ -136,7 +136,7 @@ class TurnOutcomes:
 
     def known(self, short: str) -> list[str]:
         with self._lock:
-            return [turn_id for turn_id in self._outcomes if turn_id.startswith(short)]
+            return [turn_id for turn_id in self._outcomes if matches(turn_id, short)]
 
     def of(self, turn_id: str) -> dict[str, str] | None:
         """Return each metric's outcome on a turn, or None for an unknown turn."""

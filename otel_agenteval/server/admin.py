@@ -20,7 +20,7 @@ from ..core.errors import StoreError
 from ..core.finding import with_evidence
 from ..core.tenancy import qualified
 from ..engine.engine import Engine
-from ..outlets.store.reader import LEAST_OF_ID, StoreReader, cost_in, fault_of_row, only_one
+from ..outlets.store.reader import LEAST_OF_ID, SPAN_OF_TRACE, StoreReader, cost_in, fault_of_row, only_one
 from ..outlets.turn_text import number_of
 from .auth import Guard
 from .http_server import Failure, Head, HttpExchange, Response
@@ -179,7 +179,7 @@ def api(
         if not head.path.startswith("/api/why/"):
             return None
         if tenant is not None and not turn_id.startswith(qualified(tenant.name, "")):
-            return _json({"turn_id": turn_id, "metrics": None}, 404)
+            turn_id = qualified(tenant.name, turn_id)
         engine = receiver.engine
         with _store_of(engine) as store:
             try:
@@ -207,7 +207,8 @@ def _full_id(engine: Engine, store: StoreReader | None, short: str) -> str:
     """
     if engine.why(short) is not None:
         return short
-    found = dict.fromkeys(engine.known_turns(short) if len(short) >= LEAST_OF_ID else ())
+    known, trace = engine.known_turns(short) if len(short) >= LEAST_OF_ID else [], SPAN_OF_TRACE.fullmatch(short)
+    found = dict.fromkeys(engine.known_turns(trace[1]) if not known and trace is not None else known)
     stored = store.find(short) if store is not None else None
     if stored is not None:
         found[stored] = None

@@ -147,6 +147,36 @@ def test_why_asks_with_the_tenant_s_token(tmp_path: Path, capsys: pytest.Capture
         assert "code_latency" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("stores", [True, False])
+def test_why_finds_a_turn_without_the_tenant_s_name(stores: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A trace backend shows only the trace id and the span id."""
+    store, own = str(tmp_path / "scores.db"), turn_of(1).replace(bytes(15) + b"\1", b"\xbe\xef" * 8)
+    config = {**tenants(), "outlets": {"store": {"path": store}} if stores else {}}
+    config["serve"]["token"] = "operator"
+    with Sidecar(config) as sidecar:
+        sidecar.post("/v1/traces", own, of("token-a"))
+        for token in ("token-a", "token-b"):
+            sidecar.post("/v1/traces", turn_of(7), of(token))
+        sidecar.turns()
+        for short in ("beef", f"{'beef' * 8}-{1:016x}", f"{'beef' * 8}-{'e' * 16}", "a:beef"):
+            for token, status in (("operator", 200), ("token-a", 200), ("token-b", 404)):
+                found, text = sidecar.get(f"/api/why/{short}", "web", of(token))
+                assert (found, status == 404 or json.loads(text)["turn_id"]) == (
+                    status,
+                    status == 404 or f"a:{'beef' * 8}-{1:016x}",
+                )
+        assert sidecar.get(f"/api/why/{7:032x}", "web", of("operator"))[0] == 409
+        assert sidecar.get("/api/why/cafe", "web", of("operator"))[0] == 404
+    for short, status, says in (
+        ("beef", 0, "turn a:beef"),
+        ("cafe", 1, "not found"),
+        (f"{7:032x}", 2, "matches several turn ids"),
+    ):
+        if stores:
+            assert main(["why", short, "--store", store]) == status
+            assert says in "".join(capsys.readouterr())
+
+
 def test_tenants_are_enough_to_listen_to_other_machines() -> None:
     check_exposure(load_config({"serve": {"grpc": "0.0.0.0:14317", "tenants": [A]}}).serve)
 

@@ -46,7 +46,7 @@ _OF_VERDICT = (
     "turns.turn_id, turns.conversation_id, turns.service_version, turns.attributes, turns.facts, scores.verdict, "
     "coalesce(scores.sample_probability, 1.0)"
 )
-_SPAN_OF_TRACE = re.compile(r"(.*[0-9a-f]{32}-)[0-9a-f]{16}")
+SPAN_OF_TRACE = re.compile(r"(.*[0-9a-f]{32}-)[0-9a-f]{16}")
 """Pattern of a complete turn id. Its span id can be the id of any span of the turn."""
 
 
@@ -112,18 +112,20 @@ class StoreReader:
     def find(self, short: str) -> str | None:
         """Return the full turn id for a shortened id (at least 4 characters), or for an id with another span id of the same trace.
 
-        Returns None for an unknown id. Raises StoreError if several turns match.
+        The tenant's name can be missing. Returns None for an unknown id. Raises StoreError if several turns match.
         """
         known = "SELECT turn_id FROM turns UNION SELECT turn_id FROM outcomes"
         exact = self._db.execute(f"SELECT turn_id FROM ({known}) AS known WHERE turn_id = {self._sql.p}", (short,)).fetchone()
         if exact is not None or len(short) < LEAST_OF_ID:
             return short if exact is not None else None
-        rows = self._db.execute(
-            f"SELECT turn_id FROM ({known}) AS known WHERE turn_id > {self._sql.p} AND turn_id < {self._sql.p} LIMIT 6",
-            (short, f"{short}\U0010ffff"),
-        )
+        search = f"SELECT turn_id FROM ({known}) AS known WHERE"
+        begins = f"{search} turn_id > {self._sql.p} AND turn_id < {self._sql.p} LIMIT 6"
+        rows = self._db.execute(begins, (short, f"{short}\U0010ffff")).fetchall()
+        if not rows and ":" not in short:
+            behind_tenant = self._sql.contains.format("turn_id", self._sql.p)
+            rows = self._db.execute(f"{search} {behind_tenant} LIMIT 6", (f":{short}",)).fetchall()
         found = only_one(short, [row[0] for row in rows])
-        trace = _SPAN_OF_TRACE.fullmatch(short) if found is None else None
+        trace = SPAN_OF_TRACE.fullmatch(short) if found is None else None
         return found if trace is None else self.find(trace[1])
 
     def turn(self, turn_id: str) -> dict[str, Any] | None:
