@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -260,6 +261,7 @@ def at(sidecar: Sidecar, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
 
 def test_a_sidecar_before_and_after_its_first_spans(capsys: pytest.CaptureFixture[str]) -> None:
     with Sidecar() as sidecar:
+        assert sidecar.post("/v1/traces", b"")[0] == 200  # a request without spans
         code, said = at(sidecar, capsys)
         assert (code, "✗ the sidecar received no spans" in said, "Prometheus hasn't scraped" in said) == (1, True, True)
 
@@ -268,7 +270,7 @@ def test_a_sidecar_before_and_after_its_first_spans(capsys: pytest.CaptureFixtur
         sidecar.get("/metrics", "metrics", {"User-Agent": "Prometheus/3.5.0"})
         code, said = at(sidecar, capsys)
         assert code == 0, said
-        assert "✓ 1 request with spans, 1 turn\n" in said
+        assert "✓ 2 spans received, 1 turn\n" in said
         assert "✓ scraped by prometheus" in said
 
         attributes = {"gen_ai.operation.name": "chat", "gen_ai.usage.output_tokens": 7}
@@ -279,6 +281,27 @@ def test_a_sidecar_before_and_after_its_first_spans(capsys: pytest.CaptureFixtur
         assert code == 1
         assert "✗ 3 traces of haystack: turns without input and output" in said
         assert "HAYSTACK_CONTENT_TRACING_ENABLED=true" in said
+
+
+def test_a_sidecar_with_failing_outlets_and_refused_requests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "scores.db").mkdir()
+    outlets = {"store": str(tmp_path / "scores.db"), "otlp": {"endpoint": "http://127.0.0.1:9"}}
+    with Sidecar({"outlets": outlets, "serve": {"token": "secret", "drain_timeout": "1s"}}) as sidecar:
+        assert sidecar.post("/v1/traces", turn_of(1))[0] == 401
+        assert sidecar.post("/v1/traces", b"x", {"Authorization": "Bearer secret"})[0] == 400
+        assert sidecar.post("/v1/traces", turn_of(1), {"Authorization": "Bearer secret"})[0] == 200
+        with sidecar.engine.assembler.lock:
+            closed = sidecar.engine.assembler.close_all("delay")
+        sidecar.engine.intake.take(closed)
+        sidecar.engine.flush(2)
+        code, said = at(sidecar, capsys)
+    assert code == 1
+    for outlet in outlets:
+        assert re.search(
+            rf"✗ outlet {outlet}: .*waiting, 0 dropped\n +→ docs/operate/runbook.md#agentevaloutletdelivers", said
+        ), said
+    assert "refused request: bad_data\n      → docs/operate/runbook.md#agentevalrequestsrefused" in said
+    assert "refused request: unauthenticated\n      → docs/operate/runbook.md#agentevalunauthenticated" in said
 
 
 @pytest.mark.parametrize(

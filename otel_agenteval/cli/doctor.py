@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import re
 import shlex
 import sys
 import tempfile
@@ -203,6 +204,7 @@ def metric_findings(turns: Sequence[Turn], config: Config, metrics: Selected) ->
 
 _REQUESTS, _RESULTS = "agenteval_serve_requests_total", "agenteval_results_total"
 _TAKEN = ("ok", "partial")
+_RUNBOOK = "docs/operate/runbook.md"
 _MOST_METRICS = 5
 _TIMEOUT = 10.0
 _LARGEST_PAGE = 64 * 2**20
@@ -231,6 +233,7 @@ def sidecar_findings(url: str, headers: Mapping[str, str]) -> Findings:
     try:
         with client_to(address, headers={"User-Agent": "otel-agenteval-doctor", **headers}) as client:
             answer, body = answer_of(client, "GET", f"{address}/metrics", seconds=_TIMEOUT, most=_LARGEST_PAGE)
+            _, checks = answer_of(client, "GET", f"{address}/readyz?verbose", seconds=_TIMEOUT, most=_LARGEST_PAGE)
         answer.raise_for_status()
         page = _Page(body.decode("utf-8", "replace"))
     except (httpx.HTTPError, ValueError) as error:
@@ -248,6 +251,8 @@ def sidecar_findings(url: str, headers: Mapping[str, str]) -> Findings:
         yield bad(f"{address}/metrics isn't a metrics page of otel-agenteval", "use the address of the sidecar's /metrics")
         return
     yield from _handled(page)
+    for check in re.findall(r"^\[-\] (.+?)(?: \(not required\))?$", checks.decode("utf-8", "replace"), re.MULTILINE):
+        yield bad(check, f"{_RUNBOOK}#agentevaloutletdeliversnothing" if check.startswith("outlet ") else _RUNBOOK)
     clients = [client for client in page.by("client", "agenteval_serve_scrapes_total") if client != "other"]
     target = f"static_configs: [{{targets: ['{address.partition('//')[2]}']}}]"
     if clients:
@@ -257,20 +262,20 @@ def sidecar_findings(url: str, headers: Mapping[str, str]) -> Findings:
 
 
 def _handled(page: _Page) -> Findings:
-    requests = sum(page.total(_REQUESTS, signal="traces", outcome=outcome) for outcome in _TAKEN)
-    turns = page.total("agenteval_turns_total")
-    if not requests:
+    spans, turns = page.total("agenteval_spans_received_total"), page.total("agenteval_turns_total")
+    if not spans:
         yield bad("the sidecar received no spans", "send OTLP to it: docs/operate/collector.md")
     elif not turns:
-        what = f"{number_of(int(requests), 'request')} with spans, but no turn"
+        what = f"{number_of(int(spans), 'span')} received, but no turn"
         yield bad(what, "check that agent or model spans are among them, and wait for turn.idle_timeout")
     else:
-        yield good(f"{number_of(int(requests), 'request')} with spans, {number_of(int(turns), 'turn')}")
+        yield good(f"{number_of(int(spans), 'span')} received, {number_of(int(turns), 'turn')}")
     for labels, traces in page.samples["agenteval_unread_traces_total"]:
         yield missing_finding(labels["scope"], labels["missing"], traces)
     for outcome, count in page.by("outcome", _REQUESTS).items():
         if outcome not in _TAKEN:
-            yield note(f"{number_of(int(count), 'refused request')}: {outcome}", "docs/operate/sidecar.md")
+            section = f"agenteval{'unauthenticated' if outcome in ('unauthenticated', 'forbidden') else 'requestsrefused'}"
+            yield note(f"{number_of(int(count), 'refused request')}: {outcome}", f"{_RUNBOOK}#{section}")
     if turns and not page.total(_RESULTS):
         yield bad("no metric has a result", "run otel-agenteval check-config FILE to see the effective configuration")
     failed = page.by("metric", _RESULTS, outcome="error")
