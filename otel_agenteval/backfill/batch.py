@@ -133,7 +133,7 @@ class Scorer:
         for scoring in (*scorings, *wholes):
             rows += scoring.rows
             account.add(scoring.account)
-        pa = require("pyarrow", feature="backfill", extra="parquet")
+        pa = require("pyarrow", feature="backfill", extra="backfill")
         types = {"string": pa.string(), "int64": pa.int64(), "double": pa.float64(), "bool": pa.bool_()}
         schema = pa.schema([(name, types[kind]) for name, kind in RESULT_COLUMNS.items()])
         return pa.Table.from_pylist(rows, schema), account

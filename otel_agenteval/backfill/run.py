@@ -83,7 +83,7 @@ class Output:
         """Map result ids to the successful results of a bucket, or of all buckets if ``bucket`` is None. Results of computed
         metrics map to None. Other results keep the columns that composites need.
         """
-        parquet = require("pyarrow.parquet", feature="backfill", extra="parquet")
+        parquet = require("pyarrow.parquet", feature="backfill", extra="backfill")
         found: dict[str, dict[str, Any] | None] = {}
         self._with_errors: set[Path] = set()
         for file in sorted((self.folder / "parts").glob("*.parquet" if bucket is None else f"{_name(bucket)}-*.parquet")):
@@ -96,7 +96,7 @@ class Output:
 
     def finish(self, bucket: int, results: Any, keys: Sequence[str], fingerprint: str) -> None:
         """Save a bucket's results, which replace earlier errors. Mark the metrics in ``keys`` as done for this source."""
-        parquet = require("pyarrow.parquet", feature="backfill", extra="parquet")
+        parquet = require("pyarrow.parquet", feature="backfill", extra="backfill")
         if results.num_rows:
             ids = sorted(results.column("result_id").to_pylist())
             digest = hashlib.sha256(" ".join([fingerprint, *ids]).encode())  # a repeated run replaces its own file
@@ -237,7 +237,7 @@ class _Layout:
         if not note.exists():
             shutil.rmtree(note.parent, ignore_errors=True)
             note.parent.mkdir(mode=0o700)
-            pa = require("pyarrow", feature="backfill", extra="parquet")
+            pa = require("pyarrow", feature="backfill", extra="backfill")
             with _BucketWriter(note.parent, self._count) as writer:
                 for bucket in range(self._count):
                     conversations = scorer.conversations_in(self.tables(bucket))
@@ -250,7 +250,7 @@ class _Layout:
         self._folder = note.parent
 
     def tables(self, bucket: int) -> Iterator[Any]:
-        ipc = require("pyarrow.ipc", feature="backfill", extra="parquet")
+        ipc = require("pyarrow.ipc", feature="backfill", extra="backfill")
         for file in sorted(self._folder.glob(f"{_name(bucket)}-*.arrow")):
             with ipc.open_stream(str(file)) as stream:
                 yield stream.read_all()
@@ -265,8 +265,8 @@ class _BucketWriter(contextlib.ExitStack):
         self._writers: dict[tuple[int, str], Any] = {}
 
     def write(self, table: Any, buckets: Any) -> None:
-        ipc = require("pyarrow.ipc", feature="backfill", extra="parquet")
-        pa = require("pyarrow", feature="backfill", extra="parquet")
+        ipc = require("pyarrow.ipc", feature="backfill", extra="backfill")
+        pa = require("pyarrow", feature="backfill", extra="backfill")
         kind = hashlib.sha256(str(table.schema).encode()).hexdigest()[:8]
         for bucket in sorted(set(buckets.tolist())):
             part = table.filter(pa.array(buckets == bucket)) if len(self.counts) > 1 else table

@@ -63,8 +63,8 @@ def source_of(text: str, *, shard: tuple[int, int] = (0, 1)) -> Source:
 
 def bucket_of(trace_ids: Any, count: int, shards: int = 1) -> np.ndarray:
     """Return an array with the bucket number of each trace id: ``crc32(hex text) // shards % count``."""
-    pc = require("pyarrow.compute", feature="backfill", extra="parquet")
-    pa = require("pyarrow", feature="backfill", extra="parquet")
+    pc = require("pyarrow.compute", feature="backfill", extra="backfill")
+    pa = require("pyarrow", feature="backfill", extra="backfill")
     if pa.types.is_dictionary(trace_ids.type):
         trace_ids = trace_ids.cast(trace_ids.type.value_type)
     unique = pc.unique(trace_ids)
@@ -79,7 +79,7 @@ def hex_of(trace_id: Any) -> str:
 
 
 def _of_shard(table: Any, shard: tuple[int, int]) -> Any:
-    pa = require("pyarrow", feature="backfill", extra="parquet")
+    pa = require("pyarrow", feature="backfill", extra="backfill")
     k, n = shard
     return table if n == 1 else table.filter(pa.array(bucket_of(table.column("trace_id"), n) == k))
 
@@ -100,7 +100,7 @@ class Parquet(_Files):
 
     def __init__(self, files: Sequence[Path], shard: tuple[int, int]) -> None:
         super().__init__(files, shard)
-        self._parquet = require("pyarrow.parquet", feature="backfill from Parquet", extra="parquet")
+        self._parquet = require("pyarrow.parquet", feature="backfill", extra="backfill")
         self._columns: list[tuple[Path, dict[str, str]]] = []
         self._rows = 0
         for file in self.files:
@@ -121,7 +121,7 @@ class Parquet(_Files):
         return (self._rows if n == 1 else None), sum(file.stat().st_size for file in self.files) * _PACKED // n
 
     def batches(self) -> Iterator[Any]:
-        pa = require("pyarrow", feature="backfill", extra="parquet")
+        pa = require("pyarrow", feature="backfill", extra="backfill")
         for file, columns in self._columns:
             for batch in self._parquet.ParquetFile(file).iter_batches(_ROWS, columns=list(columns.values())):
                 table = pa.Table.from_batches([batch])
@@ -216,7 +216,7 @@ class ClickHouse:
         return self._count, (self._count or 0) * _SPAN_BYTES
 
     def batches(self) -> Iterator[Any]:
-        pa = require("pyarrow", feature="backfill", extra="parquet")
+        pa = require("pyarrow", feature="backfill", extra="backfill")
         client = self._client()
         try:
             query = f"SELECT {_CLICKHOUSE_COLUMNS} FROM {self._from}"  # noqa: S608 - as above

@@ -329,6 +329,14 @@ def test_rows_without_ids_are_counted_and_the_rest_is_scored(tmp_path: Path, cap
     assert "1 row had no span" in capsys.readouterr().out
 
 
+def test_a_missing_package_names_the_extra(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for name in ("spans.jsonl", "spans.parquet"):
+        (tmp_path / name).touch()
+        assert main(["backfill", str(tmp_path / name), "--out", str(tmp_path / "out")]) == 2
+        assert "backfill requires the extra [backfill]" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [
