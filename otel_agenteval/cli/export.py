@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..config.loader import load_config
-from ..core.display import counted
-from ..core.errors import ConfigError
+from ..core.errors import ConfigError, refusal
 from ..outlets.store.export import write_file, write_text
 from ..outlets.store.reader import StoreReader, store_path
 from ..outlets.turn_text import number_of
@@ -20,6 +19,7 @@ EXIT_CODES = {
     OK: "the matching scores were written",
     UNUSABLE: "an argument is invalid, the store can't be read, or the file can't be written",
 }
+_KINDS = {"": "jsonl", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,8 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the scores. The output file is created only when it is complete."""
     config = load_config(args.config)
-    ending = Path(args.out or "").suffix.removeprefix(".")
-    kind = args.format or {"jsonl": "jsonl", "ndjson": "jsonl", "csv": "csv", "parquet": "parquet"}.get(ending, "jsonl")
+    kind = args.format or _KINDS.get(Path(args.out or "").suffix.lower())
+    if kind is None:
+        raise ConfigError(refusal("--out", repr(args.out), "must end with .jsonl, .ndjson, .csv or .parquet. Or pass --format"))
     if kind == "parquet" and args.out is None:
         raise ConfigError("--format: parquet can't be written to standard output. Pass --out FILE")
     wanted = turns_wanted(args)
