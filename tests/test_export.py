@@ -89,7 +89,7 @@ def test_a_metric_that_only_the_store_knows_is_exported(tmp_path: Path, store: s
 def test_csv_and_parquet_say_the_same(store: str, tmp_path: Path, capsys: Capture) -> None:
     assert main(["export", "--store", store]) == 0
     expected = lines(capsys.readouterr().out)
-    for name in ("scores.csv", "scores.parquet", "scores.jsonl"):
+    for name in ("scores.csv", "scores.parquet", "scores.jsonl", "no_extension", "upper.CSV"):
         assert main(["export", "--store", store, "--out", str(tmp_path / name)]) == 0
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
     assert sorted(file.name for file in tmp_path.iterdir() if "partial" in file.name) == []
@@ -111,6 +111,11 @@ def test_csv_and_parquet_say_the_same(store: str, tmp_path: Path, capsys: Captur
         (["export", "--store", "nowhere.db"], "nowhere.db: file not found"),
         (["export"], "--store: no store is configured"),
         (["export", "--store", "STORE", "--format", "parquet"], "--out FILE"),
+        (
+            ["export", "--store", "STORE", "--out", "x.xlsx"],
+            "--out: must end with .jsonl, .ndjson, .csv or .parquet, got 'x.xlsx'",
+        ),
+        (["export", "--store", "STORE", "--out", "x.jsonl.gz"], "--out: must end with .jsonl"),
         (["export", "--store", "STORE", "--since", "yesterday"], "--since: must be"),
         (["export", "--store", "STORE", "--out", "/no/such/folder/x.csv"], "/no/such/folder/x.csv: "),
         (["why", "x", "--url", "127.0.0.1:1"], "--url: must be"),
@@ -154,6 +159,8 @@ def test_turns_of_a_store_are_listed_the_latest_first(store: str, capsys: Captur
     heads = [line for line in said if not line.startswith(" ")]
     assert [line.split()[0] for line in heads] == [turn["turn_id"][:8] for turn in turns]
     assert all(str(turn["agent"]) in line for turn, line in zip(turns, heads, strict=True))
+    assert main(["turns", "--store", store, "--agent", "nobody"]) == 0
+    assert capsys.readouterr() == ("", "0 turns\n")
 
 
 def test_turns_of_a_store_as_json_with_their_scores(store: str, capsys: Capture) -> None:

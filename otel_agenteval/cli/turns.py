@@ -65,12 +65,15 @@ def run(args: argparse.Namespace) -> int:
     since = moment(args.since, "--since")
     with StoreReader(store_path(args.store, config)) as reader:
         wanted = Wanted(since=since, agents=args.agent, metrics=metrics_wanted(args, reader), failed=args.failed)
-        for turn in reader.turns(wanted, max(0, args.limit)):
+        turns = reader.turns(wanted, max(0, args.limit))
+        for turn in turns:
             scores = reader.scores(turn["turn_id"])
             if args.json:
                 print(escaped(json.dumps({**turn, "scores": scores}, ensure_ascii=False, default=str)))
             else:
                 print(_stored_turn(turn, scores))
+    if not turns:
+        print("0 turns", file=sys.stderr)
     return OK
 
 
