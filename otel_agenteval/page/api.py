@@ -633,7 +633,7 @@ def _usage(cell: SumCell) -> dict[str, Any]:
 
 
 def _cost(cell: SumCell) -> dict[str, Any]:
-    return {"cost_usd": cell.cost_usd if cell.priced else None, "priced": cell.priced}
+    return {"cost_usd": float(f"{cell.cost_usd:.12g}") if cell.priced else None, "priced": cell.priced}
 
 
 def _of_sums(

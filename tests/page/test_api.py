@@ -64,6 +64,12 @@ def test_one_turn_with_all_that_is_known_of_it(page: ServedPage) -> None:
     assert page.get(f"turns/{judged['turn_id']}/case")["input"].startswith("Question")
 
 
+def test_costs_are_rounded_in_estimates(tmp_path: Path) -> None:
+    turns = [turn_row(number, cost_usd=cost) for number, cost in enumerate((0.1, 0.2))]
+    with ServedPage(filled(tmp_path / "s.db", [(turn, [score_row(turn)]) for turn in turns])) as served:
+        assert [group["cost_usd"] for group in served.get("estimates")["groups"]] == [0.3]
+
+
 def test_a_trace_id_changes_no_other_part_of_the_link(tmp_path: Path) -> None:
     turn = turn_row(1, trace_id="/../x?y#z")
     with ServedPage(filled(tmp_path / "s.db", [(turn, [])]), Options(trace_url="https://t.example/{trace_id}/view")) as served:
