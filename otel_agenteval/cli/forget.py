@@ -56,8 +56,8 @@ def run(args: argparse.Namespace) -> int:
     queue, cache = config.judge.queue, config.judge.cache.path
     if store is None and journal is None and queue.backend == "memory" and cache is None:
         raise ConfigError("forget: no store, journal or queue is configured. Pass --config, --store or --journal")
-    if args.journal is not None and not Path(journal).is_dir():
-        raise ConfigError(f"--journal: {journal}: folder not found")
+    if args.journal is not None and not Path(args.journal).is_dir():
+        raise ConfigError(f"--journal: {args.journal}: folder not found")
     if store is not None and not is_address(store):
         fault = SCHEMA.fault_of(store) if Path(store).exists() else f"{store}: file not found"
         if fault is not None:
