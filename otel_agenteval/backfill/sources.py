@@ -42,6 +42,7 @@ def source_of(text: str, *, shard: tuple[int, int] = (0, 1)) -> Source:
     n)``, it reads only share k of n of the traces, with k from 0 to n - 1. Raises AgentEvalError for a missing source or an
     unknown format.
     """
+    require("pyarrow", feature="backfill", extra="backfill")
     if text.startswith(("clickhouse://", "clickhouses://")):
         return ClickHouse(text, shard)
     path = Path(text)

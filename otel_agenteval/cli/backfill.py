@@ -13,7 +13,6 @@ from ..backfill.run import run as backfill
 from ..backfill.sources import Parquet, Source, source_of
 from ..core.display import counted
 from ..core.errors import ConfigError, refusal
-from ..core.extras import require
 from ..core.processes import jobs_of
 from ..outlets.turn_text import number_of
 from ..server.process import tune
@@ -55,7 +54,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    require("pyarrow", feature="backfill", extra="backfill")
     tune()
     shard = _shard(args.shard)
     source = source_of(args.source, shard=shard)
