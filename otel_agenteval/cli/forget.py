@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..config.loader import load_config
 from ..config.root import Config
 from ..core.clock import SYSTEM_CLOCK
-from ..core.display import counted
 from ..core.errors import AgentEvalError, ConfigError, StoreError
 from ..evaluation.names import public_id
 from ..outlets.store.postgres import is_address

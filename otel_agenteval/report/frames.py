@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core.display import counted
 from ..core.extras import require
 from ..core.score import Score, scores_html
 from ..core.turn import Turn
