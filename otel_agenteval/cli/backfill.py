@@ -11,7 +11,6 @@ from ..backfill.batch import Scorer, ScoringTotals
 from ..backfill.run import Bar, Output, buckets_for, run_on_daft
 from ..backfill.run import run as backfill
 from ..backfill.sources import Parquet, Source, source_of
-from ..core.display import counted
 from ..core.errors import ConfigError, refusal
 from ..core.processes import jobs_of
 from ..outlets.turn_text import number_of
@@ -120,7 +119,7 @@ def _print_account(account: ScoringTotals, scorer: Scorer, *, dry: bool) -> None
     lines = [f"{number_of(account.spans, 'span')}, {number_of(account.turns, 'turn')}"]
     if dry:
         lines.append(
-            f"{counted(len(scorer.metrics), 'metric')} on each turn{f', {len(scorer.whole)} on each conversation' if scorer.whole else ''}"
+            f"{number_of(len(scorer.metrics), 'metric')} on each turn{f', {len(scorer.whole)} on each conversation' if scorer.whole else ''}"
         )
     else:
         scores = number_of(account.scores, "score")

@@ -26,11 +26,6 @@ def escaped(text: str, keep: str = "") -> str:
     return _UNSAFE.sub(lambda found: found[0] if found[0] in keep else json.dumps(found[0])[1:-1], text)
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with a noun. Examples: ``1 turn``, ``2,000 turns``."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
 _MOST_CHARS = 600
 
 
