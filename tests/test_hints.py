@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import packages
+from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.engine import hints
 from otel_agenteval.judging.budget import Bound, JudgeBudget
 from otel_agenteval.judging.queues import Counter, MemorySpendBook
@@ -156,3 +158,21 @@ def test_metric_without_its_packages_is_named_at_start(caplog: pytest.LogCapture
     (said,) = warned(caplog, "code_schema_conformance")
     assert "otel-agenteval[structured]" in said
     assert any("code_tool_schema_validity is off" in line and "[structured]" in line for line in caplog.messages)
+
+
+@pytest.mark.parametrize(("section", "metric"), [("judge", "llm_relevance"), ("embedder", "embed_answer_similarity")])
+def test_metrics_without_a_model_are_named_at_start(section: str, metric: str, caplog: pytest.LogCaptureFixture) -> None:
+    with Rig({"metrics": [metric, "code_word_count"]}):
+        pass
+    (line,) = warned(caplog, f"no {section} is configured")
+    assert f"skipped: {metric}; set {section}.base_url" in line
+
+
+@pytest.mark.parametrize(
+    "given", [{"judge": {"model": "m"}}, {"embedder": {"model": "m"}}, {"judge": {"base_url": "http://h/v1"}}]
+)
+def test_half_a_model_is_refused_without_its_metrics(given: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="required, because"):
+        Rig(given)
+    with Sidecar() as sidecar, pytest.raises(ConfigError, match="required, because"):
+        sidecar.engine.reload(load_config(given))

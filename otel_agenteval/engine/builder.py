@@ -30,9 +30,9 @@ from ..turns.composer import REVISABLE_BYTES, Composer
 from ..turns.conversations import Conversations
 from ..turns.late_data import EarlyLogs, role_of_span
 from .ending_root import EndingRoots, TurnScorer
-from .engine import BEHIND_OTLP, Engine, WarmUp, limits_of, switched_on
+from .engine import BEHIND_OTLP, Engine, WarmUp, check_models, limits_of, switched_on
 from .feedback import FeedbackJoiner, RecentTurns
-from .hints import Hints, name_missing_packages
+from .hints import Hints, name_missing_models, name_missing_packages
 from .intake import Intake
 from .outcomes import TurnOutcomes
 from .pipeline import Pipeline
@@ -142,6 +142,9 @@ def engine_from(
             config, metrics.of_turns, metrics.of_conversations, telemetry, lambda turns, size: worker.put(JudgedTurns(turns, size), size),
             errors.report, clock, shedding, outlets.record_outcome,
         )  # fmt: skip
+        name_missing_models([*metrics.of_turns, *metrics.of_conversations], judging.runner.models)
+    else:
+        check_models(config)
 
     assembler = Assembler(limits_of(config, decision_delay), role_of_span, waited)
     early_logs = EarlyLogs(_EARLY_BYTES, lambda: engine.config.turn.idle_timeout, waited)

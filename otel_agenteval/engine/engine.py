@@ -55,6 +55,16 @@ def switched_on() -> bool:
     return not disabled and truth_of(os.environ.get("OTEL_AGENTEVAL_ENABLED", "")) is not False
 
 
+def check_models(config: Config) -> None:
+    """Raise ConfigError if the section ``judge`` or ``embedder`` is invalid."""
+    if config.judge.options_given or config.embedder.options_given:
+        from ..judging.models import embedder_from, judge_from  # only imported if one of them is configured
+
+        for model in (judge_from(config), embedder_from(config)):
+            if model is not None:
+                model.close()
+
+
 def limits_of(config: Config, decision_delay: float) -> TurnLimits:
     """Return the configured turn limits. ``decision_delay`` (seconds) replaces the value ``auto`` of the option."""
     wanted = config.turn
@@ -121,6 +131,7 @@ class Engine:
         names of changed sections that take effect only after a restart. If it raises ConfigError, nothing changes.
         """
         metrics, references = selected(config), ReferenceSources(config)
+        check_models(config)
         fixed = [
             name
             for name in ("judge", "embedder", "privacy", "outlets", "queue", "conversation", "statistics")

@@ -8,12 +8,16 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from ..core.extras import extra_installed
 from ..core.packages import broken
 from ..evaluation.scored_turn import ScoredTurn
-from ..metrics.bound_metric import BoundMetric
+from ..metrics.bound_metric import BoundMetric, asked_in
 from ..metrics.registry import GROUPS, group_of, resolve
+
+if TYPE_CHECKING:
+    from ..judging.session import Models
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -31,6 +35,17 @@ def name_missing_packages(metrics: Iterable[BoundMetric], selection: str | Seque
         for group in [selection] if isinstance(selection, str) else selection:
             for name in group_of(group, is_installed=False) if group in GROUPS else ():
                 _log.info("%s is off; run: pip install 'otel-agenteval[%s]'", name, resolve(name).metric.extra)
+
+
+def name_missing_models(metrics: Sequence[BoundMetric], models: Models) -> None:
+    """Log metrics that are skipped because no judge or embedder is configured."""
+    for kind, section in (("llm", "judge"), ("embed", "embedder")):
+        names = dict.fromkeys(one.name for one in asked_in(metrics) if one.metric.kind == kind and not models.can_ask(one))
+        if names:
+            _log.warning(
+                "no %s is configured, so these metrics are skipped: %s; set %s.base_url and %s.model",
+                section, ", ".join(names), section, section,
+            )  # fmt: skip
 
 
 class Hints:
