@@ -94,7 +94,7 @@ class Engine:
         status: Status,
         warm_up: WarmUp,
     ) -> None:
-        self.config = config
+        self.config = self._at_start = config
         self.enabled = enabled
         """If False, the entry point must do nothing, and outlets aren't opened."""
         self.telemetry = telemetry
@@ -128,16 +128,16 @@ class Engine:
 
     def reload(self, config: Config) -> list[str]:
         """Apply changed metrics (with parameters, policies and samples), references, feedback options and turn limits. Return the
-        names of changed sections that take effect only after a restart. If it raises ConfigError, nothing changes.
+        names of sections whose changes since the start take effect only after a restart. If it raises ConfigError, nothing changes.
         """
         metrics, references = selected(config), ReferenceSources(config)
         check_models(config)
         fixed = [
             name
             for name in ("judge", "embedder", "privacy", "outlets", "queue", "conversation", "statistics")
-            if getattr(config, name) != getattr(self.config, name)
+            if getattr(config, name) != getattr(self._at_start, name)
         ]
-        if config.turn.stitch_timeout != self.config.turn.stitch_timeout:
+        if config.turn.stitch_timeout != self._at_start.turn.stitch_timeout:
             fixed.append("turn.stitch_timeout")
         if self.judging is not None:
             self.judging.metrics.reload(config, metrics.of_turns, metrics.of_conversations)

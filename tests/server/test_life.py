@@ -113,8 +113,9 @@ def test_a_reload_names_what_needs_a_restart_and_a_bad_one_changes_nothing() -> 
         with pytest.raises(ConfigError):
             reload(sidecar, {"inline": {"metrics": ["code_nonsense"]}})
         assert [metric.name for metric in sidecar.engine.pipeline.evaluator.metrics] == metrics
-        assert "turn.stitch_timeout" in reload(sidecar, {"turn": {"stitch_timeout": "1s"}})
-        assert "turn.stitch_timeout" in reload(sidecar, {}), "back to the default"
+        for _ in range(2):
+            assert "turn.stitch_timeout" in reload(sidecar, {"turn": {"stitch_timeout": "1s"}})
+        assert reload(sidecar, {}) == [], "back to the options in effect"
         assert reload(sidecar, {"turn": {"max_spans": 1}}) == []
         assert sidecar.post("/v1/traces", turn_of(1))[0] == 200
         assert sidecar.turns()[0].close_reason == "span_limit"
