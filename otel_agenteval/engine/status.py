@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ..core import forks, semconv
-from ..core.errors import MissingExtra
+from ..core.errors import MissingExtra, Unusable
 from ..core.telemetry import Telemetry
 from ..core.version import __version__
 from ..outlets.fan_out import FanOut
@@ -156,7 +156,7 @@ class InternalErrors:
         """Count an internal error. Log only the first error of each component, without content."""
         self.counts[where] += 1
         if self.counts[where] == 1:
-            kind = str(error) if isinstance(error, MissingExtra) else type(error).__name__
+            kind = str(error) if isinstance(error, (MissingExtra, Unusable)) else type(error).__name__
             exc_info = _log.isEnabledFor(logging.DEBUG)
             _log.warning("%s failed: %s (further failures are only counted)", where, kind, exc_info=exc_info)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -10,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from redis.exceptions import RedisError
 
 from otel_agenteval.config.loader import effective_yaml, load_config
-from otel_agenteval.core.errors import ConfigError
-from otel_agenteval.core.threads import own_work
-from otel_agenteval.judging.queues import Job, queue_from, redis_server
+from otel_agenteval.core.errors import ConfigError, MissingExtra, Unusable
+from otel_agenteval.engine.status import InternalErrors
+from otel_agenteval.judging.queues import Job, queue_from
 from otel_agenteval.judging.queues.redis import RedisQueue
 from otel_agenteval.judging.queues.redis_server import connect
 from tests.support.certificates import Authority
@@ -87,10 +87,30 @@ def test_what_was_put_survives_a_server_that_is_killed(server: RedisServer) -> N
     queue.close()
 
 
+def test_an_unreachable_server_is_logged_with_its_address(caplog: pytest.LogCaptureFixture) -> None:
+    port = free_port()
+    queue = RedisQueue(f"redis://judge:s3cret@127.0.0.1:{port}/0", ROOM)
+    for _ in range(2):  # the second call doesn't connect
+        with pytest.raises(Unusable) as caught:
+            queue.claim(1, 60.0)
+        InternalErrors().report("judge_queue", caught.value)
+    queue.close()
+    assert caplog.text.count(f"judge_queue failed: Redis at 127.0.0.1:{port}: Error") == 2
+    assert caplog.text.count("refused; check judge.queue.url") == 2
+    assert "s3cret" not in caplog.text
+
+
+def test_a_missing_extra_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "redis", None)
+    queue = {"backend": "redis", "url": "redis://127.0.0.1:1"}
+    with pytest.raises(MissingExtra, match=r"otel-agenteval\[redis\]"):
+        Rig({"metrics": [METRIC], "judge": {"base_url": "http://127.0.0.1:1/v1", "model": "m", "queue": queue}})
+
+
 def works(queue: RedisQueue) -> bool:
     try:
         return queue.depth >= 0
-    except RedisError:
+    except Unusable:
         return False
 
 
@@ -105,7 +125,7 @@ def test_while_the_network_is_cut_jobs_wait_here_within_a_bound_and_retries_are_
     assert queue.unsent == 28
     assert len(left) == 472
     for _ in range(2_000):
-        with pytest.raises(RedisError):
+        with pytest.raises(Unusable):
             queue.claim(1, 60.0)
     assert proxy.connections - before <= 12  # with a pause after each try, however often it was asked
     proxy.heal()
@@ -243,7 +263,7 @@ def test_a_server_behind_tls_and_an_account(tmp_path: Path) -> None:
         assert ids(queue.claim(1, 60.0)) == ["a"]
         queue.close()
         wrong = RedisQueue(url.replace("s3cret", "guess"), ROOM)
-        with pytest.raises(RedisError, match="invalid username-password"):
+        with pytest.raises(Unusable, match="invalid username-password"):
             wrong.claim(1, 60.0)
         wrong.close()
     finally:

@@ -59,7 +59,7 @@ class RedisQueue(JobQueue):
     """Job queue on a Redis or Valkey server.
 
     The server must support the features of Redis 5. The first call connects. If the server is unreachable, :meth:`claim`,
-    :meth:`extend`, :meth:`retry_at` and reading methods raise ``redis.exceptions.RedisError``.
+    :meth:`extend`, :meth:`retry_at` and reading methods raise :class:`~otel_agenteval.core.errors.Unusable`.
 
     Args:
         url: server address. See :func:`.redis_server.connect`.

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from ...core import forks
-from ...core.errors import ConfigError
+from ...core.errors import ConfigError, Unusable
 from ...core.extras import require
 from ...core.pacing import backoff
 from ...core.threads import may_wait
@@ -53,6 +53,9 @@ class Server:
 
     def __init__(self, url: str, opened: Callable[[Any], None] = lambda client: None) -> None:
         self._url = normal(url)
+        require("redis", feature="judge.queue.url: a queue in Redis", extra="redis")
+        parts = urlsplit(self._url)
+        self._address = parts.netloc.rpartition("@")[2] or parts.path
         self._opened = opened
         self._reset()
         forks.in_child(self._reset)
@@ -63,6 +66,7 @@ class Server:
         self._closed = False
         self._failures = 0
         self._quiet_until = 0.0
+        self._reason = ""
 
     @property
     def failing(self) -> bool:
@@ -71,19 +75,21 @@ class Server:
     def call(self, call: Callable[..., Any], *args: Any) -> Any:
         """Call a function with the client and ``args``, and return its result.
 
-        Raises a ConnectionError during the pause after a failure. While the server is failing, threads that mustn't wait also get
-        this error.
+        Raises Unusable if the server is unreachable, and during the pause after that. While the server is failing, threads that
+        mustn't wait also get this error.
         """
         if time.monotonic() < self._quiet_until or (self.failing and not may_wait()):
-            raise _not_connected("judge.queue.url: can't reach the server. The next attempt follows in a few seconds")
+            raise self._unusable()
         try:
             found = call(self._open(), *args)
         except Exception as error:
             if unreachable(error):
+                self._reason = str(error).rstrip(".") or type(error).__name__
                 self._failures += 1
                 self._quiet_until = time.monotonic() + backoff(self._failures, _FIRST_PAUSE, _LONGEST_PAUSE)
                 if (pool := getattr(self._client, "connection_pool", None)) is not None:
                     pool.disconnect(inuse_connections=False)  # after a failover, the address can be another server's
+                raise self._unusable() from None
             raise
         self._failures = 0
         return found
@@ -101,7 +107,7 @@ class Server:
         try:
             if self._client is None:
                 if self._closed:
-                    raise _not_connected("the queue is closed")
+                    raise ConnectionError("the queue is closed")
                 client = connect(self._url)
                 self._opened(client)
                 self._client = client
@@ -109,11 +115,9 @@ class Server:
         finally:
             self._lock.release()
 
-
-def _not_connected(text: str) -> Exception:
-    from redis.exceptions import ConnectionError as NotConnected
-
-    return NotConnected(text)
+    def _unusable(self) -> Unusable:
+        text = f"Redis at {self._address}: {self._reason}; check judge.queue.url and the server"
+        return Unusable(text, self._reason)
 
 
 def connect(url: str) -> Any:
