@@ -308,6 +308,7 @@ class Engine:
         self.warm_up.cancel()
         self.outlets.begin_exit()
         atexit.unregister(self._at_exit)
+        failing = self.outlets.failing()  # later, an outlet could also fail because the time ran out
         self.intake.close_all("shutdown")
         limit = "exit_timeout" if timeout is None else "serve.drain_timeout"
         at_exit = self._exit_until is not None  # then providers may be gone, and some time is already used
@@ -330,7 +331,7 @@ class Engine:
         self.delivered = self.worker.stop(_left(until), outlets=not at_exit)
         done = self.delivered and not left
         if not done and not at_exit:
-            self._warn_of_rest(until, f"within {timeout:.3g} s; increase {limit}")
+            self._warn_of_rest(until, failing, f"within {timeout:.3g} s; increase {limit}")
         self.pipeline.composer.readings.finish()
         self.pipeline.statistics.close()
         self.outlets.close()
@@ -353,6 +354,7 @@ class Engine:
             self.judging.start_no_threads()
         timeout = self.config.exit_timeout
         self._exit_until = until = time.monotonic() + timeout
+        failing = self.outlets.failing()
         self.outlets.begin_exit()
         self.intake.close_all("exit")
         self._end_conversations(timeout)
@@ -363,11 +365,11 @@ class Engine:
         self.pipeline.composer.readings.finish()
         self.pipeline.statistics.save()
         if not (self.outlets.flush(_left(until), at_exit=True) and done):
-            self._warn_of_rest(until, f"within {timeout:.3g} s at exit; increase exit_timeout")
+            self._warn_of_rest(until, failing, f"within {timeout:.3g} s at exit; increase exit_timeout")
 
-    def _warn_of_rest(self, until: float, time_ran_out: str) -> None:
-        rest = self.outlets.undelivered() or "some turns were not evaluated"
-        _log.warning("not all scores were delivered %s", f"before shutdown: {rest}" if _left(until) else time_ran_out)
+    def _warn_of_rest(self, until: float, failed_before: str, time_ran_out: str) -> None:
+        reason = failed_before if not _left(until) else self.outlets.failing() or "some turns or scores still wait"
+        _log.warning("not all scores were delivered %s", f"before shutdown: {reason}" if reason else time_ran_out)
 
     def _end_conversations(self, timeout: float) -> None:
         if (store := self.pipeline.conversations) is not None:

@@ -80,7 +80,6 @@ class FanOut:
         self._lanes: dict[str, Lane] = {}
         """Threads for the outlets that may hang, by outlet name."""
         self._is_ending = False
-        self._undelivered: list[Outlet] = []
         self._behind: dict[str, bool] = {}
         """Outlets that didn't accept the last batch, by name. The value is True after :meth:`catch_up` has waited for the outlet."""
         for outlet in outlets:
@@ -253,12 +252,12 @@ class FanOut:
         deadline = time.monotonic() + timeout
         outlets = [outlet for outlet in self._outlets if outlet.flushed_at_exit or not at_exit]
         outlets.sort(key=lambda outlet: outlet.name in self._lanes and self._lanes[outlet.name].stuck)  # stuck outlets last
-        self._undelivered = [one for one in outlets if not self._flush_one(one, max(0.0, deadline - time.monotonic()))]
-        return not self._undelivered
+        done = [self._flush_one(one, max(0.0, deadline - time.monotonic())) for one in outlets]
+        return all(done)
 
-    def undelivered(self) -> str:
-        """Return a message that lists the outlets with records that the last flush didn't deliver, and the reasons."""
-        return "; ".join(f"outlet {one.name}: {self.trouble_of(one) or 'records are still waiting'}" for one in self._undelivered)
+    def failing(self) -> str:
+        """Return a message that lists the outlets that can't deliver, and the reasons."""
+        return "; ".join(f"outlet {one.name}: {reason}" for one in self._outlets if (reason := self.trouble_of(one)))
 
     def _ask(self, outlet: Outlet, work: Callable[[], T], seconds: float) -> T:
         lane = self._lanes.get(outlet.name)

@@ -21,6 +21,7 @@ from otel_agenteval.outlets.store.sqlite import SCHEMA
 from otel_agenteval.server.app import Service
 from tests.support.postgres import PostgresServer
 from tests.support.receiver import GrpcReceiver
+from tests.support.servers import free_port, until
 from tests.support.service import Sidecar, turn_of
 from tests.support.stored_turns import filled, some_turns
 
@@ -145,3 +146,15 @@ def test_wrong_token_of_an_otlp_receiver_is_reported() -> None:
 def test_readiness_of_an_outlet_that_is_off_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"serve\.ready_outlets"):
         Service(load_config({"serve": {"ready_outlets": ["store"]}}))
+
+
+@pytest.mark.parametrize("has_journal", [True, False])
+def test_undelivered_scores_at_shutdown_are_logged(has_journal: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    serve = {"drain_timeout": "1s", **({"journal": str(tmp_path / "journal")} if has_journal else {})}
+    with Sidecar({"serve": serve, "outlets": {"otlp": {"endpoint": f"http://127.0.0.1:{free_port()}"}}}) as sidecar:
+        assert sidecar.post("/v1/traces", turn_of(1))[0] == 200
+        evaluate(sidecar)
+        until(lambda: any(check.name == "outlet otlp" and check.reason for check in sidecar.service.checks()), "it fails")
+    assert any("scores wait for the next start: " in line for line in caplog.messages) == has_journal
+    assert "not all scores were delivered before shutdown: outlet otlp: " in caplog.text
+    assert "increase" not in caplog.text
