@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from ..server.app import Service
     from ..server.notify import Notifier
-    from ..server.process import allow_files, run_beside, tune
+    from ..server.process import allow_files, print_line, run_beside, tune
 
     config = configured(args)
     tune()
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         service = Service(config, number=args.child)
         ledger = run_beside(service.engine, _serve(service, args, notifier))
-    print(json.dumps({"ledger": ledger}, ensure_ascii=False), flush=True)
+    print_line(json.dumps({"ledger": ledger}, ensure_ascii=False))
     return OK if ledger["handed_over"] else FAILED
 
 
@@ -93,6 +93,7 @@ def configured(args: argparse.Namespace) -> Config:
 
 async def _serve(service: Service, args: argparse.Namespace, notifier: Notifier) -> dict[str, Any]:
     from ..server.notify import Progress
+    from ..server.process import print_line
 
     running = _Running(service, args, notifier)
     loop = asyncio.get_running_loop()
@@ -104,7 +105,7 @@ async def _serve(service: Service, args: argparse.Namespace, notifier: Notifier)
     starting.cancel()
     if not running.stop.is_set():
         where = " ".join(f"{name}={address}" for name, address in service.addresses.items())
-        print(f"listening: {where}", flush=True)
+        print_line(f"listening: {where}")
         notifier.ready(f"listening: {where}")
         running.started()
         stalled = Progress(service.engine.progress, "the worker makes no progress")

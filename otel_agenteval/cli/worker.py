@@ -18,7 +18,7 @@ from ..kafka.consumer import Address, KafkaSource, Patience
 from ..server.admin import Check
 from ..server.app import Service
 from ..server.notify import Notifier, Progress
-from ..server.process import run_beside, tune
+from ..server.process import print_line, run_beside, tune
 from . import FAILED, OK, UNUSABLE
 from .options import add_config, add_logging, check_address, number_of_processes
 
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         patience = None if address is None else Patience()
         service = Service(config, waited=patience)
         ledger = run_beside(service.engine, _work(service, address, patience, notifier, args))
-    print(json.dumps({"ledger": ledger}, ensure_ascii=False), flush=True)
+    print_line(json.dumps({"ledger": ledger}, ensure_ascii=False))
     return OK if ledger["handed_over"] else FAILED
 
 
@@ -153,7 +153,7 @@ async def _work(
     if stop.is_set():
         return await service.drain()
     where = " ".join(f"{name}={address}" for name, address in service.addresses.items())
-    print(f"working: {where}", flush=True)
+    print_line(f"working: {where}")
     engine.start_judging(config.judge.max_concurrency)
     if source is not None:
         source.start()

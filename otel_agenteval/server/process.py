@@ -70,6 +70,12 @@ def held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, NUMBERS)
 
 
+def print_line(text: str) -> None:
+    """Print a line in one write, so that it stays whole if standard error goes to the same file."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
 def allow_files() -> None:
     """Raise the limit for open files, so that probes and logs can open files even with many connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -38,7 +38,7 @@ from .auth import Guard, check_exposure
 from .http_server import HttpServer
 from .journal_folder import LOCK_GRACE, JournalFolder
 from .notify import Listener, Notifier
-from .process import Signals, held_back
+from .process import Signals, held_back, print_line
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -377,10 +377,10 @@ async def supervise(
 
 def _print_addresses(metrics: str | None, children: Sequence[Child], receives: bool) -> None:
     if metrics is not None:
-        print(f"{'listening' if receives else 'working'}: metrics={metrics}", flush=True)
+        print_line(f"{'listening' if receives else 'working'}: metrics={metrics}")
     if receives:
         routes = ", ".join(child.listening["grpc"] for child in children if "grpc" in child.listening)
-        print(f"AGENTEVAL_ENDPOINTS='[{routes}]'", flush=True)  # for the Collector's load_balancing exporter
+        print_line(f"AGENTEVAL_ENDPOINTS='[{routes}]'")  # for the Collector's load_balancing exporter
 
 
 async def _wait_for_orphans(config: Config, count: int, journal: JournalFolder | None, stop: asyncio.Event) -> None:

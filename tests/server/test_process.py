@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import signal
+import sys
 import threading
 from collections import Counter
 from functools import partial
@@ -19,6 +21,7 @@ import yaml
 from otel_agenteval.cli.main import main
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.server.journal_folder import JournalFolder
+from otel_agenteval.server.process import print_line
 from otel_agenteval.server.responses import Refusal
 from otel_agenteval.server.wal import Journal, Record
 from tests.support.servers import until
@@ -170,3 +173,19 @@ def test_a_segment_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refusal):
         journal.append("traces", b"1", False).wait()
     journal.close(delivered=True)
+
+
+def test_a_line_is_printed_in_one_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[bytes] = []
+
+    class Pipe(io.RawIOBase):
+        def writable(self) -> bool:
+            return True
+
+        def write(self, data: Any) -> int:
+            written.append(bytes(data))
+            return len(data)
+
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(Pipe(), write_through=True))  # type: ignore[type-var]  # as with PYTHONUNBUFFERED
+    print_line("listening: http=127.0.0.1:1")
+    assert [data for data in written if data] == [b"listening: http=127.0.0.1:1\n"]
