@@ -379,6 +379,9 @@ def _print_addresses(metrics: str | None, children: Sequence[Child], receives: b
     if metrics is not None:
         print_line(f"{'listening' if receives else 'working'}: metrics={metrics}")
     if receives:
+        for child in children:
+            where = " ".join(f"{name}={address}" for name, address in child.listening.items() if name != "metrics")
+            print_line(f"process {child.number}: {where}")
         routes = ", ".join(child.listening["grpc"] for child in children if "grpc" in child.listening)
         print_line(f"AGENTEVAL_ENDPOINTS='[{routes}]'")  # for the Collector's load_balancing exporter
 

@@ -52,6 +52,9 @@ class Fleet:
             with error:
                 return error.code
 
+    def addresses(self) -> list[str]:
+        return re.findall(r"^process \d: .*", self.log.read_text(), re.MULTILINE)
+
     def endpoints(self) -> str:
         found = re.search(r"AGENTEVAL_ENDPOINTS='(.*)'", self.log.read_text())
         assert found is not None
@@ -75,6 +78,7 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
 
 
 def test_a_collector_shares_the_traces_out_and_one_page_measures_all(fleet: Fleet, tmp_path: Path) -> None:
+    assert fleet.addresses() == [f"process {n}: grpc=127.0.0.1:{fleet.port + 10 * n}" for n in (0, 1)]
     assert fleet.endpoints() == f"[127.0.0.1:{fleet.port}, 127.0.0.1:{fleet.port + 10}]"
     backend = GrpcReceiver()
     with Collector(
