@@ -233,7 +233,10 @@ def check_exposure(options: ServeOptions) -> None:
     for name in ("grpc", "http", "metrics", "web"):
         address = getattr(options, name)
         if address is not None and not is_loopback(address):
+            fix = "Set serve.token, serve.tenants or serve.tls.client_ca_file"
+            if name == "metrics":  # the options above don't protect it
+                fix = "Use an address of this machine, such as 127.0.0.1:19464"
             raise ConfigError(
                 f"serve.{name}: {address} is reachable from other machines without authentication. "
-                "Set serve.token, serve.tenants or serve.tls.client_ca_file, or allow this with --insecure (serve.insecure: true)"
+                f"{fix}, or allow this with --insecure (serve.insecure: true)"
             )

@@ -181,6 +181,12 @@ def test_tenants_are_enough_to_listen_to_other_machines() -> None:
     check_exposure(load_config({"serve": {"grpc": "0.0.0.0:14317", "tenants": [A]}}).serve)
 
 
+@pytest.mark.parametrize(("option", "fix"), [("http", "Set serve.token"), ("metrics", "Use an address of this machine")])
+def test_open_address_is_refused_with_a_fix_that_works(option: str, fix: str) -> None:
+    with pytest.raises(ConfigError, match=rf"serve\.{option}: 0\.0\.0\.0:1 is reachable .*\. {fix}"):
+        check_exposure(load_config({"serve": {option: "0.0.0.0:1"}}).serve)
+
+
 def test_a_reload_changes_tokens_quotas_and_labels() -> None:
     with Sidecar(tenants(A)) as sidecar:
         listening = dict.fromkeys(("grpc", "http", "metrics", "web"), ANY_PORT)
