@@ -282,7 +282,7 @@ class Service:
         for options in (found, kept):  # the new options must allow a start, and must also be safe with the addresses in use
             check_exposure(options)
         self._check_ready_outlets(config)
-        contexts = {protocol: tls_context(found.tls, protocol) for protocol in self._tls_contexts or ("http/1.1",)}
+        contexts = {protocol: tls_context(found.tls, protocol, config.where) for protocol in self._tls_contexts or ("http/1.1",)}
         fixed = [*self.engine.reload(as_sidecar(config)), *fixed]
         if found.tls == before.tls:
             self._tls_contexts = contexts
@@ -302,7 +302,7 @@ class Service:
         self._reloaded = (False, self._reloaded[1])
 
     async def _listen(self, name: str, address: str, server: SocketListener, protocol: str = "http/1.1") -> None:
-        context = tls_context(self.options.tls, protocol)
+        context = tls_context(self.options.tls, protocol, self.engine.config.where)
         if context is not None:
             self._tls_contexts.setdefault(protocol, context)
             context.sni_callback = partial(self._renew, protocol)

@@ -10,10 +10,12 @@ import logging
 import re
 import ssl
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from ..config.serve import TlsOptions
+from ..config.types import KeyPath, dotted
 from ..core.errors import ConfigError
 
 _log = logging.getLogger("otel_agenteval")
@@ -87,16 +89,24 @@ def _time(der: bytes, at: int) -> float:
     return datetime.datetime.strptime(text, form).replace(tzinfo=datetime.timezone.utc).timestamp()
 
 
-def tls_context(options: TlsOptions, protocol: str = "http/1.1") -> ssl.SSLContext | None:
-    """Return the TLS context for a protocol. Return None without a certificate. Raises ConfigError for an invalid certificate."""
+def tls_context(
+    options: TlsOptions, protocol: str = "http/1.1", where: Callable[[KeyPath], str] = dotted
+) -> ssl.SSLContext | None:
+    """Return the TLS context for a protocol. Return None without a certificate.
+
+    Raises ConfigError for an invalid certificate. ``where`` returns an option's location for the error message.
+    """
     if options.cert_file is None:
         return None
     for name, file in vars(options).items():
         if file is not None:
+            place, kind = f"{where(('serve', 'tls', name))}: {file}", "private key" if name == "key_file" else "certificate"
             try:
-                Path(file).open("rb").close()
+                text = Path(file).read_text(encoding="latin-1")
             except OSError as error:
-                raise ConfigError(f"serve.tls.{name}: {file}: can't read the file: {error.strerror or error}") from None
+                raise ConfigError(f"{place}: can't read the file: {error.strerror or error}") from None
+            if f"{kind.upper()}-----" not in text:
+                raise ConfigError(f"{place}: isn't a PEM {kind}")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols([protocol])
@@ -104,18 +114,17 @@ def tls_context(options: TlsOptions, protocol: str = "http/1.1") -> ssl.SSLConte
         context.load_cert_chain(options.cert_file, options.key_file, _no_pass_phrase)
     except _KeyIsEncrypted:
         raise ConfigError(
-            f"serve.tls.key_file: {options.key_file}: the key must not be encrypted. Use a key without a pass phrase"
+            f"{where(('serve', 'tls', 'key_file'))}: {options.key_file}: the key must not be encrypted. Use a key without a pass phrase"
         ) from None
     except (OSError, ssl.SSLError) as error:
         pair = f"cert_file {options.cert_file} and key_file {options.key_file}"
-        raise ConfigError(f"serve.tls: can't load {pair}: {getattr(error, 'reason', None) or error}") from None
+        raise ConfigError(f"{where(('serve', 'tls'))}: can't load {pair}: {getattr(error, 'reason', None) or error}") from None
     if options.client_ca_file is not None:
         try:
             context.load_verify_locations(options.client_ca_file)
         except (OSError, ssl.SSLError) as error:
-            raise ConfigError(
-                f"serve.tls.client_ca_file: {options.client_ca_file}: can't load the file: {getattr(error, 'reason', None) or error}"
-            ) from None
+            place = f"{where(('serve', 'tls', 'client_ca_file'))}: {options.client_ca_file}"
+            raise ConfigError(f"{place}: can't load the file: {getattr(error, 'reason', None) or error}") from None
         context.verify_mode = ssl.CERT_REQUIRED
     return context
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import http.client
+import json
 import re
 import socket
 import ssl
@@ -17,6 +18,7 @@ from cryptography.hazmat.primitives import serialization
 
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError
+from otel_agenteval.server.certificates import tls_context
 from tests.support.certificates import Authority
 from tests.support.service import Sidecar, Transport, turn_of
 
@@ -79,10 +81,12 @@ def test_certificates_of_clients_are_enough_for_other_machines(authority: Author
 def test_files_that_hold_no_certificate_are_named(broken: str, authority: Authority, tmp_path: Path) -> None:
     config = serve(authority.issue("server"), authority.file)
     (tmp_path / "empty").write_text("")
-    for file in (tmp_path / "none", tmp_path / "empty"):
+    written = tmp_path / "agenteval.yaml"
+    for file, problem in ((tmp_path / "none", "can't read"), (tmp_path / "empty", "isn't a PEM ")):
         config["serve"]["tls"][broken] = str(file)
-        with pytest.raises(ConfigError, match=rf"serve\.tls.*{broken}.*{re.escape(str(file))}"):
-            Sidecar(config)
+        written.write_text(json.dumps(config))
+        with pytest.raises(ConfigError, match=rf"agenteval.yaml:1: serve\.tls\.{broken}: {re.escape(str(file))}: {problem}"):
+            tls_context(load_config(written).serve.tls, where=load_config(written).where)
 
 
 def test_the_key_of_another_certificate_is_refused(authority: Authority) -> None:
