@@ -26,7 +26,7 @@ from h2.settings import SettingCodes, Settings
 from ..spans.otlp import Signal
 from .admission import MemoryShare, too_large
 from .auth import Tenant
-from .http_server import HEAD_TIMEOUT, WRITE_TIMEOUT, Pieces, SocketListener, client_of
+from .http_server import HEAD_TIMEOUT, TLS_HANDSHAKE, WRITE_TIMEOUT, Pieces, SocketListener, client_of
 from .logformat import Caller, caller
 from .receiver import ExportRequest, Receiver
 from .responses import FAULT, Accepted, Refusal, Refused, response_of
@@ -251,6 +251,8 @@ class _GrpcConnection(asyncio.BufferedProtocol):
             self._parse(_PREFACE)
             self._has_begun = True
             return len(_PREFACE)
+        if data[:2] == TLS_HANDSHAKE:
+            self._server.log_tls(self.client)
         if _HTTP1.match(data) is None:
             raise ProtocolError
         self._is_refused = True

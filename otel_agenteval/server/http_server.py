@@ -13,6 +13,7 @@ import logging
 import re
 import ssl
 import threading
+import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from dataclasses import dataclass, field
@@ -31,6 +32,9 @@ HEAD_TIMEOUT = 10.0
 IDLE_TIMEOUT = 75.0
 """Maximum seconds between a response and the head of the next request on the connection."""
 WRITE_TIMEOUT = 30.0
+TLS_HANDSHAKE = b"\x16\x03"
+"""First bytes of a TLS connection."""
+_LOG_EVERY = 10.0
 _LINGER = 2.0
 _LINGER_BYTES = 64 << 20
 """Maximum bytes of a refused body that are read and discarded, so that the sender gets the response."""
@@ -149,6 +153,7 @@ class SocketListener:
         self.stopping = False
         self.refused = 0
         self.address = ""
+        self._next_log = 0.0
 
     @property
     def connections(self) -> int:
@@ -200,6 +205,12 @@ class SocketListener:
         self._connections[connection] = None
         self._clients[client] += 1
         return True
+
+    def log_tls(self, client: str) -> None:
+        """Log a client that uses TLS on an address without TLS, at most every 10 seconds."""
+        if time.monotonic() >= self._next_log:
+            self._next_log = time.monotonic() + _LOG_EVERY
+            _log.warning("%s: refused %s: TLS on a plain port; use http:// in the client, or set serve.tls", self.address, client)
 
     def leave(self, connection: ClientConnection) -> None:
         del self._connections[connection]
@@ -304,6 +315,8 @@ class _Connection:
             if broken is not None:
                 self._idle = False
                 caller.set(Caller.of({}, self.client))
+                if self._protocol.trailing_data[0].startswith(TLS_HANDSHAKE):
+                    self._server.log_tls(self.client)
                 is_head = isinstance(event, h11.Request) and event.method == b"HEAD"
                 await self._send(Response(broken, b"bad request"), close=True, bodyless=is_head)
                 await self._linger()

@@ -169,3 +169,13 @@ def test_a_certificate_that_is_not_valid_or_soon_will_not_be_is_said(
         assert all(f"serve.tls.cert_file: {files[0]}: " in line and dates in line for line in told)
         found = expiries(sidecar)
         assert (found.keys(), found["cert_file"]) == ({"cert_file", "client_ca_file"}, until.timestamp())
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http", "web"])
+def test_tls_on_a_plain_port_is_logged(protocol: str, caplog: pytest.LogCaptureFixture) -> None:
+    with Sidecar() as sidecar:
+        host, _, port = sidecar.addresses[protocol].rpartition(":")
+        for _ in range(2):
+            with socket.create_connection((host, int(port))) as plain, pytest.raises(OSError):  # noqa: PT011
+                ssl.create_default_context().wrap_socket(plain, server_hostname="localhost")
+    assert caplog.text.count(f"{host}:{port}: refused 127.0.0.1: TLS on a plain port") == 1
