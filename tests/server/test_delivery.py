@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
-from otel_agenteval.core.errors import ConfigError
+from otel_agenteval.core.errors import ConfigError, MissingExtra
 from otel_agenteval.core.sqlite import open_file
 from otel_agenteval.outlets.store.sqlite import SCHEMA
 from otel_agenteval.server.app import Service
@@ -146,6 +147,12 @@ def test_wrong_token_of_an_otlp_receiver_is_reported() -> None:
 def test_readiness_of_an_outlet_that_is_off_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"serve\.ready_outlets"):
         Service(load_config({"serve": {"ready_outlets": ["store"]}}))
+
+
+def test_missing_extra_of_the_store_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(MissingExtra, match=r"outlets\.store\.path: .*otel-agenteval\[postgres\]"):
+        Service(load_config({"outlets": {"store": "postgresql://127.0.0.1:1/db"}}))
 
 
 @pytest.mark.parametrize("has_journal", [True, False])

@@ -18,6 +18,7 @@ from ...config.outlets import StoreOptions
 from ...core import jsonio, semconv
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import StoreError
+from ...core.extras import require
 from ...core.score import Score, outcome_of
 from ...core.telemetry import Telemetry
 from ...core.turn import Turn
@@ -98,6 +99,8 @@ class StoreOutlet(Outlet):
         redact: Collection[str] = (),
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        if is_address(wanted.path):
+            require("psycopg", feature="outlets.store.path: a score store in PostgreSQL", extra="postgres")
         self.keeps_content = wanted.content
         self.keeps_spans = bool(wanted.attributes)
         self._attributes = wanted.attributes
