@@ -29,6 +29,7 @@ _PROTOBUF, _JSON = "application/x-protobuf", "application/json"
 _PATHS: dict[str, Signal] = {"/v1/traces": "traces", "/v1/logs": "logs"}
 _FEEDBACK = "/v1/feedback"
 _UNKNOWN = "unknown path; send OTLP to /v1/traces and /v1/logs, feedback to /v1/feedback"
+_NO_METRICS = "metrics aren't received; in the sender, set OTEL_METRICS_EXPORTER=none"
 _NO_GRPC = "this port accepts only HTTP/1.1; send OTLP/gRPC to serve.grpc (default port 14317)"
 
 
@@ -49,7 +50,8 @@ class OtlpHandler:
         is_json = head.content_type == _JSON
         try:
             if signal is None:
-                raise Refusal("not_found", _NO_GRPC if head.method == "PRI" else _UNKNOWN)  # with PRI, HTTP/2 and so gRPC starts
+                no_grpc = head.method == "PRI"  # with PRI, HTTP/2 and so gRPC starts
+                raise Refusal("not_found", _NO_GRPC if no_grpc else _NO_METRICS if head.path == "/v1/metrics" else _UNKNOWN)
             if (asked := self.guard.check(head)) is not None:
                 return asked
             if head.method != "POST":

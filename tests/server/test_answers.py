@@ -139,6 +139,19 @@ def test_what_is_not_otlp_json_is_refused_in_json(sidecar: Sidecar, body: bytes)
     assert (status, headers["content-type"], json.loads(answer)["code"]) == (400, "application/json", 3)
 
 
+@pytest.mark.parametrize(("path", "problem"), [("/v1/metrics", "OTEL_METRICS_EXPORTER=none"), ("/v1/trace", "unknown path")])
+def test_request_to_another_path_is_refused_with_the_fix(sidecar: Sidecar, path: str, problem: str) -> None:
+    status, _, answer = sidecar.post(path, b"{}", {"Content-Type": "application/json"})
+    assert (status, problem in json.loads(answer)["message"]) == (404, True)
+
+
+@pytest.mark.parametrize("path", ["/v1/traces", "/v1/logs"])
+@pytest.mark.parametrize("body", [b" ", b"\r\n\t"])
+def test_blank_json_is_refused(sidecar: Sidecar, path: str, body: bytes) -> None:
+    assert sidecar.post(path, body, {"Content-Type": "application/json"})[0] == 400
+    assert sidecar.post(path, b"", {"Content-Type": "application/json"})[0] == 200
+
+
 @pytest.mark.parametrize(
     ("path", "method", "headers", "status"),
     [
