@@ -205,6 +205,9 @@ def moment(text: str | None, option: str) -> float | None:
     return (found if found.tzinfo is not None else found.replace(tzinfo=datetime.timezone.utc)).timestamp()
 
 
+_PORTS = {"--grpc": "14317", "--http": "14318", "--metrics": "19464", "--web": "19465"}
+
+
 def check_address(option: str, text: str | None) -> None:
     """Raise ConfigError unless the value of an address option is HOST:PORT, ``off`` or None."""
     if text is None or text == "off":
@@ -212,11 +215,11 @@ def check_address(option: str, text: str | None) -> None:
     try:
         split_address(text)
     except ValueError:
-        port = text.removeprefix(":")
-        example = f"127.0.0.1:{port}" if port.isdecimal() else "127.0.0.1:8080"
-        problem = f"must be HOST:PORT. Example: {example}"
-        if text.count(":") > 1:
-            problem = "must be HOST:PORT, with brackets around an IPv6 address. Example: [::1]:8080"
+        scheme, separator, rest = text.rpartition("://")
+        port, is_ipv6 = rest.rstrip("/").rpartition(":")[2], not separator and text.count(":") > 1
+        port = port if port.isdecimal() and int(port) < 65536 and not is_ipv6 else _PORTS[option]
+        form = f", without {scheme}://" if separator else ", with brackets around an IPv6 address" if is_ipv6 else ""
+        problem = f"must be HOST:PORT{form}. Example: {'[::1]' if is_ipv6 else '127.0.0.1'}:{port}"
         raise ConfigError(refusal(option, repr(text), problem)) from None
 
 
