@@ -137,8 +137,14 @@ class Faults:
         """Collect a ``ConfigError`` from the ``with`` block. Other exceptions propagate."""
         if not isinstance(error, ConfigError):
             return False
-        self.lines += [line for line in dict.fromkeys(str(error).splitlines()) if line not in self.lines]
+        self.lines += [line for line in dict.fromkeys(str(error).splitlines()) if not self._is_known(line)]
         return True
+
+    def _is_known(self, line: str) -> bool:
+        """Return True for a line that is already collected, and for a required option whose invalid value is already reported."""
+        place, is_required, _ = line.partition(": required")
+        option = f"{place.rpartition(': ')[2]}: "
+        return line in self.lines or (bool(is_required) and any(option in known for known in self.lines))
 
     def check(self) -> None:
         if self.lines:
