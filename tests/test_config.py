@@ -243,7 +243,8 @@ def test_a_value_that_is_not_allowed_is_named_with_its_path_and_what_is(path: st
     assert message.startswith(f"{path}: ")
     assert f"must be {allowed}" in message or allowed in message
     form = {str: "****", list: "a list", dict: "a mapping"}.get(type(value), "a number")
-    assert "must be" not in message or f"got {form if value and path in MAY_BE_SECRET else quoted[:40]}" in message
+    is_shown = path not in MAY_BE_SECRET or (path == "judge.base_url" and isinstance(value, str) and not set("@?#") & set(value))
+    assert "must be" not in message or f"got {quoted[:40] if is_shown or not value else form}" in message
 
     assert "\n" not in message
 

@@ -52,6 +52,11 @@ def errors_of(capsys: Capture, *arguments: str) -> str:
         ("metrics: [{code_latency: {threshold: 5s}}]", ["code_latency.threshold", "'5s'", "Write 5 without a unit"]),
         ("outlets: {prometheus: 9464}", ["outlets.prometheus", "{port: 9464}"]),
         ("inline: {metrics: [default, my_metric]}", ["inline.metrics[1]", "'my_metric'", "import its module"]),
+        ("judge: {base_url: '127.0.0.1:9/v1', model: m}", ["judge.base_url", "got '127.0.0.1:9/v1'", "http://"]),
+        ("outlets: {otlp: {endpoint: 127.0.0.1:4317}}", ["outlets.otlp.endpoint", "got '127.0.0.1:4317'"]),
+        ("outlets: {webhook: {url: hooks.example/secret}}", ["outlets.webhook.url", "got ****"]),
+        ("judge: {base_url: 'me:pw@host/v1', model: m}", ["judge.base_url", "got ****"]),
+        ("metrics: {code_latency: {}}", ["metrics: must be a list of metrics", "Example: [code_latency"]),
         ("judge: {timeout: '-1'}", ["judge.timeout", "got '-1'", "30s"]),
     ],
 )
@@ -61,6 +66,7 @@ def test_configuration_mistakes_name_option_and_fix(config: str, parts: list[str
     assert "agenteval.yaml:1: " in said
     assert [part for part in parts if part not in said] == []
     assert "Did you mean 'threshold'" not in said
+    assert "required, because" not in said
 
 
 def test_eval_prints_one_line_for_files_that_are_not_traces(capsys: Capture) -> None:
@@ -90,6 +96,10 @@ def test_eval_reports_bad_lines_of_a_recording_one_by_one(capsys: Capture) -> No
         ("judge probe --max-rat=1 --jsno", ["--json"]),
         ("ui --web 8080 good.jsonl", ["--web: ", "127.0.0.1:8080"]),
         ("serve --grpc 8080", ["--grpc: ", "127.0.0.1:8080"]),
+        ("serve --grpc localhost", ["--grpc: ", "127.0.0.1:14317"]),
+        ("serve --http http://127.0.0.1:4318/", ["without http://", "Example: 127.0.0.1:4318"]),
+        ("serve --metrics 127.0.0.1:99999", ["Example: 127.0.0.1:19464"]),
+        ("serve --web ::1:8080", ["brackets", "Example: [::1]:19465"]),
         ("worker --judge redis://127.0.0.1:1 --metrics 8080", ["--metrics: ", "127.0.0.1:8080"]),
         ("why abcd --config store.yaml", ["no/such/kept.db: "]),
         ("why abcd --store no/such/kept.db", ["no/such"]),

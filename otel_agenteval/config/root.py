@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,7 +16,7 @@ from .references import ReferenceOptions
 from .section import NO_ENTRIES, Section, entry_of, kind_of, options_of, section_of, validator_of
 from .serve import ServeOptions
 from .turn import ConversationOptions, FeedbackOptions, QueueOptions, StatisticsOptions, TurnOptions
-from .types import Before, DurationOrZero, KeyPath, Kind, Switch, location, valid
+from .types import URL, Before, DurationOrZero, KeyPath, Kind, Switch, location, valid
 
 if TYPE_CHECKING:
     from pydantic_core import ValidationError
@@ -213,11 +214,11 @@ def _line(fault: dict[str, Any], root: type[Section], sources: Mapping[KeyPath, 
         return f"{location(path, sources)}: required"
     rule = _rule(fault, _section_at(path, root))
     if rule.startswith("must "):
-        return refusal(location(path, sources), value_text(fault["input"], _may_hold_secret(path, root)), rule)
+        return refusal(location(path, sources), value_text(fault["input"], _may_hold_secret(path, root, fault["input"])), rule)
     return f"{location(path, sources)}: {rule}"
 
 
-def _may_hold_secret(path: KeyPath, root: type[Section]) -> bool:
+def _may_hold_secret(path: KeyPath, root: type[Section], value: Any) -> bool:
     """Return True for an option with a secret value and for any section, list or mapping, because it can contain a secret."""
     parent = _section_at(path[:-1], root) if path else None
     option = None if parent is None else options_of(parent).get(str(path[-1]))
@@ -226,6 +227,8 @@ def _may_hold_secret(path: KeyPath, root: type[Section]) -> bool:
     if section_of(option.annotation) is not None or entry_of(option.annotation) is not None:
         return True
     kind = kind_of(option.metadata, option.annotation)
+    if kind is not None and kind.described == URL and isinstance(value, str):
+        return re.search(r"[@?#\s]", value) is not None
     return kind is not None and kind.secret
 
 
@@ -236,7 +239,11 @@ def _rule(fault: dict[str, Any], section: type[Section] | None) -> str:
     if fault["type"] == "literal_error":
         return f"must be {fault['ctx']['expected'].replace(chr(39), '')}"
     if fault["type"] in ("tuple_type", "list_type"):
-        return "must be a list"
+        return (
+            "must be a list of metrics. Example: [code_latency, llm_relevance]"
+            if fault["loc"][-1:] == ("metrics",)
+            else "must be a list"
+        )
     return str(fault.get("ctx", {}).get("error", fault["msg"]))
 
 

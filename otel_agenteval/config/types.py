@@ -260,7 +260,8 @@ Port = Annotated[
     int, Before(lambda value: whole_number(value, 0, 65535, "must be a port from 0 (any free port) to 65535")), Kind("port")
 ]
 Address = Annotated[str, Before(_address), Kind("HOST:PORT")]
-Url = Annotated[str, Before(http_url), Kind("HTTP or HTTPS URL", secret=True)]
+URL = "HTTP or HTTPS URL"
+Url = Annotated[str, Before(http_url), Kind(URL, secret=True)]
 WholeUrl = Annotated[str, Before(partial(http_url, is_whole=True)), Kind("HTTP or HTTPS URL, also with a query", secret=True)]
 FILE = Kind("path", secret=True)  # the path of a score store can contain a database password
 FilePath = Annotated[str, Before(file_path), FILE]
