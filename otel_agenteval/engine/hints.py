@@ -8,16 +8,13 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ..core.extras import extra_installed
 from ..core.packages import broken
 from ..evaluation.scored_turn import ScoredTurn
 from ..metrics.bound_metric import BoundMetric, asked_in
 from ..metrics.registry import GROUPS, group_of, resolve
-
-if TYPE_CHECKING:
-    from ..judging.session import Models
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -37,15 +34,13 @@ def name_missing_packages(metrics: Iterable[BoundMetric], selection: str | Seque
                 _log.info("%s is off; run: pip install 'otel-agenteval[%s]'", name, resolve(name).metric.extra)
 
 
-def name_missing_models(metrics: Sequence[BoundMetric], models: Models) -> None:
+def name_missing_models(metrics: Sequence[BoundMetric], models: Any) -> None:
     """Log metrics that are skipped because no judge or embedder is configured."""
     for kind, section in (("llm", "judge"), ("embed", "embedder")):
         names = dict.fromkeys(one.name for one in asked_in(metrics) if one.metric.kind == kind and not models.can_ask(one))
         if names:
-            _log.warning(
-                "no %s is configured, so these metrics are skipped: %s; set %s.base_url and %s.model",
-                section, ", ".join(names), section, section,
-            )  # fmt: skip
+            text = "no %s is configured, so these metrics are skipped: %s; set %s.base_url and %s.model"
+            _log.warning(text, section, ", ".join(names), section, section)
 
 
 class Hints:

@@ -349,10 +349,9 @@ class Service:
             self._folder.release()
         unused = engine.status.unused_spans()
         records = engine.outlets.records()
-        for outlet in engine.outlets:
-            if (account := records.get(outlet.name)) is not None and account.waiting:
-                reason = engine.outlets.trouble_of(outlet) or "not delivered in time"
-                _log.warning("outlet %s: %d scores wait for the next start: %s", outlet.name, account.waiting, reason)
+        for name, account in records.items():
+            if account.waiting:
+                _log.warning("outlet %s: %d scores wait for the next start", name, account.waiting)
         left = any(account.failed or account.waiting for account in records.values())
         self._delivered = done and not kept and not left and not any(unused.get(reason) for reason in _LOSSES)
 

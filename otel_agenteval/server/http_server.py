@@ -33,7 +33,6 @@ IDLE_TIMEOUT = 75.0
 """Maximum seconds between a response and the head of the next request on the connection."""
 WRITE_TIMEOUT = 30.0
 TLS_HANDSHAKE = b"\x16\x03"
-"""First bytes of a TLS connection."""
 _LOG_EVERY = 10.0
 _LINGER = 2.0
 _LINGER_BYTES = 64 << 20

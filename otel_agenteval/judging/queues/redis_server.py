@@ -116,8 +116,7 @@ class Server:
             self._lock.release()
 
     def _unusable(self) -> Unusable:
-        text = f"Redis at {self._address}: {self._reason}; check judge.queue.url and the server"
-        return Unusable(text, self._reason)
+        return Unusable(f"Redis at {self._address}: {self._reason}; check judge.queue.url and the server", self._reason)
 
 
 def connect(url: str) -> Any:
