@@ -321,3 +321,18 @@ def test_estimates_of_two_workers_are_weighted_and_not_added() -> None:
     half = (10.0**2 + 5.0**2) ** 0.5 / 125
     assert found[semconv.ESTIMATE_LOW] == pytest.approx(0.72 - half)
     assert found[semconv.ESTIMATE_HIGH] == pytest.approx(0.72 + half)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "shown"),
+    [
+        (semconv.BUDGET_REMAINING, (5.0, 4.9), 4.9),
+        (semconv.BUDGET_CALLS, (8.0, 9.0), 8.0),
+        (semconv.QUEUE_SIZE, (10.0, 20.0), 20.0),
+        (semconv.QUEUE_CAPACITY, (64.0, 64.0), 64.0),
+        (semconv.TURNS_OPEN, (1.0, 2.0), 3.0),
+    ],
+)
+def test_gauges_of_shared_things_are_not_summed(name: str, values: tuple[float, ...], shown: float) -> None:
+    members = [estimates(**{name.rpartition(".")[2]: value}) for value in values]
+    assert list(merged(name, members).values.values()) == [shown]
