@@ -93,10 +93,12 @@ class JudgeBudget:
         if wait and metric not in self._warned:
             self._warned.add(metric)
             roughly = f"{math.ceil(wait)} s" if wait < 120 else f"{math.ceil(wait / 60)} min"
-            limits = ", ".join(f"{bound.counter.unit}_per_{bound.window}: {bound.limit:g}" for bound in about)
+            full = next((one for one in demands if not one.fits(self._book.used(one.counter, at))), demands[0])
+            limit = next(f"{one.counter.unit}_per_{one.window}: {one.limit:g}" for one in about if one.counter == full.counter)
+            reached = limit if share == 1.0 else f"{share * 100:g} % (judge.budget.soft) of {limit}"
             _log.warning(
-                "judge.budget: %s reached a limit (%s). Its turns wait for at least %s. "
-                'agenteval_judge_requests_total{outcome="gated"} counts these waits. This warning is logged once', metric, limits, roughly,
+                "judge.budget: %s reached %s. Its turns wait for at least %s. "
+                'agenteval_judge_requests_total{outcome="gated"} counts these waits. This warning is logged once', metric, reached, roughly,
             )  # fmt: skip
         return Admission(wait, at, () if wait else demands, metric)
 

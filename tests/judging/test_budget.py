@@ -210,6 +210,23 @@ def test_near_a_bound_only_what_matters_goes_on(book: SpendBook, clock: FakeCloc
     assert (ordinary, urgent) == (8, 2)
 
 
+@pytest.mark.parametrize(
+    ("soft", "limits", "reached"),
+    [
+        (0.8, {"usd_per_day": 5, "calls_per_hour": 10}, "80 % (judge.budget.soft) of calls_per_hour: 10. "),
+        (1.0, {"usd_per_day": 5, "calls_per_hour": 3}, "calls_per_hour: 3. "),
+        (0.8, {"usd_per_day": 1, "calls_per_day": 90}, "80 % (judge.budget.soft) of usd_per_day: 1. "),
+    ],
+)
+def test_the_warning_names_the_limit_that_is_reached(
+    soft: float, limits: dict[str, float], reached: str, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    bounded = budget(MemorySpendBook(), clock, soft, **limits)
+    for _ in range(10):
+        bounded.correct(bounded.admit(METRIC), 0.1, 1)
+    assert f"judge.budget: {METRIC} reached {reached}Its turns wait" in caplog.text
+
+
 # --- live
 
 
