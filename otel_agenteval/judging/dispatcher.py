@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 import time
@@ -22,6 +23,8 @@ from .plan import Planner
 from .queues import Job, JobQueue
 from .runner import Discard, Done, JobOptions, JobRunner, Retry, pause_after
 from .session import Models
+
+_log = logging.getLogger("otel_agenteval")
 
 _POLL = 0.5
 """Seconds between two checks for due jobs."""
@@ -406,6 +409,10 @@ class Dispatcher:
             if self.lasting and left_behind is not None:  # the next process judges turns that are in the journal
                 left_behind |= {Payload.decode(job.payload).root.trace_key for job in lost}
             self.outcomes.drop(lost, "shutdown")
+            if lost and not self.lasting:
+                _log.warning(
+                    "%d waiting evaluations dropped; to keep them, set judge.queue: {backend: sqlite, path: FILE}", len(lost)
+                )
             self.runner.close()
         except Exception as error:
             self._failed("judge_queue", error)

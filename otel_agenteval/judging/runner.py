@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import threading
 import time
@@ -41,6 +42,8 @@ from .outcomes import NoScore, Outcomes, result_of, scored_or_not, unevaluated
 from .queues import Job
 from .sampling import position
 from .session import OF_THE_SERVER, DelegatingGroup, Exhausted, JobProgress, Models, Session, is_transient
+
+_log = logging.getLogger("otel_agenteval")
 
 _AUDIT_SEED = "audit"
 _KEPT = 1_000
@@ -181,6 +184,9 @@ class JobRunner:
             del self._calls[id(attempt)]
             answered = session.answered
             down = not is_scored and session.fault in OF_THE_SERVER
+            if down and attempt.breaker.is_closed:
+                model = "judge" if attempt.metric.metric.kind == "llm" else "embedder"
+                _log.warning("%s: %s. Evaluations wait until a call succeeds", model, session.message)
             attempt.breaker.leave(attempt.trying, True if is_scored and answered is not None else answered, down=down)
             if attempt.trying:
                 wake()

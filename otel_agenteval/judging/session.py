@@ -109,6 +109,8 @@ class Session(Answers):
     broken: Exception | None = field(default=None, init=False)
     """Error while reading or writing the budget. If reading fails, no model is called."""
     fault: str | None = field(default=None, init=False)
+    message: str = field(default="", init=False)
+    """Error message of the last failed call."""
     accounts: list[Account] = field(default_factory=list, init=False)
     exchanges: list[Exchange] = field(default_factory=list, init=False)
 
@@ -170,7 +172,7 @@ class Session(Answers):
             try:
                 yield
             except JudgeError as error:
-                self.fault, outcome = error.error_type, "error"
+                self.fault, self.message, outcome = error.error_type, str(error), "error"
                 self.pause = error.retry_after
                 raise
             finally:

@@ -315,3 +315,25 @@ def test_a_dead_judge_does_not_hold_up_the_embedder(models: ScriptedModels) -> N
         )
         why = rig.engine.why(rig.turns()[0].turn_id) or {}
         assert why[METRIC] == "waiting: circuit_open"
+
+
+@pytest.mark.parametrize(
+    ("response", "reason"),
+    [
+        (Response({"error": "CUDA error"}, 500), "failed 5 times in a row: rejected with status 500"),
+        (Response({"error": {"code": "insufficient_quota"}}, 429), "judge: rejected with status 429 (the account has no credit)"),
+    ],
+)
+def test_an_outage_and_the_jobs_that_it_costs_are_logged_once(
+    response: Response, reason: str, server: Server, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.answering = lambda _: response
+    with rig_of(server, clock) as rig:
+        for number in range(3):
+            rig.run(says=f"{number}")
+        for _ in range(20):
+            work(rig)
+            clock.advance(5)
+    logged = [record.getMessage() for record in caplog.records if record.name == "otel_agenteval"]
+    assert [reason in line for line in logged] == [True, False]
+    assert logged[1].startswith("3 waiting evaluations dropped")

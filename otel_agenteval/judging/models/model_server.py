@@ -116,6 +116,7 @@ class ModelServer:
         self.ledger = AccountLedger()
         self._limits = RateLimits(options)
         self._breaker = CircuitBreaker(self.clock, _FAILURES_UNTIL_DOWN, _HOLD)
+        self._last_failure = ""
         self._holds: dict[tuple[str, object], float] = {}
         """Monotonic time until which the server accepts no requests, by path and model."""
 
@@ -221,7 +222,8 @@ class ModelServer:
         wait, probe = self._breaker.enter()
         if wait != 0:
             failures = self._breaker.failures
-            raise JudgeError(f"not called, because the server failed {failures} times in a row", "circuit_open")
+            what = f"{self.base_url} failed {failures} times in a row: {self._last_failure}"
+            raise JudgeError(f"not called, because {what}", "circuit_open")
         alive: bool | None = None
         sent.began = float("inf")
         try:
@@ -231,6 +233,7 @@ class ModelServer:
             alive = error.status is not None and (error.status < 500 or not error.transient)
             if error.error_type == "timeout" and not self._limits.slow_down(sent.began):
                 alive = None
+            self._last_failure = str(error)
             raise
         finally:
             self._breaker.leave(probe, alive, began=sent.began)
