@@ -25,7 +25,7 @@ from ..core.errors import ConfigError, Faults, meant, refusal
 from .masking import masked
 from .root import Config, mapping_of, value_text
 from .section import option_paths
-from .types import KeyPath
+from .types import KeyPath, truth_of
 
 ENV_PREFIX = "OTEL_AGENTEVAL_"
 RESERVED_ENV = (f"{ENV_PREFIX}ENABLED", f"{ENV_PREFIX}CONFIG_FILE")
@@ -51,9 +51,13 @@ def load_config(
     Raises:
         ConfigError: a key or variable is unknown, a value is invalid, or the file can't be read.
     """
+    env = os.environ if env is None else env
+    switch = env.get(RESERVED_ENV[0], "").strip()
+    if switch and truth_of(switch) is None:
+        raise ConfigError(f"{RESERVED_ENV[0]}: must be true or false, got {switch!r}")
     if isinstance(config, Config) and not overrides:
         return config
-    return Config.from_sources(*_merged_sources(config, os.environ if env is None else env, overrides))
+    return Config.from_sources(*_merged_sources(config, env, overrides))
 
 
 def load_valid_part(file: str | os.PathLike[str], faults: Faults) -> Config:

@@ -104,6 +104,8 @@ WRONG = [
     ("OTEL_AGENTEVAL_OUTLETS_CONSOLE", "true", "Did you mean OTEL_AGENTEVAL_OUTLETS__CONSOLE?"),
     ("OTEL_AGENTEVAL_TURN__MAX_BYTES", "many", "turn.max_bytes"),
     ("OTEL_AGENTEVAL_CONFIG_FILE", "/no/such/file.yaml", "file not found"),
+    ("OTEL_AGENTEVAL_ENABLED", "fasle", "OTEL_AGENTEVAL_ENABLED: must be true or false, got 'fasle'"),
+    ("OTEL_AGENTEVAL_ENABLED", "disabled", "OTEL_AGENTEVAL_ENABLED: must be true or false, got 'disabled'"),
     ("OTEL_AGENTEVAL_INLINE__METRICS", "[code_no_such_metric]", "code_no_such_metric"),
 ]
 
