@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..config.root import Config
-from ..core.errors import Faults
+from ..core.errors import ConfigError, Faults, meant
 from ..evaluation.selection import select_conversation_metrics, select_metrics
-from ..metrics.bound_metric import BoundMetric
+from ..metrics.bound_metric import BoundMetric, asked_in
+from ..metrics.registry import resolve
 from ..turns.conversations import looks_back
 
 
@@ -50,7 +51,24 @@ def selected(config: Config) -> Selected:
     with faults:
         of_conversations = select_conversation_metrics(config)
     faults.check()
+    _check_judge_options(config, (*of_turns, *of_conversations))
     return Selected(of_turns, of_conversations, *_split(of_turns), *_split(of_conversations))
+
+
+def _check_judge_options(config: Config, metrics: Sequence[BoundMetric]) -> None:
+    """Raise ConfigError if ``judge.budget.metrics`` or ``judge.choose`` contains an unknown metric."""
+    judged = {one.name for one in asked_in(metrics)}
+    for name in config.judge.budget.metrics if judged else ():
+        if name not in judged:
+            path = config.where(("judge", "budget", "metrics", name))
+            raise ConfigError(f"{path}: must be a judged metric of this configuration{meant(name, judged)}")
+    for number, choice in enumerate(config.judge.choose):
+        for name in choice.metric:
+            if "*" not in name and name not in ("simulated_user", *(one.name for one in metrics)):
+                try:
+                    resolve(name)
+                except ConfigError as error:
+                    raise ConfigError(f"{config.where(('judge', 'choose', number, 'metric'))}: {error}") from None
 
 
 def _split(metrics: Sequence[BoundMetric]) -> tuple[list[BoundMetric], list[BoundMetric]]:

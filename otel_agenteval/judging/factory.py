@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 from ..config.root import Config
 from ..core import semconv
 from ..core.clock import Clock
-from ..core.errors import ConfigError, nearest
 from ..core.files import warn_of_fault
 from ..core.pacing import CircuitBreakers
 from ..core.telemetry import Telemetry
@@ -64,7 +63,6 @@ def judging_from(
         if path is not None:
             warn_of_fault(config.where(("judge", name, "path")), path, schema.fault_of, consequence)
     metrics = JudgedMetrics(config, of_turns, of_conversations)
-    _refuse_bounds(config, {one.name for some in (*metrics.judged.values(), *metrics.inner.values()) for one in some})
     longest = max(_LEASES * wanted.queue.lease, 2 * max(wanted.deadline, config.embedder.deadline))
     leases = HeldLeases(queue_from(wanted.queue, clock, failed), wanted.queue.lease, longest, clock, failed)
     if wanted.queue.backend == "memory" and bounds_of(wanted.budget):
@@ -110,13 +108,3 @@ def _watch(telemetry: Telemetry, queue: JobQueue, budget: JudgeBudget) -> None:
     telemetry.watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "judge"}, queue.max_bytes)])
     for name, unit in ((semconv.BUDGET_REMAINING, "usd"), (semconv.BUDGET_CALLS, "calls")):
         telemetry.watch(name, functools.partial(budget.remaining, unit))
-
-
-def _refuse_bounds(config: Config, judged: Collection[str]) -> None:
-    for name in config.judge.budget.metrics:
-        if name not in judged:
-            close = nearest(name, list(judged), 1)
-            hint = f"Did you mean {close[0]}?" if close else "No judged metric is configured"
-            raise ConfigError(
-                f"{config.where(('judge', 'budget', 'metrics', name))}: must be a judged metric of this configuration. {hint}"
-            )

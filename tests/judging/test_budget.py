@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from otel_agenteval.config.section import options_of
 from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.pacing import CircuitBreaker
-from otel_agenteval.engine.builder import engine_from
+from otel_agenteval.engine.selected import selected
 from otel_agenteval.judging.budget import WINDOWS, Bound, JudgeBudget, bounds_of
 from otel_agenteval.judging.queues import Counter, Demand, MemorySpendBook, SpendBook, SqliteSpendBook
 from otel_agenteval.judging.queues.redis import RedisOutages, RedisSpendBook
@@ -299,10 +300,28 @@ def test_only_the_metric_whose_dollars_are_bounded_needs_a_price(models: Scripte
         assert (results(rig), results(rig, OTHER)) == ({"error": 1}, {"pass": 1})
 
 
-def test_a_bound_for_a_metric_that_is_not_judged_is_refused(models: ScriptedModels) -> None:
-    given: Mapping[str, Any] = config(models, budget={"metrics": {"llm_relevanc": {"usd_per_day": 1}}})
-    with pytest.raises(ConfigError, match=r"judge\.budget\.metrics\.llm_relevanc: "):
-        engine_from(load_config({**given, "outlets": {"prometheus": None}}, {}))
+@pytest.mark.parametrize(
+    ("judge", "problem"),
+    [
+        ({"budget": {"metrics": {"llm_relevanc": {"usd_per_day": 1}}}}, "budget.metrics.llm_relevanc: must be a judged metric"),
+        (
+            {"choose": [{"metric": "llm_relevence", "model": "m"}]},
+            "choose[0].metric: unknown metric 'llm_relevence'. Did you mean",
+        ),
+        ({"choose": [{"metric": ["llm_*", "tone"], "model": "m"}]}, "choose[0].metric: unknown metric 'tone'. Did you mean"),
+        ({"choose": [{"metric": ["simulated_user", "llm_*", "llm_rubric.mine", "code_composite_mean"], "model": "m"}]}, None),
+    ],
+)
+def test_unknown_metric_names_in_the_judge_s_options_are_refused(
+    judge: Mapping[str, Any], problem: str | None, models: ScriptedModels
+) -> None:
+    rubric = {"llm_rubric": {"rubric": "The answer names a date."}, "name": "mine"}
+    given = load_config({**config(models, METRIC, rubric, **judge), "outlets": {"prometheus": None}}, {})
+    if problem is None:
+        selected(given)
+        return
+    with pytest.raises(ConfigError, match=re.escape(f"judge.{problem}")):
+        selected(given)
 
 
 # --- what workers share on a server
