@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, Counter, parser
 from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics import parser as openmetrics_parser
 
+import otel_agenteval as oa
 from otel_agenteval.core import semconv
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.telemetry import Telemetry
@@ -25,6 +26,8 @@ from otel_agenteval.outlets.prometheus import PrometheusOutlet
 from tests.outlets.factories import scored_turn
 from tests.support.clock import FakeClock
 from tests.support.process import output_of
+from tests.support.rig import Rig
+from tests.support.servers import free_port
 
 IDS = {"trace_id": "0af7651916cd43dd8448eb211c80319c", "span_id": "00f067aa0ba902b7"}
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
@@ -213,3 +216,12 @@ import prometheus_client
 print("agenteval_turns_total" in prometheus_client.generate_latest().decode())
 """
     assert output_of(script) == "True\n"
+
+
+def test_a_mounted_page_without_scores_names_the_possible_reasons(caplog: pytest.LogCaptureFixture) -> None:
+    with Rig({"outlets": {"prometheus": {"port": free_port()}}}):
+        app = oa.metrics_app()
+        for _ in range(2):
+            app({"REQUEST_METHOD": "GET", "PATH_INFO": "/"}, lambda *_: None)
+    [record] = [record for record in caplog.records if "metrics_app()" in record.getMessage()]
+    assert record.getMessage().endswith("or it is off, or outlets.prometheus isn't {registry: default}")
