@@ -76,6 +76,7 @@ FAILURES = {
     "agenteval.assert_scores(at_most={'code_token_usage': 9})": "code_token_usage is 10, at most 9",
     "agenteval.assert_scores('code_mrr')": "missing:retrieved_ids",
     "agenteval.assert_scores('code_contains')": "missing_parameter",
+    "agenteval.assert_scores('llm_relevance')": "llm_relevance was skipped (no_judge): this fixture calls no model",
     "agenteval.assert_scores('code_contians')": "code_contains",
     "agenteval.assert_scores(turns=[])": "at least one turn",
     "agent('b'); agenteval.turn": "got 2: ['Weather in Paris?', 'b']",

@@ -138,7 +138,11 @@ def _fault(score: Score, at_least: Mapping[str, float], at_most: Mapping[str, fl
     name = score.metric
     why = f": {score.explanation}" if score.explanation else ""
     if score.status == "skipped":
-        return None if allow_skipped else f"  {name} was skipped ({score.detail.get('reason', 'not applicable')})"
+        reason = score.detail.get("reason", "not applicable")
+        hint = (
+            ": this fixture calls no model; use oa.score_turns(agenteval.turns)" if reason in ("no_judge", "no_embedder") else ""
+        )
+        return None if allow_skipped else f"  {name} was skipped ({reason}){hint}"
     if score.status == "error" or score.value is None:
         return f"  {name} could not be evaluated ({score.error_type}){why}"
     low, high = at_least.get(name), at_most.get(name)
