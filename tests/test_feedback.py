@@ -219,6 +219,17 @@ def test_invalid_feedback_never_raises_unless_strict(given: dict[str, Any], capl
     assert len([line for line in caplog.messages if "feedback" in line]) == 1
 
 
+def test_each_kind_of_invalid_feedback_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    with Rig({"inline": {"metrics": []}}) as rig:
+        for _ in range(2):
+            assert not handle_of(rig).feedback(oa.turn_id(), label="up")
+            assert not handle_of(rig).feedback(TURN, score=7)
+            assert not handle_of(rig).feedback(TURN, label="shrug")
+    first, *others = [line for line in caplog.messages if "feedback" in line]
+    assert "got None. Call oa.turn_id() inside a span" in first
+    assert [line.split(":")[1].strip() for line in others] == ["feedback.score", "feedback"]
+
+
 def test_turn_id_names_the_turn_of_the_current_span() -> None:
     assert oa.turn_id() is None
     with Rig({"inline": {"metrics": []}}) as rig:

@@ -138,8 +138,9 @@ def ids_of(turn: Any) -> tuple[int, int]:
         return trace_id, span_id
     found = _IDS.fullmatch(turn.strip().lower()) if isinstance(turn, str) else None
     if found is None or not int(found[1], 16):
+        hint = ". Call oa.turn_id() inside a span" if turn is None else ""
         raise ConfigError(
-            f"feedback.turn_id: must be TRACE_ID-SPAN_ID or TRACE_ID in hex digits, or a traceparent, got {_described(turn)}"
+            f"feedback.turn_id: must be TRACE_ID-SPAN_ID or TRACE_ID in hex digits, or a traceparent, got {_described(turn)}{hint}"
         )
     return int(found[1], 16), int(found[2] or "0", 16)
 

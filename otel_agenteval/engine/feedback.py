@@ -150,7 +150,7 @@ class FeedbackJoiner:
         self.recent = recent
         self._telemetry = telemetry
         self._now = now
-        self._has_refused = False
+        self._refused: set[str] = set()
         self._reset()
         forks.in_child(self._reset)
 
@@ -273,9 +273,10 @@ class FeedbackJoiner:
                 self.count("unreadable" if feedback is None else "dropped")
 
     def refuse(self, error: ConfigError) -> None:
-        """Count feedback with an invalid value. Log the first error."""
-        if not self._has_refused:
-            self._has_refused = True
+        """Count feedback with an invalid value. Log the first error of each field."""
+        field = str(error).partition(":")[0]
+        if field not in self._refused:
+            self._refused.add(field)
             _log.warning('ignored invalid feedback: %s (counted in agenteval_feedback_total{outcome="unreadable"})', error)
         self.count("unreadable")
 
