@@ -297,7 +297,7 @@ class Api:
         wanted = self.filter(request)
         with self.views() as views:
             rows = views.latest_of(wanted, _READ)
-            causes = views.keeps_causes()
+            causes = wanted.metric is not None or views.keeps_causes()
         ends = [row["at"] for row in (*rows[-1:], *rows[:1])] or [0.0, 0.0]
         middle = sum(ends) / 2
         halves = [row for row in rows if row["at"] < middle], [row for row in rows if row["at"] >= middle]

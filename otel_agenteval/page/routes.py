@@ -67,7 +67,7 @@ ROUTES = (
     ), gives=("application/x-ndjson", "text/csv")),
     Route("GET", "/facets", Api.facets, "List the values by which turns can be filtered, with their counts", (*WHEN, *WHOSE), gives=("agents", "services", "versions", "models", "judges", "metrics", "since", "until", "content", "causes", "users", "labels", "tenant", "budget_usd", "low_budgets", "unread_traces", "trace_url", "compared")),
     Route("GET", "/estimates", Api.estimates, "Get fleet estimates by metric and group, with 95 % intervals. Times are rounded to whole hours", (*OF_SUMS, _BY), gives=("groups", "estimates", "hours_not_summed")),
-    Route("GET", "/headline", Api.headline, "Get the share of failed turns, the duration quantiles and the mean cost: for the latest 20,000 turns, and for each half of their time range", (*WHEN, *WHOSE), gives=("since", "middle", "until", "is_all", "all", "before", "after")),
+    Route("GET", "/headline", Api.headline, "Get the share of failed turns, the duration quantiles and the mean cost: for the latest 20,000 turns, and for each half of their time range", OF_SUMS, gives=("since", "middle", "until", "is_all", "all", "before", "after")),
     Route("GET", "/series", Api.series, "Get means over time with 95 % intervals", (
         *OF_SUMS, _BY, Parameter("step", "count", "hours per point; if unset, the shortest step of at least a minute with at most 45 points and about 20 turns per point", least=1, most=8_760),
     ), gives=("step_s", "since", "until", "changes", "releases", "series")),

@@ -179,6 +179,8 @@ def test_the_headline_compares_both_halves_of_the_time(tmp_path: Path) -> None:
             0.2,
             4.0,
         ]
+        assert served.get("headline", metric="code_no_such")["all"]["failed"] == 0
+        assert served.get("headline", metric=turns[0][1][0]["metric"])["all"]["failed"] == 0.125
         assert served.get("headline", agent="nobody")["all"] == {
             "turns": 0,
             "failed": None,

@@ -74,6 +74,7 @@ _INTEGER_COLUMNS = frozenset(
     ("turns", "scored", "passed", "failed", "critical", "errors", "priced", "estimated", "tokens", "timed")
 )
 _MOMENT_COLUMNS = ("w", "wy", "wy2", "w2", "w2y", "w2y2")
+_FAILED = "EXISTS (SELECT 1 FROM scores WHERE scores.turn_id = turns.turn_id AND scores.revision = turns.revision AND verdict = 0)"
 _TURN_GROUPS = "agent, service, service_version, model, tenant"
 
 
@@ -227,9 +228,8 @@ class Views(StoreReader):
         where = Where(self._sql, "turns.superseded_by IS NULL AND turns.is_conversation = 0")
         where.among("conversation_id", ids or [""])
         where.compare("tenant =", tenant)
-        failed = "EXISTS (SELECT 1 FROM scores WHERE scores.turn_id = turns.turn_id AND scores.revision = turns.revision AND verdict = 0)"
         rows = self._db.execute(
-            f"SELECT conversation_id AS id, count(*) AS turns, count(CASE WHEN {failed} THEN 1 END) AS failed, count(error) AS errors, sum(cost_usd) AS cost_usd, "
+            f"SELECT conversation_id AS id, count(*) AS turns, count(CASE WHEN {_FAILED} THEN 1 END) AS failed, count(error) AS errors, sum(cost_usd) AS cost_usd, "
             f"max(cost_estimated) AS cost_estimated, sum(duration_s) AS duration_s, max({AT}) AS until FROM turns WHERE {where} GROUP BY 1 ORDER BY until DESC, 1",
             where.values,
         )
@@ -425,11 +425,17 @@ class Views(StoreReader):
         return sorted(found, key=lambda one: one[1])
 
     def latest_of(self, wanted: Filter, most: int) -> list[dict[str, Any]]:
-        """Return start, duration, cost and failure of the latest turns, filtered by time and by columns such as ``agent``."""
+        """Return start, duration, cost and failure of the latest turns, filtered by time and by columns such as ``agent``.
+
+        A metric in the filter selects the scores that count as failures.
+        """
+        failed, metric = "failed IS NOT NULL", []
+        if wanted.metric is not None:
+            failed, metric = f"{_FAILED[:-1]} AND metric = {self._sql.p})", [wanted.metric]
         where, times = _where_facts(wanted, self._sql, "turns.", "turns.superseded_by IS NULL"), _where_time(wanted, self._sql)
         rows = self._db.execute(
-            f"SELECT {AT} AS at, duration_s, cost_usd, failed IS NOT NULL AS failed FROM turns WHERE {times} AND {where} ORDER BY {AT} DESC LIMIT {self._sql.p}",
-            (*times.values, *where.values, most),
+            f"SELECT {AT} AS at, duration_s, cost_usd, {failed} AS failed FROM turns WHERE {times} AND {where} ORDER BY {AT} DESC LIMIT {self._sql.p}",
+            (*metric, *times.values, *where.values, most),
         )
         return [dict(row) for row in rows]
 

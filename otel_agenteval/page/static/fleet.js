@@ -13,8 +13,8 @@ export function Fleet({ address, facets }) {
   const estimates = useGet(`estimates?${asked}`);
   const series = useGet(`series?${asked}`);
   const lately = sumsOf(query);
-  lately.delete("metric");
   const headline = useGet(`headline?${lately}`);
+  lately.delete("metric");
   if (!lately.has("since")) lately.set("since", "48h"); // the halves are the last day and the day before
   const modes = useGet(facets?.causes ? `failure-modes?${lately}` : null);
   const change = (value) => go(`${link("/", query)}${link("/", query).includes("?") ? "&" : "?"}by=${value}`);
