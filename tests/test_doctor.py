@@ -219,16 +219,18 @@ def test_error_of_a_missing_extra_begins_with_the_section(monkeypatch: pytest.Mo
     ("replies", "says", "code"),
     [
         ([{"reason": "yes", "score": 90}, {"reason": "no", "score": 5}], "✓ scripted replies, and scores a good case better than a bad one", 0),
-        ([401, 401], "check judge.base_url, judge.model and judge.api_key\n", 1),
-        ([{"reason": "no", "score": 5}] * 2, "judge.api_key, or use a more capable model\n", 1),
-        (["I can't score this"] * 4, "judge.api_key, or use a more capable model\n", 1),
+        ([401], "check judge.base_url, judge.model and judge.api_key\n", 1),
+        ([429] * 9, "the server limits the rate. Wait and try again, or raise your limit at the provider\n", 1),
+        ([{"reason": "no", "score": 5}] * 2, "→ use a more capable model\n", 1),
+        (["I can't score this"] * 2, "judge.api_key, or use a more capable model\n", 1),
     ],
-    ids=["good", "no key", "wrong verdict", "no verdict"],
+    ids=["good", "no key", "rate limit", "wrong verdict", "no verdict"],
 )  # fmt: skip
 def test_whether_the_judge_answers(
     replies: list[object], says: str, code: int, models: ScriptedModels, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
     monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "SPAN_ONLY")
+    monkeypatch.setattr(diagnosis, "_PATIENCE", 2.0 if 429 in replies else 30.0)
     file = tmp_path / "agenteval.yaml"
     file.write_text(f"judge: {{base_url: '{models.url}', model: scripted, api_key: k, attempts: 1}}\nmetrics: [llm_relevance]\n")
     models.play(*replies)

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..config.loader import load_config
 from ..config.root import Config
 from ..config.section import Option, Section, kind_of, options_of
 from ..config.types import FILE
@@ -114,9 +115,13 @@ def configuration_findings(config: Config, metrics: Selected) -> Findings:
             yield bad(f"{metric.name}: its packages aren't installed", f"pip install 'otel-agenteval[{extra}]'")
 
 
+_PATIENCE = 30.0
+"""Maximum seconds to wait for each judge call."""
+
+
 def judge_findings(config: Config) -> Findings:
     """Check with two judge calls that the judge replies, and that it scores a good case better than a bad case."""
-    judge = judge_from(config)
+    judge = judge_from(load_config(config, overrides={"judge": {"deadline": f"{min(config.judge.deadline, _PATIENCE)}s"}}))
     if judge is None:
         return
     try:
@@ -132,6 +137,10 @@ def judge_findings(config: Config) -> Findings:
         if found.fault.startswith("unreachable: "):
             refused = "nothing listens at judge.base_url. Start the server, or correct the address"
             advice = refused if "ConnectionRefusedError" in found.fault else "check judge.base_url and the server"
+        elif found.fault.startswith(("http_429", "rate_limited")):
+            advice = "the server limits the rate. Wait and try again, or raise your limit at the provider"
+        elif found.fault.startswith("the judge "):  # the server works
+            advice = "use a more capable model"
         elif not found.fault.startswith("http_"):
             advice += ", or use a more capable model"
         yield bad(f"the judge {model} can't be used: {found.fault}", advice)

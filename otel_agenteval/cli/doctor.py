@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import httpx
@@ -86,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     metrics = selected(config)
     if args.url is None or program:  # a sidecar has its own Python
         worst = max(worst, _show("this Python", [*python_findings(os.environ), *instrumentation_findings(os.environ)]))
-    of_configuration = [*option_findings(config), *configuration_findings(config, metrics), *judge_findings(config)]
+    of_configuration = chain(option_findings(config), configuration_findings(config, metrics), judge_findings(config))
     worst = max(worst, _show("configuration", of_configuration))
     if program:
         worst = max(worst, _show(shlex.join(program), program_findings(program, config, metrics)))

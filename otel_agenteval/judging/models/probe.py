@@ -133,7 +133,8 @@ def probe(
         found = score(case.with_attempt(injection.text))
         return Attempt(injection.name, injection.kind, _succeeded(found, good, bad), found.value, found.error_type)
 
-    good, bad = score(case.good, last_reply), score(case.bad)
+    good = score(case.good, last_reply)
+    bad = good if good.status == "error" else score(case.bad)
     result = Probe(judge.model if isinstance(judge, JudgeModel) else "", good.value, bad.value, _fault(good, bad))
     if result.fault is None:
         tried = injections_for(*last_reply.verdict()) if injections is None else injections

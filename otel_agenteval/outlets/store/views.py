@@ -74,7 +74,9 @@ _INTEGER_COLUMNS = frozenset(
     ("turns", "scored", "passed", "failed", "critical", "errors", "priced", "estimated", "tokens", "timed")
 )
 _MOMENT_COLUMNS = ("w", "wy", "wy2", "w2", "w2y", "w2y2")
-_FAILED = "EXISTS (SELECT 1 FROM scores WHERE scores.turn_id = turns.turn_id AND scores.revision = turns.revision AND verdict = 0)"
+_FAILED = (
+    "EXISTS (SELECT 1 FROM scores WHERE scores.turn_id = turns.turn_id AND scores.revision = turns.revision AND verdict = 0)"
+)
 _TURN_GROUPS = "agent, service, service_version, model, tenant"
 
 
