@@ -51,12 +51,13 @@ def errors_of(capsys: Capture, *arguments: str) -> str:
         ("sample: {rate: 0.1}", ["sample", "metrics"]),
         ("metrics: [{code_latency: {threshold: 5s}}]", ["code_latency.threshold", "'5s'", "Write 5 without a unit"]),
         ("outlets: {prometheus: 9464}", ["outlets.prometheus", "{port: 9464}"]),
-        ("inline: {metrics: [default, my_metric]}", ["inline.metrics[1]", "'my_metric'", "import its module"]),
-        ("judge: {base_url: '127.0.0.1:9/v1', model: m}", ["judge.base_url", "got '127.0.0.1:9/v1'", "http://"]),
-        ("outlets: {otlp: {endpoint: 127.0.0.1:4317}}", ["outlets.otlp.endpoint", "got '127.0.0.1:4317'"]),
-        ("outlets: {webhook: {url: hooks.example/secret}}", ["outlets.webhook.url", "got ****"]),
-        ("judge: {base_url: 'me:pw@host/v1', model: m}", ["judge.base_url", "got ****"]),
-        ("metrics: {code_latency: {}}", ["metrics: must be a list of metrics", "Example: [code_latency"]),
+        ("outlets: {prometheus: true}", ["outlets.prometheus: must be {port: N}, {registry: default} or null, got true"]),
+        ("judge: {queue: {backend: sqlite}}", ["judge.queue: path is missing. Write {backend: sqlite, path: FILE}"]),
+        (
+            "metrics: [{llm_relevance: {}, sample: {rate: 1, always_if: score.code_bleu < 1}}]",
+            ["code_bleu isn't configured. Add it to metrics"],
+        ),
+        ("inline: {metrics: [default, my_metric]}", ["inline.metrics[1]", "'my_metric'", "--import MODULE"]),
         ("judge: {timeout: '-1'}", ["judge.timeout", "got '-1'", "30s"]),
     ],
 )
@@ -67,6 +68,10 @@ def test_configuration_mistakes_name_option_and_fix(config: str, parts: list[str
     assert [part for part in parts if part not in said] == []
     assert "Did you mean 'threshold'" not in said
     assert "required, because" not in said
+
+
+def test_ui_with_a_port_names_the_option_web(capsys: Capture) -> None:
+    assert "Use --web 127.0.0.1:8000" in errors_of(capsys, "ui", "scores.db", "--port", "8000")
 
 
 def test_eval_prints_one_line_for_files_that_are_not_traces(capsys: Capture) -> None:

@@ -24,6 +24,7 @@ from ..judging.models import embedder_from, judge_from
 from ..judging.models.probe import probe
 from ..metrics.bound_metric import asked_in
 from ..outlets.store.postgres import is_address
+from ..outlets.turn_text import number_of
 
 GOOD, NOTE, BAD = "good", "note", "bad"
 
@@ -93,7 +94,7 @@ def _options(section: Section, path: str) -> Iterator[tuple[str, Any, Option]]:
 
 def configuration_findings(config: Config, metrics: Selected) -> Findings:
     """Yield the number of metrics, and the models, parameters and packages that metrics require but lack."""
-    yield good(f"{len(metrics.computed)} computed and {len(metrics.judged)} judged metrics on each turn")
+    yield good(f"{len(metrics.computed)} computed and {number_of(len(metrics.judged), 'judged metric')} on each turn")
     every = [*metrics.of_turns, *metrics.of_conversations]
     for kind, section, made in (("llm", "judge", judge_from), ("embed", "embedder", embedder_from)):
         names = dict.fromkeys(metric.name for metric in asked_in(every) if metric.metric.kind == kind)

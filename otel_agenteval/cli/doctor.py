@@ -137,7 +137,8 @@ def program_findings(program: Sequence[str], config: Config, metrics: Selected) 
         if others:
             yield note(f"the program ran in another Python, {others[0]}; the checks above apply to this Python")
         if not out.exists():
-            yield bad(f"no spans: {why_nothing(facts)}")
+            failed = facts and 0 < code < 128
+            yield bad(f"no spans: {'the program failed before it created one' if failed else why_nothing(facts)}")
             return
         reading = Reading()
         items = list(read_items([out], reading, lambda line: None))

@@ -75,7 +75,8 @@ def run_recorded(program: Sequence[str], out: Path) -> int:
     try:
         process = subprocess.Popen(program, env=environment)  # noqa: S603 - the command that the user gave
     except OSError as error:
-        raise AgentEvalError(f"{program[0]}: can't be started: {error.strerror or error}") from None
+        hint = f". Run `python {program[0]}`" if program[0].endswith(".py") and Path(program[0]).is_file() else ""
+        raise AgentEvalError(f"{program[0]}: can't be started: {error.strerror or error}{hint}") from None
     passed_on = [(one, signal.getsignal(one)) for one in (signal.SIGINT, signal.SIGTERM)]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal also sends the signal to the program, which can handle it
     signal.signal(signal.SIGTERM, lambda number, _: process.send_signal(number))

@@ -46,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "paths", metavar="PATH", nargs="+",
         help="score store (file or PostgreSQL address), recorded traces (file or folder), or JSON lines from `eval` or `experiment`; recorded traces are scored as in `eval`; several PATHs are shown as versions, named after their files; a store can't be combined with other PATHs",
     )  # fmt: skip
+    parser.add_argument("--port", help=argparse.SUPPRESS)
     parser.add_argument(
         "--web", metavar="HOST:PORT", default=_ADDRESS,
         help=f"address of the web UI (default: {_ADDRESS}; port 0 means any free port)",
@@ -65,6 +66,8 @@ def run(args: argparse.Namespace) -> int:
     from ..page.api import Api, Options
 
     given = {name: value for name, value in (("trace_url", args.trace_url), ("labels", args.labels)) if value is not None}
+    if args.port is not None:
+        raise ConfigError(f"--port: unknown option. Use --web 127.0.0.1:{args.port}")
     check_address("--web", args.web)
     config = load_config(args.config, overrides={"serve": {"web": args.web, "page": given}})
     page: PageOptions = config.serve.page

@@ -81,7 +81,8 @@ def run(args: argparse.Namespace) -> int:
     elif found.outcomes is None:
         store = "" if args.url is not None else without_password(store_path(args.store, config))
         where = f"store {store}" if store else f"the latest turns of {args.url}"
-        print(escaped(f"turn {args.turn_id} not found in {where}"))
+        hint = f"; `otel-agenteval turns --store {store}` lists the ids" if store else ""
+        print(escaped(f"turn {args.turn_id} not found in {where}{hint}"))
     else:
         _print_results(found, "" if args.url is not None or args.judge else " (to ask the judge, add --judge)")
     return OK if found.outcomes is not None else FAILED

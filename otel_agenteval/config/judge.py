@@ -197,6 +197,8 @@ class JobQueueOptions(Section):
     """Seconds after which a waiting job is dropped and counted."""
 
     def _check(self) -> None:
+        if self.backend == "sqlite" and self.path is None:
+            raise ValueError("path is missing. Write {backend: sqlite, path: FILE}")
         if (self.backend == "sqlite") != (self.path is not None) or (self.backend == "redis") != (self.url is not None):
             raise ValueError("must be {backend: memory}, {backend: sqlite, path: FILE} or {backend: redis, url: redis://…}")
         if not self.work and self.backend == "memory":

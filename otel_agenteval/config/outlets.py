@@ -152,7 +152,7 @@ class PrometheusOptions(Section):
     @classmethod
     def _read(cls, value: Any) -> Any:
         if not isinstance(value, Mapping):
-            raise ValueError(f"{_PROMETHEUS}. Write {{port: {value}}}" if isinstance(value, int) else _PROMETHEUS)  # noqa: TRY004 - pydantic reads it
+            raise ValueError(f"{_PROMETHEUS}. Write {{port: {value}}}" if type(value) is int else _PROMETHEUS)  # noqa: TRY004 - pydantic reads it
         return value
 
     def _check(self) -> None:

@@ -620,6 +620,14 @@ class ResolvedName(NamedTuple):
         return {**marks, **found}
 
 
+def is_known(name: str) -> bool:
+    """Return True if :func:`resolve` accepts the name."""
+    try:
+        return bool(resolve(name))
+    except ConfigError:
+        return False
+
+
 def resolve(name: str) -> ResolvedName:
     """Return the metric and parameters that a name refers to. The name can also come from a seed catalog or another tool.
 
@@ -680,5 +688,5 @@ def _resolve_tool_name(name: str) -> ResolvedName:
     close = nearest(name, [*_METRICS, *_ALIASES, *names.all_names()])
     message = f"unknown metric {name!r}. Did you mean {', '.join(close)}?"
     if likeness(name, close[0]) < 0.75:  # not a misspelled name
-        message += " To use your own metric, import its module, or declare it as an entry point (otel_agenteval.metrics)."
+        message += " For your own metric, set imports: [MODULE], use --import MODULE, or declare an entry point (otel_agenteval.metrics)."
     raise ConfigError(message)
