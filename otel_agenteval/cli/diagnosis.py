@@ -116,8 +116,7 @@ def configuration_findings(config: Config, metrics: Selected) -> Findings:
             yield bad(f"{metric.name}: its packages aren't installed", f"pip install 'otel-agenteval[{extra}]'")
 
 
-_PATIENCE = 30.0
-"""Maximum seconds to wait for each judge call."""
+_PATIENCE = 30.0  # seconds for each judge call
 
 
 def judge_findings(config: Config) -> Findings:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ..core.errors import ConfigError, meant
 from ..core.score import Score
 from ..core.turn import Turn
-from ..metrics.registry import is_known
+from ..metrics.registry import builtin
 
 SCORE_PREFIX = "score."
 EVENT_PREFIX = "event."
@@ -155,8 +155,7 @@ class Condition:
             raise self._fault(self._position(node), f"must be a name, number or text, got {name!r}")
         self._names.add(name)
         if not (name.startswith(EVENT_PREFIX) or name in self._known):
-            metric = name.removeprefix(SCORE_PREFIX)
-            if metric != name and metric.startswith("code_") and is_known(metric):
+            if (metric := name.removeprefix(SCORE_PREFIX)).startswith("code_") and metric in builtin():
                 raise self._fault(self._position(node), f"{metric} isn't configured. Add it to metrics")
             facts = f"{', '.join(FACTS)}, event.NAME, or score.NAME of a selected code_ metric"
             raise self._fault(self._position(node), f"unknown name {name!r}{meant(name, self._known)} (known: {facts})")

@@ -25,7 +25,6 @@ from .runner import Discard, Done, JobOptions, JobRunner, Retry, pause_after
 from .session import Models
 
 _log = logging.getLogger("otel_agenteval")
-
 _POLL = 0.5
 """Seconds between two checks for due jobs."""
 _IDLE = 30.0

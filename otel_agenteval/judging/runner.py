@@ -44,7 +44,6 @@ from .sampling import position
 from .session import OF_THE_SERVER, DelegatingGroup, Exhausted, JobProgress, Models, Session, is_transient
 
 _log = logging.getLogger("otel_agenteval")
-
 _AUDIT_SEED = "audit"
 _KEPT = 1_000
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 300.0

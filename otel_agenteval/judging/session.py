@@ -110,7 +110,6 @@ class Session(Answers):
     """Error while reading or writing the budget. If reading fails, no model is called."""
     fault: str | None = field(default=None, init=False)
     message: str = field(default="", init=False)
-    """Error message of the last failed call."""
     accounts: list[Account] = field(default_factory=list, init=False)
     exchanges: list[Exchange] = field(default_factory=list, init=False)
 

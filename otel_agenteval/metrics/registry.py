@@ -620,14 +620,6 @@ class ResolvedName(NamedTuple):
         return {**marks, **found}
 
 
-def is_known(name: str) -> bool:
-    """Return True if :func:`resolve` accepts the name."""
-    try:
-        return bool(resolve(name))
-    except ConfigError:
-        return False
-
-
 def resolve(name: str) -> ResolvedName:
     """Return the metric and parameters that a name refers to. The name can also come from a seed catalog or another tool.
 

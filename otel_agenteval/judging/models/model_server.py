@@ -221,9 +221,8 @@ class ModelServer:
         """
         wait, probe = self._breaker.enter()
         if wait != 0:
-            failures = self._breaker.failures
-            what = f"{self.base_url} failed {failures} times in a row: {self._last_failure}"
-            raise JudgeError(f"not called, because {what}", "circuit_open")
+            problem = f"{self.base_url} failed {self._breaker.failures} times in a row: {self._last_failure}"
+            raise JudgeError(f"not called, because {problem}", "circuit_open")
         alive: bool | None = None
         sent.began = float("inf")
         try:

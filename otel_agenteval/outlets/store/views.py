@@ -427,13 +427,9 @@ class Views(StoreReader):
         return sorted(found, key=lambda one: one[1])
 
     def latest_of(self, wanted: Filter, most: int) -> list[dict[str, Any]]:
-        """Return start, duration, cost and failure of the latest turns, filtered by time and by columns such as ``agent``.
-
-        A metric in the filter selects the scores that count as failures.
-        """
-        failed, metric = "failed IS NOT NULL", []
-        if wanted.metric is not None:
-            failed, metric = f"{_FAILED[:-1]} AND metric = {self._sql.p})", [wanted.metric]
+        """Return start, duration, cost and failure of the latest turns, filtered by time and by columns such as ``agent``."""
+        metric = [] if wanted.metric is None else [wanted.metric]
+        failed = f"{_FAILED[:-1]} AND metric = {self._sql.p})" if metric else "failed IS NOT NULL"
         where, times = _where_facts(wanted, self._sql, "turns.", "turns.superseded_by IS NULL"), _where_time(wanted, self._sql)
         rows = self._db.execute(
             f"SELECT {AT} AS at, duration_s, cost_usd, {failed} AS failed FROM turns WHERE {times} AND {where} ORDER BY {AT} DESC LIMIT {self._sql.p}",
