@@ -14,8 +14,9 @@ import pytest
 
 from otel_agenteval.config.loader import effective_yaml, load_config
 from otel_agenteval.core.errors import ConfigError, MissingExtra, Unusable
+from otel_agenteval.core.threads import own_work
 from otel_agenteval.engine.status import InternalErrors
-from otel_agenteval.judging.queues import Job, queue_from
+from otel_agenteval.judging.queues import Job, queue_from, redis_server
 from otel_agenteval.judging.queues.redis import RedisQueue
 from otel_agenteval.judging.queues.redis_server import connect
 from tests.support.certificates import Authority
@@ -151,7 +152,7 @@ def test_a_server_that_says_nothing_is_given_up_after_a_moment(server: RedisServ
 def test_scoring_waits_a_moment_for_another_thread_that_connects(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redis_server, "_OPENING_SECONDS", 0.0)
     server = redis_server.Server("redis://127.0.0.1:1")
-    with server._lock, own_work(), pytest.raises(RedisError, match="doesn't answer"):
+    with server._lock, own_work(), pytest.raises(Unusable, match="doesn't answer"):
         server.call(lambda client: client.ping())
 
 

@@ -103,7 +103,7 @@ class Server:
 
     def _open(self) -> Any:
         if not self._lock.acquire(timeout=-1 if may_wait() else _OPENING_SECONDS):
-            raise _not_connected("judge.queue.url: the server doesn't answer")
+            raise ConnectionError("the server doesn't answer")
         try:
             if self._client is None:
                 if self._closed:
