@@ -120,6 +120,32 @@ def test_broken_event_stream_is_an_error(stream: Response, error_type: str, serv
     assert score_of(server, lambda _: stream).error_type == error_type
 
 
+@pytest.mark.parametrize(("blank", "finish"), [("", "stop"), (None, "stop"), ("\n" * 200, "length"), (" ", "stop")])
+def test_blank_reply_with_structured_output_is_repeated_without(blank: str | None, finish: str, server: Server) -> None:
+    """vllm 21148, cuga-agent 89: constrained decoding replies with nothing or with white space, and no score is left."""
+
+    def reply(text: str | None, finish: str) -> Response:
+        return Response({"choices": [{"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": text}}]})
+
+    server.answering = lambda request: reply(blank, finish) if "response_format" in request.body else reply(VERDICT, "stop")
+    with contextlib.closing(oa.Judge(server.url, "m")) as judge:
+        scores = [score for _, (score,) in oa.score_turns([TURN, TURN], ["llm_relevance"], judge=judge)]
+    assert [score.value for score in scores] == [0.75, 0.75]
+    assert ["response_format" in request.body for request in server.requests] == [True, False, False]
+
+
+def test_structured_output_stays_if_only_the_thoughts_were_too_long(server: Server) -> None:
+    """agent-native 4861: a model spends its output limit on thoughts, so its reply is empty."""
+
+    def answer(request: Request) -> Response:
+        is_first = len(server.requests) == 1
+        message = {"role": "assistant", "content": "" if is_first else VERDICT, "reasoning_content": "A score of 10?"}
+        return Response({"choices": [{"index": 0, "finish_reason": "length" if is_first else "stop", "message": message}]})
+
+    assert score_of(server, answer).value == 0.75
+    assert all("response_format" in request.body for request in server.requests)
+
+
 def test_slow_server_judges_everything(server: Server) -> None:
     """deepeval 1376: several simultaneous metrics time out at a server that processes one request at a time."""
     working, forgotten = threading.Lock(), threading.Event()

@@ -282,9 +282,14 @@ class Judge(JudgeModel):
         return found
 
     def _repair(self, message: ChatMessage, reply: ChatReply, question: Question, until: float, request: str) -> ChatReply:
-        """Ask for the reply again, with a higher token limit if it was truncated. If the server rejects the limit, return the first reply."""
+        """Ask for the reply again, without structured output if it was blank, and with a higher token limit if it was truncated.
+
+        If the server rejects the limit, return the first reply.
+        """
         cut = reply.finish == "length"
         room = MORE_TOKENS if cut else MAX_TOKENS
+        if not reply.text.strip() and (reply.text or not cut):  # constrained decoding can fail, or only generate white space
+            self._capabilities = replace(self._capabilities, strictest="plain")
         admit_repair()
         try:
             return self._complete(repair_of(message, reply.text, request), question, until, repair=True, room=room)
