@@ -20,15 +20,17 @@ EVENT_NAME = "user_feedback"
 """Name of feedback events and log records. The other names in :data:`NAMES` are accepted too."""
 GOOD = frozenset((
     "up", "thumbs_up", "thumb_up", "thumbsup", "upvote", "like", "liked", "positive", "good", "helpful", "yes", "true", "accept", "accepted",
-    "correct", "satisfied", "happy", "pass", "👍",
+    "correct", "satisfied", "happy", "pass", "👍", "+1",
 ))  # fmt: skip
 """Words that mean a score of 1."""
 BAD = frozenset((
     "down", "thumbs_down", "thumb_down", "thumbsdown", "downvote", "dislike", "disliked", "negative", "bad", "unhelpful", "not_helpful", "no", "false",
-    "reject", "rejected", "incorrect", "wrong", "dissatisfied", "unsatisfied", "unhappy", "fail", "edited", "👎",
+    "reject", "rejected", "incorrect", "wrong", "dissatisfied", "unsatisfied", "unhappy", "fail", "edited", "👎", "-1",
 ))  # fmt: skip
 """Words that mean a score of 0. They include ``edited``, because the user had to correct the answer."""
 _SEPARATORS = re.compile(r"[\s.\-]+")
+_SKIN_TONE = re.compile("[\U0001f3fb-\U0001f3ff\ufe0f]|:+skin-tone-[1-6]|(?:_(?:medium|light|dark))+_skin_tone")
+"""Skin tones of an emoji, or of its name in Slack and Mattermost."""
 _IDS = re.compile(r"(?:[0-9a-f]{2}-)?([0-9a-f]{32})(?:-([0-9a-f]{16}))?(?:-[0-9a-f]{2})?")
 """Matches a turn id, a trace id, or a W3C ``traceparent``."""
 _MAX_TEXT = 10_000
@@ -121,7 +123,8 @@ def feedback_of(
 
 def word_score(word: str) -> float | None:
     """Return 1 for a word in :data:`GOOD`, 0 for a word in :data:`BAD`, or None."""
-    plain = normal(word)
+    plain = _SKIN_TONE.sub("", word.strip().lower()).strip(":")
+    plain = plain if plain == "-1" else normal(plain)
     return 1.0 if plain in GOOD else 0.0 if plain in BAD else None
 
 

@@ -18,6 +18,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 import otel_agenteval as oa
 from otel_agenteval.cli.main import main
+from otel_agenteval.core.feedback import feedback_of
 from otel_agenteval.outlets.store.reader import StoreReader
 from tests.support.rig import Rig
 
@@ -397,6 +398,22 @@ def test_feedback_that_is_sent_again_counts_once(
         with StoreReader(tmp_path / "scores.db") as reader:
             assert [(row["value"], row["passed"]) for row in reader.scores(turn.turn_id)] == [(value, bool(value))]
         assert rig.count("agenteval.feedback") == outcomes
+
+
+@pytest.mark.parametrize(
+    ("label", "score"),
+    [
+        ("👍🏽", 1.0), ("👎🏿", 0.0), ("👍\ufe0f", 1.0), ("+1", 1.0), (":-1:", 0.0), ("+1_medium_light_skin_tone", 1.0),
+        ("+1::skin-tone-3", 1.0), ("thumbsdown::skin-tone-6", 0.0), (":thumbsup:", 1.0), ("1", None), ("😀", None), ("skin_tone", None),
+    ],
+)  # fmt: skip
+def test_thumb_of_any_skin_tone_is_feedback(label: str, score: float | None) -> None:
+    """zaq 655, cody 576, element-web 9785: reactions in chats with a skin tone weren't recorded."""
+    if score is None:
+        with pytest.raises(oa.ConfigError, match="no rating found"):
+            feedback_of(label=label)
+    else:
+        assert feedback_of(label=label).score == score
 
 
 # --- recorded answers
