@@ -188,6 +188,13 @@ def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _without_nulls(value: Any) -> Any:
+    """Remove nulls from objects in a Parquet cell. Parquet adds one for each key that only the column's other objects have."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
 def _rows_of_file(path: str, where: str, answers: str) -> Iterator[tuple[int | str, dict[str, Any]]]:
     """Yield the line or case number and the columns of each row. Raise ConfigError if the file can't be read."""
     extension, at = Path(path).suffix.lower(), f"{where}: {path}"
@@ -198,7 +205,8 @@ def _rows_of_file(path: str, where: str, answers: str) -> Iterator[tuple[int | s
             raise ConfigError(f"{at}: must be a JSON, YAML, CSV or Parquet file, got {other}")
         if extension == ".parquet":
             table = require("pyarrow.parquet", feature="reading a Parquet data set", extra="parquet").read_table(path)
-            yield from enumerate(table.to_pylist(), 1)
+            rows = ({name: _without_nulls(cell) for name, cell in row.items()} for row in table.to_pylist())
+            yield from enumerate(rows, 1)
             return
         if extension in (".csv", ".tsv"):
             with Path(path).open(encoding="utf-8-sig", newline="") as file:

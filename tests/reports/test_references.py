@@ -160,6 +160,22 @@ def test_values_of_parquet_equal_what_people_write(tmp_path: Path) -> None:
         assert (summary.pass_rate, summary.judged) == (1.0, 1)
 
 
+def test_parquet_adds_no_arguments_to_expected_calls(tmp_path: Path) -> None:
+    """pandas 53798, 56842: each object in a Parquet column has the keys of all others, with nulls as values."""
+    called = [{"q": "x"}, {"n": 2, "at": [{"row": 1}]}, {"at": [{"column": "b"}]}]
+    expected = [[{"name": "find", "arguments": arguments}] for arguments in called]
+    pq.write_table(pa.table({"input": ["0", "1", "2"], "expected_tools": expected}), tmp_path / "cases.parquet")
+    assert pq.read_table(tmp_path / "cases.parquet").to_pylist()[0]["expected_tools"][0]["arguments"]["n"] is None
+
+    turns = [
+        oa.Turn.from_dict({"input": str(at), "output": "", "tool_calls": [{"name": "find", "arguments": arguments}]})
+        for at, arguments in enumerate(called)
+    ]
+    metric = {"code_tool_correctness": {"check_arguments": True}}
+    config = {"references": {"dataset": str(tmp_path / "cases.parquet")}}
+    assert [score.value for _, (score,) in oa.score_turns(turns, [metric], config=config)] == [1.0, 1.0, 1.0]
+
+
 class Model(pydantic.BaseModel):
     day: datetime.date
 
