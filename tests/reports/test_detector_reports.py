@@ -22,6 +22,30 @@ def scored(metric: str, output: str, **facts: Any) -> oa.Score:
     return score
 
 
+# --- secrets
+
+HEX = "3f9ac21b7d5e4806b1c2d3e4f5a6978812ab34cd56"
+
+
+@pytest.mark.parametrize(
+    ("secret", "found"),
+    [
+        (f"lsv2_pt_{HEX[:32]}_{HEX[-10:]}", True),
+        (f"lsv2_sk_{HEX[:32]}_{HEX[-10:]}", True),
+        ("sk-lf-7be41c09-35d2-4f6a-91b7-c0d8e2f4a613", True),
+        ("pk-lf-7be41c09-35d2-4f6a-91b7-c0d8e2f4a613", False),
+        ("7be41c09-35d2-4f6a-91b7-c0d8e2f4a613", False),
+        ("sk-lf-your-secret-key-of-this-project", False),
+        ("sk-lf-...", False),
+        ("lsv2_pt_...", False),
+    ],
+)
+def test_keys_of_langsmith_and_langfuse_are_secrets(secret: str, found: bool) -> None:
+    """agent-sweep 175, osv-scalibr 1657, trufflehog 4079: keys that contain hexadecimal digits weren't found without context."""
+    for text in (secret, f"Use {secret} for this project.", f"LANGSMITH_API_KEY={secret}" if found else secret):
+        assert scored("code_secret_leak", text).passed is not found
+
+
 # --- hosts and file names
 
 
