@@ -243,6 +243,21 @@ def test_number_in_a_text(output: str, number: float) -> None:
     assert scored("code_equals_number", output, value=-number, extract="last").passed is False
 
 
+@pytest.mark.parametrize("output", ["<42", "The answer is < 42.", "x <= 42", "at least: >=42", "It is ≥ $42", "x > 42", "≤42"])
+def test_limit_is_not_equal_to_its_number(output: str) -> None:
+    """inspect_ai 4744 (review): a range such as ``<42`` counted as the exact answer."""
+    assert scored("code_equals_number", output, value=42).passed is False
+    assert scored("code_less_than", output, value=50).passed is True
+
+
+@pytest.mark.parametrize(
+    "output", ["<answer>42</answer>", "> 42", "So:\n> 42", "=> 42", "x -> 42", "<42>", "→ 42", "x = 42", "~42", "42 < x"]
+)
+def test_tag_arrow_or_quote_is_no_limit(output: str) -> None:
+    """inspect_ai 4744 (review), for other uses of the signs."""
+    assert scored("code_equals_number", output, value=42).passed is True
+
+
 HYPHENS = [
     ("It is COVID-19.", "only", 19), ("Our top-10 list", "only", 10), ("Read pages 3-5.", "last", 5), ("2026-03-05", "last", 5),
     ("Boeing 737-800", "last", 800), ("GPT-4", "first", 4), ("pre-2020", "only", 2020), ("$5-$10", "last", 10),

@@ -40,6 +40,8 @@ _TOKEN = re.compile(
     r"((?:(?!0)\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?|(?<![\w.])\.\d+)"
 )
 """Sign and digits of a number in a text. A sign can follow a letter only in scripts without spaces."""
+_BOUND = re.compile(r"(?:(?<!<)[<≤≥]=?|>=|(?<=[^\s>] )>)\s*[$\xa3\xa5\u20a0-\u20cf]?\Z")
+"""Matches a comparison sign before a number: ``<42``, ``x > 42``. Quotes (``> 42``), arrows and tags aren't comparisons."""
 _MINUS = str.maketrans("\u2212\ufe63\uff0d", "---")
 _RAISED = str.maketrans("\u207b⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _THOUSANDS = re.compile(r"(?<=[0-9])(?:\{,\}|\\[, ])(?=[0-9]{3}(?![0-9]))")  # 9{,}500 in LaTeX
@@ -116,15 +118,20 @@ def _compared(turn: Turn, value: str | float, extract: Extract, holds: Callable[
     if (wanted := _configured(value)) is None:
         raise MetricError("invalid_parameter", "value: must be a number")
     text = turn.output or ""
-    if (number := _whole_number(text)) is None:
-        numbers = _TOKEN.findall(_plain(text))
-        if len(numbers) == 1 or (numbers and extract != "only"):
-            number = _decimal("".join(numbers[-1 if extract == "last" else 0]))
-    detail = {"number": None if number is None else _shown(number), "value": _shown(wanted)}
-    if number is not None and holds(number, wanted):
-        return Result(True, detail=detail)
     what = "limit" if holds in (operator.gt, operator.lt) else "expected number"
+    is_bound = False
+    if (number := _whole_number(text)) is None:
+        plain = _plain(text)
+        numbers = [*_TOKEN.finditer(plain)]
+        if len(numbers) == 1 or (numbers and extract != "only"):
+            token = numbers[-1 if extract == "last" else 0]
+            number = _decimal((token[1] or "") + token[2])
+            is_bound = what != "limit" and _BOUND.search(plain[: token.start()]) is not None and plain[token.end() :][:1] != ">"
+    detail = {"number": None if number is None else _shown(number), "value": _shown(wanted)}
+    if number is not None and not is_bound and holds(number, wanted):
+        return Result(True, detail=detail)
     found = detail["number"] if number is not None else "several numbers" if len(numbers) > 1 else "no number"
+    found = f"a limit of {found}" if is_bound else found
     why = f"found {found}, the {what} is {detail['value']}"
     return Result(False, explanation=why, detail={"reason": "no_number", **detail} if number is None else detail)
 
@@ -139,8 +146,8 @@ def code_equals_number(
 ) -> Result:
     """Check that the number in the output equals an expected number.
 
-    An output without a number fails. The metric uses decimal arithmetic: the difference between 0.3 and 0.2 is exactly 0.1, so a
-    ``tolerance`` of 0.1 allows it.
+    An output without a number fails, and so does a limit such as ``< 42``. Numbers are compared as decimals, so the difference between 0.3 and 0.2 is exactly 0.1 and
+    meets a ``tolerance`` of 0.1.
 
     Parameters:
         value: Expected number, as a number or as text. Aliases: ``expected_output``, ``expcted_output`` (spelled as in Trusys).
