@@ -68,10 +68,18 @@ def test_explanation_names_no_arguments_that_are_equal() -> None:
         ({"success": False}, False),
         ({"success": True, "message": "Error logs deleted"}, False),
         ("Error handling: wrap the call", False),  # hive-mind 887
+        # n8n 1200, apollo-mcp-server 96
+        ({"errors": [{"message": "Unknown field", "locations": [{"line": 2, "column": 5}]}]}, True),
+        ('{"data": null, "errors": [{"message": "timeout"}]}', True),
+        ({"errors": [{"message": "no access", "extensions": {"code": "FORBIDDEN"}}], "data": None}, True),
+        ({"data": {"user": None, "rows": 3}, "errors": [{"message": "no access", "path": ["user"]}]}, False),
+        ({"data": None, "errors": []}, False),
+        ({"errors": [{"message": "missing semicolon", "line": 3}], "file": "a.js"}, False),
+        ({"errors": ["line 3: missing semicolon"]}, False),
     ],
 )
 def test_result_that_only_describes_a_failure_is_one(result: Any, failed: bool) -> None:
-    """hermes-agent 5516, 91233, Vibe-Trading 601, hive-mind 887: tools that answer with a failure count as successful."""
+    """hermes-agent 5516, 91233, Vibe-Trading 601, hive-mind 887, n8n 1200: a tool that answers with a failure was successful."""
     calls = [{"name": "t", "arguments": {}, "result": result}]
     assert scored("code_tool_success", facts={"tool_calls": calls}).value == (0.0 if failed else 1.0)
 

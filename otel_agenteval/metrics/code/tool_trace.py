@@ -213,9 +213,9 @@ def code_tool_success(
 ) -> Result:
     """Share of tool calls that didn't end in an error.
 
-    A call failed if its span has an error (status ERROR or ``error.type``), or if its result reports an error. Such a result is
-    ``{"isError": true}``, an object that only describes an error (``{"status": "error"}`` or ``{"success": false, "message":
-    …}``), or text such as ``Error: …``. A call without a status counts as successful.
+    A call failed if its span has an error (status ERROR or ``error.type``), or if its result reports an error: ``{"isError":
+    true}``, an object that only describes an ``error``, such as ``{"status": "error"}`` or ``{"success": false, "message": …}``, a
+    GraphQL response with ``errors`` and without ``data``, or text such as ``Error: …``. A call without a status counts as successful.
 
     A turn passes if the value is at least 0.7. It also passes if the agent repaired every failure: a later call of the same tool
     with similar arguments succeeded. This second rule doesn't apply if you set ``threshold``, or if you use an AgentEval or

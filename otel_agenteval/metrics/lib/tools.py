@@ -23,13 +23,15 @@ _ABOUT_FAILURES = frozenset(
     ("error", "isError", "is_error", "status", "code", "message", "detail", "details", "success", "ok", "type")
 )
 """Keys of results that only describe an outcome."""
+_OF_GRAPHQL = frozenset(("locations", "extensions"))
 
 
 def failure_in(result: Any) -> str | None:
     """Return the key or the text that reports a failure in a tool's result, or None.
 
     Examples of failures are ``{"isError": true}``, ``"ValueError: bad id"``, ``{"error": "not found"}`` and ``{"ok": false,
-    "code": 404}``. If a result also has keys for data, only ``isError`` or ``is_error`` reports a failure.
+    "code": 404}``. If a result also has keys for data, only ``isError``, ``is_error`` or a GraphQL response without data reports
+    a failure.
     """
     if isinstance(result, str):
         text = result[:200]
@@ -46,6 +48,11 @@ def failure_in(result: Any) -> str | None:
             signs |= {"error": bool(result.get("error")), "status": result.get("status") == "error"}
             # without other keys, success or ok can be the answer
             signs |= {key: result.get(key) is False and len(result) > 1 for key in ("success", "ok")}
+        errors = result.get("errors")
+        if (
+            isinstance(errors, list) and errors and result.get("data") is None
+        ):  # of GraphQL, but not the errors that a checker found
+            signs["errors"] = "data" in result or any(isinstance(one, dict) and one.keys() & _OF_GRAPHQL for one in errors)
         return next((key for key, is_true in signs.items() if is_true), None)
     return None
 
