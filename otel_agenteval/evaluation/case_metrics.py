@@ -32,7 +32,7 @@ class CaseMetrics:
 
     A case's ``metrics`` add metrics to the run, or change parameters of run metrics with the same name. A case's expected value
     sets the parameter ``value`` of metrics that don't set it themselves. In parameters, ``{{customer}}`` is replaced by the value
-    in the case's column ``customer``, if there is one.
+    in the case's column ``customer``. If only other cases have this column, the metric is skipped.
 
     The constructor raises a ConfigError with one line per error. Each line begins with the case's file and line.
     """
@@ -41,6 +41,8 @@ class CaseMetrics:
         self._config = config
         self._run = run
         self._placeholders = _placeholders_in([bound.params for bound in run])
+        cases = [*cases]
+        self._all_columns = {column for case in cases for column in _columns(case)}
         self._known: dict[str, list[BoundMetric]] = {"": [*run]}
         self.reads_value = False
         """True if ``value`` sets a parameter in any case."""
@@ -80,22 +82,17 @@ class CaseMetrics:
             if bound.name in gates:
                 bound.set_policy("gate")
 
-        def skipping(bound: BoundMetric) -> BoundMetric:
-            reason = f"missing:{bound.missing}"
-            found = copy.copy(bound)
-            found.missing = None
-            found.applies = lambda turn, params: reason
-            return found
-
         for key, metrics in self._known.items():
             self._known[key] = [
-                skipping(bound) if bound.missing is not None and bound.name in complete else bound for bound in metrics
+                _skipping(bound, bound.missing) if bound.missing is not None and bound.name in complete else bound
+                for bound in metrics
             ]
 
     def _key(self, case: Case) -> str:
         """Return a key that is equal for cases with the same metrics, or ``""`` for a case that changes nothing."""
         value, columns = expected_value(case.references), _columns(case)
-        filled = {name: columns[name] for name in self._placeholders | _placeholders_in(case.metrics) if name in columns}
+        named = (self._placeholders | _placeholders_in(case.metrics)) & self._all_columns
+        filled = {name: columns.get(name) for name in sorted(named)}
         if value is None and case.metrics is None and not filled:
             return ""
         return jsonio.dumps([case.metrics, value, [] if value is None else sorted(case.references), filled])
@@ -109,7 +106,7 @@ class CaseMetrics:
                 entry = _entry(given, self._config.preset)
                 bound = self._with_value(self._bound(entry, run), value, case)
                 if entry.metric.startswith("promptfoo:"):
-                    _check_values(entry, _filled(bound, case), case)
+                    _check_values(entry, bound.but(filled_in(bound.params, _columns(case))), case)
                 if bound.missing is not None:
                     raise ConfigError(f"{bound.name}: {bound.missing} is required. Set {bound.missing} in the entry")
             except ConfigError as error:
@@ -126,7 +123,13 @@ class CaseMetrics:
             raise ConfigError(f"{case.place}: {error}") from None
         told_apart([*(one for same in own.values() for one in same.values()), *found], log=False)
         found += [one for same in own.values() for one in same.values()]
-        return self._completed([_filled(bound, case) for bound in found])
+        return self._completed([self._filled(bound, case) for bound in found])
+
+    def _filled(self, bound: BoundMetric, case: Case) -> BoundMetric:
+        names, columns = _placeholders_in(bound.params) & self._all_columns, _columns(case)
+        if lacking := sorted(names - columns.keys()):
+            return _skipping(bound, lacking[0])
+        return bound.but(filled_in(bound.params, columns)) if names else bound
 
     def _completed(self, found: list[BoundMetric]) -> list[BoundMetric]:
         """Make policy metrics combine the case's metrics instead of the run's metrics."""
@@ -182,9 +185,11 @@ def _placeholders_in(params: Any) -> set[str]:
     return set(PLACEHOLDER.findall(repr(params)))
 
 
-def _filled(bound: BoundMetric, case: Case) -> BoundMetric:
-    columns = _columns(case)
-    return bound if _placeholders_in(bound.params).isdisjoint(columns) else bound.but(filled_in(bound.params, columns))
+def _skipping(bound: BoundMetric, missing: str) -> BoundMetric:
+    found = copy.copy(bound)
+    found.missing = None
+    found.applies = lambda turn, params: f"missing:{missing}"
+    return found
 
 
 def _check_values(entry: MetricEntry, bound: BoundMetric, case: Case) -> None:

@@ -285,6 +285,28 @@ def test_placeholder_without_a_column_is_refused(kind: str) -> None:
         oa.evaluate(lambda text: "a banned word", [{"input": "a", "assert": [{"type": kind, "value": "{{banned}}"}]}], [])
 
 
+@pytest.mark.parametrize("lacking", [{}, {"banned": None}, {"value": "x"}, {"metrics": ["code_empty_answer"]}])
+def test_placeholder_without_a_value_in_one_case_is_skipped(lacking: dict[str, Any]) -> None:
+    """langfuse-workshop 30, phoenix 5240: a variable without a value gave a plausible score, and negated checks always passed."""
+    cases = [{"input": "a", "banned": "rude"}, {"input": "b", **lacking}]
+    result = oa.evaluate(lambda text: "a rude word", cases, [{"code_not_contains": {"value": "{{banned}}"}}])
+    first, second = (scores[0] for _, scores in result.scored)
+    assert (first.passed, second.status, second.detail["reason"]) == (False, "skipped", "missing:banned")
+
+
+def test_placeholder_without_a_value_is_skipped_in_one_turn_or_own_metric() -> None:
+    """langfuse-workshop 30, for turns and for a case's own metrics. Braces that name no column are compared."""
+    turns = [{"input": "a", "banned": "rude"}, {"input": "b"}]
+    for cases, metrics in (
+        ([{"turns": turns}], [{"code_not_contains": {"value": "{{banned}}"}}]),
+        ([{**turn, "metrics": [{"code_not_contains": {"value": "{{banned}}"}}]} for turn in turns], []),
+    ):
+        result = oa.evaluate(lambda text: "a rude word", cases, metrics)
+        assert [score.status for _, scores in result.scored for score in scores] == ["ok", "skipped"]
+    literal = oa.evaluate(lambda text: "Hi {{name}}", [*turns], [{"code_contains": {"value": "{{name}}"}}])
+    assert literal.summary()[0].passed == 2
+
+
 @pytest.mark.parametrize("value", ["file://", "See file://banned.txt"])
 def test_text_with_the_address_of_a_file_is_compared(value: str) -> None:
     """promptfoo 606, for an answer that mustn't contain such an address."""
