@@ -7,6 +7,7 @@ import csv
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TextIO
@@ -270,28 +271,27 @@ def _csv_rows(file: TextIO, where: str, delimiter: str, answers: str) -> Iterato
     else:
         file.seek(0)
         delimiter = max((delimiter, *_DELIMITERS), key=head.count)
-    reader = csv.reader(
-        file, delimiter=delimiter, skipinitialspace=0 < head.count(delimiter) == head.count(f"{delimiter} "), strict=True
-    )
-    columns = [name.strip() for name in next(reader, [])]
+    spaced = 0 < head.count(delimiter) == head.count(f"{delimiter} ")
+    reader = csv.reader(chain(file, [_END]), delimiter=delimiter, skipinitialspace=spaced)
+    columns = [name.strip() for name in next(reader)]
     if twice := [name for name in columns if name and columns.count(name) > 1]:
         raise ConfigError(f"{where}:{before + 1}: duplicate column {twice[0]!r}, used {columns.count(twice[0])} times")
     while True:
         line = before + reader.line_num + 1
-        try:
-            row = next(reader)
-        except StopIteration:
+        if (row := next(reader, None)) is None or row == [_END]:
             return
-        except csv.Error:
-            raise ConfigError(
-                f'{where}:{line}: a quote isn\'t closed, or text follows a closing quote; write a quote in a cell as ""'
-            ) from None
+        if row and row[-1].endswith(_END):
+            raise ConfigError(f"{where}:{line}: a quote isn't closed. Close it, or double each quote inside a cell")
         if len(row) > len(columns):
             counts = f"must have at most {len(columns)}, got {len(row)}"
             raise ConfigError(f"{where}:{line}: too many cells: {counts}. Put quotes around a cell that contains {delimiter!r}")
         if any(row):
             named = [(name, cell) for name, cell in zip(columns, row, strict=False) if name]
             yield line, {name: _cell(name, cell) if cell else "" if name == answers else None for name, cell in named}
+
+
+_END = "\x1a"
+"""Appended to a CSV file. It becomes part of the last cell if a quote isn't closed."""
 
 
 def _cell(column: str, text: str) -> Any:

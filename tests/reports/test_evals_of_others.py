@@ -112,6 +112,8 @@ READ = {"input": "q, 1", "ground_truth": "Lima"}
         ("a.jsonl", '{"input": "NaN", "ground_truth": "NaN"}\n', [{"input": "NaN", "ground_truth": "NaN"}]),
         ("a.jsonl", r'{"input": "a \"NaN\" \\", "w": [NaN], "NaN": 1}', [{"input": 'a "NaN" \\', "w": [None], "NaN": 1}]),
         ("a.jsonl", '\n{"input": "q, 1", "ground_truth": "Lima"}\n \n\t\r\n', [READ]),
+        ("a.csv", 'input,ground_truth\n"q, 1","Lima"', [READ]),
+        ("a.csv", 'input\n5" pipe\n"a ""b"""\n"a\r\nb"\n', [{"input": text} for text in ('5" pipe', 'a "b"', "a\r\nb")]),
     ],
     ids=str,
 )  # fmt: skip
