@@ -155,15 +155,22 @@ def _inputs(turns: Any, case: Case, where: str) -> list[Case]:
 def _without_messages(turns: Sequence[Any], where: str) -> list[Any]:
     """Convert messages with roles to turns. A turn begins with a user message. The last answer in it becomes its ground truth."""
     found: list[Any] = []
+
+    def content(turn: Mapping[str, Any]) -> Any:
+        parts = turn["content"]
+        if isinstance(parts, list) and all(isinstance(part, Mapping) and part.get("type", "text") == "text" for part in parts):
+            return "\n".join(str(part.get("text", "")) for part in parts)
+        return parts
+
     for number, turn in enumerate(turns):
         if not isinstance(turn, Mapping) or "role" not in turn or "content" not in turn:
             found.append({"input": turn} if isinstance(turn, str) else dict(turn) if isinstance(turn, Mapping) else turn)
         elif (speaker := SPEAKERS.get(str(turn["role"]))) is None:
             raise ConfigError(f"{where}: turns[{number}].role: must be user or assistant, got {turn['role']!r}")
         elif speaker == "input":
-            found.append({"input": turn["content"]})
+            found.append({"input": content(turn)})
         elif turn["content"] and found and isinstance(found[-1], dict):
-            found[-1]["ground_truth"] = turn["content"]
+            found[-1]["ground_truth"] = content(turn)
     return found
 
 

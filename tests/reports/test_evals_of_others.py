@@ -59,6 +59,23 @@ def test_placeholder_is_a_column_of_the_data_set(case: dict[str, Any], texts: li
     assert asked(case) == texts
 
 
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ([{"type": "text", "text": "Lima"}], "Lima"),
+        ([{"text": "It is"}, {"text": "Lima"}], "It is\nLima"),
+        ("Lima", "Lima"),
+        ([{"type": "text", "text": "Lima"}, {"type": "image_url", "image_url": {"url": "a.png"}}], None),
+    ],
+)
+def test_parts_of_a_message_are_one_text(content: Any, text: str | None) -> None:
+    """agentv 1035, strands evals 133: the answer was compared with the list of a message's text parts."""
+    turns = [{"role": "user", "content": content}, {"role": "assistant", "content": content}]
+    assert asked({"turns": turns}) == [content if text is None else text]
+    result = oa.evaluate(lambda question, history: text or "Lima", [{"turns": turns}], ["code_equals_ground_truth"])
+    assert result.summary()[0].passed == (text is not None)
+
+
 def test_description_of_a_user_does_not_contain_itself() -> None:
     seen: list[str] = []
     case = {"user": "{{name}} wants a template that greets {{user}}.", "name": "Ana"}
@@ -120,6 +137,22 @@ READ = {"input": "q, 1", "ground_truth": "Lima"}
 def test_file_is_read_as_its_author_meant(name: str, data: str, wanted: list[dict[str, Any]], tmp_path: Path) -> None:
     """cpython 154744, degust 46, d3 978, graphrag 2424, PyRIT 1479: spaces after commas, Python's NaN, and blank lines."""
     assert rows(tmp_path / name, data.encode()) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('"q,Lima\nr,Lima\n', 2),
+        ('q,"Lima\n\nr,Lima\n', 2),
+        ('q,Lima\nr,"', 3),
+        ('q,"Lima\u201d\nr,Lima\n', 2),
+        ('"q ""1"",Lima\nr,Lima', 2),
+    ],
+)
+def test_quote_that_is_not_closed_is_refused(text: str, line: int, tmp_path: Path) -> None:
+    """FastCSV 173, rust-csv 252, csvw 52: all later lines became part of one cell, without an error."""
+    with pytest.raises(ConfigError, match=rf"a\.csv:{line}: a quote isn't closed"):
+        rows(tmp_path / "a.csv", f"input,ground_truth\n{text}".encode())
 
 
 @pytest.mark.parametrize(
