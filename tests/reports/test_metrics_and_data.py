@@ -370,6 +370,23 @@ def test_code_block_in_a_list_or_quotation(output: str, blocks: list[str]) -> No
     assert [block.text for block in code_blocks(output)] == blocks
 
 
+@pytest.mark.parametrize(
+    ("output", "blocks"),
+    [
+        (f"def f():\n    return 1\n{FENCE}", ["def f():\n    return 1\n"]),
+        (f"def f():\n    return 1\n{FENCE}\n\n", ["def f():\n    return 1\n"]),
+        ("import os\n\n\nprint(os.name)\n~~~\n", ["import os\n\n\nprint(os.name)\n"]),
+        (f"Use the function f.\n{FENCE}", []),
+        (f"x = 1\n{FENCE}\n{FENCE}", []),
+        (f"x = 1\n{FENCE}py\n", []),
+        (f"x = 1\n{FENCE}\ny = 2\n", ["y = 2\n\n"]),
+    ],
+)
+def test_prompt_can_open_the_code_block(output: str, blocks: list[str]) -> None:
+    """lm-evaluation-harness 3710: a prompt ends with an opening fence, so the output only closes the block."""
+    assert [block.text for block in code_blocks(output)] == blocks
+
+
 # --- retrieval and tools
 
 

@@ -50,8 +50,9 @@ _INFO = re.compile(r"[{. ]*(?:lang(?:uage)?-)?([^\s,;:{}()\[\]]+)")
 def code_blocks(text: str) -> list[Block]:
     """Return the fenced code blocks that aren't empty, at most :data:`MAX_BLOCKS`.
 
-    A fence is a line that starts with three or more backticks or tildes, possibly after a list marker or ``>``. A block without a closing fence
-    ends at the end of its block quote or of the text. If a text without fences is code, the whole text is one block.
+    A fence is a line that starts with three or more backticks or tildes, also after a list marker or ``>``. A block without a
+    closing fence ends at the end of its block quote or of the text. If a text without fences is code, the whole text is one
+    block. Its last line can be a fence, which closes a block that the prompt opened.
     """
     fenced: list[tuple[str, list[str]]] = []  # info string and lines of each block
     opening: re.Match[str] | None = None
@@ -70,6 +71,8 @@ def code_blocks(text: str) -> list[Block]:
         else:
             indent = len(line) - len(line.lstrip(" \t"))
             fenced[-1][1].append(line[min(indent, len(opening[1].rpartition(">")[2])) :].rstrip("\r"))
+    if len(fenced) == 1 and opening is not None and not "".join([fenced[0][0], *fenced[0][1]]).strip():
+        text, fenced = text[: text.rindex(opening[2])], []
     if not fenced:
         return [Block(text, None)] if _recognize(text, len(text) <= PARSED_CHARS)[1] else []
     found = [(_INFO.match(info), lines) for info, lines in fenced if any(map(str.strip, lines))][:MAX_BLOCKS]
