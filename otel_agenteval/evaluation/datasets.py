@@ -7,7 +7,6 @@ import csv
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TextIO
@@ -272,26 +271,24 @@ def _csv_rows(file: TextIO, where: str, delimiter: str, answers: str) -> Iterato
         file.seek(0)
         delimiter = max((delimiter, *_DELIMITERS), key=head.count)
     spaced = 0 < head.count(delimiter) == head.count(f"{delimiter} ")
-    reader = csv.reader(chain(file, [_END]), delimiter=delimiter, skipinitialspace=spaced)
-    columns = [name.strip() for name in next(reader)]
+    reader = csv.reader(file, delimiter=delimiter, skipinitialspace=spaced, strict=True)
+    columns = [name.strip() for name in next(reader, [])]
     if twice := [name for name in columns if name and columns.count(name) > 1]:
         raise ConfigError(f"{where}:{before + 1}: duplicate column {twice[0]!r}, used {columns.count(twice[0])} times")
     while True:
         line = before + reader.line_num + 1
-        if (row := next(reader, None)) is None or row == [_END]:
+        try:
+            row = next(reader, None)
+        except csv.Error:
+            raise ConfigError(f"{where}:{line}: a quote isn't closed. Close it, or double each quote inside a cell") from None
+        if row is None:
             return
-        if row and row[-1].endswith(_END):
-            raise ConfigError(f"{where}:{line}: a quote isn't closed. Close it, or double each quote inside a cell")
         if len(row) > len(columns):
             counts = f"must have at most {len(columns)}, got {len(row)}"
             raise ConfigError(f"{where}:{line}: too many cells: {counts}. Put quotes around a cell that contains {delimiter!r}")
         if any(row):
             named = [(name, cell) for name, cell in zip(columns, row, strict=False) if name]
             yield line, {name: _cell(name, cell) if cell else "" if name == answers else None for name, cell in named}
-
-
-_END = "\x1a"
-"""Appended to a CSV file. It becomes part of the last cell if a quote isn't closed."""
 
 
 def _cell(column: str, text: str) -> Any:
