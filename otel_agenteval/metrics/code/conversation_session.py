@@ -121,12 +121,10 @@ def _traces(turn: Turn) -> list[tuple[str, dict[Signal, float]]]:
 
 
 def _risks(signals: Mapping[Signal, float], weights: Mapping[Signal, float]) -> dict[Signal, float]:
-    """Return the risk of each known signal: ``weight * (1 - signal)``."""
     return {name: weights[name] * (1 - value) for name, value in signals.items()}
 
 
 def _shown(signals: Mapping[Signal, float], **facts: float) -> dict[str, float]:
-    """Return a trace's signals for ``detail``, with their risks (``1 - signal``) under keys such as ``loop_risk``."""
     return dict(signals) | {f"{name.partition('_')[0]}_risk": round(1 - value, 4) for name, value in signals.items()} | facts
 
 

@@ -223,7 +223,6 @@ def _schema_of(definition: dict[str, Any]) -> str | None:
 
 @lru_cache(maxsize=256)
 def _validator(schema: str) -> Any:
-    """Return a compiled validator for a schema, or None if the schema can't be used."""
     jsonschema_rs = require("jsonschema_rs", feature="code_tool_schema_validity", extra="structured")
     try:
         # linear-time patterns, because schema and arguments are untrusted
@@ -542,7 +541,6 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[
 
 
 def _given_numbers(turn: Turn, given: GivenInTurn, answer: str) -> GivenNumbers:
-    """Return the numbers in the sources, in the arguments of successful tool calls, and in code in the answer."""
     texts = dict(zip(reversed(list(given)), (path for path, _ in reversed(given.found)), strict=True))
     results = [value for path, value in given.found if path not in ("system", "tool_definitions")]
     calls = turn.tool_calls or ()

@@ -1,6 +1,4 @@
-"""These metrics evaluate retrieval quality, based on document ids. They ignore the case of ids. A relevant id that occurs twice
-counts once. Ranks start at 1.
-"""
+"""These metrics evaluate retrieval quality, based on document ids. Case is ignored, repeated ids count once, ranks start at 1."""
 
 from __future__ import annotations
 

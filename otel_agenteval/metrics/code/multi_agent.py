@@ -326,13 +326,11 @@ def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0
 
 
 def _entropy(interactions: Sequence[Interaction]) -> float:
-    """Return the entropy of the (sender, interaction type) pairs, in bits."""
     counts = Counter((found.sender, found.kind) for found in interactions)
     return sum(count / len(interactions) * math.log2(len(interactions) / count) for count in counts.values())
 
 
 def _improvement(early: float, late: float) -> float:
-    """Return 0.5 plus the relative decrease from ``early`` to ``late``, limited to 0..1."""
     return max(0.0, min(1.0, 0.5 + (early - late) / early)) if early > 0 else 0.5
 
 

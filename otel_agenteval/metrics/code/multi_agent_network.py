@@ -141,7 +141,6 @@ class AgentGraph:
         return through
 
     def near_the_top(self, values: Sequence[float], share: float) -> list[str]:
-        """Return the agents whose value is at least ``share`` times the highest value, or an empty list if all values are 0."""
         if not any(values):
             return []
         least = share * max(values) * (1 - EPSILON)
@@ -263,9 +262,8 @@ def code_avg_path_length(turn: Turn) -> Result:
 def code_clustering_coefficient(turn: Turn) -> Result:
     """Share of the possible connections between an agent's recipients that actually exist, averaged over all agents.
 
-    An agent's coefficient is the number of edges among its ``k`` recipients, divided by ``k * (k - 1)``. For an agent with at
-    most one recipient, the coefficient is 0. The value is the mean over all agents. With one or two agents, the value is 0
-    (vacuous).
+    An agent's coefficient is the number of edges among its ``k`` recipients, divided by ``k * (k - 1)``. For an agent with at most
+    one recipient, the coefficient is 0. The value is the mean over all agents. With one or two agents, the value is 0 (vacuous).
 
     Detail: ``agents`` and ``edges``.
     """

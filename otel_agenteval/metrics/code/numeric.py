@@ -107,7 +107,6 @@ Number = Annotated[str | bool | int | float, Predicate(_is_number), "number or s
 
 
 def _shown(number: Decimal) -> float | str:
-    """Return a number for ``detail``: an int if it is whole, a string if it is too large for a float, and otherwise a float."""
     if -_EXACT_INTEGERS < number < _EXACT_INTEGERS and number == int(number):
         return int(number)
     near = float(number)

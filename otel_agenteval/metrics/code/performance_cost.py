@@ -87,7 +87,6 @@ def code_max_iterations(turn: Turn, *, max_iterations: Annotated[int, Ge(0)]) ->
 
 
 def _total_tokens(usage: Usage) -> int | None:
-    """Return the reported token total, or the sum of input and output tokens if the total is missing or 0."""
     if usage.total_tokens:
         return usage.total_tokens
     if usage.input_tokens is None and usage.output_tokens is None:

@@ -40,7 +40,6 @@ class SafetyPolicy:
     blocked_actions: tuple[str, ...] = BLOCKED_ACTIONS
 
     def blocked_by(self, rating: Rating) -> Check | None:
-        """Return the first check that blocks a rating, or None."""
         if rating.score >= self.block_threshold:
             return "threshold"
         if rating.action and rating.action in map(action_word, self.blocked_actions):

@@ -31,7 +31,6 @@ _SHOWN_TABLES = 100
 
 
 def _document_of(turn: Turn) -> Any:
-    """Parse the output as JSON. Return a skipped result if the output is too long, and a failed result if it isn't JSON."""
     if too_long(output := turn.output or ""):
         return skip("too_long")
     try:
@@ -300,7 +299,6 @@ def code_json_equals(turn: Turn, *, value: Annotated[Any, EXPECTED_OUTPUT] = Non
 
 
 def _as_json(value: Any) -> Any:
-    """Convert a configured value to parsed JSON. Text that isn't JSON stays text."""
     if not isinstance(value, str):
         return jsonio.loads_exact(jsonio.dumps(value))
     try:

@@ -1,6 +1,4 @@
-"""These metrics measure energy, carbon emissions and resource use. Without a measurement, the score is skipped or marked as an
-estimate.
-"""
+"""These metrics measure energy, carbon emissions and resource use. Without a measurement, they are skipped or use an estimate."""
 
 from __future__ import annotations
 
@@ -63,11 +61,7 @@ _Estimate = Callable[[str, str, int, float], "float | None"]
 
 
 def _estimated_kwh(turn: Turn) -> float | None:
-    """Return the energy of all model calls of a turn in kWh, or None if unknown.
-
-    The energy is unknown if EcoLogits isn't installed, or if it can't estimate a call, because a partial sum would be too low. A failed call
-    without output tokens counts as 0.
-    """
+    """Return the energy of all model calls, or None if any call can't be estimated, because a partial sum would be too low."""
     calls = [call for call in turn.llm_calls if call.output_tokens is not None or call.error is None]
     if not 0 < len(calls) <= _MOST_CALLS or any(call.output_tokens is None or not call.model for call in calls):
         return None
@@ -205,7 +199,6 @@ def code_carbon_emissions(
 
 
 def _closeness_to_target(actual: float, target: float) -> float:
-    """Return 1 if ``actual`` is between 0.5 and 1.2 times the target, and otherwise a lower value."""
     if target == 0:
         return 1.0 if actual == 0 else 0.0
     if (ratio := actual / target) > 1.2 + EPSILON:

@@ -315,7 +315,6 @@ def _plain_apostrophes(text: str) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _phrase_search(phrases: tuple[str, ...]) -> tuple[re.Pattern[str], tuple[str, ...]] | None:
-    """Return a pattern that matches any phrase, and the normalized phrases in order. Return None if ``phrases`` is empty."""
     plain = tuple(_plain_apostrophes(phrase) for phrase in phrases if phrase)
     return (re.compile("|".join(map(re.escape, plain))), plain) if plain else None
 

@@ -193,7 +193,6 @@ def code_workflow_structure_validity(
 
 
 def _left_over(names: Iterable[str], used: Iterable[str]) -> list[str]:
-    """Return ``names`` without those in ``used``, ignoring case. Each entry of ``used`` removes one name."""
     partners = Counter(map(str.lower, used))
     found = []
     for name in names:
