@@ -291,7 +291,6 @@ def register_metric(name: str, metric_class: Any) -> None:
 
 
 def _as_result(given: Any) -> Any:
-    """Convert a custom metric's return value, which is a plain value, or an object or mapping with ``value`` or ``score``."""
     known = ("name", "value", "score", "detail", "details")
     facts = given if isinstance(given, Mapping) else {key: getattr(given, key) for key in known if hasattr(given, key)}
     value = facts.get("value", facts.get("score"))

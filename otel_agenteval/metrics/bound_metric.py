@@ -288,7 +288,6 @@ class BoundMetric:
             return self._accepted(self._score_of(found), evaluation)
 
     def _accepted(self, score: Score, evaluation: EvaluationState) -> Score:
-        """Run the callbacks for accepted replies. Record in ``detail`` whether input was truncated, split or not sent."""
         evaluation.accept()
         if evaluation.truncated:
             score.detail["input_truncated"] = True
@@ -464,7 +463,6 @@ def _plain_detail(value: Any) -> Any:
 
 
 def _media_in(turn: Turn) -> str:
-    """Count a turn's images, recordings and videos: ``image × 2, video × 1``."""
     if not turn.attachments and not any(message.attachments for message in turn.messages):
         return ""
     from .lib.media import attachments_of, modalities_of

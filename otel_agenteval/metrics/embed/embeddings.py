@@ -31,7 +31,6 @@ def _as_arrays(one: Vector, other: Vector) -> tuple[numpy.ndarray, numpy.ndarray
 
 
 def _direction(vector: numpy.ndarray) -> numpy.ndarray | None:
-    """Return the vector scaled to length 1, or None for a zero vector."""
     if (largest := numpy.max(numpy.abs(vector), initial=0.0)) == 0:
         return None
     scaled: numpy.ndarray = vector / largest  # avoids overflow and underflow of the squares

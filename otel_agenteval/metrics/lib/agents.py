@@ -85,7 +85,6 @@ def part_of(result: Result) -> float:
 
 
 def known_agents(turn: Turn) -> list[str]:
-    """Return the agents in the role table or, without a table, the agents that ran or took part in a hand-off."""
     if turn.agents:
         return list(turn.agents)
     names = [run.name for run in turn.agent_runs]

@@ -104,7 +104,6 @@ def _message_texts(messages: Sequence[Message], calls: Sequence[ToolCall]) -> It
 
 
 def _is_same_result(sent: Any, result: Any) -> bool:
-    """Return True if the value sent to the model equals a tool's result, which can be JSON text."""
     if isinstance(result, str) and not isinstance(sent, str) and len(result) <= SCAN_LIMIT:
         try:
             result = jsonio.loads(result)

@@ -69,7 +69,6 @@ def modalities_of(attachment: Mapping[str, Any]) -> set[str]:
 
 
 def media_of(turn: Turn, modality: Modality) -> list[Medium]:
-    """Return the turn's media of one modality, in order and without duplicates."""
     found = (_medium(attachment, modality) for attachment in attachments_of(turn) if modality in modalities_of(attachment))
     return list(dict.fromkeys(medium for medium in found if medium.reference or medium.frames or medium.transcript))
 
@@ -152,7 +151,6 @@ def transcripts_of(media: Iterable[Medium], *, for_judge: bool = False) -> str:
 
 
 def contents_of(turn: Turn, modality: Modality) -> list[MediaContent]:
-    """Return the contents of all media of one modality that may be opened."""
     references = [medium.reference for medium in media_of(turn, modality) if medium.reference]
     return [content_of(reference, modality) for reference in references if may_open(reference)]
 
@@ -163,7 +161,6 @@ Frames = Annotated[int, Ge(1), Le(1000)]
 
 
 def newest_video(turn: Turn, *, with_frames: bool = False) -> Medium | None:
-    """Return the turn's last video, or None. With ``with_frames``, ignore videos without sampled frames."""
     videos = [video for video in media_of(turn, "video") if video.frames or not with_frames]
     return videos[-1] if videos else None
 

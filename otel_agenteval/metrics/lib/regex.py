@@ -38,7 +38,6 @@ def compiled(pattern: str, flags: str = "") -> Any:
 
 
 def search(pattern: str, text: str, flags: str = "") -> Any:
-    """Return the first match in the first :data:`SCAN_LIMIT` characters, or None."""
     text = text[:SCAN_LIMIT]
     try:
         return compiled(pattern, flags).search(text)

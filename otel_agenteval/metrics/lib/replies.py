@@ -42,7 +42,6 @@ def number(reply: Mapping[str, Any], key: str = "score") -> float:
 
 
 def number_within(reply: Mapping[str, Any], low: float, high: float, key: str = "score") -> float:
-    """Return the number at ``key``. Raises MetricError if the number isn't from ``low`` to ``high``."""
     value = number(reply, key)
     if not low <= value <= high:
         raise invalid(key, f"a number from {low:g} to {high:g}")
@@ -50,7 +49,6 @@ def number_within(reply: Mapping[str, Any], low: float, high: float, key: str = 
 
 
 def optional_number(reply: Mapping[str, Any], key: str) -> float | None:
-    """Return the number at ``key``, or None if it is missing or invalid."""
     try:
         return number(reply, key)
     except MetricError:
@@ -76,7 +74,6 @@ def as_boolean(value: Any) -> bool | None:
 
 
 def word_of(value: Any, vocabulary: Sequence[str], key: str = "verdict") -> str:
-    """Return a value in upper case. Raises MetricError if it isn't in ``vocabulary``."""
     found = value.strip().upper() if isinstance(value, str) else ""
     if found not in vocabulary:
         raise invalid(key, " or ".join(vocabulary))
@@ -89,7 +86,6 @@ def choice(reply: Mapping[str, Any], choices: Sequence[str]) -> str:
 
 
 def texts(reply: Mapping[str, Any], key: str) -> list[str]:
-    """Return the items of the list at ``key`` as text, without blank items."""
     items = [item if isinstance(item, str) else "" if item is None else str(item) for item in entries(reply, key)]
     return [item.strip() for item in items if item.strip()]
 

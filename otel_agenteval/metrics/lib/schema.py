@@ -157,10 +157,7 @@ _parsed = functools.lru_cache(maxsize=256)(jsonio.loads)
 
 @functools.lru_cache(maxsize=256)
 def _may_double(schema_text: str) -> bool:
-    """Return True if a schema refers to itself, or is large after its references are expanded.
-
-    For other schemas, the steps are limited by the schema's size times the value's size.
-    """
+    """Return True if a schema is recursive, or large once expanded. For others, steps are limited by schema size × value size."""
     if not any(keyword in schema_text for keyword in _REFERENCES):
         return False
     schema = _parsed(schema_text)

@@ -37,7 +37,6 @@ def shape_of(text: str) -> dict[str, bool]:
 
 
 def _depth(code: str) -> int | None:
-    """Return the nesting depth of the parentheses, or None if they aren't balanced."""
     depth = deepest = 0
     for found in _PARENTHESIS.finditer(code):
         depth += 1 if found[0] == "(" else -1
@@ -303,7 +302,6 @@ def refused_columns(parsed: ParsedSql, allowed: Iterable[str]) -> list[str]:
 
 
 def _column_name(node: Any) -> str:
-    """Return the lower-case name of the column that a node refers to, or an empty string."""
     from sqlglot import exp
 
     if isinstance(node, exp.Column):

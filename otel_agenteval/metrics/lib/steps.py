@@ -358,7 +358,6 @@ def line_of(role: str, text: str | None) -> str:
 
 
 def history_of(turn: Turn) -> list[tuple[str, str]]:
-    """Return the messages in the turn's ``history`` as pairs of role and text, oldest first."""
     roles = (("user", "input"), ("assistant", "output"))
     texts = ((role, jsonio.text_of(earlier.get(key))) for earlier in turn.history for role, key in roles)
     return [(role, text) for role, text in texts if text.strip()]

@@ -48,7 +48,6 @@ _MS = re.compile(r"N[NP_-]*|[LMC](?:[LMCN]|-\r?\n)*|[SP_]|-(?!\r?\n)")
 
 @lazy
 def _word() -> str:
-    """Return a pattern for runs of letters, digits and ``_``, with combining marks."""
     codes = (*range(0x300, 0x3100), *range(0xA600, 0xAC00), *range(0xFB00, 0xFE30))
     marks = "".join(char for char in map(chr, codes) if unicodedata.category(char) in ("Mn", "Mc"))
     return f"\\w[\\w{marks}\U00010a00-\U00016fff\U0001e000-\U0001e94a]*"

@@ -159,7 +159,6 @@ def lacks_result(turn: Turn, call: ToolCall) -> bool:
 
 
 def wrote_no_object(turn: Turn, call: ToolCall) -> bool:
-    """Return True if a call's arguments were recorded, but aren't a JSON object."""
     found: set[str | None] | None = turn.shared.get("calls without an object")
     if found is None:
         requests = [request for message in turn.messages for request in message.tool_calls if request.call_id]
@@ -265,7 +264,6 @@ def _same_output(expected: Any, result: Any) -> bool:
 
 
 def _similarity(expected: Any, actual: Any, depth: int = 0) -> float:
-    """Return 1 for equal values, the mean similarity of all keys for two objects, or 0 for other values. A missing key counts as 0."""
     if json_equal(expected, actual):
         return 1.0
     if not isinstance(expected, Mapping) or not isinstance(actual, Mapping) or depth > _DEEPEST_SIMILARITY:
@@ -405,6 +403,5 @@ def _outcome(call: ToolCall) -> str:
 
 
 def _is_polling(call: ToolCall, outcome: str, latest: str, finished: bool) -> bool:
-    """Return True if a later call had a different outcome, or if the call returned a temporary state in a finished turn."""
     is_state = call.error is None and len(outcome) <= _STATE_UP_TO and _PASSES.search(outcome) is not None
     return outcome != latest or (finished and is_state)

@@ -103,7 +103,6 @@ def fact(turn: Turn, name: str) -> Any:
 
 
 def readable(read: Reader, given: Any, path: str, kind: str = "reference") -> Any:
-    """Parse a value with ``read``. If ``read`` raises ConfigError, raise a MetricError of the type ``invalid_<kind>`` instead."""
     try:
         return read(given, path)
     except ConfigError as error:

@@ -217,7 +217,6 @@ def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
 
 
 def _known_tools(turn: Turn) -> Detail:
-    """Return the turn's tool calls and tool definitions for ``detail``, if they are known."""
     known: Detail = {}
     if turn.tool_calls is not None:
         first, last, left_out = ends_of(turn.tool_calls, _CALLS)

@@ -2,8 +2,7 @@
 
 The recordings are the turn's audio attachments. A recording can be opened if the turn contains it, or if the ``media``
 configuration allows opening it. The judge then receives the sound or, with ``media.transcriber.instead_of_sound``, only a
-transcript. If a recording can't be opened, the judge receives its HTTP address or, as text, its id. Any other address is an
-error.
+transcript. If a recording can't be opened, the judge receives its HTTP address or, as text, its id. Any other address is an error.
 
 The judge also reads the turn's reference ``transcript`` or, if unset, the transcripts of the attachments or of ``media.transcriber``. The turn
 can contain a transcript without a recording. If the turn contains neither, the score is skipped as ``missing:audio``.
@@ -48,8 +47,6 @@ def _speech_as_text(measured: Mapping[str, Any]) -> str:
 
 
 def _transcript(given: Any) -> str:
-    """Convert a transcript to text. A transcript is a string, or a list of segments with a text and an optional speaker."""
-
     def segment(given: Any, path: str) -> str:
         speaker = given.get("speaker", given.get("role")) if isinstance(given, Mapping) else None
         text = a_document(given, path)
@@ -60,7 +57,6 @@ def _transcript(given: Any) -> str:
 
 
 def _recordings_of(turn: Turn) -> tuple[dict[str, Any], list[str]] | None:
-    """Return the judge's text material (recording names, transcripts) and the recordings, or None if the turn has neither."""
     recordings = media_of(turn, "audio")
     given = turn.references.get("transcript")
     transcript = transcripts_of(recordings, for_judge=True) if given is None else _transcript(given)
@@ -71,7 +67,6 @@ def _recordings_of(turn: Turn) -> tuple[dict[str, Any], list[str]] | None:
 
 
 def _ask(turn: Turn, judge: Asks, stage: str, task: str, form: str, **criteria: str) -> dict[str, Any] | None:
-    """Make a judge call about the turn's recordings and transcripts. Return None if the turn has neither."""
     if (found := _recordings_of(turn)) is None:
         return None
     material, media = found
@@ -94,7 +89,6 @@ def _expected_labels(expected: str | Sequence[str] | None, labels: Sequence[str]
 
 
 def _free_label(label: Any) -> str:
-    """Convert a free-text label to at most five lower-case words, without digits or punctuation."""
     words = re.sub(r"[\W\d_]+", " ", label).split() if isinstance(label, str) else []
     if not words:
         raise invalid("label", "a few words")

@@ -305,10 +305,7 @@ def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 
 
 
 def _interactions(messages: Sequence[Message]) -> tuple[list[list[Message]], list[Message]]:
-    """Split messages into interactions (user messages with the next answer) and unanswered user messages.
-
-    Messages before the user's first message, such as a greeting, are part of the first interaction.
-    """
+    """Split messages into interactions (user messages with the next answer) and unanswered user messages."""
     found: list[list[Message]] = []
     current: list[Message] = []
     asked = answered = False

@@ -43,7 +43,6 @@ def _joined_context(context: Sequence[str]) -> str:
 
 
 def _with_holistic_threshold(result: Result, threshold: float | None) -> Result:
-    """Apply the default threshold of the method ``holistic``, unless ``threshold`` is set."""
     if threshold is None and result.value is not None:
         result.passed = result.value >= _HOLISTIC_THRESHOLD - EPSILON
     return result
