@@ -45,7 +45,6 @@ def find_in(text: str, kinds: Collection[str]) -> tuple[Find, ...]:
 
 @cache
 def searcher(kinds: frozenset[str]) -> Callable[[str], tuple[Find, ...]]:
-    """Return a search function for these kinds of data. The function caches its results."""
     return remembered(lambda text: tuple(_search(text, kinds)) if may_hold(text) else ())
 
 

@@ -65,7 +65,6 @@ def _is_cell_secret(strength: int, value: str, is_sure: bool) -> bool:
 
 
 def is_named_secret(strength: int, value: str) -> bool:
-    """Return True if a field's value is a secret, given the strength of the field's name."""
     return _is_secret(strength, value, is_sure=True) and not (value.isdigit() and strength < PASSWORD)
 
 
@@ -242,7 +241,6 @@ def _in_sentence(text: str, name: Name) -> Iterator[NamedValue]:
 
 
 def _trimmed(text: str, start: int, end: int) -> NamedValue:
-    """Trim Markdown, final punctuation and trailing foreign letters from a word."""
     while start < end and text[start] in "*_`":
         start += 1
     foreign = start  # scripts other than Latin, Greek and Cyrillic
@@ -270,7 +268,6 @@ _LABEL_BEFORE = lazy(r"(?:\A|\n)[^\n]{0,60}\Z")
 
 
 def _on_next_line(text: str, name: Name) -> Iterator[NamedValue]:
-    """Match a label on one line and its value alone on the next line."""
     line = _LINE_BREAK.match(text, name.end)
     if line is None or (name.strength < PASSWORD and ":" not in text[name.end : line.start(1)]):
         return

@@ -103,7 +103,6 @@ def _is_part_of_longer_number(text: str, start: int, end: int) -> bool:
 
 
 def luhn_valid(digits: str) -> bool:
-    """Return True if the digits pass the Luhn check and aren't all zeros."""
     doubled = sum(map(int, "".join(str(2 * int(digit)) for digit in digits[-2::-2])))
     return (doubled + sum(map(int, digits[-1::-2]))) % 10 == 0 and digits.strip("0") != ""
 
@@ -337,7 +336,6 @@ def phone_library() -> ModuleType:
 
 
 def parsed(number: str, region: str | None) -> Any:
-    """Return the parsed number, or None if the library can't parse the text."""
     try:
         return phone_library().parse(number, region)
     except phone_library().NumberParseException:
@@ -346,7 +344,6 @@ def parsed(number: str, region: str | None) -> Any:
 
 @lru_cache(maxsize=1024)
 def _is_assigned(text: str) -> bool:
-    """Return True if a region has assigned this national number and usually groups its digits this way."""
     library = phone_library()
     for region in _REGIONS:
         number = parsed(text, region)

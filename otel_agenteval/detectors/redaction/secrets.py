@@ -78,10 +78,7 @@ class _KeyMark(NamedTuple):
 
 
 def _pem_keys(text: str) -> Iterator[Span]:
-    """Yield private keys between their BEGIN and END lines.
-
-    If the BEGIN or END line is missing, the key includes all adjacent lines that look like lines of a key.
-    """
+    """Yield private keys. If the BEGIN or END line is missing, the key includes all adjacent lines that look like key lines."""
     marks = [_KeyMark(*found.span(), True) for found in _BEGIN.finditer(text)]
     marks += [_KeyMark(*found.span(), False) for found in _END.finditer(text)]
     begin: _KeyMark | None = None
@@ -121,7 +118,6 @@ def _key_without_begin(text: str, end: _KeyMark) -> Iterator[Span]:
 
 
 def _decoded(text: str) -> bytes | None:
-    """Decode base64 up to the last complete group. Return None if the text isn't base64."""
     plain = text.replace("-", "+").replace("_", "/").rstrip("=")
     try:
         return base64.b64decode(plain[: len(plain) // 4 * 4], validate=True)
