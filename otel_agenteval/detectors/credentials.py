@@ -218,7 +218,6 @@ _VALUE = lazy(r"[^\s\"'`«»“”„‘’「」『』<>,;()\[\]{}|（）：，
 
 
 def _named_values(text: str, near: Iterable[Span]) -> Iterator[Credential]:
-    """Yield the first random-looking value after each word such as "password" or "token"."""
     for first, last in near:
         for word in _SECRET_WORDS.finditer(text, first, last):
             if not needs_no_secret(text, *word.span()) and (found := _random_value_after(text, word)) is not None:
@@ -317,7 +316,6 @@ _HEX = lazy(r"(?<![0-9A-Za-z])(?:[0-9a-f]{2}){20,2000}(?![0-9A-Za-z])|(?<![0-9A-
 
 
 def _encoded_values(text: str) -> Iterator[Credential]:
-    """Yield base64 or hex text that decodes to a token with a published format."""
     for pattern, decode in ((_BASE64, _decoded), (_HEX, _from_hex)):
         for found in pattern.finditer(text):
             match = decode(found.group())

@@ -34,13 +34,11 @@ def _weighted_sum(digits: str, weights: Iterable[int]) -> int:
 
 
 def _divisible(modulus: int, weights: Iterable[int]) -> Check:
-    """Return a function that checks whether the weighted sum of all digits is a multiple of ``modulus``."""
     each = tuple(weights)
     return lambda digits: _weighted_sum(digits, each) % modulus == 0
 
 
 def _remainder(modulus: int, weights: Iterable[int]) -> Check:
-    """Return a function that checks whether the last digit is the weighted sum modulo ``modulus``, reduced modulo 10."""
     each = tuple(weights)
     return lambda digits: _weighted_sum(digits, each) % modulus % 10 == int(digits[-1])
 
@@ -84,14 +82,12 @@ _VALUES_AT_ODD_PLACES = dict(
 
 
 def _italian(text: str) -> bool:
-    """Check the last letter of an Italian tax code against the sum of the other characters."""
     odd = sum(_VALUES_AT_ODD_PLACES[sign] for sign in text[:15:2])
     even = sum(int(sign) if sign.isdigit() else ord(sign) - ord("A") for sign in text[1:15:2])
     return chr(ord("A") + (odd + even) % 26) == text[15] and text != "RSSMRA85T10A562S"
 
 
 def _spanish(text: str) -> bool:
-    """Check the control letter of a Spanish DNI or NIE."""
     if len(text) != 9 or text[:-1] in ("12345678", "00000000", "11111111"):
         return False
     number = text[:-1].replace("X", "0").replace("Y", "1").replace("Z", "2")
@@ -129,7 +125,6 @@ _VERHOEFF_PERMUTATIONS = ("0123456789", "1576283094", "5803796142", "8916043527"
 
 
 def _aadhaar(digits: str) -> bool:
-    """Check the last digit of an Aadhaar number with the Verhoeff algorithm."""
     check = 0
     for place, digit in enumerate(reversed(digits)):
         check = int(_VERHOEFF_PRODUCTS[check][int(_VERHOEFF_PERMUTATIONS[place % 8][int(digit)])])

@@ -284,7 +284,6 @@ class _LinkEvidence:
 
 
 def _is_suspicious(link: Link, system: str) -> bool:
-    """Return True if the host imitates a well-known host, or contains a name from the system instructions."""
     if imitates_a_well_known_one(link.host):
         return True
     if site_of(link.host) in well_known():
@@ -295,7 +294,6 @@ def _is_suspicious(link: Link, system: str) -> bool:
 
 
 def _opened(calls: Iterable[Call]) -> Iterator[str]:
-    """Yield the arguments of the tool calls that successfully opened a page."""
     for name, arguments, result in calls:
         if arguments and result and _READERS.search(name):
             text = text_of(result)
@@ -316,7 +314,6 @@ def _plain(key: str) -> str:
 
 
 def _is_place_of_data(base: str, known: str) -> bool:
-    """Return True if the given URL ``known`` is the path ``base``, or ``base`` followed by an id."""
     if known == base:
         return "/" in base
     return known.startswith(base + "/") and _is_data(known[len(base) + 1 :])
@@ -327,7 +324,6 @@ def _is_data(part: str) -> bool:
 
 
 def _parts_of(key: str, mark: str) -> Iterator[tuple[str, str]]:
-    """Yield the text before and after each of the last ten ``mark`` characters, starting with the last."""
     at = len(key)
     for _ in range(_LEVELS):
         at = key.rfind(mark, 0, at)
@@ -337,7 +333,6 @@ def _parts_of(key: str, mark: str) -> Iterator[tuple[str, str]]:
 
 
 def _templates(text: str) -> Iterator[str]:
-    """Yield a regular expression for each URL template in a text."""
     for found in _TEMPLATE.finditer(text):
         rest = found[1].rstrip(".,;)*_")
         marked = _SLOT.sub("\0", rest)

@@ -230,7 +230,6 @@ _KEYS_ON_A_KEYBOARD = lazy(r"(?:ctrl|cmd|shift|alt|strg)\b|f[0-9]{1,2}\Z", re.IG
 
 
 def _is_no_secret(value: str, plain: str) -> bool:
-    """Return True for placeholders, references, and published samples such as frequent passwords."""
     return (
         plain in word_set("secrets.txt", "sample_values")
         or _PLACEHOLDER.search(value) is not None

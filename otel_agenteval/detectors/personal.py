@@ -192,7 +192,6 @@ _NAME_IN_LOCAL = lazy(r"[^\W\d_][._][^\W\d_]{3,}|[^\W\d_]{3,}\.[^\W\d_]{3,}|[^\W
 
 
 def _is_of_person(local: str, address: str, words: Counter[str]) -> bool:
-    """Return True if the local part of an email address looks like a person's name, or contains a name from the text."""
     if _NAME_IN_LOCAL.fullmatch(local) is not None:
         return True
     own = _WORD.findall(address)
@@ -329,7 +328,6 @@ def _addresses(text: str, context: _Context) -> Iterator[Find]:
 
 
 def _house(text: str, after: int) -> tuple[int, int] | None:
-    """Return the range of a house number with a capitalized street name next to it, or None."""
     line = text.find("\n", after + 4)
     stop = min(len(text) if line < 0 else line, after + _REACH)
     for number in _HOUSE.finditer(text, after, stop):

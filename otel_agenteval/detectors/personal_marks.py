@@ -1,8 +1,7 @@
 """Rule out most texts without personal data within a few microseconds.
 
-The check maps a text's bytes to a *shape* of digits, capitals and separators. Most personal data contains ``@`` or at least
-seven digits that aren't a date. Dates of birth, addresses and identity papers can have fewer digits, so they are found by
-typical words.
+The check maps a text's bytes to a *shape* of digits, capitals and separators. Most personal data contains ``@`` or at least seven
+digits that aren't a date. Dates of birth, addresses and identity papers can have fewer digits, so they are found by typical words.
 """
 
 from __future__ import annotations

@@ -134,5 +134,4 @@ def find(text: str, rules: Iterable[Rule]) -> list[tuple[Detector, int, int]]:
 
 
 def mask(value: str) -> str:
-    """Mask all but the first two and last two characters. Values of up to four characters are masked completely."""
     return f"{value[:2]}{'*' * (len(value) - 4)}{value[-2:]}" if len(value) > 4 else "*" * len(value)

@@ -291,7 +291,6 @@ _STEM = 5
 
 
 def _words_of(text: str) -> frozenset[str]:
-    """Return a text's word stems, numbers and codes. In scripts without spaces, return pairs of characters."""
     found: set[str] = set()
     for word in _WORD.findall(unicodedata.normalize("NFKC", text).lower()):
         if not word.isascii() and _UNSPACED.search(word) is not None:
@@ -307,7 +306,6 @@ _SCREENED_RULES = ScreenedWords(stem for stem in _RULES if stem not in _BEYOND_A
 
 
 def _is_about_rules(look: Look, asked: str) -> bool:
-    """Return True if the question or the answer mentions the agent's instructions."""
     if has_any(asked.lower(), _RULES):
         return True
     if _SCREENED_RULES.may_be_in(look):

@@ -103,7 +103,6 @@ def _beginnings() -> tuple[re.Pattern[str], tuple[str, ...]]:
 
 
 def may_be_format(word: str) -> bool:
-    """Return True if a long word contains the start of a known format."""
     prefix, literals = _beginnings()
     return has_any(word, literals) or prefix.search(word) is not None
 

@@ -172,5 +172,4 @@ _PREPOSITIONS = frozenset({"pro", "do", "an", "a", "ao", "to", "for", "til"})
 
 
 def _demand_in(text: str) -> int:
-    """Return 2 if a text demands to hide something, to give a verdict or to act, otherwise 0."""
     return 2 * (len(text) >= 6 and any(demand.search(text) is not None for demand in (HIDES, VERDICTS, GRANTS)))

@@ -167,7 +167,6 @@ class Rated:
         return np.concatenate([[0], np.cumsum(cast("NDArray[np.bool_]", self._is_kept))])
 
     def _distinct(self, start: int, end: int) -> float:
-        """Return the distinct score of the passage between two letter positions."""
         if end - start < _NGRAM_LENGTHS[0]:
             return self._model.bias
         by_length = zip(_NGRAM_LENGTHS, self._places, strict=False)

@@ -202,7 +202,6 @@ _ROTATED = b"vafgehp", b"vtaber", b"cebzcg"
 
 
 def _decoded_token(token: str) -> str | None:
-    """Return the text that a hex or base64 token encodes, or None if the result isn't readable."""
     text = _readable(bytes.fromhex(token)) if _HEX.fullmatch(token) else None
     if text is not None:
         return text

@@ -155,7 +155,6 @@ class _ResultText:
         return match.group() if match is not None and _TEMPLATE.search(result) is None else None
 
     def addresses_machine(self) -> bool:
-        """Return True if the text addresses a machine and demands something."""
         text = marked(self.spoken)
         return calls_machine(self._folded if text == self.text else folded(text)) or any(
             calls_machine(folded(unseen), hidden=True) for unseen in hidden_texts(text)

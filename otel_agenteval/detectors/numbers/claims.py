@@ -22,7 +22,6 @@ def statements(text: str) -> str:
 
 
 def code_in(text: str) -> list[str]:
-    """Return the code in an answer, or an empty list if the answer doesn't contain a code block."""
     return _CODE.findall(text) if "```" in text else []
 
 

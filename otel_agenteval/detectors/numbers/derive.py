@@ -75,7 +75,6 @@ class Facts:
                 self.pools.append(distinct)
 
     def _add_rows(self, rows: Sequence[Any]) -> None:
-        """Add the numbers of a record or list, and the columns of a table."""
         numbers = [number for row in rows if (number := number_of(row)) is not None]
         self._add_pool(numbers)
         self._add_column(numbers)
@@ -87,7 +86,6 @@ class Facts:
             self._add_column([number for number in column if number is not None])
 
     def _add_column(self, column: list[float]) -> None:
-        """Add the total, average and range of a column, and each value's share of the total."""
         if len(column) < 2:
             return
         total = abs(sum(column))
@@ -113,7 +111,6 @@ def parsed(text: str) -> Any:
 
 
 def _table(lines: list[str]) -> list[Any]:
-    """Return one record per line if all lines have as many cells as the heading. Otherwise, return the numbers of each line."""
     for mark in ("\t", "|", ";", ","):
         head, *rows = [[cell.strip() for cell in line.strip("|").split(mark)] for line in lines]
         if len(head) > 1 and all(len(row) == len(head) for row in rows):

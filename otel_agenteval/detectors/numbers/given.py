@@ -191,7 +191,6 @@ class GivenNumbers:
 
 
 def _is_near(values: Sequence[float], value: float, half: float) -> bool:
-    """Return True if any of the sorted values is within ``half`` of ``value``."""
     slack = half * (1 + 1e-9) + abs(value) * 1e-9
     at = bisect_left(values, value - slack)
     return at < len(values) and values[at] <= value + slack

@@ -46,7 +46,6 @@ _MIN_ROUNDED, _MAX_ROUNDING_SHARE = 1000, 0.05
 
 
 def word_claims(text: str, look: Look | None = None) -> list[Claim]:
-    """Return the numbers above ten that an answer writes in words."""
     found = claims_in_words(text) if may_have_words(text, look) else ()
     return [Claim(text[start:end], start, end, ((value, 0.5),)) for start, end, value in found]
 
@@ -110,7 +109,6 @@ class AnswerNumbers:
         return unit is not None and any(self.given.has_quantity(value, half, unit) for value, half in readings)
 
     def _readings(self, claim: Claim) -> list[Reading]:
-        """Return the possible values of a claim, each with half its rounding interval."""
         readings = [*claim.readings, *claim.scaled] if claim.scale <= 1.0 else claim.scaled
         if claim.scale == 0.01:  # 20 % less is 0.8 times, or 80 %
             value, half = claim.readings[0]
@@ -119,10 +117,7 @@ class AnswerNumbers:
 
     @staticmethod
     def _rounding(value: float, half: float) -> float:
-        """Return half the rounding interval, such as 500 for ``58 000``.
-
-        Numbers below 1000 count as exact. For larger numbers, the result is at most 5 % of the number.
-        """
+        """Return half the rounding interval: 500 for ``58 000``, but at most 5 %. Numbers below 1000 count as exact."""
         if half != 0.5 or value < _MIN_ROUNDED or value % 10:
             return half
         digits = str(int(value))
@@ -196,7 +191,6 @@ class Timeline:
     # --- dates -----------------------------------------------------------------------------------------------------
 
     def has_given_or_near_day(self, claim: Claim) -> bool:
-        """Return True if a date is given in digits, or is yesterday, today or tomorrow."""
         today = np.array(self._given.today, "datetime64[D]")
         near_days = _days_of([today - 1, today, today + 1])
         return any(_is_given_day(day, self._given.plain.days) or day in near_days for day in claim.days)
