@@ -116,7 +116,6 @@ class Chooser:
                     yield MetricChoice(metric, key, _CERTAIN)
 
     def _excluded(self, metric: BoundMetric, scored: ScoredTurn) -> NoScore | Score | None:
-        """Return the reason why a metric can't be judged on this turn, or None if it can."""
         turn = scored.turn
         selector = None if metric.when is None else excluded_by(metric.when, turn)
         if selector is not None:
@@ -126,10 +125,7 @@ class Chooser:
         return None if decided_without_judge(metric, turn) is not None else metric.not_applicable(turn)
 
     def _is_certain_now(self, metric: BoundMetric, key: str, before: Chance, scored: ScoredTurn, known: Known) -> bool:
-        """Return True if new user feedback makes the metric's ``always_if`` condition true.
-
-        A turn that was already sampled then counts only as itself in fleet estimates, and no longer stands for unsampled turns.
-        """
+        """Return True if new feedback makes ``always_if`` true. A turn sampled before then stands only for itself in estimates."""
         rule = self._metrics.rule(key).always_if
         if before.by == "rule" or rule is None or not any(score.metric == FEEDBACK for score in known.scores):
             return False

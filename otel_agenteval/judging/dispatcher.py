@@ -173,9 +173,7 @@ class Dispatcher:
         self.runner.models.close()  # a judge call in progress may have reconnected after an earlier close
 
     def _wait_for_news(self, seen: int) -> None:
-        """Wait for a wake-up, unless the number of wake-ups already exceeds ``seen``. One waiting thread polls the queue, because
-        due retries and jobs from other processes cause no wake-up.
-        """
+        """Wait for news since ``seen``. One thread polls the queue, because due retries and other processes cause no wake-up."""
         polls = not self._is_polling
         pause = _POLL if polls and (self.queue.is_shared or self._depth()) else _IDLE
         with self._changed:

@@ -79,7 +79,6 @@ class HeldLeases:
         self.hold([job], now)
 
     def is_overdue(self, job: Job) -> bool:
-        """Return True if the job started more than ``_longest`` seconds ago."""
         held = self._held.get(job.id)
         return held is not None and self._clock.monotonic() - held.since > self._longest
 

@@ -132,7 +132,6 @@ class _Draft:
         self._remember(key, score, chance)
 
     def _remember(self, key: str, score: Score, chance: Chance) -> None:
-        """Store an outcome for composites. Does nothing if no composites are configured."""
         if self._metrics.composites[self._is_conversation]:
             self._known[unmarked(key)] = InnerOutcome(self._content.score(score, self._scored), chance)
 
@@ -190,7 +189,6 @@ class _Draft:
                 self._judge(waiting, its_chance, Decision(score.metric, score.value))
 
     def _leave_out(self, metric: BoundMetric, key: str, chance: Chance) -> bool:
-        """Return True if load shedding or sampling excludes the metric. In this case, record the outcome."""
         shed, drawn = self._planner.shedding.skips(metric.metric.kind), self._position < chance.probability
         if drawn and not shed:
             return False

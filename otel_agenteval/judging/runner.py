@@ -224,7 +224,6 @@ class JobRunner:
         return attempt
 
     def _retry(self, attempt: _Attempt, score: Score) -> Retry | None:
-        """Return a retry, or None if the score is final."""
         session, breaker, attempts = attempt.session, attempt.breaker, attempt.job.attempts
         fault = session.fault
         if session.wait:

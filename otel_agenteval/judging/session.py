@@ -208,7 +208,6 @@ class Session(Answers):
         return admission
 
     def _correct(self, admissions: Sequence[Admission], accounts: Sequence[Account]) -> None:
-        """Replace the estimates with the actual cost of the judge call and its repair."""
         try:
             for admission, repair in zip(admissions, (False, True), strict=False):
                 charges = [account.charge_usd for account in accounts if account.repair is repair and account.attempts]

@@ -1,7 +1,6 @@
 """Benchmark runs that call a judge for labeled cases, and cost estimates for such runs.
 
-A case is a turn and the score range that careful raters would give. Cases are in ``cases/FAMILY.jsonl``, one JSON object per
-line:
+A case is a turn and the score range that careful raters would give. Cases are in ``cases/FAMILY.jsonl``, one JSON object per line:
 
 - ``id``, ``family``, ``metric``, and ``params`` if the metric needs parameters
 - ``turn``: the turn in ``turn.v1`` form

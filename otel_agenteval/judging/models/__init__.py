@@ -106,7 +106,6 @@ def embedder_from(config: Config) -> Embedder | InProcessEmbedder | None:
 
 @contextmanager
 def _located(config: Config, section: str) -> Iterator[None]:
-    """Add the section's path and line to each ConfigError in the block."""
     try:
         yield
     except ConfigError as error:

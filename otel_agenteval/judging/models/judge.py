@@ -130,7 +130,6 @@ class Judge(JudgeModel):
         return other
 
     def _for_metric(self) -> Judge:
-        """Return a judge for the model that the current metric sets, or this judge if the metric sets no model."""
         evaluation = current_evaluation()
         model = None if evaluation is None else evaluation.model
         if model is None:
@@ -191,7 +190,6 @@ class Judge(JudgeModel):
         return self._endpoint == "moderations" and question.stage == "moderation" and "response" in question.data
 
     def _message(self, question: Question) -> ChatMessage:
-        """Return the message of a judge call, and record if its material was truncated or split."""
         evaluation = current_evaluation()
         piece = evaluation.piece if evaluation is not None and evaluation.reads_all else None
         prompt = prompt_of(question, self._most_tokens, piece)

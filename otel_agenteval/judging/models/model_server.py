@@ -204,7 +204,6 @@ class ModelServer:
             self.ledger.add(account)
 
     def _wait_as_requested(self, route: tuple[str, object], until: float) -> None:
-        """Wait if the server requested a pause in an earlier reply. Raises a JudgeError if the pause exceeds the deadline."""
         now = self.clock.monotonic()
         left = self._holds.get(route, now) - now
         if left <= 0:
@@ -215,10 +214,7 @@ class ModelServer:
 
     @contextmanager
     def _unless_down(self, sent: _Sent) -> Iterator[None]:
-        """Run the block as one attempt, and record whether the server is available.
-
-        If the server is known to be unavailable, raise a JudgeError without running the block.
-        """
+        """Run the block as one attempt, or raise a JudgeError if the server is known to be down. Record whether it answers."""
         wait, probe = self._breaker.enter()
         if wait != 0:
             problem = f"{self.base_url} failed {self._breaker.failures} times in a row: {self._last_failure}"
@@ -239,7 +235,6 @@ class ModelServer:
 
 
 def _plausible(usage: TokenUsage) -> TokenUsage:
-    """Replace implausible token counts with None: zero input tokens, or more tokens than any model supports."""
     sent, received = usage.input_tokens, usage.output_tokens
     if sent is not None and not 0 < sent <= _MOST_TOKENS:
         sent = None

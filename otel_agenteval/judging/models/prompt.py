@@ -101,7 +101,6 @@ def prompt_of(question: Question, max_tokens: int | None = None, piece: int | No
 
 
 def trusted_of(criteria: Mapping[str, str | Sequence[str]] | None) -> dict[str, str]:
-    """Return the escaped criteria by name. Lists are numbered."""
     return {
         name: escaped(text if isinstance(text, str) else "\n".join(f"{index}. {one}" for index, one in enumerate(text, 1)))
         for name, text in (criteria or {}).items()

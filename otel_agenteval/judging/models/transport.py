@@ -144,8 +144,7 @@ class JsonTransport:
     def post(self, path: str, content: bytes, until: float) -> Reply:
         """Send a request without retries, and return the reply. Raises a JudgeError if no reply arrives.
 
-        ``until`` is the monotonic deadline. Redirects with status 307 or 308 are followed to the same host, or from HTTP to
-        HTTPS.
+        ``until`` is the monotonic deadline. Redirects with status 307 or 308 are followed to the same host, or from HTTP to HTTPS.
         """
         from ...core.outbound import bounded_by, encoded  # imports httpx
 

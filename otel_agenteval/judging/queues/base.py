@@ -229,7 +229,6 @@ class JobQueue(ABC):
         return (job, f"{self._owner}/") if isinstance(job, str) else (job.id, job.token or f"{self._owner}/")
 
     def _take_unsent(self) -> list[Job]:
-        """Send the outbox one last time. Return the jobs that can't be sent or don't fit."""
         outbox = self._outbox
         outbox.hold()
         self._send()

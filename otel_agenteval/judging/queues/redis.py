@@ -155,7 +155,6 @@ class RedisQueue(JobQueue):
         return zlib.crc32(job_id.encode()) % len(self._shards)
 
     def _by_shard(self, by_id: Mapping[str, T]) -> Iterator[tuple[list[str], dict[str, T]]]:
-        """Yield each shard's keys with the entries whose job ids are in that shard."""
         found: dict[int, dict[str, T]] = {}
         for job_id, value in by_id.items():
             found.setdefault(self._number_of(job_id), {})[job_id] = value

@@ -189,7 +189,6 @@ def unreachable(error: BaseException) -> bool:
 
 @contextmanager
 def tolerated() -> Iterator[None]:
-    """Suppress errors in the block if they mean that the server is unreachable."""
     try:
         yield
     except Exception as error:

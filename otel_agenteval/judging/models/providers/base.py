@@ -42,7 +42,6 @@ class Media:
 
     @property
     def uri(self) -> str:
-        """URL, or the data as a ``data:`` URI."""
         return self.url or f"data:{self.mime};base64,{self.data}"
 
 
