@@ -53,7 +53,6 @@ class Capture:
 
 
 def _agrees(found: str, wanted: str) -> bool:
-    """Return True if an environment variable has the wanted value, or lists it. Synonyms of ``true`` match, and so do all ``SPAN_…`` values."""
     value = found.strip().lower()
     if wanted == "true":
         return value in _TRUE

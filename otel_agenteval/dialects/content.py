@@ -528,7 +528,6 @@ def _with_text(message: Message, texts: list[str], out: Decoded) -> Message:
 
 
 def _joined_texts(texts: list[str]) -> str:
-    """Join a message's texts with line breaks or, if they are chunks of a stream, directly."""
     if _is_streamed(texts):
         return "".join(texts)
     whole = texts[0]

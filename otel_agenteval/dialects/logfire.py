@@ -124,7 +124,6 @@ def _read_agents(record: SpanRecord, step: Step) -> None:
 
 
 def _error(raw: Any) -> ErrorInfo:
-    """Return the error in ``{"message": ..., "data": {"error": ...}}`` or, if the error is missing, the message."""
     value = parsed(raw)
     if not isinstance(value, Mapping):
         return ErrorInfo("error", jsonio.text_of(value))

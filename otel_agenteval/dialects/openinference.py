@@ -232,7 +232,6 @@ def _tools(attributes: dict[str, Any]) -> list[Any]:
 
 
 def inputs_of(attributes: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a model's input messages, with media from the whole request."""
     found = messages_of(attributes, "llm.input_messages.")
     request = attributes.get("input.value")
     if request.__class__ is str and request[:1] == "{" and any(mark in request for mark in _MEDIA_MARKS):

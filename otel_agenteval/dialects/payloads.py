@@ -22,7 +22,6 @@ def literal(value: Any) -> Any:
 
 
 def literal_in(text: str) -> Any:
-    """Parse text that is a Python literal. Return None for other text."""
     try:
         return literals.python_literal(text)
     except ValueError:
@@ -30,18 +29,15 @@ def literal_in(text: str) -> Any:
 
 
 def parsed(raw: Any) -> Any:
-    """Parse JSON text. Return other values unchanged."""
     return jsonio.loads_or_text(raw)[0] if raw.__class__ is str else raw
 
 
 def object_in(raw: Any) -> Mapping[str, Any]:
-    """Return an object, parsed if it is JSON text. Return ``{}`` for other values."""
     value = parsed(raw)
     return value if isinstance(value, Mapping) else {}
 
 
 def unquoted(raw: Any) -> Any:
-    """Parse the text of a JSON string. Return other values unchanged."""
     return jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] == '"' else raw
 
 

@@ -78,7 +78,6 @@ def _failed(failure: str) -> Message:
 
 
 def _without_failures(text: str) -> tuple[str, list[str]]:
-    """Split a text into the text before its errors, and the list of errors."""
     failures: list[str] = []
     end, advice = len(text), text.find(_ADVICE)
     while 0 <= advice < end and text.endswith((_RETRY, f"{_RETRY}\n"), 0, end):

@@ -213,7 +213,6 @@ def _is_otel_only(scope: str) -> bool:
 
 
 def role_in(record: SpanRecord) -> str | None:
-    """Return the role of an ended span, which is cached in the record."""
     return understood(record).role
 
 

@@ -172,7 +172,6 @@ def values_in(part: LogPart) -> Mapping[str, Any]:
 
 
 def tool_in(part: LogPart) -> str | None:
-    """Return the tool's name in a log record or, if the name is missing, the id of the tool call."""
     fields = {meaning_of(key).field: value for key, value in values_in(part).items() if is_content_of_event(key)}
     return as_text(fields.get("tool_name", fields.get("tool_call_id")))
 

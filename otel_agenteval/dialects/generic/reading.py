@@ -274,7 +274,6 @@ def _read_llm(step: Step, facts: Facts) -> None:
 
 
 def _messages_of_direction(facts: Facts, direction: str | None) -> list[Any] | None:
-    """Return the message list with the most content that is input (``IN``), output (``OUT``) or neither (None)."""
     contents = [content for content in facts.messages if content.direction == direction]
     return _richest(contents, facts.event_messages) if contents else None
 
@@ -321,7 +320,6 @@ def _richness(raw_messages: Any) -> tuple[int, int]:
 
 
 def _start_of_answer(messages: list[Any]) -> int:
-    """Return the index of a model's message at the end of the list, or the list's length if it doesn't end with one."""
     last = messages[-1] if messages else None
     is_answer = isinstance(last, dict) and _role_in(last) in ("assistant", "ai", "model")
     return len(messages) - 1 if is_answer else len(messages)
@@ -463,7 +461,6 @@ def _read_retrieval(step: Step, facts: Facts) -> None:
 
 
 def _question_in(facts: Facts) -> str | None:
-    """Return the last user message of the input. Without input messages, return the first text in the arguments."""
     inputs = _messages_of_direction(facts, IN)
     if inputs:
         return next((message.content for message in reversed(decode(inputs, "user").messages) if message.role == "user"), None)
@@ -503,7 +500,6 @@ def _is_template_around(words: str, prompt: str) -> bool:
 
 
 def _split_run(step: Step) -> None:
-    """Split the messages of an agent run into input and output, after the last user message."""
     raw = step.input_messages
     messages = raw.reader(raw.raw) if raw.__class__ is Later else raw
     roles = [(_role_in(message) or message.get("type")) if isinstance(message, dict) else None for message in messages]
