@@ -4,23 +4,20 @@ The supported formats are from console exporters, Jaeger, Zipkin, Tempo, Phoenix
 CloudWatch and Application Insights. Ids, times and attributes are converted, and then the dialects interpret the attributes. Some
 formats store all values as text, so known numeric attributes are converted back to numbers. A document's keys identify its format:
 
-===============  ==================================================================================================
-console          ``context.trace_id``: ``ConsoleSpanExporter``, ``span.to_json()``
-Jaeger           ``traceID`` with ``spans`` and ``processes``; ``{"data": [...]}`` from the page or the API
-Zipkin           ``traceId``, ``id`` and ``tags`` or ``localEndpoint``; a trace is a list of such spans
-Tempo            ``batches``, or ``trace`` around ``resourceSpans``
-Phoenix          ``context.trace_id`` with ``span_kind``; a data frame's rows, whose columns are ``attributes.…``
-Langfuse         ``traceId`` with ``type`` and ``startTime``; traces with or without their ``observations``
-LangSmith        ``run_type`` with ``start_time``; runs with or without their ``child_runs``
-Datadog          ``attributes`` with ``span_kind`` and ``start_ns``: span events of LLM Observability
-PandaProbe       ``spans`` with ``started_at`` or ``start_time``; spans with ``trace_id``, ``span_id`` and ``started_at``
-Logfire          ``trace_id`` with ``start_timestamp``; the query API's ``rows`` and ``columns``
-CloudWatch       ``startTimeUnixNano`` or ``observedTimeUnixNano``; log events and query results that contain such JSON text
-Azure            ``OperationId`` or ``operation_Id``: rows of Application Insights; the query API's ``tables``
-Go               ``SpanContext``: ``stdouttrace``
-Node.js          ``traceId`` with ``id``, ``timestamp`` and ``attributes``: ``ConsoleSpanExporter`` written as JSON
-flat             trace id, span id and attributes in one object, as from ClickHouse's ``otel_traces``, MLflow or custom exporters
-===============  ==================================================================================================
+===============  ================================================================================================== console
+``context.trace_id``: ``ConsoleSpanExporter``, ``span.to_json()`` Jaeger           ``traceID`` with ``spans`` and ``processes``;
+``{"data": [...]}`` from the page or the API Zipkin           ``traceId``, ``id`` and ``tags`` or ``localEndpoint``; a trace is a
+list of such spans Tempo            ``batches``, or ``trace`` around ``resourceSpans`` Phoenix          ``context.trace_id`` with
+``span_kind``; a data frame's rows, whose columns are ``attributes.…`` Langfuse         ``traceId`` with ``type`` and ``startTime``;
+traces with or without their ``observations`` LangSmith        ``run_type`` with ``start_time``; runs with or without their
+``child_runs`` Datadog          ``attributes`` with ``span_kind`` and ``start_ns``: span events of LLM Observability PandaProbe
+``spans`` with ``started_at`` or ``start_time``; spans with ``trace_id``, ``span_id`` and ``started_at`` Logfire
+``trace_id`` with ``start_timestamp``; the query API's ``rows`` and ``columns`` CloudWatch       ``startTimeUnixNano`` or
+``observedTimeUnixNano``; log events and query results that contain such JSON text Azure            ``OperationId`` or
+``operation_Id``: rows of Application Insights; the query API's ``tables`` Go               ``SpanContext``: ``stdouttrace`` Node.js
+``traceId`` with ``id``, ``timestamp`` and ``attributes``: ``ConsoleSpanExporter`` written as JSON flat             trace id, span
+id and attributes in one object, as from ClickHouse's ``otel_traces``, MLflow or custom exporters ===============
+==================================================================================================
 """
 
 from __future__ import annotations
@@ -306,7 +303,6 @@ def _from_node(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _plain_keys(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert keys to lower case without underscores. ``trace_id`` and ``TraceId`` become ``traceid``."""
     return {str(key).lower().replace("_", ""): one for key, one in value.items()}
 
 
@@ -386,7 +382,6 @@ def _tags(items: Any) -> dict[str, Any]:
 
 
 def _as_list(value: Any) -> Any:
-    """Parse JSON text of a list of texts or numbers. Return other values unchanged."""
     if isinstance(value, str) and value[:1] == "[" and value[-1:] == "]":
         try:
             found = jsonio.loads(value)
@@ -614,7 +609,6 @@ def _from_langsmith(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _from_datadog(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Convert a span event of Datadog's LLM Observability."""
     one = value["attributes"]
     sides = {key: side.get("messages") or side.get("value") for key in ("input", "output") if (side := _object(one.get(key)))}
     tags = dict(str(tag).split(":", 1) for tag in one.get("tags") or () if ":" in str(tag))

@@ -127,7 +127,6 @@ def _span_from_json(item: Mapping[str, Any], scope: str, resource: dict[str, Any
 
 
 def is_server(kind: Any) -> bool:
-    """Return True for the span kind ``SERVER``, as a number or in any spelling."""
     return kind == SERVER or (kind.__class__ is str and kind.upper().endswith("SERVER"))
 
 
@@ -147,10 +146,7 @@ def _log_from_json(item: Mapping[str, Any], scope: str) -> OtlpLog:
 
 
 def _id(value: Any, size: int, needed: str | None) -> int:
-    """Parse an id from hex or, as in protobuf's JSON, base64.
-
-    If the id is invalid, return 0, or raise NotASpan if ``needed`` contains the field's name.
-    """
+    """Parse an id from hex or, as in protobuf's JSON, base64. An invalid id is 0, or raises NotASpan if ``needed`` is set."""
     if value and isinstance(value, str):
         if len(value) == 2 * size:
             raw = from_hex(value)
@@ -168,7 +164,6 @@ def _id(value: Any, size: int, needed: str | None) -> int:
 
 
 def from_hex(text: str) -> bytes:
-    """Decode a hexadecimal id to bytes, or to ``b""`` if it is invalid."""
     try:
         return bytes.fromhex(text)
     except ValueError:

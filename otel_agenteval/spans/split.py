@@ -37,7 +37,6 @@ _parse_log_head = MESSAGES["LogHead"].FromString
 
 
 def _parsed(read: Callable[[bytes], Found], raw: bytes, kind: Kind) -> Found:
-    """Parse a message, and repair texts that aren't UTF-8. Raises DecodeError for other errors."""
     try:
         return read(raw)
     except (DecodeError, UnicodeDecodeError):

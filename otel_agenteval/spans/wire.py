@@ -66,7 +66,6 @@ class WireSpan:
 
     @classmethod
     def of(cls, record: SpanRecord, size: int) -> WireSpan:
-        """Create a span from a record that is already parsed."""
         span = cls(b"", record.span_id.to_bytes(8, "big"), _NOWHERE, size)
         span._record = record
         return span
