@@ -93,7 +93,6 @@ class Confusion(NamedTuple):
 
 
 def interval_of(share: float | None, n: int) -> Interval | None:
-    """Return Wilson's 95 % interval of a share of ``n`` items. Return None if the share is None or ``n`` is 0."""
     return None if share is None or not n else wilson(round(share * n), n)
 
 

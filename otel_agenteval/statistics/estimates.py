@@ -209,7 +209,6 @@ class Estimates:
                 sums.widen(value)
 
     def _parts_of(self, key: tuple[str, str], number: int) -> list[_TimePart]:
-        """Return the stored time parts for this number and for all time. Expired time parts are omitted."""
         parts = self._series.get(key, {})
         return [parts[one] for one in (number, _EVER) if one in parts]
 

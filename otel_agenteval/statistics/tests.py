@@ -121,7 +121,6 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def cohen_kappa(first: Sequence[int], second: Sequence[int]) -> float | None:
-    """Return Cohen's kappa, the agreement of two raters beyond chance. Return None without items, or if all ratings are equal."""
     if not len(first):
         return None
     a, b, levels = _coded(first, second)

@@ -73,7 +73,6 @@ def new_topics(texts: np.ndarray, known: Sequence[Sequence[float]] = ()) -> list
 
 
 def positions(texts: np.ndarray, centers: Sequence[Sequence[float]]) -> list[Position | None]:
-    """Return the nearest topic of each text, or None if no center is within :data:`REACH`."""
     if not len(centers):
         return [None] * len(texts)
     cosines = texts @ _unit(np.asarray(centers, dtype=float)).T

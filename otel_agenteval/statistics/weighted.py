@@ -189,7 +189,6 @@ class Sums:
         return float(min(1.0, max(_LEAST_SPREAD, (means[2] - means[1] ** 2) / most))) if most > 0 else 1.0
 
     def _interval(self, mean: float, variance: float, n: float, z: float) -> Estimate:
-        """Return the estimate with Wilson's interval for scores from 0 to 1, or a normal interval for other scores."""
         if self.least < 0 or self.most > 1:
             half = z * math.sqrt(variance)
             return Estimate(mean, mean - half, mean + half, n)
