@@ -31,7 +31,6 @@ class MediaContent:
 
 
 def may_open(reference: str) -> bool:
-    """Return True if a reference is a ``data:`` URI, or a URL that the rules allow."""
     scheme = scheme_of(reference)
     return scheme == "data" or (scheme is not None and _is_allowed(reference, scheme, current_rules()))
 

@@ -44,7 +44,6 @@ def fetched(address: str, rules: Rules) -> bytes:
 
 
 def _fetch_or_redirect(client: httpx.Client, address: str, rules: Rules, deadline: Deadline) -> bytes | str:
-    """Return the file at a URL, or the URL to which the server redirects."""
     url = httpx.URL(address)
     entries = addresses_of(url.host.strip("[]"), url.port or (443 if url.scheme == "https" else 80), deadline)
     places = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
