@@ -217,7 +217,6 @@ class KafkaSource:
 
     @property
     def trouble(self) -> str:
-        """Reason why no messages arrive, or an empty string if the brokers answer."""
         silent = time.monotonic() - self._heard_at
         return f"no answer from the brokers for {silent:.0f} s" if silent > _SILENT else ""
 
@@ -256,7 +255,6 @@ class KafkaSource:
         self._producer = self._kafka.Producer({**_RECONNECT, **connection, "acks": "all"}, logger=logs)
 
     def _join(self) -> None:
-        """Join the consumer group, then read messages until :meth:`stop` is called or an assignment fails."""
         if self._consumer is None:
             self._open()
         try:

@@ -113,7 +113,6 @@ class Partition:
         return Place(offset, since)
 
     def commit(self, place: Place) -> None:
-        """Record a committed position, and forget traces that ended before it."""
         self.place = place
         for trace_id in [trace_id for trace_id, seen in self.traces.items() if seen.last < place.since]:
             del self.traces[trace_id]

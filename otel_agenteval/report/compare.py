@@ -85,7 +85,6 @@ def compare(before: Run, after: Run, baseline: str, watch: Collection[str] = ())
 
 
 def _pairing(before: Run, after: Run) -> tuple[Literal["turn id", "case id"] | None, int]:
-    """Return the kind of id that pairs turns, and the number of pairs. If too few ids match, return None and the number of matches."""
     by_turn = before.turns.keys(), after.turns.keys()
     by_case = [{about.case_id for about in run.turns.values() if about.case_id is not None} for run in (before, after)]
     turns, cases = len(by_turn[0] & by_turn[1]), len(by_case[0] & by_case[1])
@@ -97,7 +96,6 @@ def _pairing(before: Run, after: Run) -> tuple[Literal["turn id", "case id"] | N
 
 
 def _earlier_of(series: MetricSeries, before: Run, after: Run) -> MetricSeries | None:
-    """Return the baseline's series of the same metric and parameters. If both runs have only one series of the metric, ignore parameters."""
     metric = series.facts.metric
     candidates = [one for one in before.series.values() if one.facts.metric == metric]
     for one in candidates:
@@ -137,7 +135,6 @@ def _compare_series(comparison: Comparison, earlier: MetricSeries, series: Metri
 
 
 def _definition_change(earlier: MetricSeries, series: MetricSeries) -> str | None:
-    """Return the reason why values of a metric can't be compared, such as a new version. Return None if they can."""
     was, now = earlier.facts, series.facts
     if was.version != now.version:
         return f"version {was.version} before, {now.version} now"

@@ -168,7 +168,6 @@ class DetectorReport:
         ]
 
     def rate(self, alarms: int) -> float:
-        """Return the number of alarms per 1,000 turns."""
         return round(1000 * alarms / self.turns, 1) if self.turns else 0.0
 
     def as_data(self) -> dict[str, Any]:

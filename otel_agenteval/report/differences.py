@@ -133,7 +133,6 @@ def facts_row(turn: Turn, attributes: Collection[str] = ()) -> VerdictRow:
 
 
 def verdicts_in(row: VerdictRow, scores: Iterable[Score]) -> dict[str, VerdictRow]:
-    """Return the turn's verdict by metric, excluding vacuous verdicts and errors."""
     return {
         score.metric: row._replace(bad=not score.verdict) for score in scores if score.verdict is not None and not score.vacuous
     }

@@ -134,7 +134,6 @@ def stored_cases(
 
 
 def _earlier(reader: StoreReader, turn: Mapping[str, Any]) -> list[str]:
-    """Return the inputs of earlier turns in the turn's conversation, oldest first."""
     if turn["conversation_id"] is None or turn["start"] is None:
         return []
     others = [
