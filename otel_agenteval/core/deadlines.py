@@ -30,7 +30,6 @@ class Deadline:
         self._stop = stop
 
     def left(self) -> float:
-        """Return the remaining seconds, or raise a TimeoutError if the deadline has passed."""
         left = self._stop - self._clock.monotonic()
         if left <= 0:
             raise TimeoutError

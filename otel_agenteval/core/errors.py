@@ -105,7 +105,6 @@ def refusal(where: str, shown: str, rule: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """Return the ``count`` known names that are most similar to ``name``, best match first."""
     import difflib
 
     return difflib.get_close_matches(name, sorted(set(known)), n=count, cutoff=0.0)

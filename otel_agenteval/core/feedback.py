@@ -122,9 +122,7 @@ def feedback_of(
 
 
 def word_score(word: str) -> float | None:
-    """Return 1 for a word in :data:`GOOD`, 0 for a word in :data:`BAD`, or None."""
-    plain = _SKIN_TONE.sub("", word.strip().lower()).strip(":")
-    plain = plain if plain == "-1" else normal(plain)
+    plain = normal(word)
     return 1.0 if plain in GOOD else 0.0 if plain in BAD else None
 
 
@@ -133,9 +131,7 @@ def normal(name: str) -> str:
 
 
 def ids_of(turn: Any) -> tuple[int, int]:
-    """Return the trace id and span id of a turn id, trace id, ``traceparent`` or span context. A missing span id is 0. Raise a
-    ConfigError for other values.
-    """
+    """Return the trace id and span id (or 0) of a turn id, trace id, ``traceparent`` or span context, or raise a ConfigError."""
     trace_id, span_id = getattr(turn, "trace_id", None), getattr(turn, "span_id", None)
     if isinstance(trace_id, int) and isinstance(span_id, int) and trace_id:
         return trace_id, span_id
@@ -269,9 +265,6 @@ def in_event(name: str, attributes: Mapping[str, Any], body: Any = None, seed: s
 
 
 def _scale_of(score: float, values: Mapping[str, Any], *, rating: bool) -> tuple[float, float] | None:
-    """Return the scale in the attributes. The default for ratings is 1 to 5, or 1 to 10 if the rating exceeds 5. For a score of
-    -1, it is -1 to 1. Otherwise, return None.
-    """
     most = next((number for key in _MOST if (number := _number(values.get(key))) is not None), None)
     least = next((number for key in _LEAST if (number := _number(values.get(key))) is not None), None)
     if most is not None:

@@ -47,7 +47,6 @@ class Finding(NamedTuple):
 
 
 def detail_of(findings: Sequence[Finding], **more: Any) -> dict[str, Any]:
-    """Return a score's detail with the most severe findings and the number of all findings."""
     ranked = sorted(findings, key=lambda one: -SEVERITIES.index(one.severity))
     return {"findings": [one.to_dict() for one in ranked[:LISTED]], "count": len(findings), **more}
 
@@ -77,9 +76,7 @@ def value_at(turn: Any, path: str) -> Any:
 
 
 def place_of(turn: Any, path: str) -> str:
-    """Return a readable path: ``tool_calls[1].result`` becomes ``search result (call 2)``. If the turn has only one call, it
-    becomes ``search result``. Other paths stay unchanged.
-    """
+    """Return a readable path: ``tool_calls[1].result`` becomes ``search result (call 2)``, or ``search result`` for one call."""
     call, _, rest = path.partition(".")
     name = value_at(turn, f"{call}.name") if call.startswith("tool_calls[") else None
     if not isinstance(name, str):

@@ -44,9 +44,7 @@ def loads_exact(text: str) -> Any:
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Return True if the value is nested deeper than MAX_DEPTH. The check wraps it in tuples up to orjson's limit and encodes it,
-    because orjson is much faster than a recursive function.
-    """
+    """Return True if the value is nested deeper than MAX_DEPTH. Encoding a wrapped value is faster than a recursive function."""
     for _ in range(_ENCODER_DEPTH - MAX_DEPTH):
         value = (value,)
     try:
@@ -116,9 +114,7 @@ def _structure(document: bytes) -> int:
 
 
 def loads_lenient(text: str | bytes) -> Any:
-    """Parse JSON that may contain NaN and Infinity, or raise a ValueError. Nesting isn't limited, so the caller must limit it.
-    Don't use this function for truncated documents.
-    """
+    """Parse JSON that may contain NaN and Infinity. The caller must limit nesting. Don't use this for truncated documents."""
     try:
         return _parse(text)
     except ValueError:

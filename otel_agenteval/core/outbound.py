@@ -143,7 +143,6 @@ class _Body(httpx.SyncByteStream):
 
 @contextmanager
 def _faults_of_httpx() -> Iterator[None]:
-    """Convert httpcore exceptions to the httpx exceptions with the same names."""
     try:
         yield
     except (

@@ -72,7 +72,6 @@ class TokenBucket:
             self._left = min(self._left, max(1.0, rate))
 
     def _fill(self) -> float:
-        """Add the tokens gained since the last call, and return the bucket's capacity."""
         now, size = self._monotonic(), max(1.0, self._rate)
         self._left = min(size, self._left + (now - self._filled_at) * self._rate)
         self._filled_at = now

@@ -21,7 +21,6 @@ R = TypeVar("R")
 
 
 def cores() -> int:
-    """Return the number of CPU cores that this process can use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not available on every system
@@ -29,7 +28,6 @@ def cores() -> int:
 
 
 def jobs_of(text: str | None) -> int:
-    """Parse the ``--jobs`` option. The default is the number of cores. Raise a ConfigError unless the text is a positive integer."""
     if text is None:
         return cores()
     if not text.isdecimal() or int(text) < 1:

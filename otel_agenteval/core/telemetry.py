@@ -99,9 +99,7 @@ class _Cell:
 
 
 class Plan:
-    """Reusable update that increments a counter and can record a histogram value. The plan caches where both are stored, until
-    another value replaces any label value.
-    """
+    """Reusable update of a counter and, optionally, a histogram. It caches where both are stored while the label values stay."""
 
     __slots__ = ("cell", "counted", "counter", "epoch", "histogram", "observed", "of_cell", "of_count")
 
@@ -265,9 +263,7 @@ class Telemetry:
             self._count(series, key, amount)
 
     def observe(self, name: str, value: float, exemplar: Mapping[str, str] | None = None, **labels: str) -> None:
-        """Record a value in a histogram, in the instrument's unit. Raise a KeyError like :meth:`add`. ``exemplar`` contains the
-        ``trace_id`` and ``span_id`` of an exported trace, in hex.
-        """
+        """Record a value in a histogram, in the instrument's unit. ``exemplar`` contains the ids of an exported trace, in hex."""
         series = self._series[name]
         key = series.key_of(labels)
         with self._lock:
@@ -547,7 +543,6 @@ def _sum_of_two(a: Distribution, b: Distribution) -> Distribution:
 
 
 def _key_of(attributes: Sequence[str]) -> Callable[[Mapping[str, str]], Labels]:
-    """Return a function that extracts the label values in order, as a tuple even for a single label."""
     if not attributes:
         return lambda labels: ()
     if len(attributes) == 1:

@@ -62,5 +62,4 @@ def matches(turn_id: str, short: str) -> bool:
 
 
 def qualified(tenant: str | None, name: str) -> str:
-    """Return a globally unique name: ``<tenant>:<name>``, or the name itself without a tenant."""
     return name if tenant is None else f"{tenant}:{name}"

@@ -583,7 +583,6 @@ def _moment(value: Any, path: str) -> datetime.datetime:
 
 
 def _arguments(value: Any, path: str) -> dict[str, Any] | None:
-    """Parse tool arguments as an object. Return None if they aren't an object."""
     value = literals.python_value(value) if isinstance(value, str) else value
     return dict(plain(value)) if isinstance(value, Mapping) else None
 
