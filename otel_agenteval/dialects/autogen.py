@@ -97,7 +97,6 @@ def _read_own_message(record: SpanRecord, step: Step, text: str) -> None:
 
 
 def _only_text(text: str) -> str | None:
-    """Return ``content`` or the only text in a message of an unknown type. Return None if it has neither."""
     value = object_in(text)
     content = value.get("content")
     texts = [item for item in value.values() if item.__class__ is str]

@@ -407,7 +407,6 @@ def _join_stream(texts: Sequence[str | None], finish_reason: str | None) -> str 
 
 
 def _identity_of(call: ToolRequest) -> tuple[str | None, Hashable]:
-    """Return the id and arguments by which a repeated tool call is recognized."""
     return call.call_id, None if call.arguments in (None, "", {}) else jsonio.frozen(call.arguments)
 
 

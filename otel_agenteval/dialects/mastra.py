@@ -97,7 +97,6 @@ def _value(raw: Any) -> Any:
 
 
 def _asked(raw: Any) -> Any:
-    """Return the messages in a request, which may be the body that the provider received."""
     value = _value(raw)
     if isinstance(value, Mapping):
         body = value.get("body")

@@ -99,7 +99,6 @@ def _has_hint(attributes: Mapping[str, Any]) -> bool:
 
 
 def holds_json(value: Any) -> bool:
-    """Return True for an object, a list, or text that looks like a JSON object or list."""
     return value[:1] in ("{", "[", "@") and len(value) > 8 if value.__class__ is str else isinstance(value, (dict, list, tuple))
 
 

@@ -115,7 +115,6 @@ def are_messages(node: list[Any]) -> bool:
 
 
 def pieces_in(chunks: list[Any]) -> list[dict[str, Any]]:
-    """Return the partial messages in a list of streamed response chunks, or ``[]`` if the list has other items."""
     found = [_piece_in(chunk) for chunk in chunks if isinstance(chunk, dict)]
     return [{"role": "assistant", **piece} for piece in found if piece] if len(found) == len(chunks) else []
 
