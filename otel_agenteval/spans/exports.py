@@ -500,17 +500,14 @@ def flattened(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 def _from_langfuse_trace(value: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Convert a trace's observations to spans. A trace without observations becomes one span with its input and output."""
-    own = {**value, "id": f"trace-{value['id']}", "type": "AGENT", "startTime": value.get("timestamp"), "endTime": _end_of(value)}
+    begun, seconds = value.get("timestamp"), value.get("latency")
+    end = int(start) + round(seconds * 1e9) if (start := _nanoseconds(begun)) and isinstance(seconds, (int, float)) else begun
+    own = {**value, "id": f"trace-{value['id']}", "type": "AGENT", "startTime": begun, "endTime": end}
     own["costDetails"] = {"total": value.get("totalCost", value.get("total_cost"))}
     observations = _objects(value.get("observations")) or [own]
     roots = sum(not (one.get("parentObservationId") or one.get("parent_observation_id")) for one in observations)
     shared = value if roots == 1 else {**value, "input": None, "output": None}
     return [message for one in observations for message in _from_observation({"traceId": value["id"], **one}, shared)]
-
-
-def _end_of(trace: Mapping[str, Any]) -> Any:
-    start, seconds = _nanoseconds(trace.get("timestamp")), trace.get("latency")
-    return int(start) + round(seconds * 1e9) if start and isinstance(seconds, (int, float)) else trace.get("timestamp")
 
 
 def _from_observation(value: Mapping[str, Any], trace: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:

@@ -87,7 +87,8 @@ def _read_short(raw: bytes, unread: list[str]) -> tuple[str, Any]:
 
 def _read(raw: bytes, unread: list[str]) -> tuple[str, Any]:
     if (pair := _read_in_order(raw)) is None:
-        return _read_by_protobuf(raw)
+        parsed = _parse_pair(raw)
+        return parsed.key, value_of(parsed.value)
     if pair[1].__class__ is Unread:
         unread.append(pair[0])
     return pair
@@ -182,13 +183,7 @@ def _key(raw: bytes) -> str:
     return key
 
 
-def _read_by_protobuf(raw: bytes) -> tuple[str, Any]:
-    pair = _parse_pair(raw)
-    return pair.key, value_of(pair.value)
-
-
 def value_of(value: Any) -> Any:
-    """Return the content of a ``Value`` message, or None if it isn't set or can't be parsed."""
     if (kind := value.WhichOneof("kind")) is None:
         return None
     if kind == "real":

@@ -145,7 +145,6 @@ _time = attrgetter("time_ns")
 
 
 def time_of(value: Any) -> int:
-    """Convert a value to nanoseconds since the Unix epoch. Return 0 (unknown) for an invalid value."""
     try:
         number = int(value)
     except (TypeError, ValueError, OverflowError):

@@ -285,7 +285,8 @@ def _record_from(span: WireSpan, raw: bytes) -> SpanRecord:
     record.trace_state = record.dialects = record.references = None
     attributes, unread = pairs_of(message.attributes)
     if unread:
-        plain = _is_plain(attributes, origin.genai_keys)
+        keys = origin.genai_keys  # the attributes of an application's own span are rarely read
+        plain = keys is not None and "gen_ai.operation.name" not in attributes and keys.isdisjoint(attributes)
         attributes = cast("dict[str, Any]", LazyAttributes(attributes)) if plain else read_all(attributes, unread)
     record.attributes = attributes
     events = message.events
@@ -298,11 +299,6 @@ def _record_from(span: WireSpan, raw: bytes) -> SpanRecord:
         else ()
     )
     return record
-
-
-def _is_plain(attributes: dict[str, Any], genai_keys: frozenset[str] | None) -> bool:
-    """Return True for an application's own span, whose attributes are rarely read."""
-    return genai_keys is not None and "gen_ai.operation.name" not in attributes and genai_keys.isdisjoint(attributes)
 
 
 # --- log records ---------------------------------------------------------------------------------------------------

@@ -90,7 +90,6 @@ class Part:
         """True if one of the spans has no local parent."""
 
     def add(self, span: WireSpan) -> None:
-        """Add a span that is already parsed."""
         record = span.record()
         self.spans.append(span)
         self.size += span.size
