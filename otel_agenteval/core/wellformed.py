@@ -77,7 +77,12 @@ def plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, (bytes, bytearray)):
         return base64.b64encode(value).decode()
     try:
-        return _plain_object(value, depth)
+        if isinstance(value, (int, float)):  # enum members, and number types of other libraries
+            return plain(value.__index__() if isinstance(value, int) else float(value))
+        found = _written(value, True, _decimal_number)
+        if found is not value:
+            return plain(found, depth)
+        return well_formed(str.__str__(value) if isinstance(value, str) else str(value))
     except Exception:  # methods of the application's objects can raise anything
         return None
 
@@ -105,15 +110,6 @@ def _plain_items(value: Any, depth: int) -> Any:
     if all(item is before for item, before in zip(items, value, strict=True)):
         return value
     return tuple(items) if value.__class__ is tuple else items
-
-
-def _plain_object(value: Any, depth: int) -> Any:
-    if isinstance(value, (int, float)):  # enum members, and number types of other libraries
-        return plain(value.__index__() if isinstance(value, int) else float(value))
-    found = _written(value, True, _decimal_number)
-    if found is not value:
-        return plain(found, depth)
-    return well_formed(str.__str__(value) if isinstance(value, str) else str(value))
 
 
 def _real(number: int) -> float | None:
@@ -153,19 +149,14 @@ def _written(value: Any, finite: bool, write_decimal: Callable[[decimal.Decimal]
     if library in ("numpy", "pandas") and hasattr(value, "dtype"):
         if getattr(value, "ndim", 0):
             return _written(list(value), finite, _decimal_number)
-        item = _item_of(value)
+        # without the cast, the item of a time in nanoseconds is a number
+        item = (value.astype("datetime64[us]") if value.dtype.kind == "M" else value).item()
         return item if item.__class__.__module__ == "numpy" else _written(item, finite, write_decimal)
     if kind.__name__ in ("NAType", "NaTType"):  # missing values of pandas
         return None
     if isinstance(value, decimal.Decimal):
         return write_decimal(value) if value.is_finite() else None
     return _written_time(value) if isinstance(value, (datetime.date, datetime.time)) else str(value)
-
-
-def _item_of(scalar: Any) -> Any:
-    """Convert a NumPy scalar to a Python object. Return it unchanged if Python doesn't have an equivalent type."""
-    # without the cast, the item of a time in nanoseconds is a number
-    return (scalar.astype("datetime64[us]") if scalar.dtype.kind == "M" else scalar).item()
 
 
 def _decimal_number(value: decimal.Decimal) -> float:
