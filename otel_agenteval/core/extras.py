@@ -103,7 +103,6 @@ def _may_be_defined(group: bytes) -> bool:
 
 
 def require(module: str, *, feature: str, extra: str) -> Any:
-    """Import an optional package on first use, or raise a :class:`MissingExtra` that names the extra."""
     try:
         with late_imports():
             return importlib.import_module(module)

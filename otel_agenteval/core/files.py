@@ -37,7 +37,6 @@ def make_private(folder: Path) -> None:
 
 
 def another_version(found: int, known: int, if_older: str) -> str:
-    """Return an error text such as ``has a newer version: must be 3, got 4; {fix}``. ``if_older`` is the fix for older files."""
     age, fix = ("a newer", "upgrade otel-agenteval") if found > known else ("an older", if_older)
     return f"has {age} version: must be {known}, got {found}; {fix}"
 

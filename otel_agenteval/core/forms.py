@@ -24,7 +24,6 @@ _SIMILAR = 0.75
 
 
 def unknown(path: str, key: str, known: Iterable[str], allowed: Iterable[str] = ()) -> ConfigError:
-    """Return the error for an unknown key. It suggests similar names from ``known`` and lists the names in ``allowed``."""
     close = " or ".join(map(repr, nearest(key, known, 2)))
     listed = ", ".join(allowed)
     return ConfigError(f"{path}.{key}: unknown key. Did you mean {close}?{f' (allowed: {listed})' if listed else ''}")

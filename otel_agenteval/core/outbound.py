@@ -41,7 +41,6 @@ def bounded_by(deadline: Deadline) -> Iterator[None]:
 
 
 def client_to(url: str, *, verify: ssl.SSLContext | None = None, headers: Mapping[str, str] | None = None) -> httpx.Client:
-    """Return a client for the server at a URL, with the proxy from the environment."""
     return httpx.Client(
         transport=Transport(verify or trusted(), proxy_for(url)), trust_env=False, follow_redirects=False,
         headers={"accept-encoding": "identity", **(headers or {})},

@@ -51,7 +51,6 @@ class TokenBucket:
         self._lock = threading.Lock()
 
     def wait(self) -> float:
-        """Return the seconds until the bucket's debt of tokens is paid."""
         with self._lock:
             self._fill()
             return max(0.0, -self._left / self._rate)
@@ -65,7 +64,6 @@ class TokenBucket:
             return wait
 
     def set_rate(self, rate: float) -> None:
-        """Change the rate. A debt of tokens stays."""
         with self._lock:
             self._fill()
             self._rate = rate

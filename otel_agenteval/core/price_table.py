@@ -151,7 +151,6 @@ def _by_name(providers: list[Any], name: str) -> Any:
 
 
 def _model(providers: list[Any], served: Any, name: str) -> Any:
-    """Return the first matching model's prices, or None. The provider ``served`` is tried first, then its ``others``."""
     others = [next((one for one in providers if one["id"] == other), None) for other in served.get("others", ())]
     for provider in (served, *others):
         for match, prices in provider["models"] if provider is not None else ():

@@ -108,7 +108,6 @@ def rates_of(price: Any, input_tokens: int) -> Rates | None:
 
 
 def steps_of(price: Any) -> tuple[int, ...]:
-    """Return each price step's maximum number of input tokens. The last step doesn't have a maximum."""
     return tuple(sorted({int(tier.start) for rate in vars(price).values() for tier in getattr(rate, "tiers", ())}))
 
 

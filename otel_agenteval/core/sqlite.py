@@ -172,7 +172,6 @@ class SqliteFile:
         return self._db
 
     def _before_fork(self) -> bool:
-        """Close the file until the fork is done. Return False if a running transaction takes too long."""
         if not self._next.acquire(timeout=_FORK_WAITS):
             return False
         if not self._lock.acquire(timeout=_FORK_WAITS):

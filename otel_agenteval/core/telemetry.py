@@ -156,7 +156,6 @@ class _Series:
             tap.clear()
 
     def use(self, key: Labels, sighting: int, now: float, counts: int) -> None:
-        """Record that a call used the limited label values of a known label set."""
         for position, kept in self.capped.items():
             kept.use(key[position], now, counts)
         self.sighting = sighting

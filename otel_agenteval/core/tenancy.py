@@ -31,7 +31,6 @@ def number_of(tenant: str | None) -> int:
 
 
 def base_of(tenant: str | None) -> int:
-    """Return the number to add to a tenant's trace id to get the trace key."""
     return number_of(tenant) << _BITS
 
 

@@ -588,7 +588,6 @@ def _arguments(value: Any, path: str) -> dict[str, Any] | None:
 
 
 def is_no_object(arguments: Any) -> bool:
-    """Return True if a tool call's arguments are text, not blank, and can't be parsed as an object."""
     return isinstance(arguments, str) and bool(arguments.strip()) and _arguments(arguments, "") is None
 
 
