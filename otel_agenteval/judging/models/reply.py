@@ -244,7 +244,6 @@ def hints_of(form: str) -> Mapping[str, str]:
 
 @functools.lru_cache(maxsize=1_000)
 def ranges_of(form: str) -> Mapping[str, tuple[float, float]]:
-    """Return the bounds of each numeric key in a reply form: ``{"score": (0.0, 100.0)}``."""
     found = ((key, _RANGE_HINT.fullmatch(hint)) for key, hint in hints_of(form).items())
     return {key: (float(bounds[1]), float(bounds[2])) for key, bounds in found if bounds is not None}
 
@@ -263,7 +262,11 @@ def _value(tokens: Iterator[str]) -> dict[str, Any]:
     if word == "{":
         return _object(tokens)
     if word == "[":
-        return _array(tokens)
+        items = _value(tokens)
+        while (mark := next(tokens)) != "]":
+            if mark not in (",", "...", "…"):
+                raise _Open
+        return {"type": "array", "items": items}
     if word.startswith("<"):
         return {"type": "number" if _NUMBER_HINT.fullmatch(word) else "boolean" if _TRUTH_HINT.fullmatch(word) else "string"}
     if not word.startswith('"'):
@@ -287,11 +290,3 @@ def _object(tokens: Iterator[str]) -> dict[str, Any]:
             return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
         if mark != ",":
             raise _Open
-
-
-def _array(tokens: Iterator[str]) -> dict[str, Any]:
-    items = _value(tokens)
-    while (mark := next(tokens)) != "]":
-        if mark not in (",", "...", "…"):
-            raise _Open
-    return {"type": "array", "items": items}

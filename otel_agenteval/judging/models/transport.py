@@ -328,20 +328,14 @@ def object_in(reply: Reply, request: bytes, clock: Clock) -> dict[str, Any]:
         raise NotAnswered("the reply isn't a JSON object", "invalid_answer", status=status)
     error = answer.get("error")
     if error and not answer.keys() & {"choices", "output", "content", "candidates", "data"}:
-        status_of_error = _status_in(error)
-        if status_of_error is not None:
-            raise _rejection(reply, status_of_error, request, clock)
+        code = error.get("code") if isinstance(error, Mapping) else None  # some routers send an error's status only here
+        code = int(code) if isinstance(code, str) and code.isascii() and code.isdigit() else code
+        if type(code) is int and 400 <= code < 600:
+            raise _rejection(reply, code, request, clock)
         hints = _hints_in(body, request)
         error_type = "context_overflow" if "context" in hints else "insufficient_quota" if "credit" in hints else "server_error"
         raise NotAnswered("the server returned an error with status 200", error_type, status=status, hints=hints)
     return answer
-
-
-def _status_in(error: object) -> int | None:
-    """Return the status in an error object such as ``{"code": 429}`` or ``{"code": "429"}``. Some routers send it with status 200."""
-    code = error.get("code") if isinstance(error, Mapping) else None
-    code = int(code) if isinstance(code, str) and code.isascii() and code.isdigit() else code
-    return code if type(code) is int and 400 <= code < 600 else None
 
 
 def _rejection(reply: Reply, status: int, request: bytes, clock: Clock) -> NotAnswered:
