@@ -139,7 +139,6 @@ def unevaluated(metric: str, outcome: NoScore) -> Score:
 
 
 def leaves(metric: BoundMetric) -> Iterator[BoundMetric]:
-    """Yield a composite's inner metrics, at any depth, that aren't composites themselves."""
     return (one for one in parts(metric) if not one.inner)
 
 

@@ -205,7 +205,6 @@ class _Draft:
         return True
 
     def _answer(self, metric: BoundMetric, chance: Chance, decision: Decision | None, score: Score) -> None:
-        """Record a score that didn't need a judge call, for example for an empty turn."""
         scored = self._scored
         if decision is not None:
             score.detail["decided_by"] = decision._asdict()
@@ -303,7 +302,6 @@ class _Group(NamedTuple):
 
 
 def _joined(composites: Iterable[_Group]) -> list[_Group]:
-    """Merge groups that wait for the same judge call, until no two groups share a call."""
     groups: list[_Group] = []
     for one in composites:
         joined = [group for group in groups if group.calls & one.calls]

@@ -121,7 +121,6 @@ class ModelServer:
         """Monotonic time until which the server accepts no requests, by path and model."""
 
     def until(self) -> float:
-        """Return the monotonic deadline of a judge call that starts now."""
         return self.clock.monotonic() + self._deadline
 
     def priced(self, model: str) -> bool:

@@ -161,7 +161,6 @@ class _LastReply(Answers):
 
 
 def _succeeded(score: Score, good: Score, bad: Score) -> bool:
-    """Return True if the score has the good case's verdict or, if both cases have the same verdict, is closer to the good case's score."""
     if score.error_type is not None or score.status != "ok":
         return False
     if good.passed != bad.passed:

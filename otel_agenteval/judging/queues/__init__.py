@@ -35,7 +35,6 @@ def queue_from(wanted: JobQueueOptions, clock: Clock, failed: Callable[[str, Bas
 
 
 def spend_book_from(wanted: JobQueueOptions) -> SpendBook:
-    """Return the record of judge spending. All processes with the same queue file or server share this record."""
     if wanted.url is not None:
         from .redis import RedisSpendBook
 

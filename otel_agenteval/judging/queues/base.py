@@ -70,7 +70,6 @@ class Outbox:
         return self._held_bytes + sum(job.size for job in [*self.incoming])
 
     def set_aside(self, jobs: Sequence[Job]) -> list[Job]:
-        """Add jobs to ``incoming`` up to the size limit. Return the jobs that don't fit."""
         total_sizes = list(itertools.accumulate(job.size for job in jobs))
         count = bisect.bisect_right(total_sizes, self._max_bytes - self.bytes)
         self.incoming.extend(jobs[:count])
@@ -205,7 +204,6 @@ class JobQueue(ABC):
         return not self._end([job], "failed", reason=reason)
 
     def flush(self) -> bool:
-        """Send held jobs and ended claims. Return True if nothing is left to send."""
         with self._lock:
             self._outbox.hold()
             self._send()

@@ -89,7 +89,6 @@ def _reply(message: Mapping[str, Any], stop: Any) -> str:
 
 
 def _joined(events: Any) -> Mapping[str, Any]:
-    """Merge the events of a stream into one response."""
     choices = [choice for event in parsing.mappings(events) for choice in parsing.mappings(event.get("choices"))]
     pieces = [parsing.text(parsing.mapping(choice.get("delta")).get("content")) for choice in choices]
     ends = [choice["finish_reason"] for choice in choices if choice.get("finish_reason")]
