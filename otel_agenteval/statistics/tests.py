@@ -105,7 +105,6 @@ def cliffs_delta(before: Sequence[float], after: Sequence[float]) -> float:
 
 
 def cohens_d(differences: Sequence[float]) -> float | None:
-    """Return Cohen's d of paired differences, or None if the differences don't vary."""
     found = np.asarray(differences, dtype=float)
     spread = float(found.std(ddof=1)) if found.size > 1 else 0.0
     return float(found.mean()) / spread if spread > _SLACK * float(np.abs(found).max(initial=0.0)) else None

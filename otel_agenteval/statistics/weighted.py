@@ -67,7 +67,6 @@ class Everyone:
 
     @classmethod
     def of_state(cls, state: Sequence[Any]) -> Everyone:
-        """Restore an object from the output of :meth:`state`, or raise TypeError or ValueError."""
         return cls(float(state[0]), _array(state[1], (PROXIES,)), _array(state[2], (PROXIES, PROXIES)))
 
     def plus(self, other: Everyone) -> Everyone:
@@ -121,7 +120,6 @@ class Sums:
 
     @classmethod
     def of_state(cls, state: Sequence[Any]) -> Sums:
-        """Restore an object from the output of :meth:`state`, or raise TypeError or ValueError."""
         total, outer, least, most = state
         ends = math.inf if least is None else float(least), -math.inf if most is None else float(most)
         return cls(_array(total, (_SIZE,)), _array(outer, (_SIZE, _SIZE)), *ends)
