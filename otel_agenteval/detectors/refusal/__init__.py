@@ -66,7 +66,11 @@ def refusal_in(
 ) -> Declined | None:
     """Return the refusal in an answer, or None. An answer that repeats ``material`` (tool results) or ``instructions`` isn't a refusal."""
     if output[:1] in ("{", "["):
-        return _in_json(output, asked)
+        # the status of a JSON object must decline the request, and a reason, ``null`` or ``[]`` must be present
+        if len(output) > _LONG or _DECLINED.match(output) is None or _REASON.search(output) is None:
+            return None
+        language = language_of(plain(asked[:_LONG]))
+        return Declined("declines", language.name if language else "en", 0, len(output))
     if _delivers(output) or _reports(output := with_plain_apostrophes(output), acted):
         return None
     found = read(output, asked, acted)
@@ -102,14 +106,6 @@ def _reports(output: str, acted: bool) -> bool:
     if has_any(text, words("refusal_words.txt", "english_pieces")):
         return False
     return acted or any(map(text.__contains__, "0123456789"))
-
-
-def _in_json(output: str, asked: str) -> Declined | None:
-    """Return the refusal in a JSON object, or None. The status must decline the request, and a reason, ``null`` or ``[]`` must be present."""
-    if len(output) > _LONG or _DECLINED.match(output) is None or _REASON.search(output) is None:
-        return None
-    language = language_of(plain(asked[:_LONG]))
-    return Declined("declines", language.name if language else "en", 0, len(output))
 
 
 def score_of(found: Read) -> float:
