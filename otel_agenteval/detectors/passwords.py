@@ -273,7 +273,6 @@ _NO_CHOICE = lazy(
 
 
 def may_be_chosen(value: str) -> bool:
-    """Return True if a person may have chosen the value as a password: letters and digits, but not a known sample."""
     return (
         _CHOSEN.fullmatch(value) is not None
         and not _is_no_secret(value, value.casefold())

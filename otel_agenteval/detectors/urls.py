@@ -94,7 +94,6 @@ def imitates_a_well_known_one(host: str) -> bool:
 
 
 def _one_apart(a: str, b: str) -> bool:
-    """Return True if two strings differ by one replaced, added or removed letter, or by two swapped neighbors."""
     start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     return (
         a[start + 1 :] == b[start + 1 :]

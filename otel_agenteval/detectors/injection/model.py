@@ -100,7 +100,6 @@ def _places_by_length(letters: NDArray[np.uint32]) -> list[NDArray[np.uint16]]:
 
 
 def places_in(text: str) -> NDArray[np.intp]:
-    """Return the table indexes of a passage's n-grams, including duplicates."""
     places_by_length = _places_by_length(_letters_in(f" {text} ")[0])
     return np.concatenate([np.zeros(0, np.intp), *places_by_length])
 
@@ -192,7 +191,6 @@ class Rated:
         return cast("list[float]", self._model.log_odds(totals, roots).tolist())
 
     def may_exceed(self, limit: float, is_latin: bool) -> bool:
-        """Return True if the score of any fixed-length window of the text is above a limit."""
         short_limit = limit + _LATIN_MARGIN * is_latin
         return bool(len(self._likely_windows(_WINDOW, limit)[0]) or len(self._likely_windows(_SHORT_WINDOW, short_limit)[0]))
 

@@ -78,7 +78,6 @@ def folded(text: str) -> str:
 
 
 def is_mixed(text: str) -> bool:
-    """Return True if a text has a Latin letter directly next to a Cyrillic, Greek or Armenian letter."""
     if text.isascii() or not has_any(_upper_bytes(text), (b"\x03", b"\x04", b"\x05")):
         return False
     return _FOREIGN_LETTER.search(text) is not None and _LATIN_AND_FOREIGN.search(text.lower()) is not None

@@ -102,7 +102,6 @@ def _hidden_in(text: str) -> list[Marker]:
 
 
 def _span_of(text: str, passage: str) -> tuple[int, int]:
-    """Return the range of a passage in a text or in serialized JSON, or the full range if the passage isn't found."""
     for spelled in (passage, jsonio.text_of([passage])[2:-2]):
         start = text.find(spelled)
         if start >= 0:
@@ -135,7 +134,6 @@ class _ResultText:
 
     @cached_property
     def is_reported(self) -> bool:
-        """True if the text is about attacks, for example a security report."""
         return REPORTED.search(self._folded) is not None
 
     @cached_property
@@ -447,7 +445,6 @@ _HIDDEN_TEXT = re.compile(
 
 
 def hidden_texts(text: str) -> Iterator[str]:
-    """Yield HTML comments, hidden elements, and text labeled as white or hidden, as in ``(white): …``."""
     if "<" not in text and "(" not in text and "[" not in text:
         return
     for match in _HIDDEN_TEXT.finditer(text):  # a comment, an element's text, or text after "(white):"

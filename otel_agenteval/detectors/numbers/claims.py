@@ -15,7 +15,6 @@ _LINK = re.compile(r"\]\([^()\s]{1,2000}\)|(?:https?://|www\.)[^\s()<>]{1,2000}|
 
 
 def statements(text: str) -> str:
-    """Replace code and links in a text with spaces, so that positions stay the same."""
     text = _CODE.sub(_blank, text) if "`" in text else text
     may_have_links = "://" in text or "](" in text or "@" in text or "www." in text
     return _LINK.sub(_blank, text) if may_have_links else text

@@ -172,7 +172,6 @@ class GivenNumbers:
 
     @cached_property
     def _places(self) -> list[tuple[str, int]]:
-        """Given numbers, dates and times in order, each with the index of the first text that contains it."""
         first: dict[str, int] = {}
         for at in range(len(self._sources)):
             for number in NUMBER.findall(self.texts[at]):

@@ -324,7 +324,6 @@ class Arithmetic:
 
     @cached_property
     def _answer_results(self) -> derive.Candidates:
-        """Sums over the answer's lines and columns, and results calculated from two numbers in the same line."""
         pools = [list(dict.fromkeys(map(abs, row)))[:_MAX_LINE] for row in self._rows]
         sums = (derive.sums_of_runs(self._lines_and_columns), derive.CHANCE)
         return derive.Candidates([sums, *((results, _CHANCE_IN_LINE) for results in derive.results(pools))])

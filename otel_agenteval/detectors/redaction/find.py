@@ -103,7 +103,6 @@ def _meaning_of(name: str) -> tuple[bool, bool, int]:
 
 
 def is_telling(name: str) -> bool:
-    """Return True if a field with this name can contain personal data or a secret."""
     return any(_meaning_of(name[-_LONGEST_KEPT:]))  # names come from the agent and can be arbitrarily long
 
 

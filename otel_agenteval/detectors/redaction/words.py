@@ -183,7 +183,6 @@ _DIGIT, _LETTER, _HUMP = lazy(r"\d"), lazy(r"[^\W\d_]"), lazy(r"[A-ZÀ-Þ][a-zß
 
 
 def is_mixed(word: str, least: int = 8) -> bool:
-    """Return True if a word looks generated: it mixes letters and digits, or has capitals inside."""
     if len(word) < least:
         return False
     if _DIGIT.search(word) is not None and _LETTER.search(word) is not None:
@@ -192,7 +191,6 @@ def is_mixed(word: str, least: int = 8) -> bool:
 
 
 def is_random(value: str) -> bool:
-    """Return True if a value looks random: long, with letters and digits, and not a date, version or identifier."""
     if len(value) < 8 or CODE.fullmatch(value) is not None or re.fullmatch(r"[0-9.,:T Z+-]+", value):
         return False
     digits = len(_DIGIT.findall(value))

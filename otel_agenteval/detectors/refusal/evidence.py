@@ -98,7 +98,6 @@ class LexiconTable(NamedTuple):
 
 
 def plain(text: str) -> str:
-    """Convert a text to lower case without accents and Arabic vowel marks."""
     text = folded(text)
     return text if _ARABIC.search(text) is None else text.translate(_ARABIC_MARKS)
 
