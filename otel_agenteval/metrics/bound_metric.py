@@ -483,7 +483,6 @@ def why_missing(score: Score) -> str | None:
 
 
 def asked_in(metrics: Sequence[BoundMetric]) -> Iterator[BoundMetric]:
-    """Yield the metrics that call a model, including inner metrics at any depth."""
     for one in metrics:
         if one.inner:
             yield from asked_in(one.inner)

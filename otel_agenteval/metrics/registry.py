@@ -514,7 +514,6 @@ def indexed(name: str) -> Metric | None:
 
 
 def _import_metrics_called(name: str) -> None:
-    """Import the built-in metrics that have this alias, or a pattern alias such as ``code_recall_at_{k}``."""
     for row in builtin().values():
         if any("{" in alias or name in (alias, alias.split(":", 1)[-1]) for alias in row["aliases"]):
             importlib.import_module(f"{__package__}.{row['module']}")

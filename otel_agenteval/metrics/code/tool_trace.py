@@ -258,7 +258,6 @@ def code_tool_success(
 
 
 def is_repaired(call: ToolCall, later: ToolCall) -> bool:
-    """Return True if ``later`` has the same tool, at least a third of the argument words, and a result that isn't empty."""
     if later.name != call.name or later.result == "":
         return False
     wanted = _words_of(call.arguments)
@@ -271,7 +270,6 @@ def _words_of(arguments: Any) -> set[str]:
 
 
 def failure_of_call(call: ToolCall, count_denied: bool = False) -> str | None:
-    """Return the error of a call, or None if it succeeded. With ``count_denied``, a declined call counts as failed."""
     if call.error is not None:
         return call.error.type or call.error.message or "error"
     if count_denied and call.state == "declined":

@@ -78,7 +78,6 @@ def read_once(turn: Turn, roles: Roles | None = None) -> Turn:
 
 
 def part_of(result: Result) -> float:
-    """Return the value of a composite metric's inner metric. Raises MetricError if the inner metric was skipped."""
     if result.value is None:
         raise MetricError("missing_part", f"an inner metric was skipped: {result.skipped}")
     return result.value

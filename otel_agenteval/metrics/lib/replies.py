@@ -56,7 +56,6 @@ def optional_number(reply: Mapping[str, Any], key: str) -> float | None:
 
 
 def boolean(reply: Mapping[str, Any], key: str) -> bool:
-    """Return True or False for a value such as ``yes``, ``pass`` or ``0``. Raises MetricError for any other value."""
     if (found := as_boolean(reply.get(key))) is None:
         raise invalid(key, "true or false")
     return found
@@ -125,7 +124,6 @@ def yes_no(reply: Mapping[str, Any], count: int) -> list[bool]:
 
 
 def verdicts(reply: Mapping[str, Any], count: int, vocabulary: Sequence[str], missing: str) -> list[str]:
-    """Return one word of ``vocabulary`` for each of ``count`` items, by position. ``missing`` replaces a missing verdict."""
     found = [word_of(verdict_of(entry), vocabulary) for entry in entries(reply, "verdicts")[:count]]
     return found + [missing] * (count - len(found))
 

@@ -177,7 +177,6 @@ def _command(code: int, status: int, timeout_s: float) -> Sequence[str]:
 
 
 def _wait_for(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[str, bool]:
-    """Return the last characters of standard error, and True if the program reached its time limit."""
     deadline = time.monotonic() + timeout_s
     tail = b""
     assert process.stderr is not None

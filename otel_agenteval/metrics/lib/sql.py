@@ -66,7 +66,6 @@ def resembles_sql(text: str, dialect: str) -> bool:
 
 
 def _without_literals(text: str) -> str:
-    """Return the text without comments, and with 0 in place of each literal and quoted name."""
     return _LITERAL_OR_COMMENT.sub(lambda found: " " if found[0][0] in "-/" else " 0 ", text)
 
 

@@ -62,7 +62,6 @@ def shortened(text: str, limit: int) -> str:
 
 
 def ends_of(items: Sequence[Item], limit: int) -> tuple[Sequence[Item], Sequence[Item], int]:
-    """Return the first and the last items, at most ``limit`` in total, and the number of items between them."""
     if len(items) <= limit:
         return items, (), 0
     first = limit - limit // 2
@@ -128,7 +127,6 @@ def _call(
     result_chars: int = RESULT_CHARS,
     shorten: Shorten = shortened,
 ) -> str:
-    """Return one call as text: ``[agent] tool name(argument=value, …) → ok: result``."""
     agent = f"[{one_line(call.agent)}] " if several and call.agent else ""
     arguments = "arguments unknown"
     if call.arguments is not None:

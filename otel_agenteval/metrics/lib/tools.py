@@ -238,7 +238,6 @@ class Expectation:
         return f"{self.name} has other arguments: {_listed(names)}" if names else None
 
     def match(self, call: ToolCall) -> float:
-        """Return how well a call meets the expectation, from 0 to 1."""
         if call.name != self.name or (self.compares_output and not _same_output(self.output, call.result)):
             return 0.0
         if not self.compares_arguments:

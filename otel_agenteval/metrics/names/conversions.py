@@ -135,7 +135,6 @@ def only(allowed: Any, how: str, sets: Mapping[str, Any] | None = None) -> Conve
 
 
 def flag(sets: Mapping[str, Any], shown: str = "") -> Converted:
-    """Accept a boolean. If the boolean is true, set the parameters ``sets``."""
     shown = shown or ", ".join(f"`{name}={given!r}`" for name, given in sets.items()) + " if true"
     return Converted(shown, lambda value: sets if _flag(value) else {})
 
