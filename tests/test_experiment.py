@@ -188,6 +188,19 @@ def test_one_is_compared_with_another_case_by_case(tmp_path: Path) -> None:
     assert "code_equals_ground_truth" in bad.compared(good)
 
 
+@pytest.mark.parametrize("column", ["input", "user", "turns"])
+def test_cases_without_ids_are_paired_by_input(column: str) -> None:
+    cases = [{column: [text] if column == "turns" else text, "n": n} for n, text in enumerate(("a", "b", "c", "c"))]
+    options: dict[str, Any] = {
+        "metrics": ["code_empty_answer"],
+        "simulate": lambda history, case: None if history else case["user"],
+    }
+    before, after = (oa.evaluate(str, rows, **options) for rows in (cases, cases[:0:-1]))
+    ids = {trial.case_id: trial.scored[0][0].input for trial in before.trials}
+    assert {trial.case_id: trial.scored[0][0].input for trial in after.trials}.items() < ids.items()
+    assert [trial.place for trial in after.trials] == ["case 1", "case 2", "case 3"]
+
+
 def test_data_sets_of_every_kind_are_the_same(tmp_path: Path) -> None:
     import pandas as pd
     import pyarrow as pa

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import inspect
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -13,7 +15,7 @@ from ..core.errors import ConfigError
 from ..core.fact_forms import SPEAKERS
 from ..core.forms import as_given, keyed
 from ..core.futures import result_of
-from ..core.jsonio import rendered, text_of
+from ..core.jsonio import dumps, rendered, text_of
 from ..core.turn import Turn
 from ..evaluation.datasets import ASKED, METRICS, Case, filled_in, metrics_in, renamed
 
@@ -118,8 +120,24 @@ class CaseScript(NamedTuple):
 
 def cases_with_turns(cases: Iterable[Case]) -> Iterator[Case]:
     """Yield each case of a dataset, followed by one case per turn. Raise ConfigError for an invalid case."""
+    for _, script in scripts_of(cases):
+        yield from script.cases
+
+
+def scripts_of(cases: Iterable[Case]) -> Iterator[tuple[str, CaseScript]]:
+    """Yield the id and the inputs of each case.
+
+    A missing id becomes a hash of the case's inputs, so that the same inputs have the same id in every dataset.
+    """
+    seen = Counter[str]()
     for number, case in enumerate(cases, 1):
-        yield from CaseScript.of(case, case.case_id or str(number)).cases
+        script, name = CaseScript.of(case, case.case_id or str(number)), case.case_id
+        if not name:
+            asked = [script.user] if script.user else [rendered(one.input) for one in script.inputs]
+            name = f"input-{hashlib.sha256(dumps(asked).encode()).hexdigest()[:10]}"
+            seen[name] += 1
+            script = CaseScript.of(case, name := name if seen[name] == 1 else f"{name}-{seen[name]}")
+        yield name, script
 
 
 def _inputs(turns: Any, case: Case, where: str) -> list[Case]:

@@ -36,7 +36,7 @@ from ..evaluation.references import ReferenceSources
 from ..evaluation.selection import select_conversation_metrics, with_signals
 from ..report.experiment import Experiment, Interrupted, Trial
 from .attach import captured_turns
-from .case_script import Call, CaseScript, Simulate, as_text
+from .case_script import Call, CaseScript, Simulate, as_text, scripts_of
 from .expectations import expect
 from .scoring import MetricLike, RunScorer, model_user, models, selected_metrics
 
@@ -160,12 +160,12 @@ async def evaluate_async(
 
 
 def _simulated_user(runs: Iterable[_Run], asks: Asks | None, config: Config) -> Simulate | None:
-    case = next((run.case_id for run in runs if run.script.user is not None), None)
+    case = next((run.script.case.place for run in runs if run.script.user is not None), None)
     if case is None:
         return None
     if asks is None:
         how = "Set judge.base_url and judge.model in the configuration, or the argument simulate"
-        raise ConfigError(f"dataset: case {case}: user: a judge is required to play the user. {how}")
+        raise ConfigError(f"{case}: user: a judge is required to play the user. {how}")
     return model_user(asks, config)
 
 
@@ -180,12 +180,12 @@ def _check(functions: Mapping[str, Any], numbers: Mapping[str, Any]) -> None:
 
 def _runs(dataset: Any, repetitions: int) -> list[_Run]:
     found, known = [], set()
-    for number, case in enumerate(cases_in(dataset), 1):
-        name = case.case_id or str(number)
+    for name, script in scripts_of(cases_in(dataset)):
         if name in known:
-            raise ConfigError(f"{case.place}: case_id: must be unique, but another case has the id {name}; set another case_id")
+            raise ConfigError(
+                f"{script.case.place}: case_id: must be unique, but another case has the id {name}; set another case_id"
+            )
         known.add(name)
-        script = CaseScript.of(case, name)
         found += [_Run(name, repetition, script) for repetition in range(1, repetitions + 1)]
     if not found:
         raise ConfigError("dataset: must contain at least one case, got none")
@@ -356,7 +356,8 @@ def _trials(runs: Sequence[_Run]) -> Iterator[Trial]:
             if run.script.is_conversation:
                 error = f"turn {len(run.calls)}: {error}"
         is_full = run.script.user is not None and error is None and len(run.calls) == run.script.max_turns
-        yield Trial(run.case_id, run.repetition, scored, error, sum(call.seconds for call in run.calls), is_full)
+        place = "" if run.script.case.case_id else run.script.case.place.removeprefix("dataset: ")
+        yield Trial(run.case_id, run.repetition, scored, error, sum(call.seconds for call in run.calls), is_full, place)
 
 
 def _with_raised_errors(scores: Sequence[Score], text: str, applied: Container[str]) -> list[Score]:

@@ -33,6 +33,8 @@ class Trial(NamedTuple):
     """Duration of the task."""
     reached_max_turns: bool = False
     """True if the conversation reached ``max_turns`` of the case. The simulated user then may not have finished."""
+    place: str = ""
+    """Position in the dataset, such as ``qa.csv:3``, if the dataset has no id for the case."""
 
 
 class Summary(NamedTuple):
@@ -176,10 +178,10 @@ class Experiment:
                 )
                 lines.append(f"{one.metric} was skipped on every turn: {reasons.most_common(1)[0][0]}")
         raised = [trial for trial in self.trials if trial.error]
-        lines += [f"{trial.case_id}, repetition {trial.repetition}: {trial.error}" for trial in raised[:5]]
+        lines += [f"{trial.place or trial.case_id}, repetition {trial.repetition}: {trial.error}" for trial in raised[:5]]
         if len(raised) > 5:
             lines.append(f"and {len(raised) - 5} more calls raised")
-        if full := [trial.case_id for trial in self.trials if trial.reached_max_turns]:
+        if full := [trial.place or trial.case_id for trial in self.trials if trial.reached_max_turns]:
             names = ", ".join(dict.fromkeys(full[:5]))
             lines.append(f"conversations that reached max_turns: {len(full)} ({names}{', …' * (len(full) > 5)})")
         return "\n".join(lines)
