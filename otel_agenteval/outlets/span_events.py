@@ -1,10 +1,9 @@
 """Outlet that adds scores as events to the root span of their turn.
 
 Only this module changes SDK internals. The specification allows changes to a span in ``OnEnding``. If an SDK complies, its public
-``add_event`` is used. The Python SDK freezes the span before ``_on_ending``, but exporters get an ended span that shares the
-event list. Therefore, ``_on_ending`` replaces this list with :class:`DeferredEvents`. The worker adds the scores later, or the
-list adds them when an exporter reads it first. All exporters get the scores, in any order, without extra work on the agent's
-thread.
+``add_event`` is used. The Python SDK freezes the span before ``_on_ending``, but exporters get an ended span that shares the event
+list. Therefore, ``_on_ending`` replaces this list with :class:`DeferredEvents`. The worker adds the scores later, or the list adds
+them when an exporter reads it first. All exporters get the scores, in any order, without extra work on the agent's thread.
 
 If an SDK doesn't support either way, the events are omitted and counted. By default, scores that all exporters get as span events
 don't also become log events. Scores never evict the application's events. If the span's event limit doesn't allow all scores,

@@ -108,9 +108,8 @@ class Arriving:
     """Admission control for open turns: refuses requests that would evict turns that can still complete. Thread-safe.
 
     If open turns use more than half of their limit, two kinds of requests are refused: requests that would exceed the limit, and
-    requests that would fill over three quarters of it with mostly new turns. The sender retries until turns close. After 30
-    seconds of refusals, open turns probably wait for spans that never arrive. Then, requests are accepted and the oldest turns
-    are evicted.
+    requests that would fill over three quarters of it with mostly new turns. The sender retries until turns close. After 30 seconds
+    of refusals, open turns probably wait for spans that never arrive. Then, requests are accepted and the oldest turns are evicted.
     """
 
     def __init__(self, status: Status, now: Callable[[], float]) -> None:

@@ -421,8 +421,7 @@ def as_sidecar(config: Config) -> Config:
     """Return the configuration with the sidecar's defaults.
 
     A sidecar serves its own ``/metrics``, writes no log events, and detects changes in scores. Judge jobs are queued in a file.
-    With a journal, undelivered OTLP records are stored in a spool. Explicit options take precedence, except
-    ``outlets.prometheus``.
+    With a journal, undelivered OTLP records are stored in a spool. Explicit options take precedence, except ``outlets.prometheus``.
     """
     more: dict[str, Any] = {"outlets": {"prometheus": None}}
     if "log_events" not in config.outlets.options_given:  # a sidecar has no application that configures OpenTelemetry logging
