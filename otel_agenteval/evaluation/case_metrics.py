@@ -203,9 +203,7 @@ def _check_values(entry: MetricEntry, bound: BoundMetric, case: Case) -> None:
 
 
 def _entries(case: Case) -> Iterator[tuple[str, Any]]:
-    """Yield a prefix for error messages, and a value, for each entry of a case's ``metrics``. Raise ConfigError unless it is a
-    list.
-    """
+    """Yield an error prefix and a value for each entry of a case's ``metrics``. Raise ConfigError unless it is a list."""
     given = [name.strip() for name in case.metrics.split(",")] if isinstance(case.metrics, str) else case.metrics
     given = [given] if isinstance(given, Mapping) else given
     if given is not None and not isinstance(given, (list, tuple)):

@@ -60,9 +60,7 @@ def observations(scored: ScoredTurn) -> list[Observation]:
 def _observed(
     scored: ScoredTurn, labels: tuple[str, str, str], plans: dict[Hashable, Any]
 ) -> tuple[list[Observation], list[tuple[Plan, float | None]]]:
-    """Return the turn's observations, and a :class:`Plan` and value for each score. A revision's scores only count as
-    ``superseded``.
-    """
+    """Return the turn's observations, and a :class:`Plan` and value per score. A revision's scores only count as ``superseded``."""
     if not scored.new:
         return [(semconv.RESULTS, (score.metric, labels[0], "superseded"), 1) for score in scored.scores], []
     found = [] if scored.conversation or not scored.of_turn_itself else _of_turn(scored.turn, labels)

@@ -126,8 +126,8 @@ class Workers:
             self._changed.set()
 
     def others(self, name: str) -> Sequence[Snapshot]:
-        """Return the counts of the other processes. A second call with the same metric ``name`` means a new scrape, and reads the
-        files again.
+        """Return the counts of the other processes. If ``name`` was already read, a new scrape has begun, and the files are read
+        again.
         """
         with self._reading:
             if name in self._names_read or not self._names_read:

@@ -36,9 +36,7 @@ class Batch:
     """Number of spans without valid ids, or of unreadable log records."""
 
     def keep(self, share: Share) -> None:
-        """Drop traces outside a process's share. Only the share at position 0 keeps counts without a trace, so that they count
-        once.
-        """
+        """Drop traces outside a process's share. Only the share at position 0 keeps counts without a trace, so they count once."""
         if share.is_everything:
             return
         self.parts = [(key, part) for key, part in self.parts if key in share]

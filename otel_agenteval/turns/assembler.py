@@ -324,9 +324,7 @@ class Assembler:
     # --- spans that arrive after their end, and log records
 
     def add(self, trace_id: int, span: Any, size: int, local_root: bool) -> list[Closed]:
-        """Add a span whose start wasn't reported, and return the turns that this closes. A ``local_root`` is a span without a local
-        parent.
-        """
+        """Add a span whose start wasn't reported, and return the turns that this closes. A ``local_root`` lacks a local parent."""
         trace = self._traces.get(trace_id)
         if trace is None:
             if self.late.receives(trace_id):

@@ -82,9 +82,7 @@ def add_answers(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], roots
 
 
 def turns_by_prompts(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], models: Iterable[SpanRecord]) -> list[SpanRecord]:
-    """Return the roots of a session's turns: the topmost spans with only some of the session's prompts. Attach each prompt to its
-    root.
-    """
+    """Return the roots of a session's turns, the topmost spans with only some of its prompts. Attach each prompt to its root."""
     prompts = [one for one in logged if one.kind == PROMPT]
     if len(prompts) < 2:
         return []

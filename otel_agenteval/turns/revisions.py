@@ -221,9 +221,7 @@ _MOST_MISSING_ROOTS = 10_000
 
 
 class Revisions:
-    """Thread-safe memory of evaluated turns. Traces older than ``max_age`` seconds and, above ``max_bytes``, the oldest are
-    dropped.
-    """
+    """Thread-safe memory of evaluated turns. It drops traces after ``max_age`` seconds and, above ``max_bytes``, the oldest ones."""
 
     def __init__(self, max_bytes: int, max_age: float, now: Callable[[], float]) -> None:
         self._max_bytes = max_bytes

@@ -242,9 +242,7 @@ class Stitcher:
         return len(self._held) + len(self._threads)
 
     def add(self, group: SpanGroup, now: float, first_arrival: float | None = None) -> list[SpanGroup]:
-        """Add a group, and return the turns that can be evaluated now. ``first_arrival`` is the arrival of the group that it
-        replaces.
-        """
+        """Add a group, and return the turns that can be evaluated now. ``first_arrival`` is that of the group that it replaces."""
         if self.patience <= 0 or not may_go_on(group):
             return [group]
         thread = steps_of(group).root.thread

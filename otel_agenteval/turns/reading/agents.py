@@ -110,9 +110,7 @@ class _Names:
         return step.agent or self._requested_name(step, caller)
 
     def _requested_name(self, step: Step, caller: Step) -> str | None:
-        """Return the name of the tool request that started an agent, or None. Several agents that follow a model call are matched
-        with its tool requests in order.
-        """
+        """Return the name of the tool request that started an agent, or None. Several agents match a call's requests in order."""
         calls = self._calls.get(caller.record.span_id, []) if caller.role == AGENT else []
         place = bisect_right(calls, step.record.start_ns, key=END)
         if not place:
