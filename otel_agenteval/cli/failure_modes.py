@@ -134,7 +134,6 @@ def _stored(args: argparse.Namespace, config: Config, labels: Mapping[str, Mappi
 
 
 def _turns_of(reader: StoreReader, wanted: Wanted) -> Iterator[dict[str, Any]]:
-    """Yield stored turns, latest first."""
     before = None
     while turns := reader.turns(wanted, _PAGE, before):
         yield from turns
@@ -189,7 +188,6 @@ def _read_turns(
 
 
 def _cases_in(found: Sequence[_RecordedTurn]) -> Iterator[dict[str, Any]]:
-    """Yield the cases of recorded turns, latest first."""
     conversations: dict[str, list[_RecordedTurn]] = {}
     for one in sorted(found, key=lambda one: one.at):
         if one.conversation and one.asked:

@@ -146,7 +146,6 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
 
 
 def _options_of(parser: argparse.ArgumentParser, command: str) -> list[str]:
-    """Return the long options of a command and its subcommands."""
     found: list[str] = []
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):

@@ -98,7 +98,6 @@ def _stored_turn(turn: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> 
 
 
 def _lines(with_conversations: bool, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, str]]:
-    """Yield each turn as JSON, then each conversation."""
     conversations = RecordedConversations(ConversationOptions(), whole=with_conversations, history=with_conversations)
     for key, turn in turns:
         conversations.take(turn)

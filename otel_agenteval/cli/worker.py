@@ -196,7 +196,6 @@ def share_of(config: Config, number: int, count: int) -> Config:
 
 
 def _limits_of(config: Config) -> dict[tuple[str, ...], int]:
-    """Return the limits of all configured servers, by option path."""
     services: dict[tuple[str, ...], Any] = {("judge",): config.judge, ("embedder",): config.embedder}
     services |= {("judge", "servers", name): server for name, server in config.judge.servers.items()}
     return {

@@ -203,7 +203,6 @@ _PLAIN = re.compile(r"[A-Za-z][\w./-]*")
 
 
 def _scalar(value: str) -> str:
-    """Return a string as a YAML value, quoted if necessary."""
     is_plain = _PLAIN.fullmatch(value) and yaml.load(value, "", {})[0] == value
     return value if is_plain else json.dumps(value, ensure_ascii=False)
 

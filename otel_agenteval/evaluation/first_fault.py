@@ -221,7 +221,6 @@ def _of_injections(failed: Mapping[str, Score]) -> Iterator[Fault]:
 
 
 def _of_answer(turn: Turn, failed: Mapping[str, Score]) -> Iterator[Fault]:
-    """Yield the faults of the answer, most serious first."""
     for metric, (kind, reason) in _OF_ANSWERS.items():
         if metric in failed:
             yield Fault(kind, OUTPUT, reason)

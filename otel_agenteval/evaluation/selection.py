@@ -283,7 +283,6 @@ def _inline(config: Config) -> dict[str, BoundMetric]:
 
 
 def _leave_out(config: Config, path: KeyPath, name: str, found: dict[str, BoundMetric]) -> None:
-    """Remove the metric or group ``name`` from ``found``."""
     try:
         names = group_of(name) if name in GROUPS else [resolve(under(config.preset, name))[0].name]
     except ConfigError as error:

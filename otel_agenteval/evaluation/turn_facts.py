@@ -92,7 +92,6 @@ def _facts_of_tools(turn: Turn) -> dict[str, Any]:
 
 
 def _first_names(found: Iterable[str]) -> list[str]:
-    """Return up to 50 distinct names in order, and shorten long names."""
     return [bounded_name(name) for name in itertools.islice(dict.fromkeys(found), _MOST_NAMES)]
 
 

@@ -225,7 +225,6 @@ def _read(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Convert dataclasses (also nested in lists and mappings) to dicts."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):

@@ -285,7 +285,6 @@ def _text_block(text: str, **style: Any) -> dict[str, Any]:
 
 
 def _markdown(text: str) -> str:
-    """Escape Markdown for an adaptive card."""
     return "".join(f"\\{one}" if one in "\\`*_[]#" else one for one in text)
 
 

@@ -267,7 +267,6 @@ def facts_in(detail: Mapping[str, Any], shown: str) -> Iterator[str]:
 
 
 def _head(item: Any) -> str:
-    """Return a list item as text or, for a mapping, the text of its first value."""
     return _plain(str(next(iter(item.values()), "") if isinstance(item, Mapping) else item))
 
 

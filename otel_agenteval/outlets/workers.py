@@ -402,7 +402,6 @@ def _multiprocess_samples(family: Family) -> Iterator[tuple[str, float]]:
 
 
 def _folder_of(first: Process) -> Path:
-    """Return the folder of the program whose first process is ``first``."""
     import tempfile
 
     return Path(tempfile.gettempdir()) / f"otel-agenteval-{os.getuid()}" / f"{_machine()}.{first.name}"
@@ -443,7 +442,6 @@ def _remove_left_behind(mine: Path) -> None:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write a file atomically."""
     beside = path.with_name(f".{path.name}.{threading.get_ident()}")
     beside.write_text(text)
     beside.replace(path)

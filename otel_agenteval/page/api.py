@@ -603,7 +603,6 @@ def _differences(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> l
 
 
 def _rank_of_badness(passed: float | None, errors: float) -> tuple[float, float]:
-    """Return a sort key that puts low pass rates first, then high error rates."""
     return 2.0 if passed is None else passed, -errors
 
 

@@ -293,7 +293,6 @@ class Service:
         return fixed
 
     def _renew(self, protocol: str, connection: ssl.SSLObject, *_: object) -> None:
-        """Use the certificates of the last reload for a new connection."""
         context = self._tls_contexts[protocol]
         assert context is not None
         connection.context = context

@@ -321,7 +321,6 @@ def _known_roots(closed: Closed) -> frozenset[int]:
 
 
 def _spans_before(traces: Iterable[Iterable[Any]], before_ns: int) -> Iterator[SpanRecord]:
-    """Yield one span of each trace in which a span started before ``before_ns``."""
     for spans in traces:
         for span in spans:
             record = record_of(span) if span.__class__ in (SpanRecord, WireSpan) or span.end_time else _record_of_open(span)

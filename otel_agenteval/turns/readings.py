@@ -171,7 +171,6 @@ class Readings:
 
 
 def _key(answer: str) -> int:
-    """Return a hash of an answer that is equal in all processes."""
     return zlib.crc32(answer.encode("utf-8", "replace"))
 
 

@@ -623,7 +623,6 @@ class Summer:
 
 
 def _sum_of_counts(sum_of: str, sql: Syntax) -> str:
-    """Return SQL for a sum of counts, limited to 64 bits."""
     total = sql.total.format(sum_of)
     return sql.integer.format(f"CASE WHEN {total} < 9e18 THEN {total} ELSE 9e18 END")
 

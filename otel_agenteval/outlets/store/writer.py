@@ -147,7 +147,6 @@ class ScoreStore:
             raise NotStorable(type(error).__name__) from None
 
     def _mark_minutes(self, db: Any, turn_ids: Iterable[str | None]) -> None:
-        """Mark the sums for the hours and minutes of the turns as outdated."""
         db.executemany(self._sql.mark_minute, [(turn_id,) for turn_id in turn_ids if turn_id is not None])
 
     def _supersede(self, db: Any, turn_id: str, supersedes: str | None) -> None:

@@ -302,7 +302,6 @@ class ToolCalls:
 
     @computed_once
     def _ordered_results(self) -> dict[int, OrderedResults]:
-        """Tool results in the prompts of each agent run, by the run's span id."""
         known = {request.call_id for request, _ in self._requested} | {step.tool_call_id for step in self._tool_steps}
         prompts: dict[int, list[list[Message]]] = {}
         for step in self._turn.llm:
