@@ -125,11 +125,9 @@ def cases_with_turns(cases: Iterable[Case]) -> Iterator[Case]:
 
 
 def scripts_of(cases: Iterable[Case]) -> Iterator[tuple[str, CaseScript]]:
-    """Yield the id and the inputs of each case.
-
-    A missing id becomes a hash of the case's inputs, so that the same inputs have the same id in every dataset.
-    """
-    seen = Counter[str]()
+    """Yield each case's id and script. A missing id becomes a hash of the inputs, which is the same in every dataset."""
+    cases = list(cases)
+    seen = Counter(case.case_id for case in cases)
     for number, case in enumerate(cases, 1):
         script, name = CaseScript.of(case, case.case_id or str(number)), case.case_id
         if not name:

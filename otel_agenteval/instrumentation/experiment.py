@@ -179,13 +179,8 @@ def _check(functions: Mapping[str, Any], numbers: Mapping[str, Any]) -> None:
 
 
 def _runs(dataset: Any, repetitions: int) -> list[_Run]:
-    found, known = [], set()
+    found: list[_Run] = []
     for name, script in scripts_of(cases_in(dataset)):
-        if name in known:
-            raise ConfigError(
-                f"{script.case.place}: case_id: must be unique, but another case has the id {name}; set another case_id"
-            )
-        known.add(name)
         found += [_Run(name, repetition, script) for repetition in range(1, repetitions + 1)]
     if not found:
         raise ConfigError("dataset: must contain at least one case, got none")
