@@ -24,7 +24,7 @@ from pydantic_ai.models.instrumented import InstrumentationSettings
 
 import otel_agenteval as oa
 from otel_agenteval.cli.main import main
-from otel_agenteval.core.errors import ConfigError
+from otel_agenteval.core.errors import ConfigError, JudgeError
 from otel_agenteval.statistics.repeated import Tries, consistency, mean_by_case, pass_at_k, pass_hat_k
 from tests.support.process import run
 
@@ -186,6 +186,29 @@ def test_one_is_compared_with_another_case_by_case(tmp_path: Path) -> None:
         assert (comparison.paired_by, comparison.pairs) == ("case id", 20)
         assert [change.label for change in comparison.regressions] == EQUAL
     assert "code_equals_ground_truth" in bad.compared(good)
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (
+            JudgeError("rejected with status 401 (api_key is missing or invalid)", "http_401"),
+            "http_401: rejected with status 401 (api",
+        ),
+        (JudgeError("got 'Paris'", "invalid_reply"), "invalid_reply\n"),
+    ],
+)
+def test_most_frequent_cause_of_errors_is_shown(error: Exception, shown: str) -> None:
+    errors = itertools.chain([error], itertools.repeat(JudgeError("not called", "circuit_open")))
+
+    class Judge:
+        model = "judge"
+
+        def ask(self, *_: Any, **__: Any) -> Any:
+            raise next(errors)
+
+    found = oa.evaluate(str, [{"input": text} for text in "abc"], ["llm_relevance"], judge=Judge(), concurrency=1)
+    assert f"llm_relevance: 3 errors: {shown}" in f"{found}\n"
 
 
 @pytest.mark.parametrize("column", ["input", "user", "turns"])
