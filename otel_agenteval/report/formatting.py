@@ -70,10 +70,15 @@ class Report:
         return sum(row.fails_gate for row in self.run.rows)
 
     @property
+    def _gate_faults(self) -> list[str]:
+        errors = sum(row.fails_gate and row.passed is None for row in self.run.rows)
+        cause = f" ({number_of(errors, 'error')})" if errors else ""
+        return [f"{number_of(self.gates_failed, 'gate score')} failed{cause}"] if self.gates_failed else []
+
+    @property
     def failures(self) -> list[str]:
         """Reasons why the run fails, one per line. Empty if the run passes."""
-        found = [f"{number_of(self.gates_failed, 'gate score')} failed"] if self.gates_failed else []
-        found += self.unevaluated
+        found = [*self._gate_faults, *self.unevaluated]
         if self.comparison is not None:
             found += [f"regression of {change.label}: {describe_change(change)}" for change in self.comparison.regressions]
             found += [f"{label} can't be compared: this run has no value" for label in self.comparison.lost]
@@ -90,7 +95,7 @@ class Report:
         if not self.failures:
             return f"{scored}: {'every gate passed' if self.decides else 'no gates'}"
         regressions = len(self.failures) - bool(self.gates_failed) - len(self.unevaluated)
-        faults = [f"{number_of(self.gates_failed, 'gate score')} failed"] if self.gates_failed else []
+        faults = self._gate_faults
         faults += [f"{number_of(len(self.unevaluated), 'gate')} without a verdict"] if self.unevaluated else []
         return f"{scored}: {', '.join(faults + ([number_of(regressions, 'regression')] if regressions else []))}"
 

@@ -327,3 +327,15 @@ def test_reports_show_scores_from_0_to_100_on_request() -> None:
     assert "axis 0 to 100" in render_html(Report(hundred))
     assert not compare(hundred, hundred, "before").not_compared
     assert "unit" in compare(share, hundred, "before").not_compared[0][1]
+
+
+@pytest.mark.parametrize(
+    ("failed", "errors", "shown"), [(1, 0, "1 gate score failed"), (1, 2, "3 gate scores failed (2 errors)")]
+)
+def test_failed_gates_include_the_number_of_errors(failed: int, errors: int, shown: str) -> None:
+    run, gate = Run(), {"metric": "llm_relevance", "policy": "gate"}
+    scores = [oa.Score(**gate, value=0.0, passed=False)] * failed
+    scores += [oa.Score(**gate, value=None, status="error", error_type="http_401")] * errors
+    for number_of_turn, one in enumerate(scores):
+        run.add(About(str(number_of_turn)), one)
+    assert Report(run).failures == [shown]
