@@ -45,9 +45,7 @@ def read(record: SpanRecord, step: Step) -> None:
             step.tool_arguments = value["input"]
     elif step.role == AGENT and "traceId" in record.attributes:
         step.agent, step.agent_is_class = as_text(get("source")), True
-        raw = get("output.value")
-        value = jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] == "{" else None
-        step.output_value = value["text"] if isinstance(value, Mapping) and value.keys() == {"role", "text"} else raw
+        step.output_value = _text_in(get("output.value"))
 
 
 def _read_event(get: Any, step: Step, target: list[str]) -> None:
@@ -64,3 +62,8 @@ def _read_event(get: Any, step: Step, target: list[str]) -> None:
         step.input_messages = get("input.value")
         if event == "error":
             step.finish_reason = "error"
+
+
+def _text_in(raw: Any) -> Any:
+    value = jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] == "{" else None
+    return value["text"] if isinstance(value, Mapping) and value.keys() == {"role", "text"} else raw

@@ -67,12 +67,7 @@ def read(record: SpanRecord, step: Step) -> None:
             if outputs.__class__ is str and "messages=[" in outputs:
                 step.output_messages = Later(_messages_of_tasks, outputs)
             step.workflow = as_text(get("crewai.crew.name"))
-            if (usage := get("crewai.crew.token_usage")).__class__ is str:
-                tokens = dict(_TOKENS.findall(usage))
-                step.input_tokens, step.output_tokens = (
-                    as_int(tokens.get("prompt_tokens")),
-                    as_int(tokens.get("completion_tokens")),
-                )
+            _read_usage(get("crewai.crew.token_usage"), step)
         if step.final_result is None:
             step.final_result = get("crewai.crew.result")
         _read_output(get("output.value"), step)
@@ -108,6 +103,12 @@ def _texts_in(messages: Any) -> Iterator[str]:
                 yield part["content"]
 
 
+def _read_usage(raw: Any, step: Step) -> None:
+    if raw.__class__ is str:
+        tokens = dict(_TOKENS.findall(raw))
+        step.input_tokens, step.output_tokens = as_int(tokens.get("prompt_tokens")), as_int(tokens.get("completion_tokens"))
+
+
 def _read_output(raw: Any, step: Step) -> None:
     """Read the output of a crew, a task or an agent. Skip a flow's output, because the methods of a flow can return anything."""
     if step.output_messages is None and raw.__class__ is str and '"raw":' in raw and '"pydantic":' in raw:
@@ -120,10 +121,7 @@ def _loaded(raw: Any) -> Any:
 
 def _user_words(tasks: Any, raw_inputs: Any, outputs: Any, has_finished: bool) -> str | None:
     """Return the user's words, or None. They are the crew input with a name such as ``question``, the only crew input, or the main task's text."""
-    tasks = _loaded(tasks)
-    texts = [as_text(task.get("description")) for task in tasks if isinstance(task, Mapping)] if isinstance(tasks, list) else []
-    index = next((index for index, text in enumerate(texts) if text is not None and PLACE.search(text)), 0)  # or the first task
-    template = texts[index] if texts else None
+    index, template = _main_task(tasks)
     has_places = template is not None and PLACE.search(template) is not None
     inputs = _loaded(raw_inputs)
     if not isinstance(inputs, Mapping):
@@ -141,6 +139,14 @@ def _user_words(tasks: Any, raw_inputs: Any, outputs: Any, has_finished: bool) -
     if template is None or (has_places and not inputs):
         return None
     return PLACE.sub(lambda place: str(inputs.get(place[1], place[0])), template)
+
+
+def _main_task(raw_tasks: Any) -> tuple[int, str | None]:
+    """Return the index and text of the first task with a placeholder such as ``{question}``. Otherwise, use the first task."""
+    tasks = _loaded(raw_tasks)
+    texts = [as_text(task.get("description")) for task in tasks if isinstance(task, Mapping)] if isinstance(tasks, list) else []
+    index = next((index for index, text in enumerate(texts) if text is not None and PLACE.search(text)), 0)
+    return index, texts[index] if texts else None
 
 
 def _task_text(outputs: Any, index: int) -> str | None:

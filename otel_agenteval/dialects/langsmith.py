@@ -70,14 +70,18 @@ def read(record: SpanRecord, step: Step) -> None:
         step.query = first_argument(raw_input)
         step.documents = documents(_output(raw_output)) if raw_output is not None else None
     else:
-        step.function = step.role == CHAIN
-        if step.role == AGENT:
-            step.agent = record.name
-        step.input_messages = (
-            raw_input if raw_input.__class__ is not str or raw_input.startswith('{"messages"') else {"kwargs": raw_input}
-        )
-        step.output_messages = _later_answer(raw_output)
+        _read_run(record, raw_input, raw_output, step)
     _read_failure(record, step)
+
+
+def _read_run(record: SpanRecord, raw_input: Any, raw_output: Any, step: Step) -> None:
+    step.function = step.role == CHAIN
+    if step.role == AGENT:
+        step.agent = record.name
+    step.input_messages = (
+        raw_input if raw_input.__class__ is not str or raw_input.startswith('{"messages"') else {"kwargs": raw_input}
+    )
+    step.output_messages = _later_answer(raw_output)
 
 
 _NOTHING = frozenset(('{"output":null}', '{"output": null}', "{}", "null"))

@@ -209,9 +209,7 @@ def _read_events(record: SpanRecord, step: Step) -> None:
     for event in record.events:
         name, get = event.name, event.attributes.get
         if name in ("LLMChatStartEvent", "LLMCompletionStartEvent"):
-            step.input_messages = get("prompt") if (messages := get("messages")) is None else messages
-            step.tool_definitions = get("additional_kwargs.tools")
-            step.model = step.model or as_text(get("model_dict.model_name")) or as_text(get("model_dict.model"))
+            _read_chat_start(get, step)
         elif name in ("LLMChatEndEvent", "LLMCompletionEndEvent"):
             _read_chat_end(get, step)
         elif name == "LLMPredictEndEvent":
@@ -228,6 +226,14 @@ def _read_events(record: SpanRecord, step: Step) -> None:
             _read_output(get("output"), step)
         elif name == "EmbeddingStartEvent":
             step.model = as_text(get("model_dict.model_name"))
+
+
+def _read_chat_start(get: Any, step: Step) -> None:
+    step.input_messages = get("messages")
+    if step.input_messages is None:
+        step.input_messages = get("prompt")
+    step.tool_definitions = get("additional_kwargs.tools")
+    step.model = step.model or as_text(get("model_dict.model_name")) or as_text(get("model_dict.model"))
 
 
 def _read_chat_end(get: Any, step: Step) -> None:

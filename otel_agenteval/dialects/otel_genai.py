@@ -121,10 +121,7 @@ def read(record: SpanRecord, step: Step) -> None:
     elif role == TOOL:
         _read_tool(get, step)
     elif role == RETRIEVAL:
-        if step.query is None:
-            step.query = get("gen_ai.retrieval.query.text")
-        if step.documents is None and (raw := get("gen_ai.retrieval.documents")) is not None:
-            step.documents = documents(raw)
+        _read_retrieval(get, step)
     elif role in (AGENT, WORKFLOW, HANDOFF):
         _read_run(get, step)
     if role != TOOL:
@@ -222,6 +219,13 @@ def _read_tool(get: Any, step: Step) -> None:
         step.gives_form = True
     if get("gen_ai.task.status") == "failure":
         step.tool_failed = True
+
+
+def _read_retrieval(get: Any, step: Step) -> None:
+    if step.query is None:
+        step.query = get("gen_ai.retrieval.query.text")
+    if step.documents is None and (raw := get("gen_ai.retrieval.documents")) is not None:
+        step.documents = documents(raw)
 
 
 def _read_content(get: Any, step: Step) -> None:

@@ -127,6 +127,7 @@ def _failed(rows: Sequence[VerdictRow]) -> tuple[int, int]:
 
 
 def facts_row(turn: Turn, attributes: Collection[str] = ()) -> VerdictRow:
+    """Return a turn's facts and the values of the span ``attributes``, without a verdict."""
     facts = {**attributes_of(turn, attributes), **facts_of(turn)}
     return VerdictRow(turn.turn_id, False, facts, turn.conversation_id or turn.turn_id, 1.0)
 

@@ -133,6 +133,7 @@ def modes_of(found: StoredModes) -> list[FailureMode]:
 
 
 def _share(failed: FailedTurns, total: int) -> tuple[float, float]:
+    """Return the numbers of failed turns and of all turns, converted to numbers of independent turns with the same variance."""
     total = max(total, failed.turns)
     if not failed.turns:
         return 0.0, float(total)
@@ -170,9 +171,7 @@ class TopicFinder:
         vectors = directions(self._embed(plain), self._general)
         topics = [topic for topic in self._known if topic.mode == mode]
         found = new_topics(vectors, [topic.center for topic in topics])
-        centers = [*(topic.center for topic in topics), *(new.center for new in found)]
-        nearest = sorted((one.topic, -one.cosine, at) for at, one in enumerate(positions(vectors, centers)) if one is not None)
-        members = [[at for place, _, at in nearest if place == number] for number in range(len(centers))]
+        members = _members(vectors, [*(topic.center for topic in topics), *(new.center for new in found)])
         for new, of_topic in zip(found, members[len(topics) :], strict=True):
             inside = {*of_topic}
             outside = [text for at, text in enumerate(plain) if at not in inside]
@@ -188,6 +187,12 @@ class TopicFinder:
         if len(shown) == 1 and shown[0].turns > _WHOLE * len(texts):
             return []
         return sorted(shown, key=lambda topic: (-topic.turns, topic.about.id))
+
+
+def _members(vectors: Any, centers: Sequence[Sequence[float]]) -> list[list[int]]:
+    """For each topic, return the indexes of its texts, starting with the text nearest to the topic's center."""
+    nearest = sorted((one.topic, -one.cosine, at) for at, one in enumerate(positions(vectors, centers)) if one is not None)
+    return [[at for topic, _, at in nearest if topic == number] for number in range(len(centers))]
 
 
 def _new_id(mode: str, words: Sequence[str], taken: Collection[str]) -> str:

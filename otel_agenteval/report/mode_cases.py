@@ -44,6 +44,7 @@ class ModeCase(NamedTuple):
     """The user's earlier messages that the agent received with this turn."""
 
     def as_row(self, earlier: Sequence[str]) -> dict[str, Any]:
+        """Return a row of the dataset. ``earlier`` are the inputs of earlier turns in the conversation."""
         inputs = earlier or self.asked
         if not inputs:
             return self.row
@@ -148,6 +149,7 @@ def _earlier(reader: StoreReader, turn: Mapping[str, Any]) -> list[str]:
 
 
 def references_in(labels: str) -> dict[str, dict[str, Any]]:
+    """Return the references in a labels file (see :func:`references_of`), or raise ConfigError if the file can't be read."""
     return references_of(row for _, row in rows_in(labels, "--labels"))
 
 

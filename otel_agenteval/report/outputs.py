@@ -96,6 +96,7 @@ class _Look(NamedTuple):
 
 
 def _text_of(form: str, look: _Look, turn: Turn, about: About, scored: Scored, redactor: Redactor) -> str:
+    """Return a turn as JSON lines or as a table. Return "" for formats that are written at the end of the run."""
     if form == "jsonl":
         texts = (
             json.dumps(line_of(turn, about, score, parameters), ensure_ascii=False, default=str) for score, parameters in scored

@@ -142,6 +142,7 @@ def _ends_with_answer(content: Content) -> bool:
 
 
 def has_answer(facts: Facts) -> bool:
+    """Return True if a span has output text, or if a message list other than the input ends with a model's message."""
     answered = any(content.direction != IN and _ends_with_answer(content) for content in facts.messages)
     return answered or any(content.direction == OUT for content in facts.texts)
 
@@ -218,10 +219,7 @@ def _fill(record: SpanRecord, step: Step, facts: Facts) -> None:
     step.function = facts.function
     _fill_usage(record, step, facts)
     if role == RETRIEVAL:
-        if step.query is None:
-            step.query = _likeliest_text(facts, IN) or _question_in(facts)
-        if step.documents is None and facts.documents is not None:
-            step.documents = documents(plain(facts.documents))
+        _read_retrieval(step, facts)
     elif role == LLM:
         _read_llm(step, facts)
     elif role != EMBEDDING:
@@ -333,6 +331,7 @@ def _role_in(message: Mapping[str, Any]) -> Any:
 
 
 def _answer_after(step: Step) -> Any:
+    """Remove a model's answer from the end of the step's input, and return it. Return None if the input doesn't end with one."""
     messages = step.input_messages
     if not isinstance(messages, list) or len(messages) < 2:
         return None
@@ -452,6 +451,13 @@ def _joined_objects(texts: Sequence[Any]) -> dict[str, Any] | None:
 def _first_message(content: Content) -> Any:
     message = plain(content.value[0]) if content.value else None
     return message.get("content") if isinstance(message, dict) else message
+
+
+def _read_retrieval(step: Step, facts: Facts) -> None:
+    if step.query is None:
+        step.query = _likeliest_text(facts, IN) or _question_in(facts)
+    if step.documents is None and facts.documents is not None:
+        step.documents = documents(plain(facts.documents))
 
 
 def _question_in(facts: Facts) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...core.wellformed import Later
@@ -187,11 +187,16 @@ def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -
     for record in searches:
         if record.name not in names:
             record.dialects.role = RETRIEVAL
-    for record in tools:  # models may request get_order for the tool shop.orders.get_order
-        name = _tool_name(record)
-        own = next((other for other in (record.name, name.rpartition(".")[2]) if other in names), None)
-        if own is not None and name not in names:
-            record.dialects.facts.fields["own_name"] = own
+    for record in tools:
+        _set_own_name(record, names)
+
+
+def _set_own_name(record: SpanRecord, names: Collection[str]) -> None:
+    """If models requested a shorter tool name than the span has, use the requested name: ``get_order`` instead of ``shop.orders.get_order``."""
+    name = _tool_name(record)
+    own = next((other for other in (record.name, name.rpartition(".")[2]) if other in names), None)
+    if own is not None and name not in names:
+        record.dialects.facts.fields["own_name"] = own
 
 
 def _requested_tools(records: Sequence[SpanRecord]) -> set[str]:

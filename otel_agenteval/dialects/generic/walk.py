@@ -126,7 +126,7 @@ class _Walk:
         if not raw:
             return
         facts, direction = self._facts, place.direction
-        items = [opened(item) if item.__class__ is str and (item[:1] in ("{", "[") or item[-1:] == ")") else item for item in raw]
+        items = [_opened_item(item) for item in raw]
         if direction == OUT:
             self._read_usage_of_run(items)
         if all(item.__class__ is str for item in items):
@@ -275,6 +275,10 @@ def _is_empty(whole: Any) -> bool:
 
 def _is_repr(text: str) -> bool:
     return _REPR.match(text) is not None
+
+
+def _opened_item(value: Any) -> Any:
+    return opened(value) if value.__class__ is str and (value[:1] in ("{", "[") or value[-1:] == ")") else value
 
 
 def _are_calls(path: str, items: list[Any]) -> bool:

@@ -146,8 +146,7 @@ def code_pii_leakage(
     truncated = any(len(text) > SCAN_LIMIT for _, text in texts)
     uncertain: list[_Detection] = []
     if ruleset == "precise":
-        screens = ((location, screen_of_output(turn) if location == "output" else Look(text)) for location, text in texts)
-        looks = [(location, look) for location, look in screens if may_hold(look.text, look)]
+        looks = _suspicious(turn, texts)
         if not looks and not truncated:  # true for most turns
             nothing = {"num_detections": 0, "severity": 0.0, "types": [], "detections": []}
             return Result(1.0, passed=_verdict(True, threshold), detail=nothing)
@@ -195,6 +194,11 @@ def _matches(texts: list[tuple[str, str]], ruleset: str, enable_names: bool, pub
         for detector, start, end in find(text, rules)
         if not is_public(text[start:end], public)
     ]
+
+
+def _suspicious(turn: Turn, texts: list[tuple[str, str]]) -> list[tuple[str, Look]]:
+    looks = [(location, screen_of_output(turn) if location == "output" else Look(text)) for location, text in texts]
+    return [(location, look) for location, look in looks if may_hold(look.text, look)]
 
 
 def _precise_leaks(
@@ -382,6 +386,7 @@ def _scope_key(turn: Turn, scope: str | None) -> str | None:
 
 
 def _occurs_in(output: str, value: Any) -> bool | None:
+    """Return True if the lowercase output contains the value, or None if the value is blank."""
     text = jsonio.text_of(value)
     return text.lower() in output if text.strip() else None
 
