@@ -460,6 +460,19 @@ def _message(value: Mapping[str, Any], role: str, out: Decoded) -> Message:
         _read_beside_content(value, message, texts)
     if "tool_calls" in value or "additional_kwargs" in value or "function_call" in value:
         _read_tool_calls(value, message)
+    _read_results(value, message, texts, is_of_convention)
+    if texts:
+        message = _with_text(message, texts, out)
+    name = value.get("name")
+    if name and name.__class__ is str:
+        message.name = name
+    reason = value.get("finish_reason")
+    if reason and reason.__class__ is str:
+        message.finish_reason = reason
+    return message
+
+
+def _read_results(value: Mapping[str, Any], message: Message, texts: list[str], is_of_convention: bool) -> None:
     results = value.get("tool_results")  # in exports of Datadog
     for result in results if isinstance(results, list) else ():
         if isinstance(result, Mapping):
@@ -470,15 +483,6 @@ def _message(value: Mapping[str, Any], role: str, out: Decoded) -> Message:
             value.get("tool_call_id") or value.get("id") or (extra.get("tool_call_id") if isinstance(extra, Mapping) else None)
         )
         _add_result(message, call_id, value.get("name"), "\n".join(texts) if texts else None)
-    if texts:
-        message = _with_text(message, texts, out)
-    name = value.get("name")
-    if name and name.__class__ is str:
-        message.name = name
-    reason = value.get("finish_reason")
-    if reason and reason.__class__ is str:
-        message.finish_reason = reason
-    return message
 
 
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")

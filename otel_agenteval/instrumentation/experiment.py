@@ -341,18 +341,28 @@ def _trials(runs: Sequence[_Run]) -> Iterator[Trial]:
     for run in runs:
         if run.scored is None:  # interrupted
             continue
-        scored, error = list(run.scored), None
-        if (raised := run.calls[-1].error) is not None:
-            error = f"{type(raised).__name__}: {raised}"
-            places = {turn.turn_id for turn in (*run.calls[-1].turns, scored[-1][0])}  # the last turn can be the conversation
-            for number, (turn, scores) in enumerate(scored):
-                if turn.turn_id in places:
-                    scored[number] = turn, _with_raised_errors(scores, error, applied)
-            if run.script.is_conversation:
-                error = f"turn {len(run.calls)}: {error}"
-        is_full = run.script.user is not None and error is None and len(run.calls) == run.script.max_turns
+        scored = list(run.scored)
+        error = _apply_raised_error(run, scored, applied)
+        is_full = error is None and _reached_max_turns(run)
         place = "" if run.script.case.case_id else run.script.case.place.removeprefix("dataset: ")
-        yield Trial(run.case_id, run.repetition, scored, error, sum(call.seconds for call in run.calls), is_full, place)
+        seconds = sum(call.seconds for call in run.calls)
+        yield Trial(run.case_id, run.repetition, scored, error, seconds, is_full, place)
+
+
+def _apply_raised_error(run: _Run, scored: list[tuple[Turn, list[Score]]], applied: Container[str]) -> str | None:
+    """Return the text of the exception that the task raised, or None. In ``scored``, replace scores with errors."""
+    if (raised := run.calls[-1].error) is None:
+        return None
+    error = f"{type(raised).__name__}: {raised}"
+    places = {turn.turn_id for turn in (*run.calls[-1].turns, scored[-1][0])}  # the last turn can be the conversation
+    for number, (turn, scores) in enumerate(scored):
+        if turn.turn_id in places:
+            scored[number] = turn, _with_raised_errors(scores, error, applied)
+    return f"turn {len(run.calls)}: {error}" if run.script.is_conversation else error
+
+
+def _reached_max_turns(run: _Run) -> bool:
+    return run.script.user is not None and len(run.calls) == run.script.max_turns
 
 
 def _with_raised_errors(scores: Sequence[Score], text: str, applied: Container[str]) -> list[Score]:

@@ -189,15 +189,17 @@ def api(
             live, stored = engine.why(turn_id), store.why(turn_id) if store is not None else None
             if live is None and stored is None:
                 return _json({"turn_id": turn_id, "metrics": None}, 404)
-            facts: dict[str, Any] = {"scores": []}
-            if store is not None:
-                turn = store.turn(turn_id) or {}
-                content, fault = turn.get("content") if shows_content else None, fault_of_row(turn)
-                facts = {"scores": with_evidence(store.scores(turn_id), content), **cost_in(turn)}
-                facts["first_fault"] = None if fault is None else fault._asdict()
+            facts = {"scores": []} if store is None else _facts_in(store, turn_id, shows_content)
         return _json({"turn_id": turn_id, "metrics": {**(stored or {}), **(live or {})}, **facts})
 
     return get
+
+
+def _facts_in(store: StoreReader, turn_id: str, shows_content: bool) -> dict[str, Any]:
+    turn = store.turn(turn_id) or {}
+    content, fault = turn.get("content") if shows_content else None, fault_of_row(turn)
+    scores = with_evidence(store.scores(turn_id), content)
+    return {"scores": scores, **cost_in(turn), "first_fault": None if fault is None else fault._asdict()}
 
 
 def _full_id(engine: Engine, store: StoreReader | None, short: str) -> str:

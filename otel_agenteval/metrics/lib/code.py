@@ -58,9 +58,8 @@ def code_blocks(text: str) -> list[Block]:
     opening: re.Match[str] | None = None
     for whole in text.split("\n") if "```" in text or "~~~" in text else ():
         line = whole
-        if opening is not None and (depth := opening[1].count(">")):
-            quoted = re.match(rf"(?:[ \t]*>){{{depth}}}", whole)
-            line, opening = (whole, None) if quoted is None else (whole[quoted.end() :], opening)
+        if opening is not None and ">" in opening[1]:
+            line, opening = _unquoted(whole, opening)
         mark = _FENCE.match(line)
         if opening is None:
             if mark is not None and "`" not in mark[3]:
@@ -71,12 +70,21 @@ def code_blocks(text: str) -> list[Block]:
         else:
             indent = len(line) - len(line.lstrip(" \t"))
             fenced[-1][1].append(line[min(indent, len(opening[1].rpartition(">")[2])) :].rstrip("\r"))
-    if len(fenced) == 1 and opening is not None and not "".join([fenced[0][0], *fenced[0][1]]).strip():
+    if opening is not None and _is_blank(fenced):
         text, fenced = text[: text.rindex(opening[2])], []
     if not fenced:
         return [Block(text, None)] if _recognize(text, len(text) <= PARSED_CHARS)[1] else []
     found = [(_INFO.match(info), lines) for info, lines in fenced if any(map(str.strip, lines))][:MAX_BLOCKS]
     return [Block("\n".join(lines) + "\n", language_name(info[1]) if info else None) for info, lines in found]
+
+
+def _unquoted(line: str, opening: re.Match[str]) -> tuple[str, re.Match[str] | None]:
+    quoted = re.match(rf"(?:[ \t]*>){{{opening[1].count('>')}}}", line)
+    return (line, None) if quoted is None else (line[quoted.end() :], opening)
+
+
+def _is_blank(fenced: Sequence[tuple[str, list[str]]]) -> bool:
+    return len(fenced) == 1 and not "".join([fenced[0][0], *fenced[0][1]]).strip()
 
 
 def languages(blocks: Sequence[Block], *, labels: bool = True) -> list[str | None]:
