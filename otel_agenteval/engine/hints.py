@@ -46,7 +46,7 @@ def name_missing_models(metrics: Sequence[BoundMetric], models: Any) -> None:
 class Hints:
     """Logger of hints about missing scores. Not thread-safe.
 
-    ``configured`` contains the names of turn metrics that the configuration names explicitly.
+    ``configured`` contains the turn metrics that the configuration lists explicitly.
     """
 
     def __init__(self, configured: Collection[str]) -> None:

@@ -111,7 +111,7 @@ class Shedding:
         self._since = 0.0
 
     def update(self, fill: float) -> int:
-        """Update the level for a queue fill from 0 to 1, and return it. It rises immediately and falls one step at a time."""
+        """Update and return the level. ``fill`` is the queue's fill ratio, from 0 to 1. The level falls only one step at a time."""
         wanted = sum(fill >= on for on in _ON)
         if wanted > self.level:
             self.level, self._since = wanted, self._now()

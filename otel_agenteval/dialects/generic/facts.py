@@ -82,7 +82,7 @@ class Facts:
     # --- fields
 
     def set(self, field: str, value: Any, strength: float) -> None:
-        """Set a field if ``strength`` (the confidence in the value) is higher than for the field's current value."""
+        """Set a field if ``strength``, the confidence in the value, is higher than that of the field's current value."""
         if value is not None and strength > self._strengths.get(field, -math.inf):
             self._strengths[field] = strength
             self.fields[field] = value

@@ -150,7 +150,7 @@ def ignored(why: str) -> Converted:
 
 
 def spread(shown: str) -> Converted:
-    """Accept an object, and set a parameter for each field: ``{Alpha: 0.8}`` sets ``alpha``."""
+    """Return a conversion that sets one parameter per field of an object: ``{Alpha: 0.8}`` sets ``alpha``."""
 
     def convert(value: Any) -> Mapping[str, Any]:
         fields = value if isinstance(value, Mapping) else getattr(value, "__dict__", None)

@@ -254,7 +254,7 @@ class StoreOutlet(Outlet):
                 self.records.finish("sent", self._forget(part))
 
     def _write_storable_part(self, unit: _Unit) -> None:
-        """Write the rows and values of a unit that the database can store. Write nothing if it can't store the turn's row."""
+        """Write those rows and values of a unit that the database can store. If it can't store the turn's row, write nothing."""
         given = _rows_of([unit])
         fields = ("turns", "scores", "questions", "changes")
         kept = given._replace(**{field: self._storable(field, getattr(given, field)) for field in fields})
