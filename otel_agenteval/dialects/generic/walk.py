@@ -36,7 +36,9 @@ class Nesting:
     is_attribute: bool  # True for the value of one attribute, or of several with one prefix
 
     def inside(self, are_attributes: bool) -> Nesting:
-        """Return the position of values in this object or list. Set ``are_attributes`` if dotted attribute names form the object or list."""
+        """Return the position for values nested in this object or list. Set ``are_attributes`` if it consists of dotted attribute
+        names.
+        """
         return _place(self.depth if are_attributes else self.depth + 1, self.direction, self.in_input, are_attributes)
 
 

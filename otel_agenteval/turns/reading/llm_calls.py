@@ -297,7 +297,7 @@ def _sums_of(steps: Iterable[Step]) -> list[int | None]:
 
 
 def _counted_before(step: Step) -> list[tuple[int | None, int | None]]:
-    """Return the token counts of an agent run's earlier calls, from events, if its only span describes the last call."""
+    """Return the token counts of an agent run's earlier calls from span events, if the run's only span describes its last call."""
     last = (step.input_tokens, step.output_tokens)
     return step.counted[:-1] if step.counted and step.counted[-1] == last else []
 
