@@ -122,7 +122,8 @@ def feedback_of(
 
 
 def word_score(word: str) -> float | None:
-    plain = normal(word)
+    plain = _SKIN_TONE.sub("", word.strip().lower()).strip(":")
+    plain = plain if plain == "-1" else normal(plain)
     return 1.0 if plain in GOOD else 0.0 if plain in BAD else None
 
 

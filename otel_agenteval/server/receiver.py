@@ -221,8 +221,6 @@ class Receiver:
 
     def _read(self, body: bytes, request: ExportRequest) -> Batch:
         tenant = request.tenant
-        if request.json and body.isspace():
-            raise Refusal("bad_data", "the body isn't valid JSON")
         try:
             batch = self.feed.read(request.signal, body, request.json, 0 if tenant is None else tenant.base)
         except NotOtlp as error:

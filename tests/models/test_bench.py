@@ -248,7 +248,7 @@ def test_eval_asks_the_configured_judge(
     (score,) = map(json.loads, out.splitlines())
     assert (score["metric"], score["value"], score["status"]) == ("llm_relevance", 0.8, "ok")
     assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
-    assert "m-1: 1 requests, 0 without an answer, 120 tokens, cost unknown" in err
+    assert "m-1: 1 request, 0 without an answer, 120 tokens, cost unknown" in err
 
 
 def test_eval_says_what_it_cost(recording: str, server: Server, tmp_path: Path, capsys: Capture) -> None:

@@ -355,7 +355,7 @@ def test_grpc_to_the_http_port_names_the_other_port(caplog: pytest.LogCaptureFix
 def test_error_about_an_address_explains_brackets(address: str, has_brackets: bool, capsys: pytest.CaptureFixture[str]) -> None:
     """owncast 1398, unleash-edge 1275: an IPv6 address without brackets, and other addresses."""
     assert main(["serve", "--http", address]) == 2
-    assert ("[::1]:8080" in capsys.readouterr().err) is has_brackets
+    assert ("[::1]:14318" in capsys.readouterr().err) is has_brackets
 
 
 # --- web UI

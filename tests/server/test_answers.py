@@ -145,13 +145,6 @@ def test_request_to_another_path_is_refused_with_the_fix(sidecar: Sidecar, path:
     assert (status, problem in json.loads(answer)["message"]) == (404, True)
 
 
-@pytest.mark.parametrize("path", ["/v1/traces", "/v1/logs"])
-@pytest.mark.parametrize("body", [b" ", b"\r\n\t"])
-def test_blank_json_is_refused(sidecar: Sidecar, path: str, body: bytes) -> None:
-    assert sidecar.post(path, body, {"Content-Type": "application/json"})[0] == 400
-    assert sidecar.post(path, b"", {"Content-Type": "application/json"})[0] == 200
-
-
 @pytest.mark.parametrize(
     ("path", "method", "headers", "status"),
     [
