@@ -35,6 +35,7 @@ OTHER_PAGES = {
     "benchmarks/README.md": "benchmarks.md",
     "benchmarks/fault-matrix.md": "fault-matrix.md",
     "examples/README.md": "examples.md",
+    "tests/reports/README.md": "public-reports.md",
 }
 """Pages outside docs/."""
 MOVED = {

@@ -29,7 +29,7 @@ BAD = frozenset((
 ))  # fmt: skip
 """Words that mean a score of 0. They include ``edited``, because the user had to correct the answer."""
 _SEPARATORS = re.compile(r"[\s.\-]+")
-_SKIN_TONE = re.compile("[\U0001f3fb-\U0001f3ff\ufe0f]|:+skin-tone-[1-6]|(?:_(?:medium|light|dark))+_skin_tone")
+_SKIN_TONE = re.compile("[\U0001f3fb-\U0001f3ff\ufe0f]|:skin-tone-[1-6]|(?:_(?:medium|light|dark)){1,2}_skin_tone")
 """Skin tones of an emoji, or of its name in Slack and Mattermost."""
 _IDS = re.compile(r"(?:[0-9a-f]{2}-)?([0-9a-f]{32})(?:-([0-9a-f]{16}))?(?:-[0-9a-f]{2})?")
 """Matches a turn id, a trace id, or a W3C ``traceparent``."""

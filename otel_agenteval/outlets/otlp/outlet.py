@@ -207,8 +207,8 @@ class OtlpOutlet(Outlet):
                 else:
                     self._wake.set()
                     with self._progress:
-                        self._progress.wait_for(self._all_sent, max(0.0, until - time.monotonic()))
-            return self._all_sent() or (self._fails() and self._spool.outlives_us)
+                        self._progress.wait_for(self._sent_or_kept, max(0.0, until - time.monotonic()))
+            return self._sent_or_kept()
         finally:
             self._flushing -= 1
 
@@ -323,7 +323,7 @@ class OtlpOutlet(Outlet):
             if expired:
                 self._spool.remove(expired)
                 self._finish("expired", sum(batch.items for batch in expired))
-                self._notify()
+            self._notify()
             return
         lane.failures = 0
         lane.due = now
@@ -374,6 +374,9 @@ class OtlpOutlet(Outlet):
         if self._collecting or (self._metrics_due is not None and self._metrics_due <= time.monotonic()):
             return False
         return all(lane.due is None for lane in self._lanes.values()) and self._spool.bytes == 0
+
+    def _sent_or_kept(self) -> bool:
+        return self._all_sent() or (self._fails() and self._spool.outlives_us)
 
     def _notify(self) -> None:
         with self._progress:
