@@ -26,7 +26,7 @@ from ..core.wellformed import written
 from ..media.rules import Rules, current_rules, opening
 from .names import SeedView
 from .question import EvaluationState, evaluating
-from .registry import EPSILON, FIELD_OF_NEED, Applies, Metric, Result, name_under, resolve, under
+from .registry import EPSILON, FIELD_OF_NEED, Applies, Metric, Result, builtin, name_under, resolve, under
 
 _PRESENT_WHEN_EMPTY = frozenset(("output", "duration", "cost", "usage", "tool_calls", "retrieved_ids", "llm_calls"))
 """Needed fields that can be empty but not ``None``. All other needed fields must not be empty."""
@@ -166,6 +166,9 @@ class BoundMetric:
         self._inverse = bool(call.get("inverse")) and "inverse" not in accepts
         threshold = call.get("threshold", metric.own_threshold)
         self.threshold = metric.threshold if threshold is None else threshold
+        is_ratio = metric.unit == "1" and metric.name in builtin() and metric.family != "composite"  # the latter combine others
+        if is_ratio and threshold is not None and abs(threshold) > 1:
+            raise ConfigError(f"{metric.name}.threshold: must be from 0 to 1, got {threshold:g}. Example: for 90 %, set 0.9")
         self._truth = call.get("ground_truth") if "ground_truth" not in accepts else None
         for generic in ("threshold", "inverse", "ground_truth"):
             if generic not in accepts:

@@ -84,6 +84,13 @@ def test_a_pass_mark_is_on_the_scale_of_the_name(name: str, given: float, thresh
     assert oa.get_metric(name, threshold=given).threshold == pytest.approx(threshold)
 
 
+@pytest.mark.parametrize(("name", "given"), [("code_rouge_n", 90), ("promptfoo:rouge-n", 80), ("llm_faithfulness", -2)])
+def test_threshold_of_a_ratio_is_refused_outside_its_range(name: str, given: float) -> None:
+    with pytest.raises(oa.ConfigError, match=r"threshold: must be from 0 to 1, got -?\d+\. Example: "):
+        oa.get_metric(name, threshold=given)
+    assert oa.get_metric("code_latency", threshold=5).threshold == 5
+
+
 @pytest.mark.parametrize("name", ["trusys:latency", "code_latency_threshold"])
 def test_a_threshold_in_milliseconds_is_on_no_scale(name: str) -> None:
     assert live_metric(name, {"threshold": 2000}, scale=100).params["threshold_ms"] == 2000
