@@ -91,7 +91,7 @@ class _Files:
         self._shard = shard
 
     def fingerprint(self) -> str:
-        """Return a hash of the names, sizes and modification times of the files."""
+        """Return a hash of the names, sizes, and modification times of the files."""
         facts = sorted((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in self.files)
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
@@ -201,7 +201,7 @@ class ClickHouse:
             raise AgentEvalError(f"clickhouse://{where}: connection failed: {str(problem)[:200]}") from None
 
     def fingerprint(self) -> str:
-        """Return a hash of the server, the query, the number of rows and the latest timestamp."""
+        """Return a hash of the server, the query, the number of rows, and the latest timestamp."""
         client = self._client()
         try:
             found = client.command(f"SELECT concat(toString(count()), ' ', toString(max(Timestamp))) FROM {self._from}")  # noqa: S608 - the user's own query

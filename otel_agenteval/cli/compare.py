@@ -1,4 +1,4 @@
-"""``otel-agenteval compare``: compare two versions, models or prompts on live traffic."""
+"""``otel-agenteval compare``: compare two versions, models, or prompts on live traffic."""
 
 from __future__ import annotations
 

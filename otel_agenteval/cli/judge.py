@@ -1,4 +1,4 @@
-"""``otel-agenteval judge``: test the configured judge with ``probe``, ``bench`` and ``drift``."""
+"""``otel-agenteval judge``: test the configured judge with ``probe``, ``bench``, and ``drift``."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def _options_of(parser: argparse.ArgumentParser, command: str) -> list[str]:
 
 
 def command_named(name: str) -> Any:
-    """Import the module of a command, with ``EXIT_CODES``, ``add_arguments`` and ``run``."""
+    """Import the module of a command, with ``EXIT_CODES``, ``add_arguments``, and ``run``."""
     return importlib.import_module(f".{name.replace('-', '_')}", __package__)
 
 

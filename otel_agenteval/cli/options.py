@@ -209,7 +209,7 @@ _PORTS = {"--grpc": "14317", "--http": "14318", "--metrics": "19464", "--web": "
 
 
 def check_address(option: str, text: str | None) -> None:
-    """Raise ConfigError unless the value of an address option is HOST:PORT, ``off`` or None."""
+    """Raise ConfigError unless the value of an address option is HOST:PORT, ``off``, or None."""
     if text is None or text == "off":
         return
     try:

@@ -87,7 +87,7 @@ def add_scoring(parser: argparse.ArgumentParser, default: str) -> None:
 def open_models(
     config: Config, metrics: Sequence[BoundMetric], *, has_columns: bool = False
 ) -> tuple[Judge | JudgeGroup | None, Embedder | InProcessEmbedder | None, CommandBudget]:
-    """Return the judge, the embedder and the budget. Warn about metrics that lack a model or a required parameter."""
+    """Return the judge, the embedder, and the budget. Warn about metrics that lack a model or a required parameter."""
     judge, embedder, budget = judge_from(config), embedder_from(config), CommandBudget(config)
     for kind, given, section in (("llm", judge, "judge"), ("embed", embedder, "embedder")):
         names = dict.fromkeys(metric.name for metric in asked_in(metrics) if metric.metric.kind == kind and not metric.missing)

@@ -1,6 +1,6 @@
 """Add values to a metric's list parameters in a configuration file.
 
-For example, ``- code_ungrounded_urls`` becomes ``- code_ungrounded_urls: {allowed: [docs.acme.com]}``. Comments, quotes and line
+For example, ``- code_ungrounded_urls`` becomes ``- code_ungrounded_urls: {allowed: [docs.acme.com]}``. Comments, quotes, and line
 ends are preserved, because text is inserted at positions from the YAML parser. The new text is then parsed to check that no other
 data changed.
 """
@@ -161,7 +161,7 @@ class _Edit:
         self._insertions.append((position, position, inserted))
 
     def _fill(self, node: pyyaml.Node, value: str) -> None:
-        """Replace an empty YAML value (nothing, ``null`` or ``~``). Raises TypeError if the node isn't empty."""
+        """Replace an empty YAML value (nothing, ``null``, or ``~``). Raises TypeError if the node isn't empty."""
         if not isinstance(node, pyyaml.ScalarNode) or not node.tag.endswith(":null"):
             raise TypeError(f"must be empty, got {node.tag}")
         start, end = node.start_mark.index, node.end_mark.index

@@ -1,4 +1,4 @@
-"""Sections ``judge`` and ``embedder``: models for ``llm_`` and ``embed_`` metrics, with their servers, budgets and job queue."""
+"""Sections ``judge`` and ``embedder``: models for ``llm_`` and ``embed_`` metrics, with their servers, budgets, and job queue."""
 
 from __future__ import annotations
 
@@ -176,12 +176,12 @@ class JobQueueOptions(Section):
     """The queue of judge jobs. Each job scores one judged metric on one turn."""
 
     backend: Literal["memory", "sqlite", "redis"] = "memory"
-    """Storage of waiting jobs: ``memory`` (dropped and counted when this process ends), ``sqlite`` (a file) or ``redis`` (a server that
+    """Storage of waiting jobs: ``memory`` (dropped and counted when this process ends), ``sqlite`` (a file), or ``redis`` (a server that
     any number of processes can share). The file or server contains the turns' redacted content. A sidecar's default is ``sqlite``."""
     path: FilePath | None = None
     """File for the backend ``sqlite``, in an existing folder. Processes on one machine can share it."""
     url: Annotated[str, Before(_queue_url), Kind("URL", secret=True)] | None = None
-    """Server for the backend ``redis``: ``redis://``, ``rediss://`` (TLS), ``unix://``, ``redis+sentinel://…/master`` or
+    """Server for the backend ``redis``: ``redis://``, ``rediss://`` (TLS), ``unix://``, ``redis+sentinel://…/master``, or
     ``redis+cluster://``. ``valkey`` also works in place of ``redis``."""
     name: Text = "agenteval"
     """Prefix of all keys in ``redis``, which start with ``{NAME:SHARD}:``. Processes with the same prefix share their jobs."""

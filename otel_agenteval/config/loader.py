@@ -1,4 +1,4 @@
-"""Load the configuration from a file, the environment and code, and write it as YAML with all defaults.
+"""Load the configuration from a file, the environment, and code, and write it as YAML with all defaults.
 
     load_config()                    # defaults, overridden by a file, overridden by the environment
     load_config("agenteval.yaml")    # this file instead

@@ -1,6 +1,6 @@
 """Mask secrets in a configuration.
 
-A value is masked if its key (``api_key``), its format (a known token format) or its position in a URL (a password) indicates a
+A value is masked if its key (``api_key``), its format (a known token format), or its position in a URL (a password) indicates a
 secret. Values of environment variables with names such as ``API_KEY`` are masked everywhere.
 """
 

@@ -1,4 +1,4 @@
-"""Section ``media``: access to images, audio and videos, and the limits for opening them."""
+"""Section ``media``: access to images, audio, and videos, and the limits for opening them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class MediaOptions(Section):
     private_addresses: Switch = False
     """Allow ``hosts`` that are in a private network or on this machine."""
     max_bytes: Size = Rules.max_bytes
-    """Maximum bytes of one image, audio or video."""
+    """Maximum bytes of one image, audio, or video."""
     max_pixels: Count = Rules.max_pixels
     """Maximum pixels of one image or video frame."""
     max_edge: Count = Rules.max_edge

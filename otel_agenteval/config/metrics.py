@@ -1,4 +1,4 @@
-"""Sections ``inline``, ``metrics`` and ``groups``: the metrics to run, and the turns that each metric scores (``when``, ``sample``)."""
+"""Sections ``inline``, ``metrics``, and ``groups``: the metrics to run, and the turns that each metric scores (``when``, ``sample``)."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _shared(section: MetricEntry | GroupOptions) -> dict[str, Any]:
 
 
 class GroupOptions(Section):
-    """Metrics with the same policy, selector and sampling: ``{policy: gate, when: {agent: travel}, metrics: [code_pii_leakage, code_secret_leak]}``."""
+    """Metrics with the same policy, selector, and sampling: ``{policy: gate, when: {agent: travel}, metrics: [code_pii_leakage, code_secret_leak]}``."""
 
     metrics: Annotated[
         tuple[MetricEntry, ...], After(valid("must be a list of at least one metric", lambda entries: entries or None))

@@ -125,7 +125,7 @@ class WebhookOptions(Section):
     headers: Headers = NO_ENTRIES
     """Headers of each message. Write secrets as ``${env:NAME}``."""
     link: Text | None = None
-    """Link to a turn's trace, such as ``https://tempo.example/trace/{trace_id}``. Allowed placeholders are ``{trace_id}``, ``{span_id}`` and ``{turn_id}``."""
+    """Link to a turn's trace, such as ``https://tempo.example/trace/{trace_id}``. Allowed placeholders are ``{trace_id}``, ``{span_id}``, and ``{turn_id}``."""
     timeout: Duration = 10.0
     """Maximum seconds to send one message."""
     retry_for: Duration = 3600.0
@@ -196,7 +196,7 @@ class StoreOptions(Section):
 
 
 class PrivacyOptions(Section):
-    """Redaction of a turn's content before it is sent to a judge, an embedder, an outlet or a queue."""
+    """Redaction of a turn's content before it is sent to a judge, an embedder, an outlet, or a queue."""
 
     redact: Annotated[
         tuple[Literal["email", "phone", "card", "ssn", "secret"], ...],
@@ -212,10 +212,10 @@ class PrivacyOptions(Section):
 class OutletOptions(Section):
     span_events: Literal["all", "notable", "off"] = "all"
     """Scores to add as events to the turn's root span, if they are available before the span ends: ``all``, ``notable`` (failures,
-    errors, gates) or ``off`` (none)."""
+    errors, gates), or ``off`` (none)."""
     log_events: LogEvents = "auto"
     """Scores to export as ``gen_ai.evaluation.result`` log records. ``auto`` exports each score that isn't on the
-    exported span, and every score if ``privacy.export_content`` is true. ``notable`` exports failures, errors and gates. In a
+    exported span, and every score if ``privacy.export_content`` is true. ``notable`` exports failures, errors, and gates. In a
     sidecar, the default is ``off``."""
     otlp_metrics: Switch = False
     """Export the metrics through OpenTelemetry's Meter API, for applications that push metrics."""
@@ -228,8 +228,8 @@ class OutletOptions(Section):
     console: Console = "off"
     """Turns to print to standard error during development, with redacted messages and scores. ``failed`` prints turns with a failed score or an error."""
     store: StoreOptions | None = None
-    """Score store for ``why``, ``export``, ``compare`` and the web page: an SQLite file or PostgreSQL. Null disables the store."""
+    """Score store for ``why``, ``export``, ``compare``, and the web page: an SQLite file or PostgreSQL. Null disables the store."""
     webhook: WebhookOptions | None = None
-    """Messages to Slack, Teams, PagerDuty or any URL, for example about failed gates. Null disables messages."""
+    """Messages to Slack, Teams, PagerDuty, or any URL, for example about failed gates. Null disables messages."""
     otlp: OtlpOptions | None = None
     """Direct export of scores to an OTLP endpoint. Null disables it."""

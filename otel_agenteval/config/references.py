@@ -91,7 +91,7 @@ class ResponseOptions(Section):
     query: Paths = ()
     """Path of the search query in a JSON answer. The query is also the turn's input if the turn has none."""
     tool_calls: Paths = ()
-    """Path of the tool calls in a JSON answer, if the spans contain none. A tool call is a name, or an object with ``name``, ``arguments`` and ``output``."""
+    """Path of the tool calls in a JSON answer, if the spans contain none. A tool call is a name, or an object with ``name``, ``arguments``, and ``output``."""
 
 
 class ReferenceOptions(Section):
@@ -101,16 +101,16 @@ class ReferenceOptions(Section):
     """Attributes of the root span to read as reference data: a list, or a mapping ``{attribute: reference}``. For a baggage entry,
     write ``baggage:KEY``. Other attributes are ignored."""
     given: Annotated[tuple[GivenReferences, ...], Kind("list, see [reference data](../concepts/reference-data.md)")] = ()
-    """Reference data by agent, service or route. If several entries match, the first value of each reference applies."""
+    """Reference data by agent, service, or route. If several entries match, the first value of each reference applies."""
     retrievers: PatternsOrNone = ()
     """Tools whose results are the turn's context if the spans contain no retrieved documents. ``*`` matches any characters."""
     prompts: Annotated[tuple[str, ...], Before(_templates), Kind("string or list of strings")] = ()
     """Your prompt templates, with `{documents}` and usually `{question}`. If a turn's spans contain no retrieved documents, the texts that replaced these placeholders in a prompt become the turn's context and input."""
     response: ResponseOptions = ResponseOptions()
-    """Text, documents, question and tool calls in answers that are JSON objects. With ``preset: trusys``, the text is in ``output``, ``response`` or ``answer`` by default, and the other values are in ``context``, ``query`` and ``tool_calls``, with or without the prefix ``trusys.``."""
+    """Text, documents, question, and tool calls in answers that are JSON objects. With ``preset: trusys``, the text is in ``output``, ``response``, or ``answer`` by default, and the other values are in ``context``, ``query``, and ``tool_calls``, with or without the prefix ``trusys.``."""
     document_ids: Annotated[dict[str, str], Before(_ids), Kind("mapping of ids")] = NO_ENTRIES
     """Mapping of retrieved document ids to reference ids. `*` matches any text. A `*` in the reference id is replaced with this text."""
     trim: Switch = False
     """Ignore white space at the end of an answer and at the end of its ground truth."""
     dataset: FilePath | None = None
-    """File of cases (JSON, YAML, CSV or Parquet). Each case has a ``case_id`` or ``input``, and ``metrics`` or reference data."""
+    """File of cases (JSON, YAML, CSV, or Parquet). Each case has a ``case_id`` or ``input``, and ``metrics`` or reference data."""

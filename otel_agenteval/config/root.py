@@ -54,11 +54,11 @@ class Config(Section):
     """Scale of thresholds and reports. With 100, ``threshold: 70`` means 0.7, and reports show 0.82 as 82. Exported scores and
     JSON lines always use the scale from 0 to 1."""
     metrics: Annotated[tuple[MetricEntry, ...], Kind("list of metrics, see [below](#metrics)")] = ()
-    """Metrics with parameters, a policy, a selector or sampling. An entry replaces the default metric of the same name."""
+    """Metrics with parameters, a policy, a selector, or sampling. An entry replaces the default metric of the same name."""
     imports: Annotated[tuple[str, ...], Before(_modules), Kind("list of modules")] = ()
     """Python modules that define your own metrics. Commands also find modules in the current folder."""
     groups: Annotated[dict[str, GroupOptions], Kind("mapping of names to groups, see [below](#groups)")] = NO_ENTRIES
-    """Groups of metrics with the same policy, selector and sampling. They run in addition to ``metrics``."""
+    """Groups of metrics with the same policy, selector, and sampling. They run in addition to ``metrics``."""
     references: ReferenceOptions = ReferenceOptions()
     """Reference data for turns."""
     conversation: ConversationOptions = ConversationOptions()
@@ -72,7 +72,7 @@ class Config(Section):
     embedder: EmbedderOptions = EmbedderOptions()
     """The embedding model of ``embed_`` metrics."""
     media: MediaOptions = MediaOptions()
-    """Access to the images, audio and videos of a turn."""
+    """Access to the images, audio, and videos of a turn."""
     privacy: PrivacyOptions = PrivacyOptions()
     """Redaction before content leaves the process."""
     outlets: OutletOptions = OutletOptions()
@@ -80,7 +80,7 @@ class Config(Section):
     queue: QueueOptions = QueueOptions()
     """The queue between your agent's threads and the worker thread."""
     serve: ServeOptions = ServeOptions()
-    """The sidecar: addresses, access and limits."""
+    """The sidecar: addresses, access, and limits."""
 
     __slots__ = ("_sources",)
     _sources: dict[KeyPath, str]
@@ -219,7 +219,7 @@ def _line(fault: dict[str, Any], root: type[Section], sources: Mapping[KeyPath, 
 
 
 def _may_hold_secret(path: KeyPath, root: type[Section], value: Any) -> bool:
-    """Return True for an option with a secret value and for any section, list or mapping, because it can contain a secret."""
+    """Return True for an option with a secret value and for any section, list, or mapping, because it can contain a secret."""
     parent = _section_at(path[:-1], root) if path else None
     option = None if parent is None else options_of(parent).get(str(path[-1]))
     if option is None:  # the root, an entry of a list or mapping, or an unknown option

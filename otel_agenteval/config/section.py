@@ -28,7 +28,7 @@ class Option(NamedTuple):
 
 
 class Section:
-    """A set of options, declared by annotations with type, default and documentation. Invalid options raise pydantic.ValidationError."""
+    """A set of options, declared by annotations with type, default, and documentation. Invalid options raise pydantic.ValidationError."""
 
     __slots__ = ("__dict__", "__pydantic_extra__", "__pydantic_fields_set__", "__pydantic_private__")
     __pydantic_fields_set__: set[str]

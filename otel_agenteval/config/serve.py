@@ -111,7 +111,7 @@ class ServeOptions(Section):
     http: Address | None = "127.0.0.1:14318"
     """Address that receives OTLP/HTTP, and serves ``/healthz`` and ``/readyz``."""
     metrics: Address | None = "127.0.0.1:19464"
-    """Address of ``/metrics``, ``/healthz`` and ``/readyz``. It stays available if the OTLP addresses are overloaded."""
+    """Address of ``/metrics``, ``/healthz``, and ``/readyz``. It stays available if the OTLP addresses are overloaded."""
     web: Address | None = "127.0.0.1:19465"
     """Address of the web UI and its API."""
     insecure: Switch = False
@@ -132,7 +132,7 @@ class ServeOptions(Section):
     ] = ()
     """Outlets that ``/readyz`` requires, by their names in ``outlets``: ``[store]``. By default, ``/readyz`` checks no outlet. ``/readyz?verbose`` reports all outlets."""
     tls: TlsOptions = TlsOptions()
-    """Certificate for gRPC, HTTP and the API."""
+    """Certificate for gRPC, HTTP, and the API."""
     allowed_hosts: Names = ()
     """Host names to accept in HTTP requests, in addition to ``localhost`` and the listening address. If the list is empty,
     non-loopback addresses accept any name."""

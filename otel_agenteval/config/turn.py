@@ -1,4 +1,4 @@
-"""Sections ``turn``, ``queue``, ``conversation``, ``feedback`` and ``statistics``."""
+"""Sections ``turn``, ``queue``, ``conversation``, ``feedback``, and ``statistics``."""
 
 from __future__ import annotations
 

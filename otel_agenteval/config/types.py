@@ -98,7 +98,7 @@ def finite_number(value: Any) -> float | None:
 
 
 def split_address(value: Any) -> tuple[str, int]:
-    """Split ``127.0.0.1:4318``, ``[::1]:4318`` or ``localhost:0`` (any free port) into host and port, or raise ValueError."""
+    """Split ``127.0.0.1:4318``, ``[::1]:4318``, or ``localhost:0`` (any free port) into host and port, or raise ValueError."""
     found = _ADDRESS.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None or int(found[3]) > 65535:
         raise ValueError("must be HOST:PORT or null. Examples: 127.0.0.1:4318, [::1]:4318 (port 0 means any free port)")
@@ -160,7 +160,7 @@ _YES, _NO = frozenset(("true", "yes", "on", "1")), frozenset(("false", "no", "of
 
 
 def truth_of(value: Any) -> bool | None:
-    """Return True for ``true``, ``yes``, ``on`` or 1 in any letter case, False for their opposites, and None for other values."""
+    """Return True for ``true``, ``yes``, ``on``, or 1 in any letter case, False for their opposites, and None for other values."""
     text = str(value).strip().lower() if isinstance(value, (str, int)) else ""
     return True if text in _YES else False if text in _NO else None
 

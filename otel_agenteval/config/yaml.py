@@ -1,6 +1,6 @@
 """Read and write YAML 1.2 safely, with ``${env:NAME}`` and the line of each value.
 
-PyYAML follows YAML 1.1, which reads ``off`` as false, ``10:30`` as 630 and ``2026-11-21`` as a date. Here, only ``true`` and
+PyYAML follows YAML 1.1, which reads ``off`` as false, ``10:30`` as 630, and ``2026-11-21`` as a date. Here, only ``true`` and
 ``false`` are booleans, and digits with a leading zero, such as a ZIP code, are text. Duplicate keys are refused.
 """
 
@@ -57,7 +57,7 @@ def load(text: str, origin: str, env: Mapping[str, str] | None, *, lines: bool =
     """Return a YAML document's data and each value's location: ``origin:line``, or only ``origin`` if ``lines`` is False.
 
     ``${env:NAME}`` and ``${env:NAME:-default}`` are replaced with the variable's value. An empty variable is treated as unset.
-    ``$${`` is a literal ``${``. An unquoted value from a variable can be a number, a boolean or null. Without ``env``, no variable is replaced.
+    ``$${`` is a literal ``${``. An unquoted value from a variable can be a number, a boolean, or null. Without ``env``, no variable is replaced.
 
     Raises:
         ConfigError: the text isn't YAML or is too large, a key is duplicate, or a variable is unset and has no default.

@@ -1,6 +1,6 @@
 """A cache of parsed texts, and a weak map that compares its keys by identity.
 
-An agent sends the same instructions, tool definitions and history with every model call, and several metrics parse the same text.
+An agent sends the same instructions, tool definitions, and history with every model call, and several metrics parse the same text.
 A function wrapped with :func:`remembered` parses each text once.
 """
 

@@ -22,7 +22,7 @@ LINES = "\n\t"  # characters to keep in multi-line text
 
 
 def escaped(text: str, keep: str = "") -> str:
-    r"""Escape control characters, line ends and invisible characters as in JSON, except characters in ``keep``."""
+    r"""Escape control characters, line ends, and invisible characters as in JSON, except characters in ``keep``."""
     return _UNSAFE.sub(lambda found: found[0] if found[0] in keep else json.dumps(found[0])[1:-1], text)
 
 

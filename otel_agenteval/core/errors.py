@@ -14,7 +14,7 @@ class AgentEvalError(Exception):
 
 
 class ConfigError(AgentEvalError):
-    """Invalid name, parameter or value. The message contains the location and the allowed values."""
+    """Invalid name, parameter, or value. The message contains the location and the allowed values."""
 
 
 class MissingExtra(ConfigError):
@@ -53,7 +53,7 @@ class NotAnswered(JudgeError):
         self.transient = transient
         """True if a retry of the same request may succeed."""
         self.hints = hints
-        """Causes of the refusal: ``context``, ``format``, ``temperature``, ``refusal``, ``credit``, ``batch``, ``key`` or ``parameter``."""
+        """Causes of the refusal: ``context``, ``format``, ``temperature``, ``refusal``, ``credit``, ``batch``, ``key``, or ``parameter``."""
 
 
 class MetricError(AgentEvalError):

@@ -1,4 +1,4 @@
-"""Readers that parse reference data from data sets, ``expect()`` and applications. ``READERS`` has one per turn field.
+"""Readers that parse reference data from data sets, ``expect()``, and applications. ``READERS`` has one per turn field.
 
 Each reader accepts this package's format and formats of other tools, and returns this package's format. For example, an edge
 ``{"source": "a", "target": {"name": "b"}}`` becomes ``["a", "b"]``.

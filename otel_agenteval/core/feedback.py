@@ -1,4 +1,4 @@
-"""User feedback on a turn: thumbs, ratings, edited answers and comments."""
+"""User feedback on a turn: thumbs, ratings, edited answers, and comments."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def feedback_of(
     id: Any = None,  # noqa: A002 - as callers and requests name it
     seed: str = "",
 ) -> Feedback:
-    """Build feedback from a rating, a label, a comment or an edited answer.
+    """Build feedback from a rating, a label, a comment, or an edited answer.
 
     Args:
         score: a number within the scale, or true or false.
@@ -132,7 +132,7 @@ def normal(name: str) -> str:
 
 
 def ids_of(turn: Any) -> tuple[int, int]:
-    """Return the trace id and span id (or 0) of a turn id, trace id, ``traceparent`` or span context, or raise a ConfigError."""
+    """Return the trace id and span id (or 0) of a turn id, trace id, ``traceparent``, or span context, or raise a ConfigError."""
     trace_id, span_id = getattr(turn, "trace_id", None), getattr(turn, "span_id", None)
     if isinstance(trace_id, int) and isinstance(span_id, int) and trace_id:
         return trace_id, span_id
@@ -231,7 +231,7 @@ def in_record(name: str, attributes: Mapping[str, Any], body: Any = None, seed: 
 
 def in_event(name: str, attributes: Mapping[str, Any], body: Any = None, seed: str = "") -> Feedback | None:
     """Return the feedback in an event or log record, or None if the rating can't be parsed. Only the last component of an
-    attribute name counts: ``score``, ``user_feedback.score`` and ``app.feedback.score`` are equivalent.
+    attribute name counts: ``score``, ``user_feedback.score``, and ``app.feedback.score`` are equivalent.
     """
     values: dict[str, Any] = {}
     if isinstance(body, Mapping):

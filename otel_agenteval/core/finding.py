@@ -106,7 +106,7 @@ def is_near(found: str, candidate: str) -> bool:
 
 
 class Evidence(NamedTuple):
-    """A finding with the text around it. ``before``, ``found`` and ``after`` are consecutive excerpts of the turn's text."""
+    """A finding with the text around it. ``before``, ``found``, and ``after`` are consecutive excerpts of the turn's text."""
 
     finding: Mapping[str, Any]
     before: str
@@ -131,7 +131,7 @@ def _around(text: str, start: int, end: int, finding: Mapping[str, Any]) -> Evid
 
 def with_evidence(scores: Iterable[Mapping[str, Any]], turn: Any) -> list[dict[str, Any]]:
     """Add a list ``evidence`` to each stored score: its findings, each with a readable ``place``. If the turn has the text, they
-    also contain ``before``, ``found`` and ``after``. ``compared`` is the similar text that a finding was compared with.
+    also contain ``before``, ``found``, and ``after``. ``compared`` is the similar text that a finding was compared with.
     """
     return [{**score, "evidence": [_with_texts(turn, one) for one in findings_in(score.get("detail"))]} for score in scores]
 

@@ -25,7 +25,7 @@ class Step(enum.IntEnum):
     FILES = 0
     """Locks of imports and SQLite files, which all later steps may use."""
     STATE = 1
-    """The child discards the parent's turns, counts and jobs, and creates new locks."""
+    """The child discards the parent's turns, counts, and jobs, and creates new locks."""
     OUTLETS = 2
     """Outlets discard the parent's records. They read the engine's new instance id."""
     THREADS = 3

@@ -1,4 +1,4 @@
-"""Readers that validate and convert values, such as fields of turns, reference data and texts that match a template.
+"""Readers that validate and convert values, such as fields of turns, reference data, and texts that match a template.
 
 A reader receives a value and its path. It returns the converted value, or raises a ConfigError that names the path.
 """
@@ -92,7 +92,7 @@ def list_of(read: Reader) -> Callable[[Any, str], list[Any]]:
 
 @functools.lru_cache(maxsize=1024)
 def snake_case(key: str) -> str:
-    """Convert ``maxRank``, ``MaxRank`` or ``max-rank`` to ``max_rank``."""
+    """Convert ``maxRank``, ``MaxRank``, or ``max-rank`` to ``max_rank``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).replace("-", "_").lower()
 
 

@@ -90,7 +90,7 @@ def _with_valid_unicode(text: str | bytes) -> bytes | None:
 
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _OBJECT, _LIST, _VALUE = 256, 96, 64
-"""Bytes of a dict, a list and a short value, rounded up from ``sys.getsizeof``. A value includes 8 bytes in its list or dict."""
+"""Bytes of a dict, a list, and a short value, rounded up from ``sys.getsizeof``. A value includes 8 bytes in its list or dict."""
 _WIDEST = 4
 """Maximum bytes per character. Python stores every character of a string with as many bytes as its widest character needs."""
 _NEEDS_WIDEST = (*(bytes((lead,)) for lead in range(0xF0, 0xF5)), b"\\ud", b"\\uD")
@@ -108,7 +108,7 @@ def weight(document: bytes) -> int:
 
 
 def _structure(document: bytes) -> int:
-    """Estimate the bytes of objects, lists and short values from the number of brackets, commas and colons."""
+    """Estimate the bytes of objects, lists, and short values from the number of brackets, commas, and colons."""
     objects, lists = document.count(b"{"), document.count(b"[")
     return _OBJECT * objects + _LIST * lists + _VALUE * (document.count(b",") + document.count(b":"))
 
@@ -193,7 +193,7 @@ def frozen(value: Any) -> Hashable:
 
 
 def text_of(value: Any) -> str:
-    """Return a string unchanged, None as ``""``, a date, decimal or UUID as text, and any other value as JSON."""
+    """Return a string unchanged, None as ``""``, a date, decimal, or UUID as text, and any other value as JSON."""
     if isinstance(value, str):
         return value
     if value is None:

@@ -89,7 +89,7 @@ _ROLES = {
 
 
 def java_message(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Convert a Java library's chat message to ``role``, ``content`` and ``tool_calls``. Return a value without a role unchanged."""
+    """Convert a Java library's chat message to ``role``, ``content``, and ``tool_calls``. Return a value without a role unchanged."""
     inner = value.get("assistantMessage", value.get("aiMessage"))
     if isinstance(inner, Mapping) and JAVA_CLASS in inner:
         return java_message(inner)

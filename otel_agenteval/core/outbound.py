@@ -1,4 +1,4 @@
-"""HTTP requests with one deadline for name lookup, connection, proxy, headers and body. httpx limits each wait separately, so a
+"""HTTP requests with one deadline for name lookup, connection, proxy, headers, and body. httpx limits each wait separately, so a
 host that sends one byte at a time could keep a request open forever.
 """
 

@@ -42,7 +42,7 @@ def table_name() -> str:
 
 
 _LONGEST_NAME = 500
-"""Maximum length of a model name, provider or URL to look up. Some table patterns are slow on long text."""
+"""Maximum length of a model name, provider, or URL to look up. Some table patterns are slow on long text."""
 
 
 def table_cost(

@@ -9,7 +9,7 @@ import urllib.request
 
 
 def proxy_for(url: str) -> str | None:
-    """Return the proxy for a URL from ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY`` and ``NO_PROXY``, or None."""
+    """Return the proxy for a URL from ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY``, and ``NO_PROXY``, or None."""
     parts = urllib.parse.urlsplit(url)
     proxies = urllib.request.getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")

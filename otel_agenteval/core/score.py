@@ -75,7 +75,7 @@ class ScoreSummary:
         else:
             self.outcome = "ok" if score.verdict is None else "pass" if score.verdict else "fail"
         """One of ``pass``, ``fail``, ``ok`` (a value without a :attr:`~Score.verdict`), ``vacuous``, ``error``, ``skipped``, ``gated`` (a
-        selector excluded the turn) and ``dropped`` (no time left)."""
+        selector excluded the turn), and ``dropped`` (no time left)."""
         self.reason = reason
         """``detail["reason"]`` of a skipped metric, if it is text."""
         self.severity = score.severity
@@ -91,17 +91,17 @@ class Score:
     """One metric's result on one turn or conversation.
 
     Attributes:
-        metric: canonical name: ``code_…``, ``embed_…`` or ``llm_…``.
+        metric: canonical name: ``code_…``, ``embed_…``, or ``llm_…``.
         value: the number. ``None`` if ``status`` isn't ``ok`` or the metric returned only a label. Booleans are 1.0 and 0.0.
         passed: True if the value meets the threshold. Boolean metrics and some others set it directly.
             ``None`` if the metric doesn't decide.
-        status: ``ok``, ``skipped`` (see ``detail["reason"]``) or ``error`` (see ``error_type``).
+        status: ``ok``, ``skipped`` (see ``detail["reason"]``), or ``error`` (see ``error_type``).
         label: low-cardinality word for the result: ``pass`` or ``fail`` if ``passed`` is known, ``yes`` or ``no`` for a neutral
             detector.
         explanation: one sentence for people. It can quote the agent's content.
         detail: data behind the value. ``detail["vacuous"]`` is true if a perfect value only means "nothing to evaluate".
         also: companion results by name, each a Score.
-        kind: ``code``, ``embed`` or ``llm``: how the value was computed.
+        kind: ``code``, ``embed``, or ``llm``: how the value was computed.
         unit: UCUM unit of ``value`` (``1``, ``s``, ``{token}``, ``USD``, ``{item}``, ``{level}``).
         direction: ``up`` if more is better, ``down`` if less is better, or ``neutral``.
         threshold: the limit that ``value`` is compared with to set ``passed``.
@@ -358,7 +358,7 @@ _MARKS = {True: "✓", False: "✗", None: "·"}
 
 
 def outcome_of(score: Score) -> str:
-    """Return the outcome for ``why``: ``scored``, ``error: TYPE``, ``gated: SELECTOR``, ``dropped: shed`` or ``skipped: REASON``."""
+    """Return the outcome for ``why``: ``scored``, ``error: TYPE``, ``gated: SELECTOR``, ``dropped: shed``, or ``skipped: REASON``."""
     if score.status != "skipped":
         return "scored" if score.status == "ok" else f"error: {score.error_type}"
     reason = score.detail.get("reason", "")

@@ -1,4 +1,4 @@
-"""Names of all events, attributes and metrics that this package emits.
+"""Names of all events, attributes, and metrics that this package emits.
 
 The ``gen_ai.`` names follow OpenTelemetry's GenAI semantic conventions (status: development). This project defines the
 ``agenteval.`` names. Names that the package only reads are defined in the modules that read them.
@@ -72,7 +72,7 @@ METRIC_KIND = "agenteval.metric.kind"
 METRIC_VERSION = "agenteval.metric.version"
 PASSED = "agenteval.passed"
 SEVERITY = "agenteval.severity"
-"""Urgency of a result: ``info``, ``warning`` or ``critical``. Absent if nothing was found."""
+"""Urgency of a result: ``info``, ``warning``, or ``critical``. Absent if nothing was found."""
 THRESHOLD = "agenteval.threshold"
 POLICY = "agenteval.policy"
 SAMPLE_PROBABILITY = "agenteval.sample.probability"

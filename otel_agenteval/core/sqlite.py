@@ -1,4 +1,4 @@
-"""Create, open, migrate, share and close the package's SQLite files.
+"""Create, open, migrate, share, and close the package's SQLite files.
 
 A file's ``application_id`` identifies its kind, and its ``user_version`` is the version of its :class:`Schema`. Opening an older
 version migrates the file in one transaction. A file of a newer version or another kind is rejected and stays unchanged.
@@ -217,7 +217,7 @@ at_fork(Step.FILES, before=_before_fork, in_parent=_after_fork_in_parent, in_chi
 
 
 def open_file(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0, *, exclusive: bool = False) -> sqlite3.Connection:
-    """Open, create or migrate a file in an existing folder, and return a connection for any thread.
+    """Open, create, or migrate a file in an existing folder, and return a connection for any thread.
 
     Callers must begin transactions themselves. Commits aren't synced to disk: they survive the end of the process, but a machine
     failure can lose the latest ones. Only the owner can read a new file. This call and each later write wait up to ``busy``

@@ -1,4 +1,4 @@
-"""Counters, gauges and histograms about turns, scores and the engine, kept in memory until collection.
+"""Counters, gauges, and histograms about turns, scores, and the engine, kept in memory until collection.
 
 These instruments replace those of the OpenTelemetry SDK, because updates must be fast (a worker makes about 50 per turn), memory
 must be limited, and several outlets read the same values. The module does no I/O and runs no callbacks while it holds its lock.
@@ -480,7 +480,7 @@ class TelemetryGroup:
 
 def merged(name: str, members: Sequence[Readable]) -> Family:
     """Return an instrument's combined state. Counters and histograms are added. Gauges are combined by the operation in their
-    instrument: sum, min or max. Estimates come from independent samples, so they are weighted by effective sample size.
+    instrument: sum, min, or max. Estimates come from independent samples, so they are weighted by effective sample size.
     """
     if name in ESTIMATES and len(members) > 1:
         return _merged_estimate(name, members)

@@ -32,7 +32,7 @@ from opentelemetry.context import (
 from . import forks
 
 _HOST_ENDS = frozenset(("CancelledError", "Cancelled", "GreenletExit", "Timeout"))
-"""Class names of host exceptions in asyncio, trio, greenlet and gevent, which aren't imported. They aren't subclasses of ``Exception``."""
+"""Class names of host exceptions in asyncio, trio, greenlet, and gevent, which aren't imported. They aren't subclasses of ``Exception``."""
 _SDK_THREADS = "Otel"
 """Name prefix of the OpenTelemetry SDK's threads. They can't be cancelled or interrupted from outside."""
 _here = threading.local()

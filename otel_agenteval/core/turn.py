@@ -3,8 +3,8 @@
 All entry points create a :class:`Turn`. If it is built from spans, it computes its larger fields on first use. If it comes from
 :meth:`Turn.from_dict`, all fields are set immediately. Metrics only read turns.
 
-A field is *unknown* if it is ``None``, or an empty list, dict or text. Three empty values are known instead: ``output == ""``
-(the agent returned no text), ``tool_calls == []`` (it called no tools) and ``retrieved_ids == []`` (the search found nothing).
+A field is *unknown* if it is ``None``, or an empty list, dict, or text. Three empty values are known instead: ``output == ""``
+(the agent returned no text), ``tool_calls == []`` (it called no tools), and ``retrieved_ids == []`` (the search found nothing).
 docs/reference/turn-fields.md describes when each field is set.
 """
 
@@ -68,7 +68,7 @@ class ErrorInfo:
     """Details of a failure. Even an object without a type and a message means that something failed."""
 
     type: str | None = None
-    """Low-cardinality name: an exception class, an HTTP status, ``timeout`` or ``cancelled``."""
+    """Low-cardinality name: an exception class, an HTTP status, ``timeout``, or ``cancelled``."""
     message: str | None = None
 
     def __post_init__(self) -> None:
@@ -86,7 +86,7 @@ class Message:
     """A message of the conversation, as a model received or wrote it."""
 
     role: str
-    """``system``, ``user``, ``assistant`` or ``tool``."""
+    """``system``, ``user``, ``assistant``, or ``tool``."""
     content: str | None = None
     """The text parts, joined, or None without text parts."""
     reasoning: str | None = None
@@ -300,7 +300,7 @@ class Turn:
     start: datetime.datetime | None
     """Start time, in UTC."""
     duration_s: float | None
-    """Wall-clock seconds from the root span's start to its end, or to the later end of an agent, model or tool span."""
+    """Wall-clock seconds from the root span's start to its end, or to the later end of an agent, model, or tool span."""
     close_reason: CloseReason | None
     complete: bool
     """False if part of the turn is known to be missing."""
@@ -319,7 +319,7 @@ class Turn:
     messages: list[Message]
     reasoning: str | None
     stop_kind: str | None
-    """``completed``, ``unknown``, ``requested_credentials``, ``asked_clarification`` or ``awaiting_confirmation``."""
+    """``completed``, ``unknown``, ``requested_credentials``, ``asked_clarification``, or ``awaiting_confirmation``."""
     llm_calls: list[LlmCall]
     tool_calls: list[ToolCall] | None
     """In order of start times."""

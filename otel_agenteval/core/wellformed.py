@@ -1,10 +1,10 @@
 """Convert text and values from other programs to a form that every encoder accepts.
 
-Python text can contain lone surrogates, for example after a cut in the middle of an emoji. UTF-8, SQLite, protobuf and JSON
-parsers reject them. Python values can have keys that aren't text, non-finite numbers and unlimited nesting. One such value could
-fail a whole batch, line or job, so all input is converted on arrival.
+Python text can contain lone surrogates, for example after a cut in the middle of an emoji. UTF-8, SQLite, protobuf, and JSON
+parsers reject them. Python values can have keys that aren't text, non-finite numbers, and unlimited nesting. One such value could
+fail a whole batch, line, or job, so all input is converted on arrival.
 
-The module also shortens names and checks counts, to fit the limits of databases, wire formats and metric labels.
+The module also shortens names and checks counts, to fit the limits of databases, wire formats, and metric labels.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def plain(value: Any, depth: int = 0) -> Any:
     returned unchanged.
 
     - Bytes become base64, integers over 64 bits become floats, and sets become sorted lists.
-    - Decimals and numbers of other libraries become numbers. Dates, ids and other objects become text.
+    - Decimals and numbers of other libraries become numbers. Dates, ids, and other objects become text.
     - Non-finite numbers, values nested deeper than :data:`MAX_DEPTH`, and objects whose conversion raises become None.
     """
     kind = value.__class__

@@ -131,7 +131,7 @@ _HARMLESS = re.compile(
     rb"[^\w/]*(?:[A-Z]{1,5}(?:[-/#]?[0-9]{1,10}){1,4}|[0-9-]{8,10}T[0-9:.]+(?:Z|[+-][0-9:]+)?|[0-9][0-9.,:/-]*[^\w]?[A-Za-z]{1,3}"
     rb"|[a-z]+://[a-z0-9_.,:/-]+|(?:[a-z0-9_][a-z0-9_.-]*)?(?:/[a-z0-9_.-]+){2,})\W*"
 )
-"""Match harmless words with digits: order and train numbers (``A-1001``), times, amounts with units, URLs and paths."""
+"""Match harmless words with digits: order and train numbers (``A-1001``), times, amounts with units, URLs, and paths."""
 _LONGEST_HARMLESS = 400
 """Maximum length for ``_HARMLESS``, which takes quadratic time on long runs of punctuation."""
 _SHORTEST = 6
@@ -338,7 +338,7 @@ _MARKS = lazy(r"[*`]{1,3}(?:\s?\+\s?)?[*`]{0,3}|[\"']\s?\+\s?[\"']|\\?\n[>|\s]{0
 
 
 def _spelled_out(text: str) -> Iterator[Credential]:
-    """Yield tokens that are spelled letter by letter or split by Markdown, code or newlines."""
+    """Yield tokens that are spelled letter by letter or split by Markdown, code, or newlines."""
     for found in _LETTERS.finditer(text):
         plain = re.sub(r"[ \u00b7,]", "", found.group())
         if (inner := next(secret_spans(plain), None)) is not None:

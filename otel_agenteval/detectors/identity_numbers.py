@@ -219,7 +219,7 @@ CHECKS: Mapping[str, Check] = {
 
 class _NumberKind(NamedTuple):
     name: str
-    """``ssn``, ``national_id``, ``passport`` or ``driver_license``."""
+    """``ssn``, ``national_id``, ``passport``, or ``driver_license``."""
     words: tuple[str, ...]
     word: re.Pattern[str]
     shape: str

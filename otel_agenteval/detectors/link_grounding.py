@@ -58,7 +58,7 @@ _SLOTS = 2
 
 
 Call: TypeAlias = tuple[str, Any, Any]
-"""Name, arguments and result of a successful tool call."""
+"""Name, arguments, and result of a successful tool call."""
 
 
 def ungrounded_urls(
@@ -208,7 +208,7 @@ class _LinkEvidence:
         return True
 
     def _shows_given_data(self, key: str) -> bool:
-        """Return True if a URL on a well-known site contains data from the given texts, such as search words, a name or an id."""
+        """Return True if a URL on a well-known site contains data from the given texts, such as search words, a name, or an id."""
         page, _, query = key.partition("?")
         values = [value for _, value in parse_qsl(query) if len(value) > 1]
         if values:
@@ -302,7 +302,7 @@ def _opened(calls: Iterable[Call]) -> Iterator[str]:
 
 
 def _plain(key: str) -> str:
-    """Remove tracking parameters, locale and ``index.html`` from a URL key, because they don't change the page."""
+    """Remove tracking parameters, locale, and ``index.html`` from a URL key, because they don't change the page."""
     if "?" in key:
         page, _, query = key.partition("?")
         query = _TRACKING.sub("", "?" + query).lstrip("&?")

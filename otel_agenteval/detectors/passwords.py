@@ -1,4 +1,4 @@
-"""Find passwords, PINs and codes in prose by the words around them.
+"""Find passwords, PINs, and codes in prose by the words around them.
 
 The required evidence depends on the context. After "password is", a value that a person may have chosen is enough. Without "is",
 or in a login, the value must look random. Digits alone count only after a word for PINs or access codes.
@@ -221,11 +221,11 @@ _REFERENCE = lazy(
     r"|[a-z_$]+[0-9]{0,2}(?:(?:\.|->|::)[a-z_$]+[0-9]{0,2}){2,}|[\w.]+\([^)]*\)?;?|https?:\S+|(?:~|\.{0,2})/\S+|[a-z]:\\\S+|[a-z_.-]{3,}=.*|[a-z_][a-z0-9_]{2,20}=[a-z_]+",
     re.IGNORECASE,
 )
-"""Match text that only looks like a secret: hashes, references to a vault, code, addresses and paths."""
+"""Match text that only looks like a secret: hashes, references to a vault, code, addresses, and paths."""
 _PLAIN = lazy(
     r"[0-9.,:/TZ+_-]+|v?[0-9]+(?:\.[0-9]+)+[\w.-]*|[A-Za-z]+[-_/.:]?[0-9]{1,4}|[0-9]{1,4}[-_/.]?[A-Za-z]+|[a-z]+(?:[_.-][a-z0-9]{1,15})+|[A-Z]+(?:_[A-Z0-9]{1,15})+|[A-Za-z]+(?:-[A-Za-z]+)+-?[0-9]{0,4}|[\w.-]+/[\w./#-]+|[\w.+-]+@[\w.-]+"
 )
-"""Match numbers, dates, versions, variable names, calls and addresses."""
+"""Match numbers, dates, versions, variable names, calls, and addresses."""
 _KEYS_ON_A_KEYBOARD = lazy(r"(?:ctrl|cmd|shift|alt|strg)\b|f[0-9]{1,2}\Z", re.IGNORECASE)
 
 
@@ -255,7 +255,7 @@ def looks_random(value: str, *, least: int = 8) -> bool:
 
 
 def _is_regular(plain: str) -> bool:
-    """Return True for a sequence, a repetition or part of the alphabet."""
+    """Return True for a sequence, a repetition, or part of the alphabet."""
     if len(set(plain)) < min(6, len(plain) // 2 + 1):
         return True
     half = plain[: max(4, len(plain) // 3)]

@@ -1,7 +1,7 @@
 """Rule out most texts without personal data within a few microseconds.
 
-The check maps a text's bytes to a *shape* of digits, capitals and separators. Most personal data contains ``@`` or at least seven
-digits that aren't a date. Dates of birth, addresses and identity papers can have fewer digits, so they are found by typical words.
+The check maps a text's bytes to a *shape* of digits, capitals, and separators. Most personal data contains ``@`` or at least seven
+digits that aren't a date. Dates of birth, addresses, and identity papers can have fewer digits, so they are found by typical words.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SHAPES = bytes(next((shape for signs, shape in _SIGNS.items() if code in signs)
 _ROW_OF_DIGITS = b"0000000"
 _DATE_SHAPE = re.compile(rb"0(?<!00)(?:000-00?-00?|0?- ?00?- ?0000)(?!-?0)")
 _CODES = (b"AA000000A", b"AAAAAA00A00", b"AAAAA0000A", b"AAAA000000A")
-"""Shapes of identity numbers with few digits: British, Italian, Indian and Mexican."""
+"""Shapes of identity numbers with few digits: British, Italian, Indian, and Mexican."""
 _OTHER_DIGITS = lazy(
     "[\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\u09e6-\u09ef\u0a66-\u0a6f\u0ae6-\u0aef\u0be6-\u0bef\u0c66-\u0c6f\u0e50-\u0e59\uff10-\uff19\uff20\U0001d7ce-\U0001d7ff]"
 )
@@ -101,7 +101,7 @@ def _hides_something(text: str, written: bytes) -> bool:
 
 
 def may_hold_numbers(written: bytes, look: Look | None = None) -> bool:
-    """Return True if a text has a long run of digits that isn't a date, or typical words of addresses, birth dates or identity papers."""
+    """Return True if a text has a long run of digits that isn't a date, or typical words of addresses, birth dates, or identity papers."""
     shape = written.translate(_SHAPES)
     if b"0" not in shape:
         return False

@@ -66,7 +66,7 @@ def letters(text: str) -> str:
 
 
 class _Sentence:
-    """A sentence, heading or quotation in a system prompt."""
+    """A sentence, heading, or quotation in a system prompt."""
 
     def __init__(self, text: str, of_facts: bool | None) -> None:
         self.text = text
@@ -317,7 +317,7 @@ def _is_about_rules(look: Look, asked: str) -> bool:
 
 
 def _weight(spelled: str) -> int:
-    """Count the letters of a copied text. Chinese, Japanese and Korean characters count three times."""
+    """Count the letters of a copied text. Chinese, Japanese, and Korean characters count three times."""
     return sum(3 if ch in "\xe3\xe4\xe5\xe6\xe7\xe8\xe9\xea\xeb\xec\xed" else 1 for ch in spelled if not "\x80" <= ch <= "\xbf")
 
 

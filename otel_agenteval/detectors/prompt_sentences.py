@@ -1,8 +1,8 @@
 """Distinguish a system prompt's instructions to the agent from its texts for users.
 
 A sentence is an instruction if it gives the agent a role, mentions the user in the third person, or is about answers, tools,
-tone, secrecy or escalation. A command such as *never* or *do not* is an instruction too, unless it addresses the user (*your*,
-*we*). Quotations, scripted replies and plain facts aren't instructions.
+tone, secrecy, or escalation. A command such as *never* or *do not* is an instruction too, unless it addresses the user (*your*,
+*we*). Quotations, scripted replies, and plain facts aren't instructions.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def gives_a_role(sentence: str) -> bool:
 
 
 def sentences(system: str) -> Iterator[tuple[str, bool | None]]:
-    """Yield the sentences, headings and quotations of a prompt. Together, they contain every letter of the prompt.
+    """Yield the sentences, headings, and quotations of a prompt. Together, they contain every letter of the prompt.
 
     The second value of each pair is True for a sentence below a heading such as "FAQ" or "Prices", False for other sentences, and
     None for headings and quotations.

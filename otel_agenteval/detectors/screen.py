@@ -98,7 +98,7 @@ def _letter_number(byte: int) -> int:
 
 
 _LETTERS = bytes(map(_letter_number, range(256)))
-"""Byte table: ``a`` to ``z`` become 1 to 26. Spaces, hyphens and Western non-ASCII characters become gaps."""
+"""Byte table: ``a`` to ``z`` become 1 to 26. Spaces, hyphens, and Western non-ASCII characters become gaps."""
 _GAPS = bytes([_GAP]) * _QUAD
 _MOST_GROUPS = 32
 _ALL = (1 << _MOST_GROUPS) - 1

@@ -1,4 +1,4 @@
-"""Functions, collections, word lists and tables that several detectors share."""
+"""Functions, collections, word lists, and tables that several detectors share."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _APOSTROPHE = re.compile(rf"(?<=[^\W\d_])[{''.join(_APOSTROPHES)}](?=[^\W\d_])")
 
 
 def with_plain_apostrophes(text: str) -> str:
-    """Replace accents, primes and backticks between two letters with apostrophes. Positions stay the same."""
+    """Replace accents, primes, and backticks between two letters with apostrophes. Positions stay the same."""
     return _APOSTROPHE.sub("'", text) if has_any(text, _APOSTROPHES) else text
 
 

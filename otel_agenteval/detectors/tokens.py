@@ -1,8 +1,8 @@
 """Find access tokens by their published formats.
 
 ``data/tokens.json`` lists the formats. Sources are the issuers' documentation and the public rules of scanners such as gitleaks,
-detect-secrets and trufflehog. The patterns are written for this project. Redaction recognizes all formats. Scores use only
-formats with a type. A score describes a secret by its position, length and first four characters, usually a public prefix.
+detect-secrets, and trufflehog. The patterns are written for this project. Redaction recognizes all formats. Scores use only
+formats with a type. A score describes a secret by its position, length, and first four characters, usually a public prefix.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ _SAMPLE_CLAIMS = ("IjEyMzQ1Njc4OTAi", "kpvaG4gRG9l", "Sm9obiBEb2", "pvaG4gRG9lI"
 
 
 def secret_spans(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the type, start and end of each secret. Placeholders and documentation samples are skipped."""
+    """Yield the type, start, and end of each secret. Placeholders and documentation samples are skipped."""
     text = text[:SCAN_LIMIT]
     taken = DistinctRanges()
     for form in _answer_formats():

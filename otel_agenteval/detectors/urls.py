@@ -67,7 +67,7 @@ _LONGEST_HOST = 253
 
 
 def _is_no_claim(host: str, key: str) -> bool:
-    """Return True for reserved or private hosts, placeholders, namespaces and licenses. They don't claim that a page exists."""
+    """Return True for reserved or private hosts, placeholders, namespaces, and licenses. They don't claim that a page exists."""
     return (len(host) <= _LONGEST_HOST and _RESERVED.fullmatch(host) is not None) or _NAMESPACE_KEY.fullmatch(key) is not None
 
 
@@ -218,7 +218,7 @@ def revealed(text: str) -> str:
 
 
 def without_code(text: str) -> str:
-    """Remove code blocks, inline code, commands and XML namespaces. If an answer is a single block of data, keep the data."""
+    """Remove code blocks, inline code, commands, and XML namespaces. If an answer is a single block of data, keep the data."""
     if "`" in text or "~~~" in text:
         kind, _, rest = text.strip().removeprefix("```").removesuffix("```").partition("\n")
         data, newline, last = rest.rpartition("\n")
@@ -257,7 +257,7 @@ def links_in(text: str) -> dict[str, Link]:
 
 def _is_host(found: re.Match[str], host: str, rest: str) -> bool:
     """Return True if a word with dots and without a scheme is a host name. If the ending is also a word (``unsure``), the name
-    needs a path, a hyphen or ``www.``. If the ending is mainly used for files, the name needs ``www.`` or text that refers to a
+    needs a path, a hyphen, or ``www.``. If the ending is mainly used for files, the name needs ``www.`` or text that refers to a
     site.
     """
     name, _, top = host.rpartition(".")
@@ -313,7 +313,7 @@ def _is_sentence_break(written: str) -> bool:
 
 
 def key_of(rest: str) -> str:
-    """Return a link's host, path and query in lower case, without user, ``www.``, fragment and closing punctuation."""
+    """Return a link's host, path, and query in lower case, without user, ``www.``, fragment, and closing punctuation."""
     rest = rest.split("#", 1)[0]
     if "&amp;" in rest:
         rest = rest.replace("&amp;", "&")

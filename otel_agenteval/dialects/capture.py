@@ -2,7 +2,7 @@
 
 Most metrics need content, and many instrumentations don't capture it by default.
 
-Runtime hints, ``otel-agenteval doctor`` and ``docs/guides/capture-content.md`` all use :data:`CAPTURES`.
+Runtime hints, ``otel-agenteval doctor``, and ``docs/guides/capture-content.md`` all use :data:`CAPTURES`.
 """
 
 from __future__ import annotations

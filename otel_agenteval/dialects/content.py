@@ -4,11 +4,11 @@ Formats:
 
 - ``{role, parts: [...]}`` (GenAI convention)
 - ``{role, content, tool_calls}`` (chat completions)
-- ``function_call``, ``function_call_output`` and ``message`` items (Responses API)
+- ``function_call``, ``function_call_output``, and ``message`` items (Responses API)
 - content blocks (Anthropic, Bedrock)
-- LangChain messages (serialized constructors, ``{type, data}`` and dumps)
+- LangChain messages (serialized constructors, ``{type, data}``, and dumps)
 
-Messages may be JSON text, nested or truncated. If a part has a type but no text, its text is None (not captured), not ``""``.
+Messages may be JSON text, nested, or truncated. If a part has a type but no text, its text is None (not captured), not ``""``.
 """
 
 from __future__ import annotations
@@ -561,7 +561,7 @@ _ITEM_ROLES = {
 
 
 def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Unwrap a message from a serialized constructor, a ``{type, data}`` pair or a choice. Return other messages unchanged."""
+    """Unwrap a message from a serialized constructor, a ``{type, data}`` pair, or a choice. Return other messages unchanged."""
     if "lc" in value and isinstance(value.get("kwargs"), Mapping):
         path = value.get("id")
         kind = path[-1] if isinstance(path, list) and path else None

@@ -110,7 +110,7 @@ def _read_usage(raw: Any, step: Step) -> None:
 
 
 def _read_output(raw: Any, step: Step) -> None:
-    """Read the output of a crew, a task or an agent. Skip a flow's output, because the methods of a flow can return anything."""
+    """Read the output of a crew, a task, or an agent. Skip a flow's output, because the methods of a flow can return anything."""
     if step.output_messages is None and raw.__class__ is str and '"raw":' in raw and '"pydantic":' in raw:
         step.output_messages = raw
 

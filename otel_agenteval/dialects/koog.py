@@ -1,7 +1,7 @@
 """Parser for JetBrains Koog, which writes the GenAI convention's attributes, and ``koog.*`` spans for a strategy's steps.
 
 Koog's scope name is the application's service name. An agent's span repeats its initial prompt, but lacks the user's message, the
-answer and token counts. Unless the application calls ``setVerbose(true)``, content is ``HIDDEN:non-empty``.
+answer, and token counts. Unless the application calls ``setVerbose(true)``, content is ``HIDDEN:non-empty``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parser for Langtrace, which writes ``langtrace.*``, ``langchain.inputs`` and ``langchain.outputs``.
+"""Parser for Langtrace, which writes ``langtrace.*``, ``langchain.inputs``, and ``langchain.outputs``.
 
 Each LangChain span has the arguments and result of one Python method as JSON text, so a model call has up to four nested spans.
 Empty values are omitted. The span of a decorated function has only a name.

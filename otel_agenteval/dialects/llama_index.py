@@ -1,6 +1,6 @@
 """Parser for LlamaIndex, whose spans mostly have names such as ``Class.method``.
 
-Three instrumentations use such names: OpenInference (with a kind), OpenLLMetry (``Class.task``, ``Class.workflow``) and
+Three instrumentations use such names: OpenInference (with a kind), OpenLLMetry (``Class.task``, ``Class.workflow``), and
 LlamaIndex's OpenTelemetry package. LlamaIndex's package writes all data in span events, which have the names of LlamaIndex's
 event classes. It truncates the ``repr`` of values that aren't JSON to 200 characters. A truncated text isn't read as an answer.
 """

@@ -1,6 +1,6 @@
-"""Parser for MCP requests, in spans from the SDK, FastMCP, OpenLLMetry or Logfire.
+"""Parser for MCP requests, in spans from the SDK, FastMCP, OpenLLMetry, or Logfire.
 
-One tool call can have up to four nested spans: from the framework's tool, the client, the SDK and the server. They count as one
+One tool call can have up to four nested spans: from the framework's tool, the client, the SDK, and the server. They count as one
 call. Only the method ``tools/call`` is a tool call. Other requests, such as handshakes and notifications, aren't steps.
 """
 

@@ -132,7 +132,7 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
 
 
 def _messages_under(attributes: dict[str, Any], prefix: str) -> list[dict[str, Any]] | None:
-    """Return messages with standard roles. Older versions wrote roles such as ``thinking``, ``unknown`` and ``CHATBOT``."""
+    """Return messages with standard roles. Older versions wrote roles such as ``thinking``, ``unknown``, and ``CHATBOT``."""
     messages = objects_under(attributes, prefix)
     for message in messages or ():
         role = message.get("role")

@@ -1,6 +1,6 @@
 """Parser for OpenTelemetry's GenAI semantic conventions (*the convention*) in all versions since 1.28.
 
-Content is in attributes (JSON text or structured values), span events or log records. Event and record names are
+Content is in attributes (JSON text or structured values), span events, or log records. Event and record names are
 ``gen_ai.choice``, ``gen_ai.client.inference.operation.details``, and names such as ``gen_ai.user.message``.
 """
 
@@ -292,7 +292,7 @@ def _read_events(parts: Iterable[Any], step: Step) -> None:
 
 
 def _read_details(part: Any, step: Step, counted: list[tuple[int | None, int | None]]) -> None:
-    """Read messages from an event that has a call's input, output or both. Append the call's token counts to ``counted``."""
+    """Read messages from an event that has a call's input, output, or both. Append the call's token counts to ``counted``."""
     if part.name == _DETAILS:
         body = getattr(part, "body", None)
         get = {**(body if isinstance(body, Mapping) else {}), **part.attributes}.get

@@ -1,4 +1,4 @@
-"""Parse single values: tool arguments and results, JSON objects, Python literals and log probabilities."""
+"""Parse single values: tool arguments and results, JSON objects, Python literals, and log probabilities."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LONGEST_LITERAL = 1_000_000
 
 
 def literal(value: Any) -> Any:
-    """Parse text that is a Python literal or JSON (list, object or string). Return other values unchanged."""
+    """Parse text that is a Python literal or JSON (list, object, or string). Return other values unchanged."""
     if value.__class__ is not str or value[:1] not in ("{", "[", "'", '"') or len(value) > _LONGEST_LITERAL:
         return value
     try:
@@ -160,7 +160,7 @@ def _result_of_framework(value: Mapping[str, Any], raw: Any) -> Any:
 
 
 def says_failed(value: Mapping[str, Any]) -> bool:
-    """Return True if a tool result has an Anthropic, Bedrock or MCP error flag."""
+    """Return True if a tool result has an Anthropic, Bedrock, or MCP error flag."""
     return value.get("is_error") is True or value.get("isError") is True or "error" in (value.get("status"), value.get("state"))
 
 

@@ -217,7 +217,7 @@ def role_in(record: SpanRecord) -> str | None:
 
 
 class Understood:
-    """Shape, role and inferred data of an ended span."""
+    """Shape, role, and inferred data of an ended span."""
 
     __slots__ = ("facts", "inferred", "named", "role", "shape", "stated_role")
 
@@ -439,7 +439,7 @@ class UnreadTrace(NamedTuple):
 
 def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
     """Describe a trace without a turn, or return None if it seems unrelated to agents. A trace is related if one of its spans
-    resembles a model call, if the trace contains a tool call, a question and an answer, or if a tool span lacks a parent.
+    resembles a model call, if the trace contains a tool call, a question, and an answer, or if a tool span lacks a parent.
     """
     records = [record for record in records if understood(record)]
     agent_work = next(filter(traces.resembles_call, records), None) or _tool_of_run(records)

@@ -83,7 +83,7 @@ class Step:
     """True for a run whose model calls have no spans in this trace."""
 
     input_messages: Any = None
-    """Raw input messages of a model call, or an agent's user messages. They can be text, JSON text or values."""
+    """Raw input messages of a model call, or an agent's user messages. They can be text, JSON text, or values."""
     output_messages: Any = None
     logprobs: Any = None
     """Raw value that contains log probabilities of the answer's tokens."""

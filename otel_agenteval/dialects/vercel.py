@@ -89,7 +89,7 @@ def _read_end(record: SpanRecord, step: Step) -> None:
 
 
 def _answer(get: Any) -> Any:
-    """Combine an answer's text (or object), reasoning and tool requests into a message. Tool requests stay JSON text."""
+    """Combine an answer's text (or object), reasoning, and tool requests into a message. Tool requests stay JSON text."""
     if (text := get("ai.response.text")) is None:
         text = get("ai.response.object")
     calls = get("ai.response.toolCalls")

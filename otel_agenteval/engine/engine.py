@@ -1,6 +1,6 @@
-"""Start, run and stop the components between entry points and outlets.
+"""Start, run, and stop the components between entry points and outlets.
 
-Entry points (span processor, log processor, exporter, server, Kafka consumer) pass spans, log records and feedback to the
+Entry points (span processor, log processor, exporter, server, Kafka consumer) pass spans, log records, and feedback to the
 engine's :class:`~.intake.Intake`. :mod:`.builder` creates engines.
 """
 
@@ -127,7 +127,7 @@ class Engine:
         return self.pipeline.judging
 
     def reload(self, config: Config) -> list[str]:
-        """Apply changed metrics (with parameters, policies and samples), references, feedback options and turn limits. Return the
+        """Apply changed metrics (with parameters, policies, and samples), references, feedback options, and turn limits. Return the
         names of sections whose changes since the start take effect only after a restart. If it raises ConfigError, nothing changes.
         """
         metrics, references = selected(config), ReferenceSources(config)

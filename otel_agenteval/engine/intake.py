@@ -1,4 +1,4 @@
-"""Receive spans, log records and user feedback, and queue closed turns for the worker."""
+"""Receive spans, log records, and user feedback, and queue closed turns for the worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Status of a running engine: fill levels, progress and span counts, also exported as metrics.
+"""Status of a running engine: fill levels, progress, and span counts, also exported as metrics.
 
 Reading the status has no side effects. Span receivers use only :class:`Status` to read an engine's state.
 """

@@ -213,7 +213,7 @@ def _entries(case: Case) -> Iterator[tuple[str, Any]]:
 
 
 def _entry(given: Any, system: str | None) -> MetricEntry:
-    """Parse a metric entry of this package, promptfoo or Trusys. Raise a ConfigError if it has ``when`` or ``sample``."""
+    """Parse a metric entry of this package, promptfoo, or Trusys. Raise a ConfigError if it has ``when`` or ``sample``."""
     entry = entry_from(_with_parameters(_keyed_by_metric(given), system) if isinstance(given, Mapping) else given)
     form = "trusys" if isinstance(given, Mapping) and "metric" in given and "type" not in given else None
     entry = entry.replaced(metric=under(form, under(system, entry.metric)))

@@ -83,7 +83,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.]*")
 
 
 class Condition:
-    """Parsed condition on a turn, in Python syntax. It supports ``and``, ``or``, ``not``, parentheses and comparisons.
+    """Parsed condition on a turn, in Python syntax. It supports ``and``, ``or``, ``not``, parentheses, and comparisons.
 
     ``metrics`` are the names that can follow ``score.``. An invalid condition raises a ConfigError that begins with ``where``.
     """

@@ -22,7 +22,7 @@ _CASE_COLUMNS = ("case_id", "id", "case")
 PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 """Matches a column name in an input or a parameter, as in promptfoo and Trusys: ``{{customer}}``."""
 ASKED = ("prompt", "question", "query", "user_input", "inputs")
-"""Other names of ``input``, as in Trusys, AgentUnit, ragas and pydantic-evals."""
+"""Other names of ``input``, as in Trusys, AgentUnit, ragas, and pydantic-evals."""
 _CONTEXTS = dict.fromkeys(("contexts", "documents", "retrieved_contexts", "retrieval_context"), "context")
 _OTHER_NAMES = {**_CONTEXTS, "tools": "expected_tools"}
 _LIST_COLUMNS = {"context", "evaluation_criteria", *_OTHER_NAMES}
@@ -42,12 +42,12 @@ class Case(NamedTuple):
 def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str = "dataset") -> Iterator[Case]:
     """Yield the cases of a file, a list of mappings, or a pandas DataFrame.
 
-    Files have the extension ``.jsonl``, ``.json``, ``.yaml``, ``.csv``, ``.tsv`` or ``.parquet``. The columns ``case_id`` (or
+    Files have the extension ``.jsonl``, ``.json``, ``.yaml``, ``.csv``, ``.tsv``, or ``.parquet``. The columns ``case_id`` (or
     ``id``, ``case``) and ``input`` (or a name in :data:`ASKED`) identify a case. The column ``metrics`` (or ``evaluators``,
     ``assert``, or the key ``metrics`` in ``value``) contains its metrics. All other columns are references, as are the fields of
     an object in the column ``references``.
 
-    The function raises a ConfigError if the file can't be read, a case has no id, input, ``turns`` or ``user``, two cases have
+    The function raises a ConfigError if the file can't be read, a case has no id, input, ``turns``, or ``user``, two cases have
     the same id, or a case has metrics in several columns.
     """
     places: dict[str, str] = {}
@@ -110,7 +110,7 @@ def _is_metric(entry: Any) -> bool:
 def renamed(found: dict[str, Any]) -> dict[str, Any]:
     """Rename references in ``found`` from other tools' names to this package's names. Return a copy with the old names.
 
-    A text or number in ``expected``, ``answer`` or ``response`` becomes the expected output, unless the case already has one.
+    A text or number in ``expected``, ``answer``, or ``response`` becomes the expected output, unless the case already has one.
     """
     before = dict(found)
     for name, ours in _OTHER_NAMES.items():
@@ -179,7 +179,7 @@ def rows_in(source: Any, where: str, *, answers: str = "") -> Iterator[tuple[str
 
 
 def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert dates, decimals and numbers of other libraries to JSON, including those in a row's references and turns."""
+    """Convert dates, decimals, and numbers of other libraries to JSON, including those in a row's references and turns."""
     found = {str(key): written(value) for key, value in row.items()}
     if isinstance(inner := row.get("references"), Mapping):
         found["references"] = _plain_row(inner)
@@ -321,7 +321,7 @@ def _object(row: Any, at: str) -> dict[str, Any]:
 
 
 def parsed_value(raw: Any) -> Any:
-    """Parse an attribute or baggage value as JSON if it is a list, an object or a quoted text. Return other values unchanged."""
+    """Parse an attribute or baggage value as JSON if it is a list, an object, or a quoted text. Return other values unchanged."""
     if isinstance(raw, str) and raw[:1] in '[{"':
         try:
             return jsonio.loads(raw)

@@ -1,7 +1,7 @@
 """Run metrics on turns.
 
-All metrics run through this module: on an agent's thread, on the worker, in judge jobs, in ``eval`` and in backfills. :func:`run`
-applies selectors, the time budget and load shedding. Scores contain the sources of the references they used.
+All metrics run through this module: on an agent's thread, on the worker, in judge jobs, in ``eval``, and in backfills. :func:`run`
+applies selectors, the time budget, and load shedding. Scores contain the sources of the references they used.
 """
 
 from __future__ import annotations

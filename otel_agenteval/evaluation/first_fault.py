@@ -51,17 +51,17 @@ class Fault(NamedTuple):
     ``changed_number``, ``invented_number``, or a fault of the answer, such as ``truncated_answer`` or ``leak``. A judge
     can also find ``wrong_agent`` and ``wrong_answer``."""
     path: str = ""
-    """Path of the step, such as ``tool_calls[2]``, ``retrievals[0]``, ``llm_calls[1]`` or ``output``. Empty if unknown."""
+    """Path of the step, such as ``tool_calls[2]``, ``retrievals[0]``, ``llm_calls[1]``, or ``output``. Empty if unknown."""
     reason: str = ""
     """The evidence in a few words. Evidence from a rule contains no content except names and error types."""
     step: str = ""
-    """Name of the tool, model or agent at the step, or an empty string."""
+    """Name of the tool, model, or agent at the step, or an empty string."""
     error: str = ""
     """Error type of the step, or an empty string."""
 
     @property
     def mode(self) -> str:
-        """Id of the failure mode. It depends only on kind, step and error, so equal failures have the same id every day."""
+        """Id of the failure mode. It depends only on kind, step, and error, so equal failures have the same id every day."""
         return hashlib.blake2b(f"{self.kind}\0{self.step}\0{self.error}".encode(errors="replace"), digest_size=4).hexdigest()
 
     @property

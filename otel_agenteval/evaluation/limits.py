@@ -94,7 +94,7 @@ class ForeignMetrics:
 # --- load shedding
 
 LEVELS = ("llm", "embed", "heavy")
-"""Kinds of metrics that are skipped from level 1, 2 or 3 on."""
+"""Kinds of metrics that are skipped from level 1, 2, or 3 on."""
 _ON = (0.5, 0.7, 0.85)
 _LOWER = 0.25
 """A level ends only when the fill is this far below the value that started the level."""
@@ -120,5 +120,5 @@ class Shedding:
         return self.level
 
     def skips(self, what: str) -> bool:
-        """Return True if metrics of this kind (``llm``, ``embed`` or ``heavy``) are skipped at the current level."""
+        """Return True if metrics of this kind (``llm``, ``embed``, or ``heavy``) are skipped at the current level."""
         return self.level > LEVELS.index(what)

@@ -1,6 +1,6 @@
 """Redact names and ids before they are exported.
 
-Names of conversations, users, agents, models, services and error types can contain personal data or secrets, such as a phone
+Names of conversations, users, agents, models, services, and error types can contain personal data or secrets, such as a phone
 number. Names are labels and join keys, so a hash replaces the data. Equal data has the same hash in every turn.
 """
 
@@ -80,7 +80,7 @@ def _redacted_fields(record: Any, kinds: frozenset[str]) -> dict[str, Any]:
 
 
 def _without_names(value: Any, kinds: frozenset[str]) -> Any:
-    """Redact the names in a text, record, mapping or list. Return the same object if nothing changes."""
+    """Redact the names in a text, record, mapping, or list. Return the same object if nothing changes."""
     kind = value.__class__
     if kind is str:
         left = _public(value, kinds)

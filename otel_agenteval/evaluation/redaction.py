@@ -264,7 +264,7 @@ def redacted_score(score: Score, redactor: Redactor, turn: Turn | None = None) -
 
 
 def without_texts(score: Score) -> Score:
-    """Return a score without texts that may contain personal data. Its value, verdict and single words stay."""
+    """Return a score without texts that may contain personal data. Its value, verdict, and single words stay."""
 
     def facts(detail: Mapping[str, Any]) -> dict[str, Any]:
         ours = ((name, item) for name, item in detail.items() if name in _OUR_FACTS)

@@ -4,7 +4,7 @@ References come from four sources. If several sources define the same reference,
 
 1. ``expect()`` around the run
 2. span attributes and baggage that ``references.accept_from`` accepts
-3. ``references.given`` for agents, services or routes
+3. ``references.given`` for agents, services, or routes
 4. a data set, by case id or input
 
 The sender of a span controls its attributes, so they are used only if ``references.accept_from`` names them.

@@ -42,7 +42,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Details of a judged score: sampling, model, cost and judge calls."""
+    """Details of a judged score: sampling, model, cost, and judge calls."""
 
     kind: Kind
     probability: float

@@ -1,4 +1,4 @@
-"""Collect facts about a turn that can explain its failure, such as its agent, model, tools, duration and language."""
+"""Collect facts about a turn that can explain its failure, such as its agent, model, tools, duration, and language."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _first_names(found: Iterable[str]) -> list[str]:
 class FactCondition(NamedTuple):
     name: str
     sign: str
-    """``=``, ``<``, ``>`` or ``≤``."""
+    """``=``, ``<``, ``>``, or ``≤``."""
     value: str
 
     @classmethod

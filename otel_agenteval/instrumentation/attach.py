@@ -37,7 +37,7 @@ _Processor = TypeVar("_Processor", bound=SpanProcessor)
 
 
 class Handle:
-    """Access to the evaluation that :func:`instrument` started: its status, scores and user feedback.
+    """Access to the evaluation that :func:`instrument` started: its status, scores, and user feedback.
 
     If evaluation is off, all methods can still be called, but do nothing.
     """
@@ -71,7 +71,7 @@ class Handle:
     def why(self, turn_id: str) -> dict[str, str] | None:
         """Return the outcome of each metric on a recent turn.
 
-        Outcomes are ``scored``, ``skipped: …``, ``sampled out …`` and so on. Returns None for an unknown or forgotten turn.
+        Outcomes are ``scored``, ``skipped: …``, ``sampled out …``, and so on. Returns None for an unknown or forgotten turn.
         """
         return self._processor.engine.why(turn_id) if self._processor is not None else None
 
@@ -96,7 +96,7 @@ class Handle:
             turn_id: a span of the turn: ``TRACE_ID-SPAN_ID``, a span context, or a ``traceparent``. A ``TRACE_ID`` alone means the
                 last turn of the trace.
             score: a number within the scale, or a bool.
-            label: a word such as ``thumbs_up``, ``dislike`` or ``👎``. If ``score`` is missing, the label determines it.
+            label: a word such as ``thumbs_up``, ``dislike``, or ``👎``. If ``score`` is missing, the label determines it.
             comment: free text. It is redacted and exported as the score's explanation.
             edited: the answer as corrected by the user. If ``score`` is missing, it is 0.
             scale: the worst and the best score, such as ``(1, 5)``. The default is ``(0, 1)``.

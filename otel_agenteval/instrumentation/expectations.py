@@ -42,7 +42,7 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
     Args:
         case_id: id of the dataset case.
         propagate: True to send the case id to other processes as baggage. All services that the agent calls receive it.
-        references: reference values by name, such as ``ground_truth``, ``relevant_ids``, ``expected_tools`` and ``schema``.
+        references: reference values by name, such as ``ground_truth``, ``relevant_ids``, ``expected_tools``, and ``schema``.
     """
 
     in_use = False

@@ -95,7 +95,7 @@ def evaluate(
 
     Args:
         task: a function or coroutine function. Its first argument is a case's input. It may have more parameters: ``history``
-            or ``messages`` (earlier messages, ``[{"role": …, "content": …}]``), ``conversation_id`` (a unique id) and
+            or ``messages`` (earlier messages, ``[{"role": …, "content": …}]``), ``conversation_id`` (a unique id), and
             ``case`` (the case's references). If None, the answers in the column ``output`` are scored.
         dataset: a file (``.jsonl``, ``.json``, ``.yaml``, ``.csv``, ``.parquet``), a list of mappings, or a DataFrame. ``input`` is the task's
             argument, ``case_id`` names the case, and ``metrics`` adds metrics for this case. All other columns are references,

@@ -1,4 +1,4 @@
-"""Score turns in notebooks, scripts and experiments."""
+"""Score turns in notebooks, scripts, and experiments."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def score_turns(
     Args:
         turns: turns from :func:`load_turns`, or a single turn.
         metrics: names, ``{name: {parameters}}``, results of :func:`get_metric`, or functions that receive a turn and return
-            a number, a bool or a :class:`Result`. The default is the configured metrics.
+            a number, a bool, or a :class:`Result`. The default is the configured metrics.
         config: as for :func:`load_config`.
         judge: model for ``llm_`` metrics. The default is the configuration's judge.
         embedder: model for ``embed_`` metrics. The default is the configuration's embedder.

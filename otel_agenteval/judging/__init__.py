@@ -1,4 +1,4 @@
-"""Evaluation of judged metrics: sampled turns, job queues, judge calls and their budget.
+"""Evaluation of judged metrics: sampled turns, job queues, judge calls, and their budget.
 
 The worker plans each turn after it has scored the inline metrics (:mod:`.plan`). Each judge evaluation becomes a job, which
 contains the turn in ``turn.v1`` form (:mod:`.job`). Judge threads claim jobs (:mod:`.dispatcher`), call the models

@@ -1,4 +1,4 @@
-"""Selection of the metrics to judge on a turn, by conditions, sampling rules and quotas.
+"""Selection of the metrics to judge on a turn, by conditions, sampling rules, and quotas.
 
 :class:`Chooser` calculates the probability that each metric is judged on a turn. :class:`JudgedSample` records the judged turns
 for fleet estimates. :class:`History` lets conditions compare a turn with earlier turns.
@@ -302,7 +302,7 @@ class _Amounts:
 
 
 class History:
-    """Durations, costs and tools of each agent's recent turns in this process. Not thread-safe.
+    """Durations, costs, and tools of each agent's recent turns in this process. Not thread-safe.
 
     If an agent has too few turns, its comparisons are None and match no condition.
     """

@@ -52,7 +52,7 @@ class Verdict:
 
 @dataclass(eq=False)
 class Dispatcher:
-    """Planner, queue and threads for judge jobs."""
+    """Planner, queue, and threads for judge jobs."""
 
     planner: Planner
     runner: JobRunner

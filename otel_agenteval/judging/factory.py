@@ -53,7 +53,7 @@ def judging_from(
     """Return the configured dispatcher.
 
     ``put`` receives scores and their size in bytes, and adds the scores to the worker's queue. It returns False if that queue is
-    full. ``record_outcome`` receives a turn id, a metric and an outcome, and may be called on any thread.
+    full. ``record_outcome`` receives a turn id, a metric, and an outcome, and may be called on any thread.
     """
     wanted = config.judge
     for name, path, schema, consequence in (

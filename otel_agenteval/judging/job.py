@@ -164,7 +164,7 @@ class Payload:
 
     @classmethod
     def decode(cls, data: bytes) -> Payload:
-        """Parse a stored payload. Raises :class:`NewerPayload`, ValueError, KeyError or TypeError."""
+        """Parse a stored payload. Raises :class:`NewerPayload`, ValueError, KeyError, or TypeError."""
         text, _, body = data.partition(b"\n")
         head: dict[str, Any] = jsonio.loads(text)
         if head["v"] > VERSION:
@@ -229,7 +229,7 @@ def judged_turn(
 
 @dataclass(eq=False)
 class ContentFilter:
-    """Redaction of turn content for job queues, judges and exported scores."""
+    """Redaction of turn content for job queues, judges, and exported scores."""
 
     _redact: Collection[str]
     _exporter: Exporter | None

@@ -1,4 +1,4 @@
-"""Planning of judge jobs for a turn, with cascades, composites and load shedding."""
+"""Planning of judge jobs for a turn, with cascades, composites, and load shedding."""
 
 from __future__ import annotations
 

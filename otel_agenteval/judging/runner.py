@@ -82,7 +82,7 @@ class Discard:
 
 
 class NextSteps(NamedTuple):
-    """Follow-up jobs, outcomes and composite scores of a finished job."""
+    """Follow-up jobs, outcomes, and composite scores of a finished job."""
 
     jobs: Sequence[Job]
     """Jobs of the metrics that waited for this job."""
@@ -160,7 +160,7 @@ class JobRunner:
         self.breakers.close()
 
     def run(self, job: Job, wake: Callable[[], None]) -> Retry | Discard | Done:
-        """Run a job, and return its result, a retry or a discard. If the job tested a failed server, ``wake`` is called afterwards."""
+        """Run a job, and return its result, a retry, or a discard. If the job tested a failed server, ``wake`` is called afterwards."""
         attempt = self._begin(job)
         if not isinstance(attempt, _Attempt):
             return attempt

@@ -1,7 +1,7 @@
 """Sampling of the turns to judge, with the probability that each turn is judged (inclusion probability).
 
 Each turn has one position between 0 and 1 for all metrics. A turn is judged if its position is below its chance. Therefore,
-turns judged at a low rate are a subset of those judged at a higher rate. The position is a hash of the seed, the tenant and the
+turns judged at a low rate are a subset of those judged at a higher rate. The position is a hash of the seed, the tenant, and the
 trace id (or conversation id). It is independent of head samplers, which use bits of the trace id. This is a turn's chance::
 
     the ``always_if`` condition holds   1

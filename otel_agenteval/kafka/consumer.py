@@ -67,7 +67,7 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Parsed ``kafka://`` URL: brokers, topics, consumer group and librdkafka options.
+    """Parsed ``kafka://`` URL: brokers, topics, consumer group, and librdkafka options.
 
     Format: ``kafka://[user:password@]broker:9092,…/TOPIC?group=NAME&logs=TOPIC&dead=TOPIC&commit=SECONDS``. The scheme ``kafkas``
     uses TLS. Options with a dot in their name are librdkafka's, such as ``&sasl.mechanism=SCRAM-SHA-512``. A password that is
@@ -145,7 +145,7 @@ _SPARSE = _Sparse()
 class Patience:
     """Clock for closing turns that advances only while messages are read.
 
-    A turn closes some time after its root span arrived. During a commit, a rebalance or an outage, its other spans may still be
+    A turn closes some time after its root span arrived. During a commit, a rebalance, or an outage, its other spans may still be
     in Kafka. This clock stops during such pauses, so that a pause never splits a turn.
     """
 

@@ -1,7 +1,7 @@
 """Open a media file if the rules allow its source and size.
 
 A media reference is a ``data:`` URI with the bytes, a URL, or an id. Ids are never opened, because only the service that issued
-them can resolve them. A URL is opened only if the configuration allows its host, folder or bucket (:class:`.rules.Rules`). The
+them can resolve them. A URL is opened only if the configuration allows its host, folder, or bucket (:class:`.rules.Rules`). The
 media type is detected from the first bytes, because the type that the sender states may be wrong.
 """
 
@@ -36,10 +36,10 @@ def may_open(reference: str) -> bool:
 
 
 def content_of(reference: str, kind: str) -> MediaContent:
-    """Return the content of a reference to an ``image``, ``audio`` or ``video``.
+    """Return the content of a reference to an ``image``, ``audio``, or ``video``.
 
     Raises MetricError if opening isn't allowed or fails, with one of these types: ``media_not_allowed``, ``media_not_found``,
-    ``media_unreachable``, ``media_timeout``, ``media_too_large``, ``invalid_media`` (another kind of media) and
+    ``media_unreachable``, ``media_timeout``, ``media_too_large``, ``invalid_media`` (another kind of media), and
     ``unsupported_media`` (no package for the object store). Raises MissingExtra without fsspec for an object store, and NoModel
     if the rules have a reason in ``absent``.
     """
@@ -159,7 +159,7 @@ IMAGES: Final = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp",
 
 
 class ImageReference(str):
-    """Image in a list of texts to embed: a ``data:`` URI, a URL or an id."""
+    """Image in a list of texts to embed: a ``data:`` URI, a URL, or an id."""
 
     __slots__ = ()
 

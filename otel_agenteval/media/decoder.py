@@ -1,8 +1,8 @@
 """Process that decodes one recording or video, or reads text in images.
 
 :mod:`.decoding` starts this process as ``python -m otel_agenteval.media.decoder``. Decoders are large C programs that read
-untrusted files. In a separate process, a decoder can crash, hang or use too much memory without affecting other work. The process
-has limits on memory, time and files, an almost empty environment, and ends after one request. ``media.decode_total`` limits how
+untrusted files. In a separate process, a decoder can crash, hang, or use too much memory without affecting other work. The process
+has limits on memory, time, and files, an almost empty environment, and ends after one request. ``media.decode_total`` limits how
 many processes run at once. Other processes wait before they read anything.
 
 The OCR models use half a gigabyte of memory, which is freed when the process ends.

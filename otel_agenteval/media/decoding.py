@@ -53,7 +53,7 @@ class Video:
 def video_of(content: MediaContent, frames: int, sampling: Sampling = "even") -> Video:
     """Return up to ``frames`` frames of a video, evenly spaced or one per scene, and measurements of the complete video.
 
-    Raises MetricError if the video is broken (``invalid_media``), too large (``media_too_large``) or takes too long to decode
+    Raises MetricError if the video is broken (``invalid_media``), too large (``media_too_large``), or takes too long to decode
     (``media_timeout``), or if the decoder can't start (``decoder_failed``). Raises MissingExtra without PyAV or Pillow.
     """
 
@@ -85,7 +85,7 @@ def samples_of(content: MediaContent) -> Any:
 
 
 def sound_without_metadata(content: MediaContent) -> MediaContent:
-    """Return a recording without tags, cover images and other tracks. WAV files don't require PyAV. Raises the errors of :func:`video_of`."""
+    """Return a recording without tags, cover images, and other tracks. WAV files don't require PyAV. Raises the errors of :func:`video_of`."""
     if content.mime in WITHOUT_METADATA:
         return MediaContent(without_metadata(content.data), content.mime)
 

@@ -2,7 +2,7 @@
 
 A host name is resolved once, and all of its IP addresses are checked. The connection uses one of these addresses, because
 resolving the name again could return another address. Redirects are followed manually and checked in the same way. Requests use
-no proxy, cookies or credentials.
+no proxy, cookies, or credentials.
 """
 
 from __future__ import annotations
@@ -87,9 +87,9 @@ def _fetch_from(client: httpx.Client, url: httpx.URL, place: str, rules: Rules) 
 _PUBLIC = ipaddress.IPv6Network("2000::/3")
 """IPv6 addresses assigned for the Internet. Other addresses are local, reserved, or contain an IPv4 address."""
 _NOT_PUBLIC = tuple(map(ipaddress.ip_network, ("192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
-"""Networks that some Python versions report as global: relays, protocols, examples and translated addresses."""
+"""Networks that some Python versions report as global: relays, protocols, examples, and translated addresses."""
 _EMBEDDING = tuple(map(ipaddress.IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
-"""IPv6 networks whose addresses end with an IPv4 address: compatible, mapped, translated and NAT64."""
+"""IPv6 networks whose addresses end with an IPv4 address: compatible, mapped, translated, and NAT64."""
 _ISATAP = (0x0000_5EFE, 0x0200_5EFE)
 
 

@@ -90,7 +90,7 @@ def _hash(content: MediaContent) -> Any:
 
 
 def for_judge(content: MediaContent) -> str:
-    """Return an image as a ``data:`` URI for a judge: scaled down, opaque and without metadata.
+    """Return an image as a ``data:`` URI for a judge: scaled down, opaque, and without metadata.
 
     BMP and TIFF are converted, because models don't accept them. Small animations keep their frames. Without Pillow, only the
     metadata is removed. Raises MetricError for the same reasons as :func:`measured`. Raises MissingExtra if the image must be
@@ -139,7 +139,7 @@ def _opaque(image: Any) -> Any:
     """Remove transparency, and convert to 8 bits per value. Return the same image if nothing changes.
 
     Transparent pixels become white, or black if 90 % of the visible pixels are nearly white. 32-bit images have no fixed range of
-    values. Their range is assumed to end at 1, 255 or 65,535 or, if larger, at the maximum value.
+    values. Their range is assumed to end at 1, 255, or 65,535 or, if larger, at the maximum value.
     """
     if image.mode == "F" or image.mode.startswith("I"):
         import numpy as np

@@ -1,10 +1,10 @@
-"""Remove metadata, such as locations, names, devices, comments and previews, from images and WAV files.
+"""Remove metadata, such as locations, names, devices, comments, and previews, from images and WAV files.
 
 Pixels and samples stay unchanged byte for byte, because nothing is decoded. Each format has an allowlist of the chunks that
 affect pixels or sound, with their maximum lengths. All other chunks are removed. The orientation in a JPEG's Exif data is kept,
 so that the image stays upright.
 
-Color profiles (ICC) can name a vendor, device or owner, and contain arbitrary data. Only primaries, white point and curves are
+Color profiles (ICC) can name a vendor, device, or owner, and contain arbitrary data. Only primaries, white point, and curves are
 copied to a new profile. Profiles with lookup tables, such as printer profiles, are removed, because judges don't use them.
 """
 
@@ -36,7 +36,7 @@ _ADOBE = b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0"
 
 
 def without_metadata(data: bytes) -> bytes:
-    """Remove the metadata of PNG, JPEG, WebP, GIF and WAV. Return other types unchanged. Raises MetricError for a broken file."""
+    """Remove the metadata of PNG, JPEG, WebP, GIF, and WAV. Return other types unchanged. Raises MetricError for a broken file."""
     strip = _STRIP.get(type_of(data) or "")
     try:
         return data if strip is None else strip(data)
@@ -219,7 +219,7 @@ def _chunk(name: bytes, body: bytes) -> bytes:
 
 
 def _gif(data: bytes) -> bytes:
-    """Remove a GIF's comments, texts and application data, but keep the loop count of an animation."""
+    """Remove a GIF's comments, texts, and application data, but keep the loop count of an animation."""
     flags = data[10]
     place = 13 + (3 << ((flags & 7) + 1) if flags & 0x80 else 0)
     out = [data[:place]]
@@ -252,7 +252,7 @@ def _past_blocks(data: bytes, place: int) -> int:
 
 
 def _wav(data: bytes) -> bytes:
-    """Remove names, notes and times from a WAV file. If a streamed file lacks a length, its samples extend to the end."""
+    """Remove names, notes, and times from a WAV file. If a streamed file lacks a length, its samples extend to the end."""
     out = []
     place = 12
     while place + 8 <= len(data):

@@ -1,6 +1,6 @@
 """Transcribe recordings with a server or with a model in this process.
 
-A server receives the unchanged recording by ``POST /audio/transcriptions``, the API of OpenAI, vLLM, LocalAI and others. A model
+A server receives the unchanged recording by ``POST /audio/transcriptions``, the API of OpenAI, vLLM, LocalAI, and others. A model
 in this process (faster-whisper, extra ``[asr]``) receives the decoded samples.
 """
 

@@ -1,10 +1,10 @@
-"""Drop-in replacements for AgentUnit's metric classes, custom metrics and multi-agent calculators.
+"""Drop-in replacements for AgentUnit's metric classes, custom metrics, and multi-agent calculators.
 
     FaithfulnessMetric(threshold=0.8)  # same as get_metric("agentunit:FaithfulnessMetric", threshold=0.8)
     register_metric("brevity", BrevityMetric)  # a class with evaluate(case, trace, outcome)
     MultiAgentMetricsCalculator(interactions, handoffs, conflicts, agent_roles).calculate_all()
 
-Interactions, hand-offs, conflicts and roles can be AgentUnit objects, or mappings with the keys of AgentUnit or otel-agenteval. Unlike in
+Interactions, hand-offs, conflicts, and roles can be AgentUnit objects, or mappings with the keys of AgentUnit or otel-agenteval. Unlike in
 AgentUnit, unknown values are None instead of 0, and centralization is at most 1.
 """
 
@@ -263,7 +263,7 @@ def register_metric(name: str, metric_class: Any) -> None:
     names ``<name>`` and ``agentunit:<name>`` then refer to this metric. ``evaluate`` receives:
 
     - ``case``: ``id``, ``query``, ``expected_output``, ``tools``, ``context``, and ``metadata`` with the case's other columns
-    - ``trace``: ``events`` with ``type`` (``agent_prompt``, ``tool_call``, ``agent_response``, ``error``), ``payload`` and
+    - ``trace``: ``events`` with ``type`` (``agent_prompt``, ``tool_call``, ``agent_response``, ``error``), ``payload``, and
       ``timestamp`` (the start of the turn, or its end for the last event), and ``metadata`` with ``cost`` and ``usage``, if known
     - ``outcome``: ``success``, ``output``, ``tool_calls``, ``error``
 

@@ -221,7 +221,7 @@ class BoundMetric:
 
     @property
     def opens_media(self) -> bool:
-        """True if the metric or an inner metric opens images, audio or video."""
+        """True if the metric or an inner metric opens images, audio, or video."""
         return self.metric.media or any(one.opens_media for one in self.inner)
 
     @property
@@ -260,7 +260,7 @@ class BoundMetric:
             return self.failed(error)
 
     def _evaluate_fully(self, turn: Turn, judge: Any, embedder: Any) -> Score:
-        """Evaluate a metric with special requirements, such as a model, media or inner metrics."""
+        """Evaluate a metric with special requirements, such as a model, media, or inner metrics."""
         turn = self._with_truth(turn)
         if self._service == "llm" and isinstance(judge, ChoosesJudges):
             return judge.evaluated(self, turn)

@@ -1,4 +1,4 @@
-"""Descriptions of metrics for the command line, the page and the documentation."""
+"""Descriptions of metrics for the command line, the page, and the documentation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def headline(metric: Metric) -> str:
 
 
 def type_name(annotation: Any, s: str = "") -> str:
-    """Return a parameter's type in words, such as ``number 0..1 or null`` or ``list of strings``. With ``s="s"``, use the plural.
+    """Return a parameter's type in words, such as ``number 0..1 or null`` or ``list of strings``. If ``s="s"``, return the plural.
 
     If the metadata of ``Annotated`` contains a string, return this string.
     """
@@ -75,7 +75,7 @@ def _choices(annotation: Any, s: str) -> Iterator[str]:
 
 
 def value_of(metric: Metric) -> str:
-    """Return a metric's unit, preferred direction and default threshold in one line."""
+    """Return a metric's unit, preferred direction, and default threshold in one line."""
     if metric.type == "boolean":
         return "1 passes, 0 fails" if metric.direction != "neutral" else "1 or 0, as described below. Neither value is a failure"
     levels = _LEVELS.get(metric.family) if metric.unit == "{level}" else None
@@ -84,7 +84,7 @@ def value_of(metric: Metric) -> str:
     if metric.threshold is None:
         return f"{unit.replace(', ', '. ')}{better.capitalize()}" if metric.direction == "neutral" and unit else f"{unit}{better}"
     own = metric.parameters.get("threshold")
-    if own is not None and own.default is not None:  # a threshold of something other than the value
+    if own is not None and own.default is not None:  # the threshold applies to something other than the value
         return f"{unit}{better}. The option threshold determines the verdict"
     if metric.threshold == (0 if metric.direction == "down" else 1) and (metric.unit == "1" or metric.direction == "down"):
         return f"{unit}{better}, passes only at {metric.threshold:g}"

@@ -1,6 +1,6 @@
 """Judge calls, and the state that a judged metric and its judge share during one evaluation.
 
-The state is a context variable. Otherwise, each wrapper around a judge, such as a budget or panel, would have to pass the state on.
+The state is in a context variable, so that wrappers around a judge, such as a budget or panel, don't have to pass the state on.
 """
 
 from __future__ import annotations
@@ -42,18 +42,17 @@ class Answers(ABC):
     ) -> dict[str, Any]:
         """Make one judge call and return the model's JSON object.
 
-        If the reply is unreadable, the model is called once more.
+        If the reply is unreadable, the model is called a second time.
 
         Args:
             stage: Name of the call in errors and statistics, such as ``score``.
-            task: Instructions: what to judge, how, and the meaning of each level. Trusted, so it must not contain turn content.
-            data: Material by name: texts, or values that are sent as JSON. Not trusted.
+            task: Trusted instructions: what to judge, how, and the meaning of each level. Must not contain content from the turn.
+            data: Untrusted material by name: texts, or values that are sent as JSON.
             reply: Requested JSON object, with a hint for each value. Put the reason before the verdict.
-            criteria: The user's criteria by name, such as a rubric, a policy, a role, labels or steps. Trusted, and never
+            criteria: The user's criteria by name, such as a rubric, a policy, a role, labels, or steps. Trusted, and never
                 truncated.
             media: URIs of images and other media, for models that accept them.
-            schema: JSON Schema of the reply, for servers that enforce schemas. The default is derived from ``reply``. Other
-                servers are asked for JSON.
+            schema: JSON Schema of the reply, for servers that enforce schemas. The default is derived from ``reply``.
 
         Raises:
             JudgeError: If the model can't be called, declines, or returns two unreadable replies.
@@ -84,7 +83,7 @@ class EvaluationState:
     piece: int = 0
     """Index, from 0, of the input piece that the next judge call reads."""
     pieces: int = 1
-    """Number of input pieces that are known so far."""
+    """Number of input pieces known so far."""
     truncated: bool = False
     """True if a judge read only a part of the material."""
     media_not_shown: str = ""
@@ -96,7 +95,7 @@ class EvaluationState:
         self.truncated = self.truncated or truncated
 
     def next_piece(self) -> bool:
-        """Advance to the next piece of an input that is too long for one judge call. Return True if there is one."""
+        """Advance to the next piece of an input that is too long for one judge call. Return False if there are no more pieces."""
         self.piece += 1
         return self.piece < self.pieces
 

@@ -4,7 +4,7 @@
     def code_tool_success(turn: Turn, *, empty_value: float = 1.0) -> Result:
         'Share of tool calls that didn't end in an error.'
 
-The properties are the name, kind (prefix), family (by default the module), parameters (keyword-only arguments, checked by their annotations)
+The properties are the name, kind (prefix), family (by default the module), parameters (keyword-only arguments, checked by their annotations),
 and user documentation (docstring). An invalid function raises ConfigError at import, with its file and line. Because of the generated
 ``catalog_index.json``, built-in metric modules are only imported on first use. A parameter without a default is required. If it isn't set, the
 metric can be created, but each score has ``status="error"``.
@@ -256,7 +256,7 @@ def metric(
     includes scores, the metric is a composite. The family is the name of the module, or the module's constant ``FAMILY``.
 
     Turns contain expensive data, such as earlier turns for judged metrics, only if a configured metric declares this data in ``needs``,
-    ``uses`` or ``references``. Each score records the source of the metric's declared references.
+    ``uses``, or ``references``. Each score records the source of the metric's declared references.
 
     Args:
         needs: Turn fields that must be known. Otherwise the score is ``skipped`` with the reason
@@ -283,7 +283,7 @@ def metric(
         traits: Rare properties:
 
             - ``heavy``: one evaluation can take milliseconds, so it never runs while an exporter waits for span events.
-            - ``media``: it opens images, audio or video, as configured in the section ``media``. A ``code_`` metric is then
+            - ``media``: it opens images, audio, or video, as configured in the section ``media``. A ``code_`` metric is then
               also heavy.
             - ``reads_all``: the judge must read all of its input, because a finding can be anywhere (safety). Input longer
               than ``max_input_tokens`` is judged in overlapping pieces, and the worst result is used. The metric must call

@@ -44,7 +44,7 @@ def loggable(error: BaseException) -> str:
 
 
 class RecordAccount:
-    """Thread-safe counts of an outlet's records. ``made`` is the sum of ``delivered``, ``waiting`` and ``failed``."""
+    """Thread-safe counts of an outlet's records. ``made`` is the sum of ``delivered``, ``waiting``, and ``failed``."""
 
     def __init__(self, outlet: str, telemetry: Telemetry | None = None) -> None:
         self._outlet = outlet
@@ -103,7 +103,7 @@ class Outlet(ABC):
     keeps_spans: bool = False
     """True if :meth:`emit` reads :attr:`ScoredTurn.spans`. If False, turns arrive without spans."""
     may_hang: bool = False
-    """True if calls can block on a server, a pipe or a file system."""
+    """True if calls can block on a server, a pipe, or a file system."""
     flushed_at_exit: bool = True
     """True if the engine flushes the outlet at interpreter exit.
 
@@ -186,10 +186,10 @@ class Outlet(ABC):
         """Release all resources. Safe to call twice."""
 
     def _reset(self) -> None:
-        """Set the initial state: no threads, connections or undelivered records. Called for a new outlet and in a forked child."""
+        """Set the initial state: no threads, connections, or undelivered records. Called for a new outlet and in a forked child."""
 
     def after_fork_in_child(self) -> None:
-        """In a forked child, discard the parent's threads, connections, undelivered records and counts."""
+        """In a forked child, discard the parent's threads, connections, undelivered records, and counts."""
         self._reset()
         if self.records is not None:
             self.records.reset()

@@ -108,7 +108,7 @@ class FanOut:
         self._outlets.remove(outlet)
 
     def emit(self, batch: Sequence[ScoredTurn]) -> Sequence[ScoredTurn]:
-        """Redact, count and emit scored turns. Return the turns for which redaction and counting succeeded."""
+        """Redact, count, and emit scored turns. Return the turns for which redaction and counting succeeded."""
         batch = [scored for scored in batch if self._prepare(scored)]
         for outlet in self._outlets:
             try:

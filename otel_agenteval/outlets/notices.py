@@ -1,4 +1,4 @@
-"""Notices about scores that need attention, formatted as messages for Slack, Teams, PagerDuty or other services.
+"""Notices about scores that need attention, formatted as messages for Slack, Teams, PagerDuty, or other services.
 
 A metric that fails a thousand times produces one notice with a count. Messages stay within each service's limits.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Kind = Literal["gate", "critical", "failed", "error", "floor", "recovered", "change"]
 _MOST_EXAMPLES = 3
 _MOST_SERIES = 1_000
-"""Maximum number of tracked means. There is one mean per metric, agent and service."""
+"""Maximum number of tracked means. There is one mean per metric, agent, and service."""
 _PARTS = 12
 """Number of steps in a sliding window."""
 _MOST_NOTICES = 20

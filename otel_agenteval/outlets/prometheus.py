@@ -45,7 +45,7 @@ class PrometheusOutlet(Outlet):
     """Outlet that exports an engine's metrics through a registry or a separate port.
 
     If several engines in one process share a registry, their values are added. If the application already uses a metric's name, the
-    outlet omits that metric, logs a warning and counts ``agenteval.emit.errors{outlet="prometheus", reason="name_clash"}``. If the
+    outlet omits that metric, logs a warning, and counts ``agenteval.emit.errors{outlet="prometheus", reason="name_clash"}``. If the
     port can't be opened, the outlet logs a warning and counts ``reason="port_in_use"`` or, for other causes, ``"bind_failed"``.
 
     The default registry and a separate port export the metrics of all processes of the program. One process listens on the port.
@@ -282,7 +282,7 @@ def _buckets(instrument: Instrument, distribution: Distribution) -> list[tuple[s
 class MetricsApp:
     """ASGI and WSGI application that serves the metrics of all processes.
 
-    Works with FastAPI, Starlette, Django and Flask. The client determines the format: text or OpenMetrics.
+    Works with FastAPI, Starlette, Django, and Flask. The client determines the format: text or OpenMetrics.
     """
 
     def __init__(self) -> None:

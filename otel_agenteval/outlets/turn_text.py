@@ -1,6 +1,6 @@
 """Text rendering of a turn and its scores for a terminal.
 
-Errors and failed scores come first, with their reasons. Measured values and passed, vacuous and skipped scores follow. Control
+Errors and failed scores come first, with their reasons. Measured values and passed, vacuous, and skipped scores follow. Control
 characters in turn texts are removed, so that an agent can't send commands to the terminal.
 """
 

@@ -1,4 +1,4 @@
-"""Outlet that posts notices to Slack, Teams, PagerDuty or any URL, in one message per interval."""
+"""Outlet that posts notices to Slack, Teams, PagerDuty, or any URL, in one message per interval."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ Role = Literal["read", "label"]
 _BEGINNING = 240
 """Maximum characters of an input or output in a list of turns."""
 _MOST_VALUES = 200
-"""Maximum number of agents, services, versions, models or judges in a filter."""
+"""Maximum number of agents, services, versions, models, or judges in a filter."""
 _CANDIDATES = 1_000
 """Number of latest turns from which the next turn to label is chosen."""
 _FAILED_AT_ONCE = 100
@@ -500,7 +500,7 @@ class Api:
         return wanted
 
     def _stored_turn(self, views: Views, request: Request) -> dict[str, Any]:
-        """Return a turn by its id or by a unique prefix. Raises Problem if the turn is unknown, ambiguous or from another tenant."""
+        """Return a turn by its id or by a unique prefix. Raises Problem if the turn is unknown, ambiguous, or from another tenant."""
         short = request.params["turn_id"]
         tenant = request.reader.tenant
         if tenant is not None and not short.startswith(qualified(tenant, "")):

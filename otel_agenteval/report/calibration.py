@@ -1,4 +1,4 @@
-"""Comparison of human labels with a run's scores, as a report on each metric's reliability (text, JSON or web page)."""
+"""Comparison of human labels with a run's scores, as a report on each metric's reliability (text, JSON, or web page)."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Trust:
 
 
 def read_labels(path: str) -> list[Label]:
-    """Read labels from a JSONL, CSV or Parquet file. Raise a :class:`ConfigError` that names the row if a label is invalid.
+    """Read labels from a JSONL, CSV, or Parquet file. Raise a :class:`ConfigError` that names the row if a label is invalid.
 
     Columns are ``turn_id`` or ``case_id``, ``label`` (pass, fail, good, bad, yes, no, 1, 0, 👍, 👎), and optionally ``metric``.
     If ``by`` identifies the person, a person's later label replaces the earlier label of the same turn, and a ``null`` label

@@ -46,7 +46,7 @@ class Summary(NamedTuple):
     cases: int
     """Number of cases with a value."""
     n: int
-    """Number of values, excluding vacuous scores, errors and skipped scores."""
+    """Number of values, excluding vacuous scores, errors, and skipped scores."""
     mean: float | None
     low: float | None
     """Lower end of the interval, or None with fewer than five cases."""
@@ -136,7 +136,7 @@ class Experiment:
     def compare(self, baseline: Experiment | str | Path, watch: Sequence[str] = ()) -> Comparison:
         """Compare with an earlier experiment, case by case.
 
-        The result contains each metric's difference, interval and p-value, corrected for the number of tests.
+        The result contains each metric's difference, interval, and p-value, corrected for the number of tests.
 
         Args:
             baseline: an experiment, or a file written by :meth:`write` or ``otel-agenteval eval --format jsonl``.

@@ -63,7 +63,7 @@ class Topic:
 @dataclass(slots=True)
 class FailureMode:
     fault: Fault
-    """Fault of one turn. All turns of the mode have the same kind, step and error."""
+    """Fault of one turn. All turns of the mode have the same kind, step, and error."""
     parts: list[ModeShare]
     """The two halves of the time range, or the compared groups."""
     rate: float

@@ -42,7 +42,7 @@ class ScoredTurns(Sequence[tuple[Turn, Sequence[Score]]]):
     def frame(self) -> Any:
         """Return a pandas DataFrame with one row per score.
 
-        The columns include ``turn_id``, ``agent``, ``metric``, ``value``, ``passed``, ``status`` and ``reason``. ``passed`` is
+        The columns include ``turn_id``, ``agent``, ``metric``, ``value``, ``passed``, ``status``, and ``reason``. ``passed`` is
         None if the metric has no verdict.
 
         Raises:
@@ -75,7 +75,7 @@ class ScoredTurns(Sequence[tuple[Turn, Sequence[Score]]]):
     def first_faults(self) -> Any:
         """Return a pandas DataFrame of the failed turns, with the first step that went wrong in each.
 
-        The columns are ``turn_id``, ``agent``, ``kind``, ``path``, ``reason``, ``step`` and ``error``. All except the first two
+        The columns are ``turn_id``, ``agent``, ``kind``, ``path``, ``reason``, ``step``, and ``error``. All except the first two
         are missing (NaN) if no rule finds a fault.
 
         Raises:
@@ -92,7 +92,7 @@ class ScoredTurns(Sequence[tuple[Turn, Sequence[Score]]]):
     def differences(self, metric: str | None = None) -> Any:
         """Return a pandas DataFrame of facts that are more frequent in failed turns, for each metric or only for ``metric``.
 
-        The columns are ``metric``, ``fact``, ``failed``, ``passed``, ``low``, ``high``, ``p_adjusted``, ``turns`` and ``few``.
+        The columns are ``metric``, ``fact``, ``failed``, ``passed``, ``low``, ``high``, ``p_adjusted``, ``turns``, and ``few``.
         ``failed`` and ``passed`` are the shares of turns with the fact, ``low`` and ``high`` the interval of their difference.
         ``turns`` is the number of failed turns with the fact. ``few`` is True if that number is small.
 
@@ -118,7 +118,7 @@ class ScoredTurns(Sequence[tuple[Turn, Sequence[Score]]]):
     def failure_modes(self) -> Any:
         """Return a pandas DataFrame of the failed turns, grouped by their first fault.
 
-        The columns are ``id``, ``kind``, ``step``, ``error``, ``turns``, ``rate``, ``low``, ``high`` and ``examples``. ``rate``
+        The columns are ``id``, ``kind``, ``step``, ``error``, ``turns``, ``rate``, ``low``, ``high``, and ``examples``. ``rate``
         is the share of all turns. ``low`` and ``high`` are the 95 % interval of the rate.
 
         Raises:
@@ -169,7 +169,7 @@ _TURN_COLUMNS = (
 def turns_frame(turns: Iterable[Turn]) -> Any:
     """Return a pandas DataFrame with one row per turn.
 
-    The columns include ids, agent, model, time, duration, input, output, tools, tokens and cost.
+    The columns include ids, agent, model, time, duration, input, output, tools, tokens, and cost.
 
     Raises:
         MissingExtra: If pandas isn't installed.

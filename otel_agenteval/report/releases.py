@@ -1,4 +1,4 @@
-"""Comparison of two groups of stored turns, such as versions, models or prompts. The module also estimates each metric for each
+"""Comparison of two groups of stored turns, such as versions, models, or prompts. The module also estimates each metric for each
 group.
 
 For each metric, a comparison shows whether the difference is larger than expected by chance. If the result is unclear, the

@@ -59,7 +59,7 @@ class TabularReport:
 
 
 def render(report: TabularReport, form: str) -> str:
-    """Render a report as ``table``, ``markdown``, ``json`` or ``html``."""
+    """Render a report as ``table``, ``markdown``, ``json``, or ``html``."""
     if form == "json":
         return json.dumps(report.data, indent=2)
     if form == "html":

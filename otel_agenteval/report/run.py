@@ -78,11 +78,11 @@ class ScoreRow:
     about: About
     series: MetricSeries
     outcome: str
-    """``pass``, ``fail``, ``ok``, ``vacuous``, ``error`` or ``skipped``."""
+    """``pass``, ``fail``, ``ok``, ``vacuous``, ``error``, or ``skipped``."""
     value: float | None
     passed: bool | None
     why: str
-    """The score's explanation, error type or skip reason. If ``about.answered`` is set, also the detail of a failure."""
+    """The score's explanation, error type, or skip reason. If ``about.answered`` is set, also the detail of a failure."""
 
     @property
     def fails_gate(self) -> bool:
@@ -132,7 +132,7 @@ class MetricSeries:
 @dataclass(frozen=True, slots=True)
 class SeriesSummary:
     n: int
-    """Number of values, excluding vacuous scores, errors and skipped scores."""
+    """Number of values, excluding vacuous scores, errors, and skipped scores."""
     outcomes: Counter[str]
     mean: float | None
     p50: float | None

@@ -1,4 +1,4 @@
-"""HTTP endpoints for operators: health, readiness, ``/metrics``, status and turn outcomes."""
+"""HTTP endpoints for operators: health, readiness, ``/metrics``, status, and turn outcomes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def checks_in(document: Any, prefix: str) -> list[Check]:
 
 
 def delivery(engine: Engine, required: Iterable[str]) -> list[Check]:
-    """Return health checks: for each outlet, for the judge queue, and for each metric, judge or embedder that hangs."""
+    """Return health checks: for each outlet, for the judge queue, and for each metric, judge, or embedder that hangs."""
     found = []
     for outlet in engine.outlets:
         reason = engine.outlets.trouble_of(outlet)

@@ -1,4 +1,4 @@
-"""One sidecar process: startup, reload and shutdown."""
+"""One sidecar process: startup, reload, and shutdown."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ class Service:
         return Web(guard, self._reader, found, self.engine.failed, api(self.receiver, self.ledger, page.content))
 
     def page_status(self) -> dict[str, Any]:
-        """Return the status for the web UI: the ledger, queue sizes, remaining budgets, load and unread traces."""
+        """Return the status for the web UI: the ledger, queue sizes, remaining budgets, load, and unread traces."""
         more = {}
         for name in _SHOWN:
             if (family := self.engine.telemetry.read(name)) is not None:

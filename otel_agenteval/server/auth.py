@@ -192,7 +192,10 @@ def is_cross_site(head: Head) -> bool:
 
 
 class Guard:
-    """Check of the headers ``Host``, ``Origin`` and ``Sec-Fetch-Site``. ``hosts`` and ``origins`` are additional allowed values."""
+    """Check of the headers ``Host``, ``Origin``, and ``Sec-Fetch-Site``.
+
+    ``hosts`` and ``origins`` are additional allowed values.
+    """
 
     def __init__(self, address: str, hosts: Sequence[str], origins: Sequence[str], *, serves_page: bool = False) -> None:
         self._serves_page = serves_page

@@ -39,7 +39,7 @@ METADATA = 8 * 1024
 """Maximum decompressed bytes of a call's headers. A call that exceeds this limit ends its connection."""
 _STREAMS = 100
 _STRIKES = 100
-"""Maximum number of consecutive invalid, unauthenticated or canceled calls. The next such call ends the connection."""
+"""Maximum number of consecutive invalid, unauthenticated, or canceled calls. The next such call ends the connection."""
 _AGE = 300.0
 """Seconds after which a connection is closed without losing calls, so that senders discover new servers."""
 _LAST_CALLS = 30.0

@@ -68,7 +68,7 @@ class _Formatter(logging.Formatter):
 
 
 class TextFormatter(_Formatter):
-    """Formatter for text lines with time, level, message and request id."""
+    """Formatter for text lines with time, level, message, and request id."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = f"{self.formatTime(record)} {record.levelname} {escaped(record.getMessage())}"

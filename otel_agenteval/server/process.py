@@ -1,4 +1,4 @@
-"""Signals, memory settings and file limit of a process, and the runner for the sidecar's event loop.
+"""Signals, memory settings, and file limit of a process, and the runner for the sidecar's event loop.
 
 Signals are handled from the start of a process, so this module doesn't import slow packages. Signals that arrive before the event
 loop runs are handled later.
@@ -30,7 +30,7 @@ _YOUNG = 20_000
 
 
 class Signals:
-    """Context manager that handles SIGTERM, SIGINT and SIGHUP on the main thread, so that they don't end the process."""
+    """Context manager that handles SIGTERM, SIGINT, and SIGHUP on the main thread, so that they don't end the process."""
 
     def __init__(self) -> None:
         self._early: list[int] = []

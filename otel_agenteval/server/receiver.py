@@ -70,7 +70,7 @@ class Receiver:
         self._bytes = 0
         self._lock = threading.Lock()
         self.outcomes: Counter[tuple[str, str, str]] = Counter()
-        """Number of responses by transport, signal and outcome."""
+        """Number of responses by transport, signal, and outcome."""
         self.bytes_received = 0
         self._log_refusals = RefusalLog(clock)
         self._clients: OrderedDict[str, TokenBucket] = OrderedDict()
@@ -187,7 +187,7 @@ class Receiver:
             return FAULT
 
     def process(self, request: ExportRequest) -> Accepted:
-        """Decompress, parse and journal a request, and pass it to the engine. Raises a Refusal."""
+        """Decompress, parse, and journal a request, and pass it to the engine. Raises a Refusal."""
         body = inflate(request.body, request.encoding, self.options.max_body, request.share)
         if request.tenant is not None:
             request.tenant.charge(size=len(body))

@@ -1,12 +1,12 @@
 """Journal that keeps requests on disk until their turns are delivered.
 
-Acknowledged requests survive ``kill -9``, a power failure and a restart. Requests are appended to a segment file, and acknowledged
+Acknowledged requests survive ``kill -9``, a power failure, and a restart. Requests are appended to a segment file, and acknowledged
 after the disk confirms the write. Requests that arrive during a write are written together. A segment is deleted when the engine no
 longer holds its traces, and all outlets have delivered their scores. At startup, leftover requests are received like new requests,
 and produce the same result ids.
 
 A segment starts with a 9-byte header that contains the version. Each request then consists of a CRC-32 of the rest (4 bytes), the
-body's length (4 bytes), the kind (1 byte) and the body.
+body's length (4 bytes), the kind (1 byte), and the body.
 
 If bit 0x10 of a request's kind is set, its body starts with the length (1 byte) and name of the tenant. :mod:`.journal_folder`
 assigns segments to processes.

@@ -20,7 +20,7 @@ Each line of this table has the column's OTLP name, its name in the Collector's 
     Events.Name, Events.Timestamp, Events.Attributes     or three lists
     log_body                     JSON text. Such a row is a log record of that span, and ``name`` is its event name
 
-Only ids and a name are required. Maps with only text values don't preserve types. Numbers, booleans and lists are restored if the
+Only ids and a name are required. Maps with only text values don't preserve types. Numbers, booleans, and lists are restored if the
 attribute's name implies their type (``gen_ai.usage.input_tokens``). Content stays text.
 """
 

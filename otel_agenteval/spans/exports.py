@@ -1,22 +1,22 @@
 """Convert other tools' span files to OTLP/JSON.
 
 The supported formats are from console exporters, Jaeger, Zipkin, Tempo, Phoenix, Langfuse, LangSmith, Datadog, PandaProbe, Logfire,
-CloudWatch and Application Insights. Ids, times and attributes are converted, and then the dialects interpret the attributes. Some
+CloudWatch, and Application Insights. Ids, times, and attributes are converted, and then the dialects interpret the attributes. Some
 formats store all values as text, so known numeric attributes are converted back to numbers. A document's keys identify its format:
 
 ===============  ================================================================================================== console
 ``context.trace_id``: ``ConsoleSpanExporter``, ``span.to_json()`` Jaeger           ``traceID`` with ``spans`` and ``processes``;
-``{"data": [...]}`` from the page or the API Zipkin           ``traceId``, ``id`` and ``tags`` or ``localEndpoint``; a trace is a
+``{"data": [...]}`` from the page or the API Zipkin           ``traceId``, ``id``, and ``tags`` or ``localEndpoint``; a trace is a
 list of such spans Tempo            ``batches``, or ``trace`` around ``resourceSpans`` Phoenix          ``context.trace_id`` with
 ``span_kind``; a data frame's rows, whose columns are ``attributes.…`` Langfuse         ``traceId`` with ``type`` and ``startTime``;
 traces with or without their ``observations`` LangSmith        ``run_type`` with ``start_time``; runs with or without their
 ``child_runs`` Datadog          ``attributes`` with ``span_kind`` and ``start_ns``: span events of LLM Observability PandaProbe
-``spans`` with ``started_at`` or ``start_time``; spans with ``trace_id``, ``span_id`` and ``started_at`` Logfire
+``spans`` with ``started_at`` or ``start_time``; spans with ``trace_id``, ``span_id``, and ``started_at`` Logfire
 ``trace_id`` with ``start_timestamp``; the query API's ``rows`` and ``columns`` CloudWatch       ``startTimeUnixNano`` or
 ``observedTimeUnixNano``; log events and query results that contain such JSON text Azure            ``OperationId`` or
 ``operation_Id``: rows of Application Insights; the query API's ``tables`` Go               ``SpanContext``: ``stdouttrace`` Node.js
-``traceId`` with ``id``, ``timestamp`` and ``attributes``: ``ConsoleSpanExporter`` written as JSON flat             trace id, span
-id and attributes in one object, as from ClickHouse's ``otel_traces``, MLflow or custom exporters ===============
+``traceId`` with ``id``, ``timestamp``, and ``attributes``: ``ConsoleSpanExporter`` written as JSON flat             trace id, span
+id, and attributes in one object, as from ClickHouse's ``otel_traces``, MLflow, or custom exporters ===============
 ==================================================================================================
 """
 
@@ -43,7 +43,7 @@ _FIRST_LINE = 4_096
 """Maximum bytes of the first line of a multi-line document. A longer line is a whole document."""
 
 _PREFIX = 256
-"""Maximum bytes before the object in a line, such as a time, level or stream from a log service."""
+"""Maximum bytes before the object in a line, such as a time, level, or stream from a log service."""
 
 Numbered = tuple[int, bytes]
 """(line number, line)."""
@@ -180,7 +180,7 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 
 
 def _hex(value: Any, digits: int) -> str | None:
-    """Return an id as hex with leading zeros, or None if it is empty. Hex, base64 and UUIDs are decoded. Other ids are hashed."""
+    """Return an id as hex with leading zeros, or None if it is empty. Hex, base64, and UUIDs are decoded. Other ids are hashed."""
     text = str(value or "").strip().removeprefix("0x")
     if not text:
         return None
@@ -223,7 +223,7 @@ def _nanoseconds(value: Any) -> str | None:
 
 
 _SCALES = ((1e11, 1_000_000_000), (1e14, 1_000_000), (1e17, 1_000))
-"""Upper limits of numbers in seconds, milliseconds and microseconds, with their factors."""
+"""Upper limits of numbers in seconds, milliseconds, and microseconds, with their factors."""
 
 
 # --- console
@@ -441,7 +441,7 @@ def _typed(key: str, text: Any) -> Any:
 
 
 def _annotation(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a Zipkin annotation to an event: ``{"name": {attributes}}`` (SDKs), ``name|{attributes}|dropped`` or a name."""
+    """Convert a Zipkin annotation to an event: ``{"name": {attributes}}`` (SDKs), ``name|{attributes}|dropped``, or a name."""
     text = str(item.get("value") or "")
     time_ns = _microseconds(item.get("timestamp"))
     whole = _object(text)

@@ -34,7 +34,7 @@ _MAX_NESTING = 64
 
 
 def is_ours(scope: str, attributes: Mapping[str, Any], name: str = "") -> bool:
-    """Return True for a score in a span, event or log record. Scores aren't evaluated again.
+    """Return True for a score in a span, event, or log record. Scores aren't evaluated again.
 
     A score from otel-agenteval has otel-agenteval's scope or, if a pipeline renamed the scope, a turn id or result id. Evaluation
     results from other programs also count as scores, unless they are user feedback.

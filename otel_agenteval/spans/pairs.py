@@ -130,7 +130,7 @@ _TEXT, _WHOLE, _REAL = 0x0A, 0x18, 0x21
 _SHORT_TEXTS = tuple(bytes((_VALUE, size - 2, _TEXT, size - 4)) if size >= 4 else b"" for size in range(0x82))
 """Tags and lengths of a text value, by the total size of the value's field."""
 _NOT_PLAIN = frozenset((0x2A, 0x32, 0x3A))
-"""Tags of lists, objects and bytes."""
+"""Tags of lists, objects, and bytes."""
 
 
 def _read_in_order(raw: bytes) -> tuple[str, Any] | None:

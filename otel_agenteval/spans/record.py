@@ -167,7 +167,7 @@ def clean(record: SpanRecord) -> None:
 
 
 def _is_simple(attributes: Mapping[str, Any]) -> bool:
-    """Return True if :func:`plain` isn't needed, because all attributes are ASCII texts, booleans or valid numbers."""
+    """Return True if :func:`plain` isn't needed, because all attributes are ASCII texts, booleans, or valid numbers."""
     for key, value in attributes.items():
         kind = value.__class__
         if not key.isascii():

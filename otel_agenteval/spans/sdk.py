@@ -57,7 +57,7 @@ def has_known_fields(span: Any) -> bool:
 
 
 def start_of(span: Any) -> tuple[int, int, int, str, dict[str, Any]]:
-    """Return a starting span's trace id, span id, local parent's id (0 without a local parent), scope and attributes."""
+    """Return a starting span's trace id, span id, local parent's id (0 without a local parent), scope, and attributes."""
     if _BY_POSITION:
         try:
             context, parent, scope, attributes = span._context, span._parent, span._instrumentation_scope, span._attributes._dict
@@ -72,7 +72,7 @@ def start_of(span: Any) -> tuple[int, int, int, str, dict[str, Any]]:
 
 
 def end_of(span: Any) -> tuple[int, int, bool, dict[str, Any]]:
-    """Return an ending span's trace id, span id, local root flag (True without a local parent) and attributes."""
+    """Return an ending span's trace id, span id, local root flag (True without a local parent), and attributes."""
     if _BY_POSITION:
         try:
             context, parent, attributes = span._context, span._parent, span._attributes._dict

@@ -114,14 +114,14 @@ def _add_spans(items: Iterable[bytes], origin: Origin, parts: dict[bytes, Part])
 
 
 def count_records(body: bytes, most: int) -> int:
-    """Count a request's resources, scopes, spans, log records and other fields. Stop after ``most``.
+    """Count a request's resources, scopes, spans, log records, and other fields. Stop after ``most``.
 
     The request is counted without parsing it, because an empty span of two bytes takes a hundred bytes when parsed. Raises
     :class:`NotOtlp`.
     """
     found = 0
     below = [(0, len(body), 0)]
-    """(start, end, level) of messages whose fields aren't counted yet. Levels are request, resource and scope."""
+    """(start, end, level) of messages whose fields aren't counted yet. Levels are request, resource, and scope."""
     try:
         while below and found <= most:
             at, end, level = below.pop()
@@ -146,7 +146,7 @@ def count_records(body: bytes, most: int) -> int:
 
 
 _NEXT_LEVEL = (0x0A, 0x12, 0)
-"""Tags of next-level messages in a request, a resource and a scope."""
+"""Tags of next-level messages in a request, a resource, and a scope."""
 
 
 def _after(body: bytes, at: int) -> int:

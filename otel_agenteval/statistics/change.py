@@ -4,7 +4,7 @@ The usual level of a series is estimated from its first scores. Then three detec
 
 * ``cusum`` bets that the mean became lower or higher. Each score raises or lowers the bet's stake, and a high stake is an alarm.
   While the mean is unchanged, no bet wins on average, so the stake exceeds a value A at most once in A scores on average. This
-  holds for any distribution (an e-detector: Shin, Ramdas and Rinaldo 2023). For zeros and ones, it is Page's CUSUM. Nearly
+  holds for any distribution (an e-detector: Shin, Ramdas, and Rinaldo 2023). For zeros and ones, it is Page's CUSUM. Nearly
   constant series need no special case, because one failure among a thousand passes hardly raises the stake.
 * ``ewma`` finds small, lasting shifts. It compares an exponentially weighted mean of batches with limits that are rarely crossed
   by chance (Lucas and Saccucci 1990).
@@ -102,7 +102,7 @@ class Series:
     """Change detector for one series of scores.
 
     If the series is ``bounded`` and its first scores are all from 0 to 1, scores are used as they are. Otherwise, ranks
-    replace them. ``is_amount`` is true for seconds, dollars and other amounts, whose logarithms are compared between releases.
+    replace them. ``is_amount`` is true for seconds, dollars, and other amounts, whose logarithms are compared between releases.
     """
 
     __slots__ = (
@@ -297,7 +297,7 @@ class Series:
 
     @classmethod
     def of_state(cls, options: DetectorOptions, state: Mapping[str, Any]) -> Series:
-        """Restore a series from the output of :meth:`state`, or raise KeyError, TypeError or ValueError."""
+        """Restore a series from the output of :meth:`state`, or raise KeyError, TypeError, or ValueError."""
         found = cls(options, bounded=bool(state["bounded"]))
         found._usual = Moments(*map(float, state["usual"]))
         found._ranks = array("d", state["ranks"])

@@ -1,4 +1,4 @@
-"""Change detection for all series of a process. Each combination of tenant, metric and agent is a series."""
+"""Change detection for all series of a process. Each combination of tenant, metric, and agent is a series."""
 
 from __future__ import annotations
 

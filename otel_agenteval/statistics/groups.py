@@ -99,7 +99,7 @@ def difference(before: Estimate, after: Estimate, turns: tuple[int, int] = (0, 0
 
 
 class Side:
-    """Values of one measure in one group. ``is_amount`` is true for seconds, dollars and other amounts."""
+    """Values of one measure in one group. ``is_amount`` is true for seconds, dollars, and other amounts."""
 
     __slots__ = ("_alone", "_cases", "_clusters", "_group", "_logs")
 
@@ -110,7 +110,7 @@ class Side:
         self._alone: dict[str, float] | None = {}
         """Values by cluster, such as a conversation. None if a cluster has several values, a value is sampled, or there are too many."""
         self._clusters: _Clusters | None = {} if is_amount else None
-        """Sum, sum of logarithms and number of the amounts, by cluster. None if a value is sampled or there are too many."""
+        """Sum, sum of logarithms, and number of the amounts, by cluster. None if a value is sampled or there are too many."""
         self._cases: dict[str, tuple[float, int]] | None = {}
         """Sum and number of the values, by case. None if a value has no case or is sampled, or there are too many."""
 

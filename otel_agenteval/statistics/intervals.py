@@ -34,7 +34,7 @@ def blocks(width: int, stream: int = 0) -> Iterator[tuple[Any, int]]:
 def always_valid(n: float, error: float) -> float:
     """Return the half-width, in standard errors, of an interval that stays valid if you check it repeatedly.
 
-    This is an asymptotic confidence sequence (Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2024), tuned to be narrowest near
+    This is an asymptotic confidence sequence (Waudby-Smith, Arbour, Sinha, Kennedy, and Ramdas 2024), tuned to be narrowest near
     300 effective values.
     """
     tuned = (-2 * math.log(error) + math.log(-2 * math.log(error) + 1)) / 300.0

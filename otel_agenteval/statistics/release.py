@@ -77,7 +77,7 @@ class Moments:
 
 
 class VersionScores:
-    """Sums over the scores of one version. ``is_amount`` is true for seconds, dollars and other amounts."""
+    """Sums over the scores of one version. ``is_amount`` is true for seconds, dollars, and other amounts."""
 
     __slots__ = ("ends", "is_amount", "logs", "raw", "squared")
 

@@ -2,8 +2,8 @@
 
 A score that was sampled with probability p represents 1/p turns, and the mean is Hájek's estimator. *Proxies* are cheap scores
 that every turn has. If they correlate with the score, the mean is corrected by the difference between the proxies of the sample
-and of all turns. This is prediction-powered inference (PPI++, Angelopoulos, Duchi and Zrnic 2023), also known as the regression
-estimator in survey statistics (Särndal, Swensson and Wretman 1992).
+and of all turns. This is prediction-powered inference (PPI++, Angelopoulos, Duchi, and Zrnic 2023), also known as the regression
+estimator in survey statistics (Särndal, Swensson, and Wretman 1992).
 
 The weights of the proxies minimize the variance. A proxy without information therefore changes nothing. A wrong proxy doesn't
 bias the estimate.
@@ -27,7 +27,7 @@ _ENOUGH = 10
 For scores from 0 to 1, only traces with the rarer outcome count, such as failures if nearly all turns pass.
 """
 _FIRST = 3
-"""Index of the first proxy in a trace's vector. Before it are the weight, the weighted score and its weighted square."""
+"""Index of the first proxy in a trace's vector. Before it are the weight, the weighted score, and its weighted square."""
 _SIZE = _FIRST + PROXIES
 _LEAST_SPREAD = 0.02
 """Smallest plausible variance of scores from 0 to 1, as a share of the variance of zeros and ones with this mean.
@@ -94,7 +94,7 @@ class Sums:
     def of_turns(cls, once: Sequence[float], squared: Sequence[float], ends: Interval) -> Sums:
         """Return the sums of turns, each of which is a separate trace.
 
-        ``once`` contains the sums of the weights, the weighted values and the weighted squares. ``squared`` contains the
+        ``once`` contains the sums of the weights, the weighted values, and the weighted squares. ``squared`` contains the
         same sums with squared weights.
         """
         found = cls(least=ends[0], most=ends[1])
@@ -155,7 +155,7 @@ class Sums:
         return predicted or (mean, variance, n)
 
     def _predicted(self, means: Any, n: float, variance: float, everyone: Everyone) -> tuple[float, float, float] | None:
-        """Return mean, variance and effective size, corrected with proxies. Return None if the proxies don't help."""
+        """Return mean, variance, and effective size, corrected with proxies. Return None if the proxies don't help."""
         if variance <= 0:
             return None
         kept = [1, *range(_FIRST, _SIZE)]
@@ -206,5 +206,5 @@ _NO_PROXIES = padded(())
 
 
 def vector(weight: float, value: float, proxies: Any = _NO_PROXIES) -> Any:
-    """Return a turn's weight, weighted score, weighted square and weighted proxies. ``proxies`` must be :func:`padded`."""
+    """Return a turn's weight, weighted score, weighted square, and weighted proxies. ``proxies`` must be :func:`padded`."""
     return np.array([weight, weight * value, weight * value * value, *(weight * proxies)])

@@ -5,7 +5,7 @@ below it have ended, or ``decision_delay`` after the root's end. *Loose* spans a
 they started before the processor was added. Their turn closes ``decision_delay`` after the local root arrives. Without a local
 root, it closes after ``idle_timeout`` without new spans.
 
-A *candidate* is a span that may become a turn's root. It is a local root, or the topmost agent, workflow, chain or unknown span
+A *candidate* is a span that may become a turn's root. It is a local root, or the topmost agent, workflow, chain, or unknown span
 below an application's spans. The assembler assigns all spans below a candidate to it, even if their parent has ended. If the
 candidate turns out not to be a root, its spans move to the next candidate above it.
 
@@ -44,7 +44,7 @@ _MOST_BESIDE = 32
 
 class Assembler:
     """Tracker of open turns. ``role`` returns the current role of an open or ended span. Callers must hold :attr:`lock`, except
-    for :meth:`start_below`, :meth:`ending` and :meth:`open_spans`, which acquire it themselves.
+    for :meth:`start_below`, :meth:`ending`, and :meth:`open_spans`, which acquire it themselves.
     """
 
     def __init__(self, limits: TurnLimits, role: Role, now: Callable[[], float]) -> None:

@@ -1,6 +1,6 @@
 """Join traces that record the same model call, and agent runs with their calls in other traces.
 
-This module implements the rules *same response*, *same failure*, *run without steps* and *run in another trace* for live traces
+This module implements the rules *same response*, *same failure*, *run without steps*, and *run in another trace* for live traces
 (recorded files: :mod:`.relations`). Responses and failures stay in memory while their turn can be revised. A duplicate joins a
 turn that still waits. If the turn was already evaluated, its duplicates are collected, and it is revised once.
 """
@@ -33,7 +33,7 @@ from .stitching import Stitcher, is_bare_call, steps_of
 
 _MOST_CALLS = 10_000
 _MOST_FAILURES = 32
-"""Maximum number of remembered failed calls per model, and of recent calls, runs and turns per process."""
+"""Maximum number of remembered failed calls per model, and of recent calls, runs, and turns per process."""
 _MOST_DUPLICATES = 32
 """Maximum number of joined recordings of one waiting call. No program has more instrumentations."""
 
@@ -276,7 +276,7 @@ class Duplicates:
 
 
 class _Recording:
-    """Ids, times and scope of a turn's root, with a weak reference to the span group that now contains it."""
+    """Ids, times, and scope of a turn's root, with a weak reference to the span group that now contains it."""
 
     __slots__ = ("end_ns", "group", "is_lone_call", "scope", "span_id", "start_ns", "trace_id")
 

@@ -1,4 +1,4 @@
-"""Read model calls, tool calls and prompts that exist only in log records.
+"""Read model calls, tool calls, and prompts that exist only in log records.
 
 A logged call becomes a child of the span that wrote the log record. If that span is unknown, the call belongs to the only turn of
 the trace, like a logged user prompt. If the call also has a span, values from the span take precedence.
@@ -24,7 +24,7 @@ _DEEPEST = 100
 
 
 class Logged(NamedTuple):
-    """Log record of a model call, tool call, prompt or answer."""
+    """Log record of a model call, tool call, prompt, or answer."""
 
     kind: str
     part: LogPart
@@ -32,7 +32,7 @@ class Logged(NamedTuple):
 
 
 def take_logged(records: Iterable[SpanRecord], loose: Iterable[LogPart] = ()) -> list[Logged]:
-    """Return all logged calls, prompts and answers by time. Calls are removed from the logs of their spans."""
+    """Return all logged calls, prompts, and answers by time. Calls are removed from the logs of their spans."""
     found = [Logged(kind, part, None) for part in loose if (kind := kind_of_part(part)) is not None]
     for record in records:
         if not record.logs or is_genai_scope(record.scope):

@@ -36,7 +36,7 @@ from .stitching import reader_of
 Report = Callable[[str], None]
 """Function that receives one line for each error in the recordings."""
 Fault = Callable[[str, int | None, str], None]
-"""Function that receives the file, the line number (None for the whole file) and the error."""
+"""Function that receives the file, the line number (None for the whole file), and the error."""
 Unread = Callable[[UnreadTrace], None]
 _MOST_REPORTED = 10
 ANSWER_KEYS = ("output", "actual_output", "answer", "response", "prediction")
@@ -58,7 +58,7 @@ def _ignore(trace: UnreadTrace) -> None:
 
 @dataclass
 class Reading:
-    """Counts of lines, spans and turns read so far. ``on_progress`` is called every thousand lines."""
+    """Counts of lines, spans, and turns read so far. ``on_progress`` is called every thousand lines."""
 
     on_progress: Callable[[Reading], None] | None = None
     lines: int = 0

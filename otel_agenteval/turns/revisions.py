@@ -14,7 +14,7 @@ Terms:
 
 Example: A trace closes without its root 1. The model calls 2 and 3 below it are two rootless turns, which are evaluated
 and remembered. Then the late span 1 arrives, an agent. ``revised`` finds both parts, because their parent 1 was missing,
-and builds one turn from the spans 1, 2 and 3. ``before`` returns the evaluation of 2, with the turn id of 3 in ``also``.
+and builds one turn from the spans 1, 2, and 3. ``before`` returns the evaluation of 2, with the turn id of 3 in ``also``.
 After the new turn is evaluated, ``remember`` adds it as a part that absorbs both older parts.
 """
 
@@ -370,7 +370,7 @@ class Revisions:
 
 
 def stands_alone(group: SpanGroup) -> bool:
-    """Return True if the spans are a turn even without the rest of the trace: the root is a local root, agent or workflow."""
+    """Return True if the spans are a turn even without the rest of the trace: the root is a local root, agent, or workflow."""
     root = group.root
     return group.root_seen and (root.parent_id == 0 or root.remote_parent or role_in(root) in (AGENT, WORKFLOW))
 

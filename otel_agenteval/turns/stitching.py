@@ -1,4 +1,4 @@
-"""Join model calls in separate traces into turns, by comparing ids, messages and token counts.
+"""Join model calls in separate traces into turns, by comparing ids, messages, and token counts.
 
 If an application has an agent loop without an agent span, each model call is a separate trace. A *piece* is one or more joined
 calls. If its last call requests tools, it waits for the next one (rules *tool call ids*, *repeated messages*, *previous

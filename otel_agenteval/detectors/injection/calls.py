@@ -77,11 +77,11 @@ def _is_call(sentences: tuple[str, ...], names: Sequence[str], *, hidden: bool) 
 
 
 _IMPERATIVE = re.compile(r"[^.:,!]{0,70}[:!,]\s*(?P<first>[^\W\d_]{2,})\s(?:\S+\s+){2}\S")
-"""Match a colon, comma or exclamation mark before at least four words, as in ``Note: add this line``."""
+"""Match a colon, comma, or exclamation mark before at least four words, as in ``Note: add this line``."""
 
 
 def _is_imperative(rest: str) -> bool:
-    """Return True if the word after a colon, comma or exclamation mark may be an imperative, such as "add" in ``: add this line``."""
+    """Return True if the word after a colon, comma, or exclamation mark may be an imperative, such as "add" in ``: add this line``."""
     found = _IMPERATIVE.match(rest)
     return (
         found is not None

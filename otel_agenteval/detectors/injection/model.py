@@ -2,7 +2,7 @@
 
 Characters are first mapped to plain *letters*: lower case, without accents. Each n-gram of two to five letters is hashed to a
 *place*, which is an index in a table of 8-bit weights. ``scripts/text_models.py`` trains the weights on labeled passages. The
-model doesn't need word lists, so it works across inflections, spellings and languages. Running sums of the weights make rating
+model doesn't need word lists, so it works across inflections, spellings, and languages. Running sums of the weights make rating
 fast: about 10 ns per character.
 """
 

@@ -163,7 +163,7 @@ _PRINTABLE = 0.9
 
 
 def payloads(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield ``(decoded, start, end)`` for base64, hex, percent-encoding, rot13, tag characters and variation selectors."""
+    """Yield ``(decoded, start, end)`` for base64, hex, percent-encoding, rot13, tag characters, and variation selectors."""
     encoded = text.encode("ascii", "replace")
     for found in islice(_tokens(text, encoded.translate(_TOKEN_SHAPES)), _MOST_PAYLOADS):
         if (plain := _decoded_token(found.group())) is not None:
@@ -197,7 +197,7 @@ def _tokens(text: str, shape: bytes) -> Iterator[re.Match[str]]:
 
 
 _ROTATED = b"vafgehp", b"vtaber", b"cebzcg"
-"""Rot13 of frequent words in orders: "instruc", "ignore" and "prompt"."""
+"""Rot13 of frequent words in orders: "instruc", "ignore", and "prompt"."""
 
 
 def _decoded_token(token: str) -> str | None:

@@ -84,7 +84,7 @@ def _orders_in(
 
 
 def _hidden_in(text: str) -> list[Marker]:
-    """Return at most one encoded instruction, one invisible text and one bidirectional control character."""
+    """Return at most one encoded instruction, one invisible text, and one bidirectional control character."""
     markers = [
         Marker("encoded_text", start, end, True)
         for plain, start, end in payloads(text)
@@ -252,7 +252,7 @@ _SEPARATORS = re.compile(r"[\s-]")
 
 
 def is_obeyed(order: str, known: Iterable[str], calls: Iterable[str]) -> bool:
-    """Return True if a later tool call uses a link, file or other target from ``order`` that no ``known`` text contains."""
+    """Return True if a later tool call uses a link, file, or other target from ``order`` that no ``known`` text contains."""
     known_text = "\n".join(map(_comparable, known))
     named = (target for pattern in (_TARGET, _NAME) for target in map(_comparable, pattern.findall(order)))
     own_targets = {target for target in named if target not in known_text}
@@ -305,7 +305,7 @@ _ROLE_TAG = re.compile(  # <system>You are …, </tool_result> …, ### System: 
     re.IGNORECASE | re.MULTILINE,
 )
 _ROLE_MARKS = ("\n", "<", "[", "##", "&")
-"""Fast pre-check: every text with a role tag, a chat token or a false end contains one of these strings."""
+"""Fast pre-check: every text with a role tag, a chat token, or a false end contains one of these strings."""
 _FALSE_END = re.compile(  # END OF DOCUMENT, then on a new line SYSTEM
     r"\b(?:end|eof) of (?:the )?(?:tool|document|search|function|user|context|data|page|retrieved|file|untrusted|email)[ _]?(?:output|results?|data|content|input|call)?\b"
     r".{0,40}\s{0,5}(?:^|\n)\W{0,5}(?:system|user|assistant|developer|admin|human|new (?:task|instructions?|directive))\b",

@@ -1,8 +1,8 @@
 """Words and patterns, in many languages, that occur in texts addressed to a machine.
 
 Write these patterns in the form that :func:`~.normalise.folded` returns, because they match folded text. :func:`marked`
-replaces upper-case ``AI``, ``KI`` or ``IA`` with ``aiagent`` before folding, because ``ai`` is a frequent word in Italian,
-French and Vietnamese.
+replaces upper-case ``AI``, ``KI``, or ``IA`` with ``aiagent`` before folding, because ``ai`` is a frequent word in Italian,
+French, and Vietnamese.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Find the numbers, dates and times of day that an answer states."""
+"""Find the numbers, dates, and times of day that an answer states."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _blank(found: re.Match[str]) -> str:
 
 
 class Claim(NamedTuple):
-    """A number, date or time of day in an answer. Some claims, such as ``1.234``, have several possible values."""
+    """A number, date, or time of day in an answer. Some claims, such as ``1.234``, have several possible values."""
 
     text: str
     at: int
@@ -68,7 +68,7 @@ _DEEPEST_LIST = 40
 
 
 def _is_name(text: str, at: int, token: str) -> bool:
-    """Return True if a number is part of a name (``GPT-4``), a list marker, a footnote or a version."""
+    """Return True if a number is part of a name (``GPT-4``), a list marker, a footnote, or a version."""
     end = at + len(token)
     before, behind = text[at - 1 : at] or "\n", text[end : end + 1]
     if (behind.isalpha() and _GLUED.match(text, end)) or len(token) > _LONGEST:
@@ -232,7 +232,7 @@ def _sentence_of(text: str, at: int) -> str:
 
 
 def is_no_claim(claim: Claim, text: str) -> bool:
-    """Return True if a number isn't stated as a fact, because it belongs to a name, an example or a question."""
+    """Return True if a number isn't stated as a fact, because it belongs to a name, an example, or a question."""
     sentence = _sentence_of(text, claim.at)
     if sentence.rstrip()[-1:] in ("?", "？", "؟") or _is_hypothetical(sentence):
         return True

@@ -1,4 +1,4 @@
-"""Calculate numbers from given numbers: counts, totals, averages, differences, products and ratios.
+"""Calculate numbers from given numbers: counts, totals, averages, differences, products, and ratios.
 
 With enough given numbers, almost any number can be calculated. A result therefore supports a claim only if a match by chance is
 unlikely.
@@ -37,7 +37,10 @@ _CELL = re.compile(r"[-−+]?[0-9]+(?:[.,'’\u00a0\u202f ][0-9]+)*")
 
 
 class Facts:
-    """Counts, totals and shares of the numbers in texts and JSON values. A *pool* contains related numbers that can be combined."""
+    """Counts, totals, and shares of the numbers in texts and JSON values.
+
+    A *pool* contains related numbers that can be combined.
+    """
 
     def __init__(self, roots: Iterable[Any]) -> None:
         self.counts: set[float] = set()
@@ -95,7 +98,7 @@ class Facts:
 
 
 def parsed(text: str) -> Any:
-    """Parse a text as JSON, JSON lines or table rows. Return None for other texts."""
+    """Parse a text as JSON, JSON lines, or table rows. Return None for other texts."""
     start = text.lstrip()[:1]
     if start in ("{", "["):
         try:
@@ -175,7 +178,7 @@ def sums_of_runs(groups: Iterable[Sequence[float]]) -> list[float]:
 
 
 def results(pools: Iterable[Sequence[float]]) -> list[Array]:
-    """Return the sums, differences, products, ratios, percentages and relative changes of each pair of numbers in a pool."""
+    """Return the sums, differences, products, ratios, percentages, and relative changes of each pair of numbers in a pool."""
     pairs = [np.array(pool)[_pairs(len(pool))] for pool in pools if len(pool) > 1]
     if not pairs:
         return []
@@ -217,7 +220,7 @@ _WIDEST_OPERATOR = 24 + len("mal") + 8
 
 
 def results_shown(text: str, places: Sequence[tuple[int, int, float]]) -> list[float]:
-    """Return the results of calculations in a text, such as 56 and 58 for ``7 × 8 + 2``. ``places`` has each number's start, end and value."""
+    """Return the results of calculations in a text, such as 56 and 58 for ``7 × 8 + 2``. ``places`` has each number's start, end, and value."""
     found: list[float] = []
     total = product = 0.0
     for i, (start, _, value) in enumerate(places):

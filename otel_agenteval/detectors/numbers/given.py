@@ -1,4 +1,4 @@
-"""Collect the numbers, dates, times of day and quantities in the given texts."""
+"""Collect the numbers, dates, times of day, and quantities in the given texts."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class GivenNumbers:
 
     @cached_property
     def _claims(self) -> list[Claim]:
-        """Numbers, dates and times in the given texts, including forms such as ``4 200``, ``4.7 million`` and ``5 May``."""
+        """Numbers, dates, and times in the given texts, including forms such as ``4 200``, ``4.7 million``, and ``5 May``."""
         return claims_in(self._whole)
 
     @cached_property
@@ -154,7 +154,7 @@ class GivenNumbers:
         return facts
 
     def nearest(self, claim: Claim) -> tuple[str, str] | None:
-        """Return the path and text of the given number, date or time closest to a claim, or None."""
+        """Return the path and text of the given number, date, or time closest to a claim, or None."""
         if not self._places:
             return None
         if claim.days:
@@ -180,7 +180,7 @@ class GivenNumbers:
 
     @cached_property
     def _positions(self) -> tuple[list[tuple[float, int]], ...]:
-        """Sorted values, days and times of day of the given numbers, each with the number's index in :attr:`_places`."""
+        """Sorted values, days, and times of day of the given numbers, each with the number's index in :attr:`_places`."""
         read = [(meanings_of(number), at) for at, (number, _) in enumerate(self._places)]
         return (
             sorted((value, at) for meanings, at in read for value in meanings.values),

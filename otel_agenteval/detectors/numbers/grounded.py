@@ -90,7 +90,7 @@ class AnswerNumbers:
         return any(given.rounds_to(value, half) for value, half in self._readings(claim))
 
     def _is_given(self, claim: Claim) -> bool:
-        """Return True if a claim's value is given in words, as a date, time or duration, in another unit, or with other separators."""
+        """Return True if a claim's value is given in words, as a date, time, or duration, in another unit, or with other separators."""
         duration = self.timeline.duration_at(claim.at)
         if duration is not None and self.timeline.has_duration(*duration):
             return True
@@ -180,7 +180,7 @@ _MAX_WORKING_DAYS = 60
 
 
 class Timeline:
-    """Dates, times of day and durations in an answer and in the given texts."""
+    """Dates, times of day, and durations in an answer and in the given texts."""
 
     def __init__(self, text: str, claims: Iterable[Claim], given: GivenNumbers) -> None:
         self._text = text

@@ -1,4 +1,4 @@
-"""Find numbers, dates, times of day and durations in texts, and parse their values, forms and units."""
+"""Find numbers, dates, times of day, and durations in texts, and parse their values, forms, and units."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..texts import table
 Reading = tuple[float, float]
 """A possible value, and half a unit of its last shown digit: ``4.2`` is ``(4.2, 0.05)``."""
 Day = tuple[int, int, int]
-"""Year (0 if unknown), month and day."""
+"""Year (0 if unknown), month, and day."""
 
 _ZEROS = "\u0660\u06f0\u0966\u09e6\u0a66\u0ae6\u0be6\u0c66\u0ce6\u0d66\u0e50\u0ed0\u1040\uff10"
 _TO_ASCII = {ord(zero) + digit: str(digit) for zero in _ZEROS for digit in range(10)}
@@ -198,7 +198,8 @@ def _scale_of(following: str) -> tuple[float, str]:
 _DIGIT = re.compile(r"[0-9]")
 _CJK = r"\u2e80-\u9fff\uac00-\ud7af"
 _JOINED = rf"[^\W{_CJK}]"
-"""Match a character that continues a word. Chinese, Japanese and Korean are excluded, because they have no spaces between words."""
+"""Match a character that continues a word. Chinese, Japanese, and Korean are excluded, because they have no spaces
+between words."""
 _LETTER = rf"[^\W\d_{_CJK}]"
 _SIGN = r"[$€£¥₹%‰°]"
 _SIGN_BEFORE = re.compile(rf"{_SIGN}[ \u00a0]?\Z")
@@ -208,7 +209,7 @@ _BESIDE = 31
 
 
 def form_of(text: str, start: int, end: int) -> str:
-    """Return a number's form, such as ``### kcal``, ``$#,###`` or ``Article ##``. Each ``#`` replaces a digit."""
+    """Return a number's form, such as ``### kcal``, ``$#,###``, or ``Article ##``. Each ``#`` replaces a digit."""
     before = text[max(0, start - _BESIDE) : start]
     left, right = _SIGN_BEFORE.search(before), None
     if left is None:

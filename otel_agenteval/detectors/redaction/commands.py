@@ -1,4 +1,4 @@
-"""Find secrets in commands, function calls and statements by their position or by a flag such as ``-p``."""
+"""Find secrets in commands, function calls, and statements by their position or by a flag such as ``-p``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def may_command(text: str, lowered: str) -> bool:
 
 
 def in_commands(text: str, lowered: str) -> Iterator[Span]:
-    """Yield the positions of secrets in commands, function calls and statements. ``lowered`` is the text in lower case."""
+    """Yield the positions of secrets in commands, function calls, and statements. ``lowered`` is the text in lower case."""
     if has_any(text, _COMMAND_LITERALS):
         at = 0
         while (name := _PROGRAM_NAME.search(lowered, at)) is not None:

@@ -202,7 +202,7 @@ _DIRECTIVES = ("requirepass", "masterauth")
 
 
 def _spaced(text: str, name: Name) -> Iterator[NamedValue]:
-    """Match ``--password …``, ``ENV DB_PASSWORD …``, ``login ada password …`` and similar."""
+    """Match ``--password …``, ``ENV DB_PASSWORD …``, ``login ada password …``, and similar."""
     if (space := _SPACE.match(text, name.end)) is None:
         return
     word, before = text[name.start : name.end].lower(), text[max(0, name.start - 120) : name.start]
@@ -290,7 +290,7 @@ _ATTRIBUTE_BEFORE = lazy(r"value\s?=\s?[\"']([^\"'<>]{2,200})[\"'][^<>]{0,80}?\s
 
 
 def _in_markup(text: str, name: Name) -> Iterator[NamedValue]:
-    """Match ``<password>…</password>``, ``<input name="password" value="…">`` and table cells."""
+    """Match ``<password>…</password>``, ``<input name="password" value="…">``, and table cells."""
     attribute = _ATTRIBUTE.match(text, name.end)
     quoted = _quotation_at(text, attribute.end()) if attribute is not None else None
     if quoted is not None:

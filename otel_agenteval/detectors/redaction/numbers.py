@@ -1,7 +1,7 @@
-"""Find card, telephone and social security numbers in the notations of many countries.
+"""Find card, telephone, and social security numbers in the notations of many countries.
 
-A card number has an issuer's prefix, a valid length and a valid check digit. A telephone number is in international form, has a
-national grouping, or follows a word such as "phone". Dates, decimals, IP addresses, versions and amounts are ignored.
+A card number has an issuer's prefix, a valid length, and a valid check digit. A telephone number is in international form, has a
+national grouping, or follows a word such as "phone". Dates, decimals, IP addresses, versions, and amounts are ignored.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ _CARD_WORD = lazy(
 
 
 def _is_part_of_longer_number(text: str, start: int, end: int) -> bool:
-    """Return True if digits are part of a decimal, a longer number, a parcel number (``1Z``) or a hash."""
+    """Return True if digits are part of a decimal, a longer number, a parcel number (``1Z``), or a hash."""
     before, after = text[max(0, start - 40) : start], text[end : end + 40]
     if re.search(r"[0-9]\.\Z|[0-9][-:]\Z|1Z\Z", before) or re.match(r"\.[0-9]*[1-9]|[-:][0-9]", after):
         return True

@@ -2,7 +2,7 @@
 
 A token is recognized by its prefix (:mod:`..tokens`), even if it wraps across lines. At the end of a text, the start of a token
 is enough, because a truncated secret still reveals most of its value. Other secrets are recognized by the name before them:
-``password=…``, ``"client_secret": "…"``, ``Authorization: …``, ``?token=…``, ``scheme://user:…@host``. Placeholders, code and
+``password=…``, ``"client_secret": "…"``, ``Authorization: …``, ``?token=…``, ``scheme://user:…@host``. Placeholders, code, and
 ordinary words after such a name are ignored.
 
 Each search runs only if the text contains a word that its pattern requires. Limited repetitions keep the search time linear.
@@ -52,7 +52,7 @@ _LONGEST_KEY = 20_000
 _BEGIN = lazy(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?(?: ?-{4,5})?")
 _END = lazy(r"-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?(?: ?-{0,5})")
 _BREAK = r"(?:[ \t>|#*]|\r|\n|\\+[nrt]|\\+(?=\r?\n))"
-"""A space, quote mark or line break between the lines of a key. Line breaks can be escaped."""
+"""A space, quote mark, or line break between the lines of a key. Line breaks can be escaped."""
 _BODY = lazy(
     rf"""
     (?:

@@ -1,4 +1,4 @@
-"""Find table cells with their column heading in Markdown, CSV, aligned columns, HTML and SQL."""
+"""Find table cells with their column heading in Markdown, CSV, aligned columns, HTML, and SQL."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ _GROUPS = (
 
 
 def _in_groups(text: str) -> Iterator[TableCell]:
-    """Yield cells of ``INSERT INTO … (…) VALUES (…)``, ``{"columns": […], "rows": [[…]]}`` and ``[[…], […]]``."""
+    """Yield cells of ``INSERT INTO … (…) VALUES (…)``, ``{"columns": […], "rows": [[…]]}``, and ``[[…], […]]``."""
     split = _SPLITTERS[3][1]
     for between, whole, part in _GROUPS:
         for found in whole.finditer(text) if between in text or between.upper() in text else ():

@@ -1,7 +1,7 @@
 """Decode a text in layers, and map positions back to the original.
 
-The first view has the same length as the text. It replaces digits of all scripts, full-width and mathematical letters, dashes
-and spaces with ASCII. Each further view decodes one layer of JSON and Python escapes, percent-encoding, HTML entities and
+The first view has the same length as the text. It replaces digits of all scripts, full-width and mathematical letters, dashes,
+and spaces with ASCII. Each further view decodes one layer of JSON and Python escapes, percent-encoding, HTML entities, and
 quoted-printable, and removes invisible characters. A match in a view is replaced in the original text. Escapes are replaced
 completely, so the text stays as well-formed as before.
 """

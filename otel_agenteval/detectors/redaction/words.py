@@ -136,7 +136,7 @@ _ORDINARY = lazy(
     r"|vuot|vazi|genera[td]|unchanged|forbidden|hunter-|wymagan|verlopen|vereist|zorunlu|обязател|неверн)\w*",
     re.IGNORECASE,
 )
-"""Match words about passwords in forms, messages and tables, in several languages."""
+"""Match words about passwords in forms, messages, and tables, in several languages."""
 PLACEHOLDER = lazy(
     r"placeholder|redacted|change-?_?me|[_-]here\b|x{5,}|\*{3,}|\.{4,}|your[_-]?|<|0{8,}|\[[A-Z]+[_-][0-9a-f]+\]", re.IGNORECASE
 )
@@ -156,7 +156,7 @@ _UNCHOSEN = lazy(
     r"|(?:sha|md|utf|base|aes|rsa|oauth|argon|bcrypt|tls|pbkdf|http|scram|hs|rs|x)[-_]?[0-9]+[\w.-]*|[a-z]+-[0-9]{1,2}|(?:user|step|page|item|line|part|level|db|key|host|node)-?[0-9]+"
     r"|[0-9]{1,2}/[0-9]{1,2}|[\w./-]+:[0-9][\w.+~-]*|\w{1,3}&\w{1,3}|[A-Za-z]+\?|\+?[0-9][0-9\s().-]*"
 )
-"""Match versions, calls, addresses, paths, variable names, units and counts."""
+"""Match versions, calls, addresses, paths, variable names, units, and counts."""
 _SIGNS = frozenset("!@#$%^&*+=?~")
 
 
@@ -175,7 +175,7 @@ def is_nothing(value: str) -> bool:
 
 
 def is_template(value: str) -> bool:
-    """Return True if a value is a template or masked, as in ``${…}``, ``<…>``, ``%s`` or ``****``."""
+    """Return True if a value is a template or masked, as in ``${…}``, ``<…>``, ``%s``, or ``****``."""
     return _TEMPLATE.match(value) is not None
 
 

@@ -1,11 +1,11 @@
 """Detect answers that decline the complete request.
 
 The decision combines evidence from the complete answer, not a single phrase. Lexicons in 28 languages assign words to classes
-such as negation, speaker, rule, result, failure or missing data. The evidence is the classes in each sentence, the request, tool
+such as negation, speaker, rule, result, failure, or missing data. The evidence is the classes in each sentence, the request, tool
 calls, and the answer's length and numbers. All languages share the same weights, which ``scripts/refusal_weights.py`` fits.
 
 If the weighted sum of the evidence is close to zero, small text models decide. Quotations are ignored. Answers with code,
-tables or many numbers aren't refusals.
+tables, or many numbers aren't refusals.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ LANGUAGES = (
 class Lexicon(NamedTuple):
     no: tuple[str, ...]
     me: tuple[str, ...]
-    """Words for the speaker, such as "I", "assistant" or "here", and verbs such as "help" in the first person."""
+    """Words for the speaker, such as "I", "assistant", or "here", and verbs such as "help" in the first person."""
     rule: tuple[str, ...]
-    """Words for rules, secrecy and authority, such as "private" or "reserved"."""
+    """Words for rules, secrecy, and authority, such as "private" or "reserved"."""
     wrong: tuple[str, ...]
     """Reasons why a request shouldn't be fulfilled."""
     scope: tuple[str, ...]
@@ -79,7 +79,7 @@ _ARABIC = re.compile("[\u0600-\u06ff]")
 
 
 class LexiconTable(NamedTuple):
-    """A lexicon prepared for fast lookup. Words, stems, endings and substrings map to their classes, one bit per class."""
+    """A lexicon prepared for fast lookup. Words, stems, endings, and substrings map to their classes, one bit per class."""
 
     name: str
     common: frozenset[str]

@@ -239,7 +239,7 @@ _OTHER_IDIOM = re.compile(  # kein Problem, pas de souci
 )
 _EAST_ASIAN_CHARACTER = lazy("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
 _LETTERS_PER_CHARACTER = 2.5
-"""Number of Latin letters that a Chinese, Japanese or Korean character counts as."""
+"""Number of Latin letters that a Chinese, Japanese, or Korean character counts as."""
 
 
 def _without_quotes(text: str) -> str:

@@ -137,7 +137,7 @@ class LoggedCall(SpanRecord):
 
 @lru_cache(4_096)
 def kind_of(keys: frozenset[str]) -> str | None:
-    """Return the type of content that a log record with these attributes describes (``LLM``, ``TOOL``, ``PROMPT`` or ``ANSWER``), or None."""
+    """Return the type of content that a log record with these attributes describes (``LLM``, ``TOOL``, ``PROMPT``, or ``ANSWER``), or None."""
     meanings = {key: meaning_of(key) for key in keys if is_content_of_event(key)}
     fields = {meaning.field for meaning in meanings.values() if meaning.strength >= LIKELY}
     if not _TOOLS.isdisjoint(fields) and any(
@@ -152,7 +152,7 @@ def kind_of(keys: frozenset[str]) -> str | None:
 
 
 def is_call(attributes: Iterable[str]) -> bool:
-    """Return True if a log record with these attributes describes a model or tool call, a user's prompt or an agent's answer."""
+    """Return True if a log record with these attributes describes a model or tool call, a user's prompt, or an agent's answer."""
     return _kind_of(attributes) is not None
 
 

@@ -177,7 +177,7 @@ SETTERS: Mapping[str, Callable[[Facts, str, Any, float, int], None]] = {
 
 
 def count_in(value: Any) -> int | None:
-    """Convert a count such as ``12``, ``12.0`` or ``"12"`` to an integer. Return None for other values."""
+    """Convert a count such as ``12``, ``12.0``, or ``"12"`` to an integer. Return None for other values."""
     if value.__class__ is int:
         return int(value) if 0 <= value < 2**40 else None
     if value.__class__ is float:

@@ -28,7 +28,7 @@ _MODEL_WORDS = word_set("""
     llm genai prompt prompts completion completions token tokens agent agents tool tools model usage generation langchain llamaindex openai
     anthropic gemini bedrock embedding embeddings retriever retrieval assistant chat workflow
 """)
-"""Words that only attributes about models, agents and tools have: ``fw.llm.reply``."""
+"""Words that only attributes about models, agents, and tools have: ``fw.llm.reply``."""
 _DATA_WORDS = word_set("""
     input inputs output outputs body payload message messages request response content result results arg args kwargs arguments choices
     history events query question answer documents data state
@@ -78,7 +78,7 @@ PLAIN_KEYS: set[str] = set()
 
 
 def is_plain(attributes: Mapping[str, Any]) -> bool:
-    """Return True if no attribute indicates a model, an agent or a tool. For most spans, a single set operation is enough."""
+    """Return True if no attribute indicates a model, an agent, or a tool. For most spans, a single set operation is enough."""
     return PLAIN_KEYS.issuperset(attributes) or not _has_hint(attributes)
 
 
@@ -118,7 +118,7 @@ class AttributeGroup(NamedTuple):
 
 
 def groups_of(names: Iterable[str]) -> tuple[AttributeGroup, ...]:
-    """Group attributes that form one object or list. ``fw.model``, ``fw.chat.0.role`` and ``fw.chat.0.content`` result in::
+    """Group attributes that form one object or list. ``fw.model``, ``fw.chat.0.role``, and ``fw.chat.0.content`` result in::
 
     AttributeGroup("fw.model", True, "fw.model", ())
     AttributeGroup("fw.chat", True, "chat", ((name, path), …)), such as ("fw.chat.0.role", ("chat", "0", "role"))
@@ -186,7 +186,7 @@ _DESCRIBES_CALL = word_set("""
     trace span event logger level agent service environment env function class module method framework sdk scope turn
     tool execution version description definition tags metadata type kind schema
 """)
-"""Words in attributes about a call's time, outcome, code location and tool. Such attributes aren't arguments."""
+"""Words in attributes about a call's time, outcome, code location, and tool. Such attributes aren't arguments."""
 
 
 @lru_cache(MOST_NAMES)

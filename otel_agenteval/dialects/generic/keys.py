@@ -33,7 +33,7 @@ def word_set(text: str) -> frozenset[str]:
 IN, OUT = "in", "out"
 DERIVED, BY_FORM, GUESS, LIKELY, SURE, EXACT = 0, 0.5, 1, 2, 3, 4
 """Confidence in a value. It is derived from other fields (``DERIVED``), recognized by its form, such as ``chatcmpl-9aXk``
-(``BY_FORM``), or has a name such as ``tool`` (``GUESS``), ``function.name`` (``LIKELY``), ``tool.name`` (``SURE``) or
+(``BY_FORM``), or has a name such as ``tool`` (``GUESS``), ``function.name`` (``LIKELY``), ``tool.name`` (``SURE``), or
 ``response.model`` (``EXACT``).
 """
 STEP, LEVELS_PER_STEP = 1, 20
@@ -47,7 +47,7 @@ class Meaning(NamedTuple):
     field: str | None
     """Step field for a scalar value with this name: ``input_tokens``, ``model``, ``tool_name``, …"""
     direction: str | None
-    """Direction of content with this name: input, output or None."""
+    """Direction of content with this name: input, output, or None."""
     text: bool
     """True if text with this name is content."""
     content: bool
@@ -55,7 +55,7 @@ class Meaning(NamedTuple):
     strength: int
     """Confidence in ``field``, from ``GUESS`` to ``EXACT``."""
     system: int
-    """``NO_SYSTEM``, ``SYSTEM_IF_LONG`` or ``SYSTEM``."""
+    """``NO_SYSTEM``, ``SYSTEM_IF_LONG``, or ``SYSTEM``."""
     read_scalars: bool
     """False if texts and numbers with this name are ignored, unless they are a whole input or output."""
 
@@ -152,7 +152,7 @@ _NO_COUNT = word_set("""
     max min limit budget price cost rate per audio image video accepted rejected prediction tool requests calls throughput characters chars
     images videos files words bytes ratio remaining ms time tier text first source documents type modality
 """)
-"""Words for limits, prices, partial counts and counts of other things: ``llm.max_tokens``, ``usage.inputCharacters``."""
+"""Words for limits, prices, partial counts, and counts of other things: ``llm.max_tokens``, ``usage.inputCharacters``."""
 _COUNTS_WITH_DETAILS = word_set("token tokens prompt completion input output")
 """Words before ``details`` in names of partial counts: ``prompt_tokens_details.text_tokens``."""
 _PART_OF_COUNT = word_set("non uncached ephemeral miss")
@@ -264,14 +264,14 @@ _OTHERS: dict[str, frozenset[str]] = {
 """Words before an ending if the value isn't about the span's own operation, such as ``device`` in ``device.model``."""
 _MOST_WORDS_BEFORE_NAME = 3
 _NAMED = word_set("span tool function agent agents entity step operation task messages")
-"""Words before ``name`` for the span's subject. After other words, it is the name of a user, a company or an SDK."""
+"""Words before ``name`` for the span's subject. After other words, it is the name of a user, a company, or an SDK."""
 _OTHER_SUBJECTS = word_set("""
     user users organization org customer client account tenant team company owner author person contact employee display first last full
     sdk library service host instrumentation server package app application environment class module device domain region cluster model
     provider project workspace product policy event session thread trace metadata context schema file dataset database queue topic store
     collection index table
 """)
-"""Words before ``name`` for people, software and records: ``user.name``, ``sdk.name``, ``project.name``."""
+"""Words before ``name`` for people, software, and records: ``user.name``, ``sdk.name``, ``project.name``."""
 
 
 def _by_ending(words: tuple[str, ...]) -> _Field | None:

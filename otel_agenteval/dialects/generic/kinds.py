@@ -50,7 +50,9 @@ _LONGEST = 60
 
 
 def role_of_kind(value: str) -> str | None:
-    """Return the role for a kind attribute's value, such as ``TOOL``, ``chat_model`` or ``ai.generateText.doGenerate``, or None."""
+    """Return the role for a kind attribute's value, such as ``TOOL``, ``chat_model``, or ``ai.generateText.doGenerate``,
+    or None.
+    """
     if not value or len(value) > _LONGEST or "\n" in value:
         return None
     words = words_of(value)

@@ -1,4 +1,4 @@
-"""Infer the role of a span with an unknown format, and fill its step with messages, tool arguments, results and other data."""
+"""Infer the role of a span with an unknown format, and fill its step with messages, tool arguments, results, and other data."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _MODEL_FIELDS = (
     "response_id", "model", "cost_usd",
 )  # fmt: skip
 _STORES = ("db.", "messaging.", "aws.s3.")
-"""Attribute prefixes of requests to databases, message brokers and object stores. They have data of other programs."""
+"""Attribute prefixes of requests to databases, message brokers, and object stores. They have data of other programs."""
 _content_of_step = attrgetter(
     "input_messages", "output_messages", "tool_arguments", "tool_result", "input_value", "output_value", "documents"
 )
@@ -108,7 +108,7 @@ def _role_of_kind(facts: Facts, has_evidence: bool) -> str | None:
 
 
 def _role_without_usage(facts: Facts, has_output_messages: bool) -> str | None:
-    """Infer the role of a span without token counts from its name, its tool or its documents. Return None if they don't indicate a role."""
+    """Infer the role of a span without token counts from its name, its tool, or its documents. Return None if they don't indicate a role."""
     if facts.name_role == TOOL and (facts.messages or facts.texts or facts.whole_values):
         return TOOL  # even if its result resembles an answer
     if has_output_messages:

@@ -1,4 +1,4 @@
-"""Recognize messages, documents and tool definitions by their shape (keys and types), not by the attribute's name."""
+"""Recognize messages, documents, and tool definitions by their shape (keys and types), not by the attribute's name."""
 
 from __future__ import annotations
 

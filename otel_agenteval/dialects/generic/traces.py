@@ -74,7 +74,7 @@ def _settle_events(records: Sequence[SpanRecord]) -> None:
 def _infer_skipped(
     records: Sequence[SpanRecord], inferred: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]
 ) -> list[SpanRecord]:
-    """Infer roles for skipped spans if their scope has inferred model calls, tools or agents. Return the spans that got a role."""
+    """Infer roles for skipped spans if their scope has inferred model calls, tools, or agents. Return the spans that got a role."""
     scopes = {record.scope for record in inferred if record.dialects.role in (LLM, TOOL, AGENT)}
     found = []
     for record in records:
@@ -137,7 +137,7 @@ def resembles_call(record: SpanRecord) -> bool:
 
 
 def is_agents_tool(record: SpanRecord) -> bool:
-    """Return True if a span is identified as a tool by a dialect, a tool name attribute or a kind attribute, and not only by its shape."""
+    """Return True if a span is identified as a tool by a dialect, a tool name attribute, or a kind attribute, and not only by its shape."""
     about = record.dialects
     if about.role == TOOL and not about.inferred:
         return True

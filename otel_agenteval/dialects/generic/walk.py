@@ -1,7 +1,7 @@
-"""Collect all data of a span in one walk over its attributes, events and log records.
+"""Collect all data of a span in one walk over its attributes, events, and log records.
 
 A value's name determines its meaning: ``fw.llm.input_tokens: 12`` fills ``input_tokens``, and ``fw.prompt: "Hi"`` is input.
-Objects and lists with a certain shape are messages, tool calls or documents. The walk enters all other objects and lists.
+Objects and lists with a certain shape are messages, tool calls, or documents. The walk enters all other objects and lists.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class _Walk:
             self._facts.spread_result = plain(value)
 
     def _read_list(self, path: str, raw: list[Any] | tuple[Any, ...], meaning: Meaning, place: Nesting) -> None:
-        """Read a list of texts, messages, tool calls, tool definitions or documents. Walk the items of any other list."""
+        """Read a list of texts, messages, tool calls, tool definitions, or documents. Walk the items of any other list."""
         if not raw:
             return
         facts, direction = self._facts, place.direction
@@ -223,7 +223,7 @@ class _Walk:
             self._read_answer(messages[-1], path, 0)
 
     def _read_answer(self, message: Mapping[str, Any], path: str, wrappers: int) -> None:
-        """Read the finish reason, author and metadata of an answer, which up to three wrappers may enclose."""
+        """Read the finish reason, author, and metadata of an answer, which up to three wrappers may enclose."""
         for key, inner in message.items():
             if key in _FINISH_KEYS and inner.__class__ is str and inner:
                 self._facts.set("finish_reason", inner, SURE)

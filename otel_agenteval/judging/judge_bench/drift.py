@@ -45,7 +45,7 @@ class Drift:
     p: float
     """p-value, corrected for the number of families (Holm). The p-value for all families together isn't corrected."""
     flipped: int
-    """Number of cases whose level changed. Levels are bad, middling and good."""
+    """Number of cases whose level changed. Levels are bad, middling, and good."""
     least: float
 
     @property

@@ -8,10 +8,10 @@ A case is a turn and the score range that careful raters would give. Cases are i
 - ``lang``: language code. ``about``: purpose of the case, in English.
 - ``pair``: only for a counterpart. ``of`` is the id of the original case, and ``bias`` is the bias to test.
 
-A counterpart deserves the same score as its original case. The two differ only in order, length or language, or the counterpart
+A counterpart deserves the same score as its original case. The two differ only in order, length, or language, or the counterpart
 praises itself or claims authority.
 
-There are no cases for image, audio and video metrics, because cases contain only text.
+There are no cases for image, audio, and video metrics, because cases contain only text.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def read_case(row: Mapping[str, Any]) -> BenchCase:
 def chosen(families: Sequence[str] = (), metrics: Sequence[str] = (), limit: int | None = None) -> list[BenchCase]:
     """Return the benchmark cases of these families and metrics. An empty list selects all.
 
-    If ``limit`` is set, select a balanced subset of families, levels and metrics. Counterparts are selected last, unless their
+    If ``limit`` is set, select a balanced subset of families, levels, and metrics. Counterparts are selected last, unless their
     original case is selected.
     """
     cases = all_cases()

@@ -1,4 +1,4 @@
-"""Summary of a benchmark run: agreement, kappa, errors, bias and trust."""
+"""Summary of a benchmark run: agreement, kappa, errors, bias, and trust."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class JudgeMeasures:
     agreement_interval: Interval | None
     verdict_agreement: float | None
     kappa: float | None
-    """Cohen's kappa for the levels bad, middling and good."""
+    """Cohen's kappa for the levels bad, middling, and good."""
     kappa_interval: Interval | None
     mean_error: float | None
     leaning: float | None

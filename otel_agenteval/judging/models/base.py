@@ -1,4 +1,4 @@
-"""Base classes of model clients, and records of their requests with tokens, costs and errors."""
+"""Base classes of model clients, and records of their requests with tokens, costs, and errors."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class EmbedderModel(Model, ABC):
 T = TypeVar("T")
 _KEPT = 1_000
 Prices = Mapping[str, Mapping[str, float]]
-"""Prices by model, in USD per million tokens: ``input``, ``output`` and optionally ``cached_input``."""
+"""Prices by model, in USD per million tokens: ``input``, ``output``, and optionally ``cached_input``."""
 _FIRST_LOOKUP = threading.Lock()  # one thread at a time looks up a new model, because the table is slow to load and search
 _LOOKED_UP: set[tuple[str, str]] = set()  # models and base URLs that were looked up before
 

@@ -54,7 +54,7 @@ class Embedder(EmbedderModel):
             ``{"text": ...}`` (Jina's format). ``messages``: one image per request (vLLM's format).
         cache: mapping from text to vector that stores vectors. Default: no cache.
         **requests: same options as for :class:`Judge`: ``headers``, ``timeout``, ``deadline``, ``max_concurrency``,
-            ``requests_per_minute``, ``tokens_per_minute`` and ``prices``.
+            ``requests_per_minute``, ``tokens_per_minute``, and ``prices``.
 
     Raises:
         ConfigError: an argument is invalid.

@@ -53,18 +53,18 @@ class Judge(JudgeModel):
     Args:
         base_url: URL including the API version, such as ``http://127.0.0.1:11434/v1``, without credentials or query.
         model: name of the model on the server. If ``provider`` isn't set, a prefix ``anthropic/``, ``gemini/``, ``bedrock/``,
-            ``responses/`` or ``openai/`` sets the provider.
+            ``responses/``, or ``openai/`` sets the provider.
         api_key: API key, sent in the provider's header. Without a key, requests to Bedrock are signed with AWS credentials from
             the environment (extra ``[bedrock]``).
-        provider: ``openai`` (default), ``responses``, ``anthropic``, ``gemini`` or ``bedrock``. ``openai`` uses chat completions,
-            which OpenAI, vLLM, Ollama, llama.cpp, LiteLLM and many others support. If set, the model name is sent unchanged.
+        provider: ``openai`` (default), ``responses``, ``anthropic``, ``gemini``, or ``bedrock``. ``openai`` uses chat completions,
+            which OpenAI, vLLM, Ollama, llama.cpp, LiteLLM, and many others support. If set, the model name is sent unchanged.
         endpoint: ``chat`` (default) or ``moderations``. With ``moderations``, calls of ``llm_moderation`` use the server's
             ``/moderations`` endpoint. Only for provider ``openai``.
         max_input_tokens: approximate maximum input of a judge call. Longer texts are shortened in the middle, and the score has
             ``detail["input_truncated"]``. Metrics that need the complete turn send it in pieces. The worst score is used.
         cache: mapping from text to text that stores replies, so that identical calls aren't repeated. Default: no cache.
         **requests: ``headers``: additional headers. ``timeout``: maximum seconds for one attempt. ``deadline``: maximum seconds
-            for one judge call, including retries, repair and waiting. ``max_concurrency``, ``requests_per_minute`` and
+            for one judge call, including retries, repair, and waiting. ``max_concurrency``, ``requests_per_minute``, and
             ``tokens_per_minute``: limits. Calls above a limit wait. ``prices``: prices by model in USD per million tokens, such
             as ``{"qwen3": {"input": 0.2, "output": 0.6, "cached_input": 0.1}}``. Default: known prices of public servers.
 
@@ -97,7 +97,7 @@ class Judge(JudgeModel):
         region = region_in(base_url) if self.provider == "bedrock" and key is None and isinstance(base_url, str) else None
         sign = None if region is None else Signer(region)
         self.server = ModelServer(self.provider, base_url, self._wire.headers(key), options, sign=sign)
-        """The judge's server. Models on the same server share connections, limits and usage records."""
+        """The judge's server. Models on the same server share connections, limits, and usage records."""
         self.ledger = self.server.ledger
         self._most_tokens = max_input_tokens
         self._cache = cache
@@ -230,7 +230,7 @@ class Judge(JudgeModel):
     def _complete(
         self, messages: tuple[ChatMessage, ...], question: Question, until: float, *, repair: bool = False, room: int = MAX_TOKENS
     ) -> ChatReply:
-        """Return a reply in the strictest format that the model supports (JSON schema, JSON mode or plain text). Later calls reuse this format."""
+        """Return a reply in the strictest format that the model supports (JSON schema, JSON mode, or plain text). Later calls reuse this format."""
         schema = schema_of(question.reply) if question.schema is None else question.schema
         capabilities = self._capabilities
         while True:

@@ -1,6 +1,6 @@
-"""Client of one model server: retries, limits, prices and records of all requests.
+"""Client of one model server: retries, limits, prices, and records of all requests.
 
-Connection errors and the statuses 408, 409, 424, 498 and 5xx (except 501 and 505) are retried after random pauses, or after the
+Connection errors and the statuses 408, 409, 424, 498, and 5xx (except 501 and 505) are retried after random pauses, or after the
 pause that the server requests. Rate limits (429) are retried until the deadline. If the account has no credit, requests aren't
 retried.
 """
@@ -62,7 +62,7 @@ class RequestOptions:
     timeout: float = 30.0
     """Maximum seconds for one attempt, up to the last byte of the reply."""
     deadline: float = 120.0
-    """Maximum seconds for one judge call, including retries, repair and waiting."""
+    """Maximum seconds for one judge call, including retries, repair, and waiting."""
     max_concurrency: int | None = None
     """Maximum number of concurrent requests. Further requests wait."""
     requests_per_minute: float | None = None
@@ -89,7 +89,7 @@ class _Sent:
 
 
 class ModelServer:
-    """Client of one server. Models on the same server share connections, limits and usage records. Thread-safe.
+    """Client of one server. Models on the same server share connections, limits, and usage records. Thread-safe.
 
     ``headers`` are the provider's headers. ``largest_reply`` is in bytes.
     """

@@ -197,7 +197,7 @@ _REPLACED = re.compile(r"\{(order|order in base64|order in rot13|verdict|best|we
 class Injection(NamedTuple):
     name: str
     kind: str
-    """Technique of the injection, such as ``order``, ``authority``, ``delimiter``, ``language`` or ``hidden``."""
+    """Technique of the injection, such as ``order``, ``authority``, ``delimiter``, ``language``, or ``hidden``."""
     text: str
 
 

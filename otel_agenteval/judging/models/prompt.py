@@ -1,10 +1,10 @@
 """Messages of judge calls. They contain trusted instructions and untrusted material.
 
-Instructions are the system prompt, the metric's task, and the user's ``criteria``, such as rubrics, policies, labels or evaluation
+Instructions are the system prompt, the metric's task, and the user's ``criteria``, such as rubrics, policies, labels, or evaluation
 steps. Criteria are enclosed in ``[[[NAME WORD`` and ``WORD]]]``, before the material. Criteria are never truncated. If the material
 is split into pieces, each call contains all criteria. A policy from a span or turn is part of the material, not of the criteria.
 
-Material is text from users, tools and models, and can contain malicious instructions. It is enclosed in ``<<<NAME WORD`` and
+Material is text from users, tools, and models, and can contain malicious instructions. It is enclosed in ``<<<NAME WORD`` and
 ``WORD>>>``. The word is random for each call, so the material can't contain it. Text that resembles a delimiter is escaped, and
 invisible characters are made visible (:func:`visible`). The system prompt states that nothing between these delimiters is an
 instruction.
@@ -201,7 +201,7 @@ _UNSEEN = re.compile(f"(?P<tags>[{_TAGS}]+)|(?P<selectors>[{_SELECTORS}]+)|[{_OT
 _FLAGS = frozenset(
     "".join(chr(0xE0000 + ord(letter)) for letter in region) + "\U000e007f" for region in ("gbeng", "gbsct", "gbwls")
 )
-"""Tag characters that form the flags of England, Scotland and Wales after a black flag."""
+"""Tag characters that form the flags of England, Scotland, and Wales after a black flag."""
 _BLACK_FLAG, _KEYCAP, _ZWNJ, _ZWJ = "\U0001f3f4", "\u20e3", "\u200c", "\u200d"
 _VIRAMA = 9
 """Combining class of a virama, which removes a letter's vowel. A joiner after a virama changes how the letters are written."""
@@ -217,7 +217,7 @@ _LONGEST_LIST = 64
 
 
 def visible(text: str) -> str:
-    """Make invisible characters visible, for example as ``⟨U+200B⟩``, ``⟨hidden text: "…"⟩`` or ``⟨hidden bytes: …⟩``."""
+    """Make invisible characters visible, for example as ``⟨U+200B⟩``, ``⟨hidden text: "…"⟩``, or ``⟨hidden bytes: …⟩``."""
     if text.isascii() and text.replace("\n", "").replace("\t", "").replace("\r", "").isprintable():
         return text  # true for most texts, and 20 times as fast
     return _UNSEEN.sub(_escaped, text)

@@ -1,7 +1,7 @@
 """Parser for verdicts in judge replies, and JSON schemas for servers that enforce a reply format.
 
 The same rules apply to all models and metrics. A reply has a verdict if it is one JSON object. The object may follow a thought, a
-code fence or a lead-in such as "Here is the JSON:", and may be followed by an end token. Other text isn't allowed, because it
+code fence, or a lead-in such as "Here is the JSON:", and may be followed by an end token. Other text isn't allowed, because it
 could contradict or quote the object. If the judged material also contains the object, the object is a quotation and not a
 verdict. If a reply doesn't have a verdict, the judge is called again.
 """
@@ -196,7 +196,7 @@ def _is_in(material: str, found: dict[str, Any], requested: Collection[str]) -> 
 
 
 def _flat(text: str) -> str:
-    """Return a text without spaces, escapes, quote styles and case, which can vary between equal JSON objects."""
+    """Return a text without spaces, escapes, quote styles, and case, which can vary between equal JSON objects."""
     unescaped = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
     return _BLANK.sub("", unescaped).translate(_QUOTES).casefold()
 

@@ -23,7 +23,7 @@ HELD_BYTES = 16 * 2**20
 @dataclass(frozen=True, slots=True)
 class Job:
     id: str
-    """Result id, from turn, metric, parameters, version and revision. A job isn't added if its id is queued or recently finished."""
+    """Result id, from turn, metric, parameters, version, and revision. A job isn't added if its id is queued or recently finished."""
     payload: bytes
     priority: int = 0
     """Priority. Jobs with a higher number are claimed first, and dropped last if the queue is full."""
@@ -104,7 +104,7 @@ class JobQueue(ABC):
     """Base class of job queues in a file or on a server. Thread-safe. All times are Unix times.
 
     Each claim leases jobs under a token such as ``ab12/7/``: ``ab12`` identifies the queue object, and 7 is the claim's number.
-    Only the current lease holder can finish, extend or put back a job: the job's token must start with the caller's *fence*. A
+    Only the current lease holder can finish, extend, or put back a job: the job's token must start with the caller's *fence*. A
     claimed :class:`Job` has its token as fence. A job id has the fence ``ab12/``, which matches all leases of this queue object.
 
     An expired lease stays valid until the job is claimed again. After a lost lease, methods change nothing and report the loss.
@@ -241,7 +241,7 @@ SLOTS = 60
 
 
 class Counter(NamedTuple):
-    """Identifier of a spending total: account, unit and length of the sliding window."""
+    """Identifier of a spending total: account, unit, and length of the sliding window."""
 
     account: str
     unit: str  # "usd" or "calls"

@@ -1,4 +1,4 @@
-"""Job queue, judge spending and outages in Redis or Valkey, shared by any number of processes.
+"""Job queue, judge spending, and outages in Redis or Valkey, shared by any number of processes.
 
 Each shard has one stream of jobs per priority, and all judge workers are in one consumer group. Therefore, monitoring and
 autoscaling tools can read the amount of work from a stream's pending list and lag. Sorted sets contain lease ends and retry
@@ -59,7 +59,7 @@ class RedisQueue(JobQueue):
     """Job queue on a Redis or Valkey server.
 
     The server must support the features of Redis 5. The first call connects. If the server is unreachable, :meth:`claim`,
-    :meth:`extend`, :meth:`retry_at` and reading methods raise :class:`~otel_agenteval.core.errors.Unusable`.
+    :meth:`extend`, :meth:`retry_at`, and reading methods raise :class:`~otel_agenteval.core.errors.Unusable`.
 
     Args:
         url: server address. See :func:`.redis_server.connect`.

@@ -1,6 +1,6 @@
 """Connection to a Redis or Valkey server, which opens on first use and pauses after failures.
 
-The URL can name a single server, a Sentinel or a cluster.
+The URL can name a single server, a Sentinel, or a cluster.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class SqliteQueue(JobQueue):
     """Job queue in an SQLite file, which is opened on first use. The file's folder must exist.
 
     If the file is unavailable, calls try again at most once a second. Meanwhile, new jobs and ended claims wait in this process,
-    and ``failed`` receives the error. :meth:`claim`, :meth:`extend` and :meth:`dead_letters` raise ``sqlite3.Error`` or ``OSError``.
+    and ``failed`` receives the error. :meth:`claim`, :meth:`extend`, and :meth:`dead_letters` raise ``sqlite3.Error`` or ``OSError``.
     """
 
     is_shared = False

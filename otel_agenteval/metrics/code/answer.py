@@ -49,14 +49,14 @@ _RELEASE = re.compile(r"[-@](?:[0-9]{3}[0-9-]*|latest)")
 def code_empty_answer(turn: Turn) -> bool | Result:
     r"""Check that the answer isn't empty, unless the turn has an error.
 
-    Whitespace, control characters, other invisible characters, ``null``, ``{}``, ``[]``, ``""`` and an empty code fence don't count as content.
+    Whitespace, control characters, other invisible characters, ``null``, ``{}``, ``[]``, ``""``, and an empty code fence don't count as content.
     An image or file counts as an answer. A turn without an answer is skipped as ``tool_calls`` if it ends with a tool call, such as a call that
     awaits approval.
 
     | turn | result |
     |---|---|
     | the output is ``"Paris."`` | passes |
-    | the output is ``""``, ``" \n\u200b"`` or ``"null"`` | fails |
+    | the output is ``""``, ``" \n\u200b"``, or ``"null"`` | fails |
     | the output is ``""``, but the last message is the assistant's and contains an image | passes |
     | the output is ``""``, and the turn has an error | skipped as ``turn_error`` |
     | the output is ``""``, and the last LLM call ended with ``tool_calls``, or a tool call awaits approval | skipped as ``tool_calls`` |
@@ -92,13 +92,13 @@ def code_truncated_answer(turn: Turn) -> bool | Result:
     """Check that no token limit cut off the output of the turn's last LLM call.
 
     The metric reads the finish reason of the last LLM call. It recognizes the spellings of different providers, such as ``length``,
-    ``max_tokens``, ``model_length`` and ``incomplete``. Earlier calls don't count, because a complete answer can follow a truncated step.
+    ``max_tokens``, ``model_length``, and ``incomplete``. Earlier calls don't count, because a complete answer can follow a truncated step.
 
     Detail: ``finish_reason`` and ``model``.
 
     | turn | result |
     |---|---|
-    | the last call ended with ``stop``, ``end_turn`` or ``tool_calls`` | passes |
+    | the last call ended with ``stop``, ``end_turn``, or ``tool_calls`` | passes |
     | the last call ended with ``length`` or ``FinishReason.MAX_TOKENS`` | fails |
     | the first call ended with ``length``, and the last with ``stop`` | passes |
     | the last call doesn't have a finish reason, or there was no call | skipped as ``missing:finish_reason`` |
@@ -115,11 +115,11 @@ def code_truncated_answer(turn: Turn) -> bool | Result:
 
 @metric(boolean=True, groups=("default", "safety"))
 def code_content_filtered(turn: Turn) -> bool | Result:
-    """Check that no content filter, guardrail or model refusal stopped an LLM call.
+    """Check that no content filter, guardrail, or model refusal stopped an LLM call.
 
     The metric reads the finish reason of every LLM call. It recognizes the spellings of different providers, such as ``content_filter``,
-    ``safety``, ``refusal`` and ``guardrail_intervened``. It also reads the error types of the calls and the turn, such as
-    ``content_policy_violation``, ``ContentFilterFinishReasonError`` and ``GuardrailTripwireTriggered``. To detect a refusal in the answer's text, use ``code_refusal``.
+    ``safety``, ``refusal``, and ``guardrail_intervened``. It also reads the error types of the calls and the turn, such as
+    ``content_policy_violation``, ``ContentFilterFinishReasonError``, and ``GuardrailTripwireTriggered``. To detect a refusal in the answer's text, use ``code_refusal``.
 
     Detail: ``reason`` (the recorded finish reason or error type), and the ``model`` of the call.
 

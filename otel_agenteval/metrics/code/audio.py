@@ -31,7 +31,7 @@ def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normal
     The transcript is the turn's output. If the output is missing, the metric uses the ``transcript`` of the turn's recordings, or the
     result of ``media.transcriber``. The reference is the turn's ground truth.
 
-    The word error rate is the number of substituted, deleted and inserted words, divided by the number of words in the reference. Words are
+    The word error rate is the number of substituted, deleted, and inserted words, divided by the number of words in the reference. Words are
     separated by whitespace. Differences in case and punctuation count as errors. An empty transcript has an error rate of 1. If a transcript
     has many additional words, its error rate can exceed 1.
 
@@ -96,7 +96,7 @@ def code_audio_silence(turn: Turn) -> Result:
     - ``media_not_open``: the metric isn't allowed to open any recording.
     - ``too_long``: the turn has more than 20 recordings that the metric is allowed to open.
 
-    Detail: ``recordings``, each with ``duration_s``, ``channels``, ``silence`` and ``longest_silence_s``.
+    Detail: ``recordings``, each with ``duration_s``, ``channels``, ``silence``, and ``longest_silence_s``.
     """
     found = _measured(turn)
     return found if isinstance(found, Result) else _worst(found, "silence", "longest_silence_s")
@@ -110,7 +110,7 @@ def code_audio_clipping(turn: Turn) -> Result:
     highest share is used. In MP3 files, the metric misses most clipped samples, because compression smooths them.
     ``code_audio_silence`` describes which recordings are measured, and when the score is skipped.
 
-    Detail: ``recordings``, each with ``duration_s``, ``channels``, ``clipped`` and ``peak`` (share of full scale).
+    Detail: ``recordings``, each with ``duration_s``, ``channels``, ``clipped``, and ``peak`` (share of full scale).
     """
     found = _measured(turn)
     return found if isinstance(found, Result) else _worst(found, "clipped", "peak")
@@ -128,7 +128,7 @@ def code_audio_talk_over(turn: Turn) -> Result:
     ``not_applicable:one_channel``. If the recordings don't contain speech, the value is 0 (vacuous). ``code_audio_silence`` describes which
     recordings are measured, and the other reasons why the score is skipped.
 
-    Detail: ``recordings``, each with ``duration_s``, ``channels``, ``talk_over``, ``talk_over_s``, ``speech_s`` and ``interruptions``. An
+    Detail: ``recordings``, each with ``duration_s``, ``channels``, ``talk_over``, ``talk_over_s``, ``speech_s``, and ``interruptions``. An
     interruption has ``at_s``, ``by_channel``, ``of_channel``, and ``stops_after_s`` (how long the interrupted speaker continues).
     """
     if isinstance(found := _measured(turn, speech=True), Result):

@@ -40,7 +40,7 @@ def code_code_language(turn: Turn, *, language: Language, detector: Literal["fen
     - Python, if the block is valid Python and contains more than expressions and annotations
     - JSON, if the block is an object or array
     - SQL, as ``code_is_sql`` defines it
-    - the language of the block's keywords: bash, C, C++, C#, CSS, Go, HTML, Java, JavaScript, Kotlin, PHP, Python, Ruby, Rust, TypeScript
+    - the language of the block's keywords: bash, C, C++, C#, CSS, Go, HTML, Java, JavaScript, Kotlin, PHP, Python, Ruby, Rust, TypeScript,
             or XML
     - YAML, if the block consists of annotations in Python syntax, such as ``name: value``
     - Python, if the block is valid Python
@@ -114,7 +114,7 @@ def code_code_execution(
 
     | sandbox | runs | limits |
     |---|---|---|
-    | ``bubblewrap`` | CPython on Linux. Requires ``bwrap`` 0.8 or newer, ``prlimit`` and user namespaces | no privileges or network, and none of your environment variables. Programs can read ``/usr``, write 16 MiB to ``/tmp`` (1 MiB per file), and run 32 processes or threads. Each process can use 512 MiB |
+    | ``bubblewrap`` | CPython on Linux. Requires ``bwrap`` 0.8 or newer, ``prlimit``, and user namespaces | no privileges or network, and none of your environment variables. Programs can read ``/usr``, write 16 MiB to ``/tmp`` (1 MiB per file), and run 32 processes or threads. Each process can use 512 MiB |
     | ``monty`` (extra ``[code]``) | an interpreter for a subset of Python | 512 MiB, no access to the operating system |
 
     If a program in ``monty`` uses unsupported features (generators, inheritance, most of the standard library), the metric returns the error
@@ -132,7 +132,7 @@ def code_code_execution(
         tests: Python code that runs after the program in the same file, such as ``assert total([1, 2]) == 3``. If it raises an
             exception or isn't reached, the metric fails. The default is the turn's reference ``tests``.
 
-    Detail: ``exit_code`` (null after a timeout), ``stderr`` (its last 1,000 characters), ``timed_out`` and ``sandbox``. With
+    Detail: ``exit_code`` (null after a timeout), ``stderr`` (its last 1,000 characters), ``timed_out``, and ``sandbox``. With
     ``block: each``, these keys describe the first block that failed or, if none failed, the last block. ``blocks`` then lists the
     ``exit_code`` and ``timed_out`` of each block.
     """

@@ -139,7 +139,7 @@ def code_weighted_score(
         include_booleans: If true, booleans are included as 1 and 0.
         threshold: Lowest passing value or, if lower values are better for all inner metrics, highest passing value.
 
-    Detail: ``used`` (metric names) and ``excluded`` (objects with ``name`` and ``reason``). The reason is ``boolean``, ``error``
+    Detail: ``used`` (metric names) and ``excluded`` (objects with ``name`` and ``reason``). The reason is ``boolean``, ``error``,
     or the inner metric's skip reason. The score is vacuous if all used values are vacuous.
 
     Source: ``WeightedScoreEvaluator`` in HPD-Agent, which rounds the value to four decimals.
@@ -284,7 +284,7 @@ def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_o
     |---|---|
     | a bool | 1 or 0, with a verdict |
     | a number | this number |
-    | a ``Score`` or ``Result`` | the same value, verdict, label, explanation and detail |
+    | a ``Score`` or ``Result`` | the same value, verdict, label, explanation, and detail |
     | None | skipped |
     | any other result, or an exception | an error |
 

@@ -50,7 +50,7 @@ def code_conversation_completeness(
         tuple[Share, Share, Share, Share], Predicate(lambda weights: math.isclose(sum(weights), 1.0, abs_tol=1e-6))
     ] = (0.40, 0.30, 0.15, 0.15),
 ) -> Result:
-    """Completeness of a conversation: response rate, expected tools, duration and errors.
+    """Completeness of a conversation: response rate, expected tools, duration, and errors.
 
     The value is ``0.4 * response_rate + 0.3 * tool_usage + 0.15 * duration_compliance + 0.15 * error_free``. A turn with an error
     never passes.
@@ -73,7 +73,7 @@ def code_conversation_completeness(
         max_duration_s: Longest duration in seconds that doesn't lower the value.
         weights: Weights of the four terms, in the order of the formula. The weights must add up to 1.
 
-    Detail: ``response_rate``, ``tool_usage``, ``duration_compliance`` and ``error_free``, each 0..1.
+    Detail: ``response_rate``, ``tool_usage``, ``duration_compliance``, and ``error_free``, each 0..1.
     """
     if not (messages := turn.messages):
         return skip("missing:conversation")
@@ -148,7 +148,7 @@ def code_agent_reliability(
     The turn's ``session`` is an object ``{traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness,
     coherence}}]}``. Each signal is a score from 0 to 1, and higher is better. Any other value counts as missing. For live and
     recorded turns, otel-agenteval automatically enables the metrics that compute the signals: ``llm_confidence``,
-    ``embed_loop_detection``, ``llm_tool_correctness`` and ``embed_coherence``.
+    ``embed_loop_detection``, ``llm_tool_correctness``, and ``embed_coherence``.
 
     Parameters:
         signal_weights: Weight of each signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8,
@@ -157,8 +157,8 @@ def code_agent_reliability(
         ensemble: Weight of the highest risk. Replaces 0.1 in the formula. The weight of the mean is then ``1 - ensemble``.
 
     Detail: ``total_traces_in_session``, ``traces_evaluated``, ``raw_risk``, ``signal_weights``, ``flagged_traces`` (ids of traces
-    with a risk above 0.5), ``per_trace_signals`` (for at most 200 traces: signals, risks and ``step_risk``) and
-    ``aggregation`` (``mean_top_k_risk``, ``max_risk`` and the parameters).
+    with a risk above 0.5), ``per_trace_signals`` (for at most 200 traces: signals, risks, and ``step_risk``), and
+    ``aggregation`` (``mean_top_k_risk``, ``max_risk``, and the parameters).
     """
     weights = {**SIGNAL_WEIGHTS, **(signal_weights or {})}
     traces = _traces(turn)
@@ -196,7 +196,7 @@ def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWei
     The turn's ``session`` contains the signals of each trace, as described for ``code_agent_reliability``.
 
     A trace's uncertainty is ``(1 + penalty) * weight * (1 - confidence)``. The penalty is the sum of ``weight * (1 - signal)``
-    over ``loop_detection``, ``tool_correctness`` and ``coherence``, ignoring missing signals. The value is ``1 -
+    over ``loop_detection``, ``tool_correctness``, and ``coherence``, ignoring missing signals. The value is ``1 -
     sqrt(mean(uncertainty ** 2))``, limited to 0..1 and rounded to 4 decimals. Traces without ``confidence`` are ignored. If no
     trace has a ``confidence``, the value is 1 (vacuous).
 
@@ -207,8 +207,8 @@ def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWei
         signal_weights: Weight of each signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8, coherence 1.
 
     Detail: ``total_traces_in_session``, ``traces_evaluated``, ``raw_instability`` (root mean square, can exceed 1),
-    ``signal_weights``, ``per_trace_signals`` (for at most 200 traces: signals, risks, ``situational_penalty`` and
-    ``weighted_uncertainty``) and ``aggregation``.
+    ``signal_weights``, ``per_trace_signals`` (for at most 200 traces: signals, risks, ``situational_penalty``, and
+    ``weighted_uncertainty``), and ``aggregation``.
     """
     weights = {**SIGNAL_WEIGHTS, **(signal_weights or {})}
     traces = _traces(turn)

@@ -35,8 +35,8 @@ def code_recall_at_k(turn: Turn, *, k: Annotated[int, Ge(1)] = 10) -> Result:
     Parameters:
         k: Number of retrieved documents that the metric considers, in rank order.
 
-    Detail: ``k``, the counts ``relevant_count``, ``retrieved_at_k`` and ``relevant_found_at_k``, and the ids ``relevant_found`` and
-    ``relevant_missed``.
+    Detail: ``k``, the counts ``relevant_count``, ``retrieved_at_k``, and ``relevant_found_at_k``, and the ids ``relevant_found``
+    and ``relevant_missed``.
 
     The metric name ``agenteval:code_recall_at_5`` sets ``k`` to 5.
     """
@@ -72,7 +72,7 @@ def code_mrr(turn: Turn, *, max_rank: Annotated[int, Ge(0)] = 0) -> Result:
     Parameters:
         max_rank: Last rank at which a relevant document counts. 0 means no limit.
 
-    Detail: ``first_relevant_rank`` (0 if no relevant document was found), ``max_rank``, ``reciprocal_rank`` and
+    Detail: ``first_relevant_rank`` (0 if no relevant document was found), ``max_rank``, ``reciprocal_rank``, and
     ``first_relevant_doc``.
 
     The metric name ``agenteval:code_mrr_at_5`` sets ``max_rank`` to 5.

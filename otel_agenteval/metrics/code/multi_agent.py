@@ -4,7 +4,7 @@ An interaction is a message from one agent to others. If you don't provide ``int
 calls from agent to agent, and hand-offs. The metrics return vacuous values mainly if you call them directly, or if they are inner metrics of
 another metric.
 
-The coordination metrics evaluate hand-offs, conflicts, messages, roles and load. Instrumentations don't record conflicts or
+The coordination metrics evaluate hand-offs, conflicts, messages, roles, and load. Instrumentations don't record conflicts or
 roles, so you must provide [conflicts](facts.md#conflicts) and [roles](facts.md#agent-roles) yourself.
 """
 
@@ -50,7 +50,7 @@ _COLLECTIVE = ("collaboration", "negotiation")
 def code_coordination_efficiency(
     turn: Turn, *, weights: FiveWeights = (0.25, 0.20, 0.25, 0.15, 0.15), roles: Roles | None = None
 ) -> Result:
-    """Overall coordination of the agents: weighted mean of metrics for hand-offs, conflicts, messages, roles and load.
+    """Overall coordination of the agents: weighted mean of metrics for hand-offs, conflicts, messages, roles, and load.
 
     The value is a weighted mean of five metrics:
 
@@ -60,14 +60,14 @@ def code_coordination_efficiency(
     - 0.15: ``code_multiagent_role_adherence``
     - 0.15: ``code_load_balance``
 
-    If hand-offs, conflicts or roles are missing, the corresponding metric counts as 1. Without interactions, the score is skipped
+    If hand-offs, conflicts, or roles are missing, the corresponding metric counts as 1. Without interactions, the score is skipped
     as ``missing:interactions`` or, if no agent is known either, as ``missing:agents``.
 
     Parameters:
         weights: Weights of the five metrics, in the order above. Each weight is divided by the sum of all weights, which must not be 0.
         roles: Roles of the agents, as in ``code_multiagent_role_adherence``.
 
-    Detail: ``handoff_success_rate``, ``conflict_resolution_rate``, ``communication_efficiency``, ``role_adherence`` and
+    Detail: ``handoff_success_rate``, ``conflict_resolution_rate``, ``communication_efficiency``, ``role_adherence``, and
     ``load_balance_score``.
     """
     turn = read_once(turn)
@@ -165,7 +165,7 @@ def code_avg_resolution_time(turn: Turn) -> Result:
 
 @_message_metric(applies=applies.an_interaction, aliases=("agentunit:communication_efficiency", "agentunit:InteractionAnalyzer"))
 def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)] = 5.0) -> Result:
-    """Quality of the communication between agents: successful, fast and evenly distributed messages.
+    """Quality of the communication between agents: successful, fast, and evenly distributed messages.
 
     The value is ``0.5 * success + 0.3 * response + 0.2 * evenness``:
 
@@ -180,7 +180,7 @@ def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)]
     Parameters:
         slow_s: Mean response time in seconds above which ``response`` decreases.
 
-    Detail: ``success``, ``response`` and ``evenness``.
+    Detail: ``success``, ``response``, and ``evenness``.
     """
     if not (found := interactions_of(turn)):
         return vacuous(1.0)
@@ -300,7 +300,7 @@ def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Resul
         "agentunit:EmergentBehaviorMetrics", "agentunit:EmergentBehaviorDetector",
     ))  # fmt: skip
 def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0.25, 0.20)) -> Result:
-    """Group behavior of the agents: weighted mean of self-organization, specialization, joint decisions and adaptation.
+    """Group behavior of the agents: weighted mean of self-organization, specialization, joint decisions, and adaptation.
 
     The value is ``0.30 * self_organization + 0.25 * specialization + 0.25 * collective_decision + 0.20 * adaptation_rate``. Each
     variable is the value of the metric with the same name, such as ``code_self_organization``, with default options. Vacuous
@@ -310,7 +310,7 @@ def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0
         weights: Weights of the four metrics, in the order of the formula. Each weight is divided by the sum of all weights, which must not be
             0.
 
-    Detail: ``self_organization``, ``specialization``, ``collective_decision`` and ``adaptation_rate``.
+    Detail: ``self_organization``, ``specialization``, ``collective_decision``, and ``adaptation_rate``.
     """
     turn = read_once(turn)
     if not turn.interactions:
@@ -345,7 +345,7 @@ def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)
     Parameters:
         min_interactions: Minimum number of interactions. With fewer, the value is vacuous.
 
-    Detail: ``interactions``, ``early_entropy`` and ``late_entropy``.
+    Detail: ``interactions``, ``early_entropy``, and ``late_entropy``.
     """
     found = interactions_of(turn)
     if not found or len(found) < min_interactions:
@@ -405,7 +405,7 @@ def code_adaptation_rate(turn: Turn, *, min_interactions: Annotated[int, Ge(0), 
     Parameters:
         min_interactions: Minimum number of interactions with a response time. Values below 2 count as 2. Alias: ``min``.
 
-    Detail: ``interactions``, ``early_s`` and ``late_s``.
+    Detail: ``interactions``, ``early_s``, and ``late_s``.
     """
     found = interactions_of(turn)
     times = [each.response_s for each in found if each.response_s is not None]

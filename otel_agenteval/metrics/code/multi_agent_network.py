@@ -178,7 +178,7 @@ def code_network_fault_tolerance(turn: Turn, *, roles: Roles | None = None) -> R
         roles: Role table: ``{agent: {…}}``. The network includes all of these agents, even without messages. The default is the
             turn's ``agents``.
 
-    Detail: ``density``, ``centralization``, ``clustering`` (null if computing it would take too long), ``hub_agents`` and ``bottleneck_count``.
+    Detail: ``density``, ``centralization``, ``clustering`` (null if computing it would take too long), ``hub_agents``, and ``bottleneck_count``.
     """
     turn = turn if roles is None else read_once(turn, roles)
     graph, interactions = _graph_of(turn)

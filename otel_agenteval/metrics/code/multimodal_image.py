@@ -51,7 +51,7 @@ def _occurs(phrase: str, text: str, word_boundaries: bool) -> bool:
 def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Result:
     """Share of the turn's modalities (such as images) that the answer mentions, combined with the answer's use of connectives.
 
-    The value is ``0.6 * referenced / present modalities + 0.4 * min(1, connectives / 3)``. Images, audio or video are present if an attachment
+    The value is ``0.6 * referenced / present modalities + 0.4 * min(1, connectives / 3)``. Images, audio, or video are present if an attachment
     has the corresponding modality or media type. Text is present if the input contains text. A modality is referenced if the answer contains
     one of its words, ignoring case:
 
@@ -67,7 +67,7 @@ def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Re
         word_boundaries: If true, only whole words count. If false, "see" also matches "seems".
 
     Detail: ``coverage_score`` (referenced share of the modalities), ``coherence_score`` (``min(1, connectives / 3)``),
-    ``referenced_modalities`` and ``present_modalities``.
+    ``referenced_modalities``, and ``present_modalities``.
     """
     present = {"text"} if turn.input and turn.input.strip() else set()
     present = present.union(*map(modalities_of, attachments_of(turn)))
@@ -181,7 +181,7 @@ def code_image_duplicate(turn: Turn, *, max_likeness: Share = 0.95) -> Result:
     """Share of the turn's images that don't duplicate an earlier image.
 
     The metric compares difference hashes (dHash, 128 bits). Two images are duplicates if the share of equal bits is above
-    ``max_likeness``. Scaled, converted or recompressed copies usually count as duplicates. All images of a single color are
+    ``max_likeness``. Scaled, converted, or recompressed copies usually count as duplicates. All images of a single color are
     duplicates of each other. If the turn refers to an image several times, the image counts once.
 
     ``code_image_sharpness`` explains which images are measured and when scores are skipped. If only one image is measured, the score is
@@ -219,7 +219,7 @@ def code_image_text_overlap(
 ) -> Result:
     """Share of the words in the turn's images that also occur in a text, or vice versa. The text is the answer or the ground truth.
 
-    A local OCR model reads the images. The model recognizes Latin letters, digits and Chinese, but hardly any other script. The metric ignores
+    A local OCR model reads the images. The model recognizes Latin letters, digits, and Chinese, but hardly any other script. The metric ignores
     case, and counts each word as often as it occurs. To check whether the answer contains all text of an image, use ``share_of: image``. To
     check whether a generated image contains a given text, use ``share_of: text``.
 
@@ -231,7 +231,7 @@ def code_image_text_overlap(
             text's words that the images contain.
         against: Text to compare the images with: the turn's ``output`` or its ``ground_truth``.
 
-    Detail: the number of words in the images (``read``), in the text (``words``) and in both (``found``).
+    Detail: the number of words in the images (``read``), in the text (``words``), and in both (``found``).
     """
     text = turn.output if against == "output" else None if turn.ground_truth is None else jsonio.text_of(turn.ground_truth)
     if text is None:

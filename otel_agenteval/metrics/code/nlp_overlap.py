@@ -8,7 +8,7 @@ All tokenizers of these metrics handle scripts and encodings in the same way:
 
 - Letters keep their accents and vowel signs, so words in Hindi or Tamil stay whole. In Arabic and Hebrew, a word with optional
   vowel signs differs from the same word without them.
-- Text in scripts without spaces is split. In Chinese and Japanese, each character counts as a word. In Thai, Lao, Khmer and
+- Text in scripts without spaces is split. In Chinese and Japanese, each character counts as a word. In Thai, Lao, Khmer, and
   Burmese, each written syllable counts as a word.
 - Different encodings of a character are equal: an accented letter as one or two code points, full-width and plain digits, and an
   emoji with and without a variation selector. Most other invisible characters are ignored.
@@ -137,7 +137,7 @@ def code_bleu(
             the second, and so on. If the texts have no common word, the value is 0. ``epsilon`` replaces a precision of 0 with
             1e-7, ignores n-grams longer than the output, and counts only matches with the best reference.
 
-    Detail: ``precisions`` (by n-gram length, after smoothing), ``brevity_penalty``, ``output_words`` and ``reference_words``.
+    Detail: ``precisions`` (by n-gram length, after smoothing), ``brevity_penalty``, ``output_words``, and ``reference_words``.
     """
     output = turn.output or ""
     texts = _references(turn, references)
@@ -199,7 +199,7 @@ def code_gleu(
         max_n: Maximum number of words in an n-gram.
         tokenizer: Tokenizer, as in ``code_bleu``.
 
-    Detail: ``matches``, ``output_runs`` and ``reference_runs`` (numbers of common n-grams, and of n-grams in each text), and ``reference_index``.
+    Detail: ``matches``, ``output_runs``, and ``reference_runs`` (numbers of common n-grams, and of n-grams in each text), and ``reference_index``.
     """
     if min_n > max_n:
         raise MetricError("invalid_parameter", f"min_n: must be at most max_n ({max_n}), got {min_n}")
@@ -404,7 +404,7 @@ def code_meteor(
         beta: Exponent of the order penalty.
         gamma: Weight of the order penalty.
         tokenizer: Tokenizer, as in ``code_bleu``.
-        stemmer: How to reduce words to stems. ``suffix`` removes ``ing``, ``ed``, ``es`` or ``s`` from words that are long enough. If ``ing``
+        stemmer: How to reduce words to stems. ``suffix`` removes ``ing``, ``ed``, ``es``, or ``s`` from words that are long enough. If ``ing``
             or ``ed`` was removed, one of two equal final consonants is also removed. ``none`` keeps words unchanged. ``suffix`` doesn't change
             the words of the tokenizer ``ms``, because they are in upper case.
 

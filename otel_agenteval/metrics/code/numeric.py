@@ -1,10 +1,10 @@
 """These metrics compare a number in the output with an expected number or a limit.
 
-If the output contains only a number, the metric compares this number. The number can have a sign (``-``, ``+`` or ``−``), a decimal point, an
-exponent, a currency symbol, or a trailing ``%`` (``15%`` is 15). A comma, an apostrophe, a non-breaking space or LaTeX's ``{,}`` can separate
+If the output contains only a number, the metric compares this number. The number can have a sign (``-``, ``+``, or ``−``), a decimal point, an
+exponent, a currency symbol, or a trailing ``%`` (``15%`` is 15). A comma, an apostrophe, a non-breaking space, or LaTeX's ``{,}`` can separate
 groups of three digits (``1,234`` is 1234). ``3 × 10^8`` is 300000000. The metric also reads other notations if they are unambiguous: ``4,2``,
-``0,125`` and ``1999,99`` have a decimal comma, ``1.234,56`` is 1234.56, and ``12,34,567`` is
-1234567. ``(4,2)``, ``ports 8080,8443`` and ``in 2024,12 people`` contain two numbers each.
+``0,125``, and ``1999,99`` have a decimal comma, ``1.234,56`` is 1234.56, and ``12,34,567`` is
+1234567. ``(4,2)``, ``ports 8080,8443``, and ``in 2024,12 people`` contain two numbers each.
 
 If the output contains other text, ``extract`` selects the number. A hyphen after a letter or digit isn't a sign: ``COVID-19``
 contains 19, and ``3-5`` contains 3 and 5. ``NaN`` and ``Infinity`` aren't numbers.
@@ -41,7 +41,7 @@ _TOKEN = re.compile(
 )
 """Sign and digits of a number in a text. A sign can follow a letter only in scripts without spaces."""
 _BOUND = re.compile(r"(?:(?<!<)[<≤≥]=?|>=|(?<=[^\s>] )>)\s*[$\xa3\xa5\u20a0-\u20cf]?\Z")
-"""Matches a comparison sign before a number: ``<42``, ``x > 42``. Quotes (``> 42``), arrows and tags aren't comparisons."""
+"""Matches a comparison sign before a number: ``<42``, ``x > 42``. Quotes (``> 42``), arrows, and tags aren't comparisons."""
 _MINUS = str.maketrans("\u2212\ufe63\uff0d", "---")
 _RAISED = str.maketrans("\u207b⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _THOUSANDS = re.compile(r"(?<=[0-9])(?:\{,\}|\\[, ])(?=[0-9]{3}(?![0-9]))")  # 9{,}500 in LaTeX

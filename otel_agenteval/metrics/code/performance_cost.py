@@ -1,4 +1,4 @@
-"""These metrics measure a turn's duration, tokens and cost. If this data is missing, the score is skipped. A value that equals a limit passes."""
+"""These metrics measure a turn's duration, tokens, and cost. If this data is missing, the score is skipped. A value that equals a limit passes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _within(observed: float | None, limit: float) -> Result:
 def code_latency(turn: Turn) -> Result:
     """Wall-clock duration of the turn in seconds.
 
-    The turn starts with its root span. It ends when the root span ends or, if that is later, when its last agent, model, tool or similar span
+    The turn starts with its root span. It ends when the root span ends or, if that is later, when its last agent, model, tool, or similar span
     ends. A streamed model call, for example, can end after the root span. If the root span is missing, the duration covers the received spans.
 
     Detail: ``latency_ms``, in milliseconds.
@@ -64,7 +64,7 @@ def code_latency_score(turn: Turn, *, threshold_ms: Annotated[float, Ge(0)] = 50
     Parameters:
         threshold_ms: Longest duration that still scores 1, in milliseconds.
 
-    Detail: ``latency_ms``, ``threshold_ms`` and ``under_threshold``.
+    Detail: ``latency_ms``, ``threshold_ms``, and ``under_threshold``.
     """
     latency_ms = (turn.duration_s or 0.0) * 1000
     under = latency_ms <= threshold_ms + EPSILON
@@ -149,7 +149,7 @@ def code_token_usage(turn: Turn) -> Result:
     The value is ``total_tokens`` in the turn's usage data. If ``total_tokens`` is missing or 0, the value is the sum of input and output
     tokens.
 
-    Detail: ``prompt_tokens``, ``completion_tokens`` (null if unknown) and ``total_tokens``.
+    Detail: ``prompt_tokens``, ``completion_tokens`` (null if unknown), and ``total_tokens``.
     """
     usage = turn.usage or Usage()
     if (total := _total_tokens(usage)) is None:
@@ -190,7 +190,7 @@ def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = T
     The cost of the model calls comes from the first of these sources that has a value:
 
     1. the turn's reported cost
-    2. ``cost_usd``, ``turn_cost_usd``, ``estimated_cost_usd`` or ``cost`` in the turn's metadata
+    2. ``cost_usd``, ``turn_cost_usd``, ``estimated_cost_usd``, or ``cost`` in the turn's metadata
     3. an estimate
 
     By default, the value also includes the cost of tool calls. If the cost of both model and tool calls is unknown, the score is
@@ -198,7 +198,7 @@ def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = T
 
     The estimate is the sum over all model calls. For a call without a reported cost, the call's tokens are multiplied by the model's price.
     Prices come from ``prices`` or from the bundled genai-prices table, without network access. The extra ``[cost]`` can provide a newer table.
-    A price depends on the model, the provider and the turn's start time. If the start time is unknown, the newest price is used.
+    A price depends on the model, the provider, and the turn's start time. If the start time is unknown, the newest price is used.
 
     The metric doesn't estimate a cost if a model's price is unknown, the turn has more than 1,000 calls, or only some successful calls have token
     counts or costs. If no call has token counts or costs, but all calls used the same model, the estimate uses the turn's token counts.
@@ -210,7 +210,7 @@ def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = T
             model can be ``provider/model``. If ``cached_input`` is unset, cached input costs as much as other input. If a cost metric in the
             configuration sets ``prices``, these prices also apply to estimates in the turn's ``cost_usd``.
 
-    Detail: ``cost``, ``model_cost`` and ``tool_cost``. For an estimate, the detail also contains ``estimated`` and, if known, ``price_source``:
+    Detail: ``cost``, ``model_cost``, and ``tool_cost``. For an estimate, the detail also contains ``estimated`` and, if known, ``price_source``:
     ``prices``, ``genai-prices`` with its version, or both. ``unpriced`` lists up to ten models whose price is unknown.
     """
     found, unpriced = cost_of(turn, prices, estimate=estimate)
@@ -240,9 +240,9 @@ def code_max_cost(
         estimate: If true, a cost that wasn't reported is estimated.
         prices: Prices, as in ``code_cost``.
 
-    Detail: ``cost_usd``, ``limit`` and ``source_key``. ``source_key`` is the source of the cost: ``cost_usd`` (the turn's cost),
-    another metadata key, ``llm_calls`` (recorded by the calls) or ``tokens`` (an estimate). For ``estimated``, ``price_source`` and
-    ``unpriced``, see ``code_cost``.
+    Detail: ``cost_usd``, ``limit``, and ``source_key``. ``source_key`` is the source of the cost: ``cost_usd`` (the turn's cost),
+    another metadata key, ``llm_calls`` (recorded by the calls), or ``tokens`` (an estimate). For ``estimated``, ``price_source``
+    and ``unpriced``, see ``code_cost``.
     """
     found, unpriced = cost_of(turn, prices, estimate=estimate)
     if found is None:

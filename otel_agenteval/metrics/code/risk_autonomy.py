@@ -45,7 +45,7 @@ def code_turn_autonomy(
         max_duration_s: Number of seconds at which ``duration`` reaches 1.
         weights: Weights of the four signals, in the order of the formula. The weights aren't normalized, so they should add up to 1.
 
-    Detail: the four signals, as ``iterations``, ``denied_rate``, ``stop`` and ``duration``.
+    Detail: the four signals, as ``iterations``, ``denied_rate``, ``stop``, and ``duration``.
     """
     calls = turn.tool_calls
     iterations = min(1.0, (turn.llm_call_count or 0) / max_iterations)

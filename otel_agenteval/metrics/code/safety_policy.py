@@ -91,9 +91,9 @@ def code_safety_policy(
 
     The metric fails if at least one rating has the label ``block``.
 
-    A rating is the score of another metric. Its detail contains ``score`` (the severity), ``recommended_action`` and ``passed``. If ``score``
+    A rating is the score of another metric. Its detail contains ``score`` (the severity), ``recommended_action``, and ``passed``. If ``score``
     is missing and lower values of the other metric are better, the severity is that metric's value. If the severity is missing or not a number,
-    or if ``passed`` isn't true, false, yes or no, the metric returns an error. Without ratings, the score is skipped as ``missing:inner``. If a
+    or if ``passed`` isn't true, false, yes, or no, the metric returns an error. Without ratings, the score is skipped as ``missing:inner``. If a
     rating has no value and no other rating has the label ``block``, the score is skipped as ``inner_null``.
 
     Parameters:
@@ -103,7 +103,7 @@ def code_safety_policy(
         warn_threshold: Lowest severity at which a passing rating has the label ``warn``.
         blocked_actions: Actions that make the metric fail if the judge recommends them.
 
-    Detail: ``severity`` (the highest), ``decided_by`` (``threshold``, ``action``, ``judge``, or null if the metric passes) and
+    Detail: ``severity`` (the highest), ``decided_by`` (``threshold``, ``action``, ``judge``, or null if the metric passes), and
     ``ratings`` (number of ratings).
     """
     if isinstance(scores, Turn) or not scores:

@@ -1,4 +1,4 @@
-"""These metrics check that the output is valid JSON, XML, SQL or HTML, and has the expected content.
+"""These metrics check that the output is valid JSON, XML, SQL, or HTML, and has the expected content.
 
 JSON must strictly follow RFC 8259. A fenced Markdown block isn't a JSON document. If the output is larger than 1 MiB, the score
 is skipped as ``too_long``.
@@ -53,7 +53,7 @@ def code_is_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
     """Check that the whole output is one JSON document, and optionally that the document matches a schema.
 
     Any JSON value passes, unless the value is nested more than 200 levels deep or contains a number that is too large for Python. Whitespace
-    around the document is allowed. An empty output fails, and so does an output with comments, trailing commas, single quotes, ``NaN`` or
+    around the document is allowed. An empty output fails, and so does an output with comments, trailing commas, single quotes, ``NaN``, or
     fenced Markdown blocks. If a key occurs twice, its last value is used.
 
     Parameters:
@@ -184,7 +184,7 @@ def code_is_sql(
     - an empty output, or only a name or expression
     - an incomplete statement such as "update it", and commands that the parser doesn't analyze, such as ``CALL``
     - SQL with a dangling comma, ORDER or GROUP without BY, or clauses in the wrong order, although the parser accepts these
-      faults. Exception: BigQuery, ClickHouse, DuckDB and Snowflake allow a comma after the last item
+      faults. Exception: BigQuery, ClickHouse, DuckDB, and Snowflake allow a comma after the last item
 
     The metric checks only the output's shape (``detail.parser`` is ``shape``) in these cases: the parser isn't installed, the output has more
     than 10,000 characters, or the SQL is too complex to parse. The output must then pass ``code_sql_shape``, must not have the faults above,
@@ -234,14 +234,14 @@ def code_sql_shape(turn: Turn) -> Result:
 
     To parse the SQL instead, use ``code_is_sql``. The output passes if all of these conditions are met:
 
-    - It starts with the word select, insert, update, delete, with, create, alter, drop or merge, ignoring case. After ``with``, it must
+    - It starts with the word select, insert, update, delete, with, create, alter, drop, or merge, ignoring case. After ``with``, it must
       contain ``as``.
     - Its parentheses outside quotes are balanced.
     - It has an even number of single quotes and an even number of double quotes.
 
     Leading and trailing whitespace is ignored. An empty output fails.
 
-    Detail: ``starts_with_verb``, ``balanced_parentheses``, ``even_single_quotes`` and ``even_double_quotes``.
+    Detail: ``starts_with_verb``, ``balanced_parentheses``, ``even_single_quotes``, and ``even_double_quotes``.
 
     Source: ``SqlShapeEvaluator`` in HPD-Agent. Unlike this metric, it accepts "Selecting a plan" as SQL.
     """
@@ -258,7 +258,7 @@ _HTML_TAG = re.compile(r"<\s*[A-Za-z][A-Za-z0-9:-]*(?:\s|/?>)")
 def code_html_shape(turn: Turn, *, required_tags: tuple[Annotated[str, MinLen(1)], ...] = ()) -> Result:
     """Check that the output contains HTML and all required tags. The metric doesn't validate the HTML.
 
-    The output must contain at least one opening tag. An opening tag is ``<``, optional whitespace, a name, and then whitespace, ``>`` or
+    The output must contain at least one opening tag. An opening tag is ``<``, optional whitespace, a name, and then whitespace, ``>``, or
     ``/>``. For example, ``<br>`` and ``<br/>`` are opening tags, but ``</p>`` isn't. Text such as ``a < b and c`` also counts as an opening
     tag. An empty output fails.
 
@@ -318,7 +318,7 @@ def code_array_length(
 ) -> Result:
     """Check that the output is JSON with an array of the expected length.
 
-    Set ``value``, ``min`` or ``max``. Otherwise, the score is an error. The metric fails if the output isn't JSON, or if ``path``
+    Set ``value``, ``min``, or ``max``. Otherwise, the score is an error. The metric fails if the output isn't JSON, or if ``path``
     doesn't lead to an array.
 
     Parameters:
@@ -363,7 +363,7 @@ def code_schema_conformance(turn: Turn, *, schema: Any) -> Result:
 def code_field_completeness(turn: Turn, *, fields: tuple[str, ...]) -> Result:
     """Share of the required fields that exist in the output's JSON object and aren't null.
 
-    A field counts even if its value is an empty string, 0, false or an empty list. If the output isn't a JSON object, the value
+    A field counts even if its value is an empty string, 0, false, or an empty list. If the output isn't a JSON object, the value
     is 0. If ``fields`` is empty, the value is 1 (vacuous).
 
     Parameters:

@@ -1,4 +1,4 @@
-"""These metrics measure energy, carbon emissions and resource use. Without a measurement, they are skipped or use an estimate."""
+"""These metrics measure energy, carbon emissions, and resource use. Without a measurement, they are skipped or use an estimate."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def code_carbon_emissions(
         estimate: If true, the metric estimates an amount that wasn't measured. If you don't set ``threshold_kg`` or ``threshold``, you must set
             this option to get estimates.
 
-    Detail: ``carbon_kg``, ``threshold_kg``, ``under_threshold`` and ``equivalents`` (``km_driven`` by car, ``trees_needed`` for a year). If the
+    Detail: ``carbon_kg``, ``threshold_kg``, ``under_threshold``, and ``equivalents`` (``km_driven`` by car, ``trees_needed`` for a year). If the
     emissions were computed from energy, the detail also contains ``energy_kwh`` and, for an estimate, ``estimated``.
     """
     carbon = _stated(turn, _CARBON)
@@ -216,7 +216,7 @@ def _resource(turn: Turn, name: str) -> float | None:
 def code_resource_utilization(
     turn: Turn, *, target_cpu_percent: Amount = 80, target_memory_gb: Amount = 4, target_gpu_percent: Amount = 80
 ) -> Result:
-    """Utilization of CPU, memory and GPU: 1 if each is near its target, and lower if any is above or below.
+    """Utilization of CPU, memory, and GPU: 1 if each is near its target, and lower if any is above or below.
 
     The value is the mean over all resources whose usage is known. A resource's score depends on ``r = used / target``:
 
@@ -233,7 +233,7 @@ def code_resource_utilization(
         target_gpu_percent: Target GPU utilization in percent.
         target_memory_gb: Target memory use, in gigabytes of 1024 MB.
 
-    Detail: ``cpu``, ``memory`` and ``gpu`` if known, each with its usage (``used_percent`` or ``used_gb``), target and ``score``.
+    Detail: ``cpu``, ``memory``, and ``gpu`` if known, each with its usage (``used_percent`` or ``used_gb``), target, and ``score``.
     """
     memory_mb = _resource(turn, "memory_mb")
     found = [

@@ -237,12 +237,12 @@ def code_regex_match(
     r"""Check that a regular expression matches somewhere in the output.
 
     Patterns use RE2, whose search time grows only linearly, so no pattern can block the agent. RE2 doesn't support look-around or
-    back-references, and its ``\b``, ``\d`` and ``\w`` match only ASCII. The metric searches the first 100,000 characters of the
+    back-references, and its ``\b``, ``\d``, and ``\w`` match only ASCII. The metric searches the first 100,000 characters of the
     output. If RE2 rejects the pattern, the score is an error.
 
     Parameters:
         pattern: Regular expression.
-        flags: Any combination of ``i`` (ignore case), ``m`` (``^`` and ``$`` match at each line) and ``s`` (``.`` matches newlines).
+        flags: Any combination of ``i`` (ignore case), ``m`` (``^`` and ``$`` match at each line), and ``s`` (``.`` matches newlines).
         timeout_ms: Maximum processor time in milliseconds. If the search takes longer, the metric returns the error ``timeout``.
 
     Detail: for the first match, ``span`` (``[start, end]``) and ``matched`` (at most 100 characters). ``truncated`` is true if
@@ -282,7 +282,7 @@ def code_word_count(
 ) -> Result:
     """Check that the number of words in the output is within a range.
 
-    A word starts with a letter or digit of any script, and continues with letters, digits, apostrophes and hyphens, plain or typographic. "it's"
+    A word starts with a letter or digit of any script, and continues with letters, digits, apostrophes, and hyphens, plain or typographic. "it's"
     and "well-known" are one word each. Punctuation isn't a word, and neither are names that contain ``_``. In scripts without spaces, such as
     Chinese and Thai, all text up to the next space or punctuation mark counts as one word. If you don't set a limit, every output passes.
 
@@ -330,17 +330,17 @@ def code_refusal(
 
     With ``method="answer"``, the metric compares evidence that the answer declines the request with evidence that it fulfills the request:
 
-    - declines: statements about missing permission, ability or willingness, about possible harm or a limited scope, and statements that
+    - declines: statements about missing permission, ability, or willingness, about possible harm or a limited scope, and statements that
       redirect the user elsewhere
     - fulfills: reports, figures, quotes, and facts that answer the question
 
     The metric also considers tool calls and the user's input: "no" answers "may I ...?" but declines "give me ...". It supports
-    28 languages, including English, German, French, Spanish, Russian, Arabic, Hindi, Japanese and Chinese.
+    28 languages, including English, German, French, Spanish, Russian, Arabic, Hindi, Japanese, and Chinese.
 
     With ``method="answer"``, these outputs usually don't count as refusals:
 
     - small talk, and other answers that don't contain a word for declining or redirecting
-    - real-world limits ("we can't ship on Sundays"), failures, error texts, apologies, corrections and partial help
+    - real-world limits ("we can't ship on Sundays"), failures, error texts, apologies, corrections, and partial help
     - quotes, letters, translations, and questions for missing data
     - answers that pass on information: they repeat at least 12 words of the system instructions or, in sentences that don't decline, at least 5
       words of tool results or documents. Only words of at least five letters that aren't in the user's message count
@@ -434,7 +434,7 @@ def code_content_similarity(
         mode: With ``seed``, each distinct common pair counts only once, as in HPD. Equal texts can then have a value below 1.
         inverse: If true, the value is 1 minus the similarity.
 
-    Detail: ``common``, ``output_pairs`` and ``expected_pairs`` (numbers of pairs).
+    Detail: ``common``, ``output_pairs``, and ``expected_pairs`` (numbers of pairs).
     """
     if not (wanted := _expected(turn, expected)):
         return skip("missing:criteria")
@@ -460,7 +460,7 @@ LEVENSHTEIN_LIMIT = 5_000
 def code_levenshtein_similarity(turn: Turn, *, expected: TextOrNumber | None = None, inverse: bool = False) -> Result:
     """Similarity of the output and the expected text: ``1 - edit distance / longer length``.
 
-    The edit distance is the lowest number of inserted, deleted and substituted characters (code points). If both texts are empty,
+    The edit distance is the lowest number of inserted, deleted, and substituted characters (code points). If both texts are empty,
     the value is 1. If there are several ground truths, the highest value is used.
 
     Without an expected text, the score is skipped as ``missing:criteria``. If the output has more than 5,000 characters, or all

@@ -177,7 +177,7 @@ def _missing_arguments(call: ToolCall, names: Sequence[str], non_empty: bool) ->
 
 
 def _required(given: Any, path: str) -> dict[str, list[str]]:
-    """Return the required arguments of each tool. ``given`` contains a name, a list of names or a JSON Schema for each tool."""
+    """Return the required arguments of each tool. ``given`` contains a name, a list of names, or a JSON Schema for each tool."""
 
     def argument(given: Any, path: str) -> str:
         if isinstance(given, (Mapping, list, tuple)):
@@ -291,7 +291,7 @@ def code_tool_efficiency(
     duplicate_key: Literal["name", "name_args"] = "name",
     optimal_calls: Annotated[int, Ge(0)] | None = None,
 ) -> Result:
-    """Efficiency of tool use. Many, long or repeated calls lower the value.
+    """Efficiency of tool use. Many, long, or repeated calls lower the value.
 
     The value is the mean of the following two numbers, minus 0.05 for each repeated call, but at least 0:
 
@@ -431,7 +431,7 @@ def code_tool_call_count(
     """Check that a tool was called the expected number of times.
 
     The tool's name must match exactly. To check that the tool wasn't called, set ``count`` to 0. If you don't set ``count``,
-    ``min`` or ``max``, the score is an error.
+    ``min``, or ``max``, the score is an error.
 
     Parameters:
         tool: Name of the tool.
@@ -519,7 +519,7 @@ def code_no_tools_called(turn: Turn) -> Result:
 def code_tool_call_order(turn: Turn, *, expected: ExpectedTools | None = None) -> Result:
     """Check that the expected tools were called in the expected order.
 
-    Other calls can occur before, between and after the expected calls. Names must match exactly. If ``expected`` contains a name
+    Other calls can occur before, between, and after the expected calls. Names must match exactly. If ``expected`` contains a name
     twice, the tool must be called twice. If no tool is expected, the value is 1 (vacuous).
 
     Parameters:
@@ -594,9 +594,9 @@ def code_has_matching_span(turn: Turn, *, query: dict[str, Any], without_spans: 
     | ``min_duration_s``, ``max_duration_s`` | the duration is known, and is at least (or at most) this number of seconds |
     | ``min_child_count``, ``max_child_count`` | the number of children is at least (or at most) this number |
     | ``min_depth``, ``max_depth`` | the number of ancestors is at least (or at most) this number |
-    | ``some_child_matches``, ``all_children_match``, ``no_child_matches`` | at least one, all or none of the children match this query |
-    | ``some_descendant_matches``, ``all_descendants_match``, ``no_descendant_matches`` | at least one, all or none of the descendants match this query |
-    | ``some_ancestor_matches``, ``all_ancestors_match``, ``no_ancestor_matches`` | at least one, all or none of the ancestors match this query |
+    | ``some_child_matches``, ``all_children_match``, ``no_child_matches`` | at least one, all, or none of the children match this query |
+    | ``some_descendant_matches``, ``all_descendants_match``, ``no_descendant_matches`` | at least one, all, or none of the descendants match this query |
+    | ``some_ancestor_matches``, ``all_ancestors_match``, ``no_ancestor_matches`` | at least one, all, or none of the ancestors match this query |
     | ``not`` | the span doesn't match this query |
     | ``and`` | the span matches all of these queries |
     | ``or`` | the span matches any of these queries. ``or`` must be the only condition |

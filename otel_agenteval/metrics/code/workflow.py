@@ -1,4 +1,4 @@
-"""These metrics evaluate the structure and execution of workflows. They ignore the case of executor, node and tool names."""
+"""These metrics evaluate the structure and execution of workflows. They ignore the case of executor, node, and tool names."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ def code_workflow_executor_success(turn: Turn) -> Result:
     """Share of the workflow's executor runs that didn't fail.
 
     You can provide the executor runs in the turn's ``workflow``: ``steps: [{executor, status, id?}]`` and ``errors: [{executor,
-    step?}]``. A run failed if its status is ``error``, ``failed`` or ``failure``, or if an error names its executor. If the error
+    step?}]``. A run failed if its status is ``error``, ``failed``, or ``failure``, or if an error names its executor. If the error
     also has a ``step``, only this step failed. ``step`` is the step's ``id`` or, without an ``id``, its position, starting at 0.
 
     If ``steps`` is missing, the runs come from spans, as in ``code_workflow_execution_order``. A run then failed if its agent span or
@@ -348,7 +348,7 @@ def code_workflow_tool_chain_validity(turn: Turn, *, patterns: Annotated[list[To
 def code_workflow_performance_efficiency(
     turn: Turn, *, max_duration_s: Limit | None = None, max_total_cost: Limit | None = None, max_tokens: Limit | None = None
 ) -> Result:
-    """Compliance with your limits for duration, cost and tokens: the mean of ``min(1, limit / amount)``.
+    """Compliance with your limits for duration, cost, and tokens: the mean of ``min(1, limit / amount)``.
 
     Set at least one limit. Otherwise, the score is an error. Each limit is compared with an amount from the turn:
 
@@ -358,14 +358,14 @@ def code_workflow_performance_efficiency(
 
     All limits have the same weight. If an amount is 0, its limit counts as 1. If an amount is unknown, its limit is ignored. If
     all amounts are unknown, the metric is skipped. The skip reason refers to the first limit above that you set:
-    ``missing:duration``, ``missing:cost`` or ``missing:usage``.
+    ``missing:duration``, ``missing:cost``, or ``missing:usage``.
 
     Parameters:
         max_duration_s: Limit in seconds.
         max_total_cost: Limit in USD.
         max_tokens: Limit in tokens.
 
-    Detail: ``components`` (``min(1, limit / amount)`` for each known amount: ``duration``, ``cost`` or ``tokens``), and
+    Detail: ``components`` (``min(1, limit / amount)`` for each known amount: ``duration``, ``cost``, or ``tokens``), and
     ``estimated`` (true if the cost is an estimate).
     """
     given = {"duration": max_duration_s, "cost": max_total_cost, "tokens": max_tokens}

@@ -1,5 +1,5 @@
-"""Metrics that compare the embeddings of texts or images. The embedder is an argument of each metric.
+"""Metrics that compare the embeddings of texts or images. Each metric receives the embedder as an argument.
 
-Modules in this package may import :mod:`~otel_agenteval.core`, :mod:`~otel_agenteval.media`, the registry, ``metrics.lib`` and numpy. Start
+Modules in this package may import :mod:`~otel_agenteval.core`, :mod:`~otel_agenteval.media`, the registry, ``metrics.lib``, and numpy. Start
 reading at ``embeddings.py``.
 """

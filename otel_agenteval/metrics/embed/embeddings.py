@@ -1,7 +1,7 @@
 """These metrics compare texts, based on their embeddings.
 
-Each metric sends all texts in one request, unless the request would exceed the server's limit. Negative cosines, negative means of cosines, and
-cosines of a zero vector count as 0. Don't compare values from different embedding models.
+Each metric sends all texts of a turn in one request, unless the request would exceed the server's limit. Negative cosines, negative
+means of cosines, and cosines of a zero vector count as 0. Don't compare values from different embedding models.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def _blank(text: str | None) -> bool:
 def embed_answer_similarity(turn: Turn, embedder: Embeds) -> Result:
     """Cosine similarity between the embeddings of the answer and the ground truth.
 
-    With several ground truths, the highest value counts. If the answer is blank, the score is skipped as ``empty_output``.
+    If the ground truth is a list of texts, the highest similarity counts. If the answer is blank, the score is skipped as
+    ``empty_output``.
 
     Detail: ``cosine_similarity`` (-1..1) and ``interpretation`` (Excellent from 0.9, Good from 0.75, Satisfactory from 0.6, Needs
     Improvement from 0.4, Poor from 0.2, otherwise Very Poor).
@@ -81,7 +82,7 @@ def embed_answer_similarity(turn: Turn, embedder: Embeds) -> Result:
 def _with_context(embedder: Embeds, text: str, context: Sequence[str], aggregate: Literal["joined", "max", "mean"]) -> Result:
     if all(_blank(chunk) for chunk in context):
         return skip("missing:context")
-    # Embedders refuse a text without words, so a blank chunk has no similarity.
+    # Embedders refuse blank texts, so blank chunks are omitted.
     chunks = ["\n---\n".join(context)] if aggregate == "joined" else [chunk for chunk in context if not _blank(chunk)]
     first, *others = embedder.embed([text, *chunks])
     found = [cosine(first, other) for other in others]
@@ -156,7 +157,7 @@ def embed_similar(
     threshold: float = 0.75,
     inverse: bool = False,
 ) -> Result:
-    """Similarity of the output and a text of your choice, based on their embeddings.
+    """Similarity between the output and a text of your choice, based on their embeddings.
 
     The option ``metric`` selects the measure:
 
@@ -201,7 +202,7 @@ def embed_similar(
 
 @metric(applies=applies.question_and_answer, threshold=0.5, aliases=("pandaprobe:coherence",))
 def embed_coherence(turn: Turn, embedder: Embeds) -> Result:
-    """Similarity of the embeddings of question and answer, a cheap but weak sign of coherence.
+    """Similarity between the embeddings of question and answer, a cheap but weak sign of coherence.
 
     Detail: ``coherence_gap`` (1 minus the value, rounded to four decimals).
     """
@@ -220,22 +221,22 @@ def embed_loop_detection(
     window: Annotated[int, Ge(1), Le(100)] = 3,
     stop_words: Literal["default"] | list[str] = "default",
 ) -> Result:
-    """Novelty of the answer: 1 if it differs from the last answers, 0 if it repeats one.
+    """Novelty of the answer: 1 if it differs from the preceding answers, 0 if it repeats one.
 
-    The answer is compared with each answer of the last ``window`` turns in ``history``. The value is ``1 - max(cosine * jaccard)``
-    over these answers. Turns without an answer count toward ``window``.
+    The metric compares the answer with each answer in the last ``window`` turns of ``history``. The value is ``1 - max(cosine *
+    jaccard)`` over these answers. Turns without an answer count toward ``window``.
 
-    The Jaccard index compares the sets of distinct lowercase words. It ignores stop words and words of one character. In scripts
-    without spaces, it compares the characters or syllables, as in ``code_bleu``. If no words remain, the index is 0.
+    The Jaccard index compares the sets of distinct lowercase words. Stop words and words of one character are ignored. For scripts
+    without spaces, the index compares characters or syllables, as in ``code_bleu``. If no words remain, the index is 0.
 
-    If the answer is blank or none of these turns has an answer, the value is 1 (vacuous).
+    If the answer is blank, or none of these turns has an answer, the value is 1 (vacuous).
 
     Parameters:
-        window: Number of earlier turns to compare with.
+        window: Number of earlier turns to compare the answer with.
         stop_words: Words to ignore. ``default`` is a list of 70 English words.
 
     Detail: ``window_size`` (number of compared answers), ``max_hybrid``, and ``comparisons``, oldest first. Each comparison has a
-    ``trace_index`` (position in ``history``, from 0), ``cosine_similarity``, ``jaccard_similarity`` and ``hybrid_score``. Similarities and
+    ``trace_index`` (position in ``history``, from 0), ``cosine_similarity``, ``jaccard_similarity``, and ``hybrid_score``. Similarities and
     scores are rounded to four decimals.
     """
     output = turn.output or ""

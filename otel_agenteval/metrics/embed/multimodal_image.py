@@ -26,13 +26,13 @@ from .embeddings import cosine, share
 def embed_cross_modal_grounding(
     turn: Turn, embedder: Embeds, *, threshold: Annotated[float, Ge(-1), Le(1)] = 0.25, model: str = "ViT-B/32"
 ) -> Result:
-    """Similarity of the answer and the turn's images, relative to a threshold.
+    """Similarity between the answer and the turn's images, relative to a threshold.
 
-    The similarity is the highest cosine between the embeddings of the answer and of an image. If the similarity is at least
+    The similarity is the highest cosine between the embeddings of the answer and any image. If the similarity is at least
     ``threshold``, the value is 1 and the metric passes. Otherwise, the metric fails, and the value is ``similarity / threshold``,
     or 0 if the similarity is negative. If the answer doesn't contain text, the score is skipped as ``empty_output``.
 
-    The metric requires an embedder for images and text, such as CLIP, which receives the data, URI or id of each image.
+    The metric requires an embedder for images and text, such as CLIP, which receives the data, URI, or id of each image.
 
     Parameters:
         threshold: Lowest similarity (not value) that passes.
@@ -63,15 +63,15 @@ def embed_cross_modal_grounding(
 def embed_image_caption_accuracy(
     turn: Turn, embedder: Embeds, *, use_semantic: bool = True, weights: tuple[Share, Share] = (0.7, 0.3)
 ) -> Result:
-    """Similarity of an image caption (the answer) and the ground truth, in meaning and words.
+    """Similarity between an image caption (the answer) and the ground truth, in meaning and words.
 
-    The value is ``0.7 * cosine + 0.3 * F1``. The cosine compares the embeddings, and is at least 0. F1 compares the sets of lowercase words.
-    Words are separated by whitespace and include adjacent punctuation. Scripts without spaces are split as in ``code_bleu``. If the answer
-    doesn't contain text, the score is skipped as ``empty_output``.
+    By default, the value is ``0.7 * cosine + 0.3 * F1``. The cosine compares the embeddings, and negative cosines count as 0. F1
+    compares the sets of lowercase words, which are split at whitespace. Scripts without spaces are split as in ``code_bleu``. If
+    the answer doesn't contain text, the score is skipped as ``empty_output``.
 
     Parameters:
         use_semantic: If false, the value is F1 alone, and the metric doesn't request embeddings.
-        weights: Weights of the cosine and F1. The value is at most 1.
+        weights: Weights of the cosine and F1. Values above 1 are reduced to 1.
 
     Detail: ``keyword_precision``, ``keyword_recall``, ``keyword_f1`` and, if used, ``semantic_similarity`` (0..1).
     """

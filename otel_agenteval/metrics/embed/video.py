@@ -17,12 +17,12 @@ from .embeddings import cosine, share
     traits=("media",),
 )
 def embed_video_response_relevance(turn: Turn, embedder: Embeds, *, num_frames: Frames = 8) -> Result:
-    """Similarity of the answer and the turn's video, based on frame embeddings.
+    """Similarity between the answer and the turn's video, based on frame embeddings.
 
     The value is ``0.6 * mean + 0.4 * max`` of the cosine similarities between the answer and each frame, but at least 0. The metric
-    selects evenly spaced ``frames`` of the last video that has this field. If no video has ``frames``, the metric opens the last
-    video. This requires the extra ``[media]``, and a file that the turn contains or that the ``media`` configuration allows
-    fetching.
+    selects evenly spaced ``frames`` from the last video attachment with this field. If no attachment has ``frames``, the metric
+    opens the last video. This requires the extra ``[media]``, and a file that the turn contains or that the ``media`` configuration
+    allows fetching.
 
     The metric requires an embedder for images and text. The score is skipped as ``missing:video`` if frames aren't
     available, and as ``empty_output`` if the answer doesn't contain text.
@@ -30,7 +30,7 @@ def embed_video_response_relevance(turn: Turn, embedder: Embeds, *, num_frames: 
     Parameters:
         num_frames: Maximum number of frames to compare.
 
-    Detail: ``avg``, ``max`` and ``min`` of the cosines, and ``num_frames_analyzed``.
+    Detail: ``avg``, ``max``, and ``min`` of the cosines, and ``num_frames_analyzed``.
     """
     if (video := newest_video(turn, with_frames=True) or newest_video(turn)) is None:
         return skip("missing:video")

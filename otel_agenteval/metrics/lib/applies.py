@@ -153,7 +153,7 @@ def carbon(turn: Turn, params: Params) -> str | None:
 
 
 def media(turn: Turn, params: Params) -> str | None:
-    """Turns with an image, an audio recording or a video."""
+    """Turns with an image, an audio recording, or a video."""
     return None if any(map(modalities_of, attachments_of(turn))) else "missing:image"
 
 

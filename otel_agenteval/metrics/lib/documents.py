@@ -1,4 +1,4 @@
-"""Find, parse and compare JSON and XML documents in an output, in linear time."""
+"""Find, parse, and compare JSON and XML documents in an output, in linear time."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _Place = tuple[Any, "str | int"] | None
 def lookup(document: Any, path: str) -> Any:
     """Return the value at a dotted path, or :data:`ABSENT`.
 
-    ``path`` can be ``a.b``, ``a.0``, ``a[0]``, ``a[-1]`` or ``$.a``. A key that equals the full path takes precedence.
+    ``path`` can be ``a.b``, ``a.0``, ``a[0]``, ``a[-1]``, or ``$.a``. A key that equals the full path takes precedence.
     """
     if isinstance(document, dict) and path in document:
         return document[path]

@@ -1,6 +1,6 @@
 """Collect a turn's answer, and the texts that can support the answer's claims ("given texts").
 
-The given texts are tool results, user messages, retrieved documents, system instructions, tool definitions and earlier messages,
+The given texts are tool results, user messages, retrieved documents, system instructions, tool definitions, and earlier messages,
 including the agent's. Tool *arguments* and the agent's messages in this turn are excluded, because the model wrote them.
 """
 
@@ -43,7 +43,7 @@ class GivenInTurn(GivenTexts):
     def gap(self) -> str | None:
         """Return a skip reason if the given texts may be incomplete, or None.
 
-        - ``missing:sources``: There are no given texts, or the text of a tool result, document or attachment is unknown.
+        - ``missing:sources``: There are no given texts, or the text of a tool result, document, or attachment is unknown.
         - ``truncated``: The content was truncated before otel-agenteval received it.
         - ``too_long``: A text is longer than :data:`SCAN_LIMIT`.
         """
@@ -124,7 +124,7 @@ def _has_unknown_parts(turn: Turn) -> bool:
 def has_material(turn: Turn) -> bool:
     """Return True if the answer's numbers can be checked against more than the user's question.
 
-    Tool calls, tool results and retrieved documents are always enough. Instructions, tool definitions and earlier messages are
+    Tool calls, tool results, and retrieved documents are always enough. Instructions, tool definitions, and earlier messages are
     enough if they contain numbers. The user's input is enough if it contains numbers and a text to process, such as a text to
     summarize.
     """

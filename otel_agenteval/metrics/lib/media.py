@@ -1,4 +1,4 @@
-"""Prepare a turn's images, recordings and videos for judges and embedding models.
+"""Prepare a turn's images, recordings, and videos for judges and embedding models.
 
 If the configuration allows opening a file (:mod:`otel_agenteval.media`), the model receives only the file's pixels or sound, without metadata
 such as the author. Otherwise, the model receives the unchanged URL, which the model's server may fetch, or only an id.
@@ -55,7 +55,7 @@ def attachments_of(turn: Turn) -> Iterator[Mapping[str, Any]]:
 
 
 def attachments_at(metadata: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield an attachment for each path under AgentUnit's metadata keys ``image_path``, ``audio_path`` and ``video_path``."""
+    """Yield an attachment for each path under AgentUnit's metadata keys ``image_path``, ``audio_path``, and ``video_path``."""
     for modality in _MEDIA_TYPES:
         given = metadata.get(f"{modality}_path")
         for path in given if isinstance(given, (list, tuple)) else (given,):
@@ -174,7 +174,7 @@ def opened_video(video: Medium, num_frames: int, sampling: Sampling = "even") ->
     """Open a video and return its frames and measurements, or None if the configuration doesn't allow opening it.
 
     Raises:
-        MetricError: If the file is broken, too large or not a video.
+        MetricError: If the file is broken, too large, or not a video.
         MissingExtra: If PyAV isn't installed.
     """
     if video.reference is None or not _is_openable(video.reference):

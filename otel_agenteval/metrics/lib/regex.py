@@ -1,7 +1,7 @@
 r"""Compile and search regular expressions from the configuration, with RE2 only.
 
 RE2 takes linear time, but the standard library's engine can run for hours on a short text. RE2 doesn't support look-around or back-references.
-Its ``\b``, ``\d`` and ``\w`` match ASCII only.
+Its ``\b``, ``\d``, and ``\w`` match ASCII only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SCAN_LIMIT = 100_000
 def compiled(pattern: str, flags: str = "") -> Any:
     """Compile a pattern with RE2.
 
-    ``flags`` can contain ``i`` (ignore case), ``m`` (``^`` and ``$`` match at each line) and ``s`` (``.`` matches newlines).
+    ``flags`` can contain ``i`` (ignore case), ``m`` (``^`` and ``$`` match at each line), and ``s`` (``.`` matches newlines).
 
     Raises:
         MetricError: If RE2 doesn't accept the pattern.

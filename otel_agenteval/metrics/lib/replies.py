@@ -1,6 +1,6 @@
-"""Read scores, verdicts and lists from judge replies, with the same rules for all metrics.
+"""Read scores, verdicts, and lists from judge replies, with the same rules for all metrics.
 
-Only the keys that a metric's formula uses are required. A required value that is missing, has the wrong type or isn't an allowed word is an
+Only the keys that a metric's formula uses are required. A required value that is missing, has the wrong type, or isn't an allowed word is an
 ``invalid_reply`` error. Unknown keys are ignored.
 """
 

@@ -1,8 +1,8 @@
 """Run an agent's program in isolation from this machine, with limits on all resources.
 
-The program can't use the network, your files or your environment variables. Without a working sandbox, nothing runs.
+The program can't use the network, your files, or your environment variables. Without a working sandbox, nothing runs.
 
-- ``bubblewrap`` runs CPython in separate namespaces. It requires Linux, ``bwrap`` 0.8 or newer and ``prlimit``.
+- ``bubblewrap`` runs CPython in separate namespaces. It requires Linux, ``bwrap`` 0.8 or newer, and ``prlimit``.
 - ``monty`` (package ``pydantic-monty``) interprets a subset of Python without any access to the operating system.
 
 Each process tests both sandboxes once, with programs that try to escape.

@@ -288,7 +288,7 @@ def refused_columns(parsed: ParsedSql, allowed: Iterable[str]) -> list[str]:
     """Return the columns of real tables that aren't allowed, in lower case and without duplicates.
 
     ``*`` counts as a column name, and ``allowed`` can contain it. Names that the statement itself defines are ignored: aliases in ORDER BY,
-    GROUP BY and HAVING, and result columns of a CTE or subquery. Columns that a CTE or subquery reads from a table are checked.
+    GROUP BY, and HAVING, and result columns of a CTE or subquery. Columns that a CTE or subquery reads from a table are checked.
     """
     known = {name.lower() for name in allowed}
     refused: dict[str, None] = {}

@@ -322,9 +322,9 @@ def cut(text: str, limit: int) -> str:
 
 
 def trace_of(turn: Turn, *, findings: bool = True) -> dict[str, Any]:
-    """Return the turn's request, reasoning, steps, answer and error for a judge. Unknown values are omitted.
+    """Return the turn's request, reasoning, steps, answer, and error for a judge. Unknown values are omitted.
 
-    With ``findings``, retrieved texts that the steps don't contain are added. Request, reasoning and answer aren't shortened.
+    With ``findings``, retrieved texts that the steps don't contain are added. Request, reasoning, and answer aren't shortened.
     """
     known: dict[str, Any] = {
         "user_input": turn.input,

@@ -14,7 +14,7 @@ from ...detectors.texts import lazy
 Tokenizer = Literal["ms", "word", "whitespace"]
 """Name of a tokenizer.
 
-* ``ms`` splits at whitespace, makes each emoji, symbol or punctuation character a separate word, and returns upper case.
+* ``ms`` splits at whitespace, makes each emoji, symbol, or punctuation character a separate word, and returns upper case.
 * ``word`` returns runs of letters and digits in lower case or, if the text has none, its symbols.
 * ``whitespace`` splits at whitespace and returns lower case.
 
@@ -72,7 +72,7 @@ def _syllable() -> str:
 
 
 class _Kinds(dict[str, str]):
-    """Map of characters to the first letter of their Unicode category. ``-``, ``_`` and line breaks map to themselves."""
+    """Map of characters to the first letter of their Unicode category. ``-``, ``_``, and line breaks map to themselves."""
 
     def __missing__(self, char: str) -> str:
         self[char] = " " if char.isspace() else unicodedata.category(char)[0]
@@ -157,7 +157,7 @@ def common_subsequence(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def stem(token: str) -> str:
-    """Remove the suffix ``ing``, ``ed``, ``es`` or ``s`` from an English word. Short words are unchanged."""
+    """Remove the suffix ``ing``, ``ed``, ``es``, or ``s`` from an English word. Short words are unchanged."""
     length = len(token)
     if length > 5 and token.endswith("ing"):
         return _single_end(token[:-3])

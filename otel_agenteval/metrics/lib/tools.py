@@ -29,8 +29,9 @@ _OF_GRAPHQL = frozenset(("locations", "extensions"))
 def failure_in(result: Any) -> str | None:
     """Return the key or the text that reports a failure in a tool's result, or None.
 
-    Examples of failures are ``{"isError": true}``, ``"ValueError: bad id"``, ``{"error": "not found"}`` and ``{"ok": false, "code":
-    404}``. If a result also has keys for data, only ``isError``, ``is_error`` or a GraphQL response without data reports a failure.
+    Examples of failures are ``{"isError": true}``, ``"ValueError: bad id"``, ``{"error": "not found"}``, and
+    ``{"ok": false, "code": 404}``. If a result also has keys for data, only ``isError``, ``is_error``, or a GraphQL response without
+    data reports a failure.
     """
     if isinstance(result, str):
         text = result[:200]
@@ -60,7 +61,7 @@ def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> li
     """Return the expected tools from ``given`` or, by default, from the turn's references. Return None if both are missing.
 
     Each entry is a name, or an object with ``name`` and optional ``arguments`` and ``output``. ``_call`` lists alternative names of these keys.
-    A string can list several names, separated by commas, semicolons or bars.
+    A string can list several names, separated by commas, semicolons, or bars.
 
     Raises:
         MetricError: If the reference is neither a list nor a name, or an entry can't be read.
@@ -102,7 +103,7 @@ _call = keyed(
     required=("name",),
     ignored=("id", "call_id", "tool_call_id", "type", "index", "description", "reasoning"),
 )
-"""Reads expected calls with the keys of otel-agenteval, LangChain, Anthropic, DeepEval or OpenAI."""
+"""Reads expected calls with the keys of otel-agenteval, LangChain, Anthropic, DeepEval, or OpenAI."""
 
 
 _DELEGATES = re.compile(r"delegate_|ask_question_to_")
@@ -178,7 +179,7 @@ _MOST_NAMES = 12
 
 
 def expected_and_called(entries: Sequence[Any], turn: Turn, value: float, wanted: Sequence[Expectation] = ()) -> str | None:
-    """Explain a value below 1 with the expected tools, the called tools and the arguments that differ. Return None for 1."""
+    """Explain a value below 1 with the expected tools, the called tools, and the arguments that differ. Return None for 1."""
     if value >= 1:
         return None
     calls = turn.tool_calls or ()

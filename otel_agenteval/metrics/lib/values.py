@@ -110,7 +110,7 @@ def readable(read: Reader, given: Any, path: str, kind: str = "reference") -> An
 
 
 def truth_of(turn: Turn) -> Any:
-    """Return the turn's ground truth, or None. ``0`` and ``False`` count, but empty texts, lists and objects don't."""
+    """Return the turn's ground truth, or None. ``0`` and ``False`` count, but empty texts, lists, and objects don't."""
     known = turn.ground_truth
     return known if known or isinstance(known, (int, float)) else None
 
@@ -123,7 +123,7 @@ def word_list(name: str) -> Any:
 _PIECE = re.compile(r"[\w.@+%-]*\Z")
 """The word characters and ``.@+%-`` at the end of a text: ``token=abc1`` → ``abc1``."""
 _TELLING = re.compile(r"[\d@%]")
-"""A character that is typical of addresses, numbers and tokens."""
+"""A character that is typical of addresses, numbers, and tokens."""
 _LAST_WORD_REVERSED = re.compile(r"\S*(?:[\d\s()./-]*\d[+(]?)?")
 """The last word of a text, matched in the reversed text. A phone or card number with spaces counts as one word.
 

@@ -48,7 +48,7 @@ _SECONDS_OF = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
 def _seconds(value: Any) -> float:
-    """Convert a duration to seconds: a number, ``00:00:30`` (.NET ``TimeSpan``), ``30s`` or ``timedelta``."""
+    """Convert a duration to seconds: a number, ``00:00:30`` (.NET ``TimeSpan``), ``30s``, or ``timedelta``."""
     if isinstance(value, datetime.timedelta):
         return value.total_seconds()
     if isinstance(value, str):

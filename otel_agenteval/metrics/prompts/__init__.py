@@ -1,12 +1,11 @@
-"""Texts of judge prompts, in one YAML file for each family of metrics.
+"""Texts of judge prompts, in one YAML file for each metric family.
 
 A prompt starts with a sentence that names the text to judge and the standard for judging it. Optional sections follow, in this order: ``How:``
 (the procedure), the scale with a sentence for each level, ``What counts:``, ``What does not count:``, short ``Good:`` and ``Bad:`` examples,
-and rules for frequent cases such as refusals. The system prompt explains delimiters, redaction markers, truncated material and other languages
+and rules for frequent cases such as refusals. The system prompt explains delimiters, redaction markers, truncated material, and other languages
 once for all prompts.
 
-An indented line continues the previous line. A placeholder such as ``{missing}`` inserts a sentence from :data:`SENTENCES`, which
-several prompts share.
+An indented line continues the previous line. A placeholder such as ``{missing}`` inserts a shared sentence from :data:`SENTENCES`.
 
 In each file, ``cases`` contains good and bad example turns for ``otel-agenteval judge probe``.
 """
@@ -28,7 +27,7 @@ SENTENCES = {
 }
 
 SCORE = '{"reason": "<why, in one or two sentences>", "score": <0 to 1>}'
-"""Reply with a score from 0 to 1. The reason is first, so that the judge reasons before it decides."""
+"""Reply form with a score from 0 to 1. The reason comes first, so that the judge reasons before it decides."""
 PERCENT = '{"reasoning": "<why, in one to three sentences>", "score": <0 to 100>}'
 TEN = '{"reason": "<why, in one or two sentences>", "score": <0 to 10>}'
 VERDICT = '{"reason": "<why, in one or two sentences>", "verdict": "<yes or no>"}'

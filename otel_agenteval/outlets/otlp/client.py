@@ -44,7 +44,7 @@ class SendResult(NamedTuple):
     wait: float = 0.0
     """Delay in seconds that the receiver requested."""
     rejected: int = 0
-    """Number of records, spans or data points that the receiver rejected, although it accepted the request."""
+    """Number of records, spans, or data points that the receiver rejected, although it accepted the request."""
 
     @property
     def about_the_body(self) -> bool:

@@ -57,7 +57,7 @@ class _Lane:
 
 
 class OtlpOutlet(Outlet):
-    """Outlet that sends log events, metrics and ``evaluate`` spans to one OTLP endpoint.
+    """Outlet that sends log events, metrics, and ``evaluate`` spans to one OTLP endpoint.
 
     The worker thread encodes records, and a thread of this outlet sends them. A slow or unavailable receiver only fills a bounded
     queue. Raises ConfigError if a certificate file can't be read.

@@ -48,7 +48,7 @@ def tag(field: int, kind: int) -> bytes:
 
 
 def delimited(field: int, *parts: bytes) -> bytes:
-    """Encode a length-delimited field: a message, bytes or a string. ``parts`` are joined."""
+    """Encode a length-delimited field: a message, bytes, or a string. ``parts`` are joined."""
     body = b"".join(parts)
     return b"".join((tag(field, BYTES), varint(len(body)), body))
 

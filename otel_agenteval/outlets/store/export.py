@@ -1,4 +1,4 @@
-"""Export of scores as JSON lines, CSV or Parquet, one row per score."""
+"""Export of scores as JSON lines, CSV, or Parquet, one row per score."""
 
 from __future__ import annotations
 

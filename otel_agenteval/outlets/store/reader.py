@@ -1,4 +1,4 @@
-"""Score store for reading, used by the web UI, exports and ``otel-agenteval why``."""
+"""Score store for reading, used by the web UI, exports, and ``otel-agenteval why``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOST_OF_COMMAND = 4_000
 MOST_TEXTS = 2_000
 """Maximum number of failed turns of a failure mode whose texts are compared."""
 _MOST_READ = 10_000
-"""Maximum number of failures, passes or turns that are read to get a sample."""
+"""Maximum number of failures, passes, or turns that are read to get a sample."""
 _MOST_TURNS = 30_000
 """If there are fewer turns, a sample is taken from a list of all turns."""
 NO_CAUSES = "the store has no facts for the latest turns; set outlets.store.causes to true"
@@ -490,7 +490,7 @@ class FailedTurns(NamedTuple):
 
 class ModeCounts(NamedTuple):
     fault: Fault
-    """Fault of the latest turn. All turns of the mode have the same kind, step and error."""
+    """Fault of the latest turn. All turns of the mode have the same kind, step, and error."""
     parts: tuple[FailedTurns, ...]
     examples: list[str]
 

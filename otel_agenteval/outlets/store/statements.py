@@ -135,7 +135,7 @@ HOURLY_COLUMNS: Mapping[str, str] = {
 """Columns of hourly sums over turns with the same filter values.
 
 There is one row per metric, and a row with an empty ``metric`` for the turns themselves. ``critical`` counts scores with a
-critical finding. ``priced``, ``estimated`` and ``timed`` count turns or scores with a known cost, an estimated cost and a known
+critical finding. ``priced``, ``estimated``, and ``timed`` count turns or scores with a known cost, an estimated cost, and a known
 duration. ``wv`` is the total weight of verdicts, and ``wp`` the total weight of passing verdicts. ``w`` is the total weight of
 scores, ``wy`` the total of weight times value, ``w2y2`` the total of squared weight times squared value, and so on.
 """

@@ -226,7 +226,7 @@ class Views(StoreReader):
                 return
 
     def conversations(self, ids: Sequence[str], tenant: str | None) -> list[dict[str, Any]]:
-        """Return totals for each conversation, such as turns, failures and cost, latest conversation first."""
+        """Return totals for each conversation, such as turns, failures, and cost, latest conversation first."""
         where = Where(self._sql, "turns.superseded_by IS NULL AND turns.is_conversation = 0")
         where.among("conversation_id", ids or [""])
         where.compare("tenant =", tenant)
@@ -364,7 +364,7 @@ class Views(StoreReader):
         return float(self._db.execute("SELECT coalesce(max(stored_at), 0) FROM turns").fetchone()[0])
 
     def cells(self, wanted: Filter, by: str | None = None, step: int | None = None, groups: Sequence[str] = ()) -> list[SumCell]:
-        """Return sums by group, metric and interval of ``step`` seconds. Filters by time, metric, and columns such as ``agent``.
+        """Return sums by group, metric, and interval of ``step`` seconds. Filters by time, metric, and columns such as ``agent``.
 
         Without ``by``, all turns are one group. Otherwise, the values in ``groups`` or, if empty, the largest groups are summed
         separately, and all other groups as :data:`OTHERS`. The filter's times are rounded to full hours, unless ``step`` is less
@@ -427,7 +427,7 @@ class Views(StoreReader):
         return sorted(found, key=lambda one: one[1])
 
     def latest_of(self, wanted: Filter, most: int) -> list[dict[str, Any]]:
-        """Return start, duration, cost and failure of the latest turns, filtered by time and by columns such as ``agent``."""
+        """Return start, duration, cost, and failure of the latest turns, filtered by time and by columns such as ``agent``."""
         metric = [] if wanted.metric is None else [wanted.metric]
         failed = f"{_FAILED[:-1]} AND metric = {self._sql.p})" if metric else "failed IS NOT NULL"
         where, times = _where_facts(wanted, self._sql, "turns.", "turns.superseded_by IS NULL"), _where_time(wanted, self._sql)
@@ -491,7 +491,7 @@ class Views(StoreReader):
         return [tuple(row[name] for name in HOURLY_COLUMNS) for row in rows]
 
     def _sums(self, wanted: Filter, step: int | None = None) -> str:
-        """Return SQL that combines stored sums of days, hours and minutes with new sums of the remaining turns.
+        """Return SQL that combines stored sums of days, hours, and minutes with new sums of the remaining turns.
 
         ``step`` is the interval length in hours. Daily sums are only used for intervals of full days.
         """

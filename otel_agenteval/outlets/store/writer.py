@@ -83,7 +83,7 @@ class _RolledBack(Exception):
 class ScoreStore:
     """Score store for writing. Opened on first use. Thread-safe.
 
-    Methods raise ``sqlite3.Error``, ``OSError`` or :class:`~otel_agenteval.core.errors.StoreError` if the store can't be used.
+    Methods raise ``sqlite3.Error``, ``OSError``, or :class:`~otel_agenteval.core.errors.StoreError` if the store can't be used.
     :meth:`write` raises :class:`.postgres.NotStorable` for a value that the store can't hold. In this case, it writes nothing.
     """
 
@@ -223,7 +223,7 @@ class ScoreStore:
 
 
 def write_topics(path: str | os.PathLike[str], topics: Iterable[StoredTopic], model: str, now: float) -> None:
-    """Write topics. Drop the least recently seen topics above the limit. Can raise sqlite3.Error, OSError or StoreError."""
+    """Write topics. Drop the least recently seen topics above the limit. Can raise sqlite3.Error, OSError, or StoreError."""
     backend = backend_of(path)
     file = backend.open_writer(os.fspath(path))
     p, columns = backend.SYNTAX.p, [*StoredTopic._fields, "model", "last_seen"]

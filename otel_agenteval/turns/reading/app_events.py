@@ -1,4 +1,4 @@
-"""Read application events and attributes about hand-offs, interactions, conflicts and user feedback.
+"""Read application events and attributes about hand-offs, interactions, conflicts, and user feedback.
 
 No semantic convention covers these events. They may be on any span of the turn, and their attributes may have the event's name as
 a prefix, such as ``agent.handoff.from``:
@@ -7,7 +7,7 @@ a prefix, such as ``agent.handoff.from``:
 - ``agent.interaction``: ``from``, ``to`` (one or more names), ``type``, ``message_type``, ``success``, ``response_time_s``
 - ``agent.conflict``: ``resolved``, ``resolution_time_s``
 
-The span attribute ``agent.stop_kind`` is the reason why the turn stopped. User feedback is in events, log records or configured
+The span attribute ``agent.stop_kind`` is the reason why the turn stopped. User feedback is in events, log records, or configured
 attributes.
 """
 
@@ -67,7 +67,7 @@ def facts_in(steps: Iterable[Step], name: str) -> list[dict[str, Any]]:
 
 
 def feedback_in(records: Iterable[SpanRecord], attributes: Sequence[str] = ()) -> list[Feedback]:
-    """Return user feedback in span events, log records and the span attributes named ``attributes``, by time."""
+    """Return user feedback in span events, log records, and the span attributes named ``attributes``, by time."""
     found: list[tuple[int, Feedback]] = []
     for record in records:
         for event in record.events:

@@ -252,7 +252,7 @@ def _outer_llm(turn: TurnSteps, step: Step, outermost: dict[int, Step | None]) -
 
 
 def _is_later_call(turn: TurnSteps, step: Step, outer: Step) -> bool:
-    """Return True if a nested model span is a separate, later call, based on token totals, times or prompt tokens."""
+    """Return True if a nested model span is a separate, later call, based on token totals, times, or prompt tokens."""
     if step.totals is not None and outer.totals is not None:
         return True
     if isinstance(step.record, LoggedCall):  # its time is the time of a log record

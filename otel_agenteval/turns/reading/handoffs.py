@@ -48,7 +48,7 @@ def handoffs(turn: TurnCalls) -> list[Handoff]:
 
 
 def _in_spans(turn: TurnCalls) -> list[tuple[Handoff, Step]]:
-    """Return hand-offs that have spans, with names such as ``X → Y.handoff``, ``handoff from X to Y`` or ``handoff to Y``."""
+    """Return hand-offs that have spans, with names such as ``X → Y.handoff``, ``handoff from X to Y``, or ``handoff to Y``."""
     found = []
     for step in turn.of_role.get(HANDOFF, ()):
         if turn.nearest(step, (HANDOFF,)) is not None:

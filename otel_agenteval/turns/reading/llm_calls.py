@@ -84,7 +84,7 @@ class TurnCalls(TurnSteps):
         return found
 
     def overwritten_calls(self, step: Step) -> list[LlmCall]:
-        """Return an agent run's earlier calls if its only span describes the last one. Events, prompts or tools reveal them."""
+        """Return an agent run's earlier calls if its only span describes the last one. Events, prompts, or tools reveal them."""
         counted = _counted_before(step)
         if counted:
             return [LlmCall(f"{step.record.span_id:016x}", step.model, step.provider, *tokens) for tokens in counted]
@@ -212,7 +212,7 @@ class TurnCalls(TurnSteps):
         return max((step for step in later if self.nearest(step, (TOOL,)) is None), key=END, default=last)
 
     def _without_helpers(self, last: Step) -> Step:
-        """Skip calls after the answer that only add a title, follow-up questions or a grade, and return the answering call."""
+        """Skip calls after the answer that only add a title, follow-up questions, or a grade, and return the answering call."""
         run = self.nearest(last, (AGENT,))
         earlier = [
             step for step in self.main_llm if step.record.end_ns <= last.record.start_ns and self.nearest(step, (AGENT,)) is run

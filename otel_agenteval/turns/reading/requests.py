@@ -186,7 +186,7 @@ def add_results_by_id(messages: Iterable[Message], requested: Iterable[str], res
 
 
 def pairs_with_results(messages: Iterable[Message]) -> Iterator[tuple[ToolRequest, ToolResponse]]:
-    """Yield (request, result) pairs, matched by id, name or order. A named result without a request gets one with only this name."""
+    """Yield (request, result) pairs, matched by id, name, or order. A named result without a request gets one with only this name."""
     waiting: TakenOnce[ToolRequest] = TakenOnce()
     for message in messages:
         for request in message.tool_calls:

@@ -99,7 +99,7 @@ class ToolCalls:
 
     @computed_once
     def _matched(self) -> list[tuple[ToolSpan, dict[str, Any] | None, ToolRequest | None]]:
-        """Span, arguments and request of each call. The request is None if the span already has arguments, call id and tool name."""
+        """Span, arguments, and request of each call. The request is None if the span already has arguments, call id, and tool name."""
         matcher: RequestMatcher | None = None
         found = []
         for span in self.spans:
@@ -320,7 +320,7 @@ class ToolCalls:
         return last is not None and all(self._requested_none(step, step is last) for step in self._turn.llm)
 
     def _requested_none(self, step: Step, is_last: bool) -> bool:
-        """Return True if a model call certainly didn't request a tool, judging by its error, answer or finish reason."""
+        """Return True if a model call certainly didn't request a tool, judging by its error, answer, or finish reason."""
         turn = self._turn
         if (step.overwritten or step.role != LLM) and (not turn.inputs(step) or turn.overwritten_calls(step)):
             return False  # a run whose only span describes its last call

@@ -1,7 +1,7 @@
 """Build a :class:`~otel_agenteval.core.turn.Turn` from the spans of one turn.
 
 :mod:`.steps` builds the span tree, and :mod:`.llm_calls` finds the model calls. After that, the steps don't change. Tool calls
-(:mod:`.tool_calls`), texts and errors (:mod:`.messages`) and agents (:mod:`.agents`) require parsing JSON, so they are read when
+(:mod:`.tool_calls`), texts and errors (:mod:`.messages`), and agents (:mod:`.agents`) require parsing JSON, so they are read when
 a metric first uses them.
 """
 

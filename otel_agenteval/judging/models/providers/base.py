@@ -24,7 +24,7 @@ MORE_TOKENS = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """Image, audio, video or document, as base64 data or as a URL that the model server fetches."""
+    """Image, audio, video, or document, as base64 data or as a URL that the model server fetches."""
 
     mime: str
     data: str = ""
@@ -32,12 +32,12 @@ class Media:
 
     @property
     def kind(self) -> str:
-        """Main type in the MIME type, such as ``image``, ``audio`` or ``video``."""
+        """Main type in the MIME type, such as ``image``, ``audio``, or ``video``."""
         return self.mime.partition("/")[0]
 
     @property
     def form(self) -> str:
-        """Subtype in the MIME type, such as ``png``, ``wav`` or ``mp4``."""
+        """Subtype in the MIME type, such as ``png``, ``wav``, or ``mp4``."""
         return self.mime.partition("/")[2].partition(";")[0]
 
     @property

@@ -1,4 +1,4 @@
-"""Wire format of OpenAI's chat completions, which vLLM, Ollama, llama.cpp, LiteLLM and many other servers support."""
+"""Wire format of OpenAI's chat completions, which vLLM, Ollama, llama.cpp, LiteLLM, and many other servers support."""
 
 from __future__ import annotations
 
