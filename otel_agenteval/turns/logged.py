@@ -165,7 +165,7 @@ Matched = Iterable[tuple[Logged, SpanRecord | None]]
 
 
 def _by_tool(logged: Sequence[Logged], steps: Sequence[Step]) -> Matched:
-    """Match logged tool calls with spans: by the span that wrote them, by call id or, if the numbers are equal, by tool name."""
+    """Match logged tool calls with spans: by the span that wrote them, by call id, or, if the numbers are equal, by tool name."""
     ids = {step.tool_call_id: step.record for step in steps if step.tool_call_id}
     calls = [(one, read(call_of(one.part, TOOL, one.writer or _NOWHERE))) for one in logged]
     others: list[tuple[Logged, Step]] = []

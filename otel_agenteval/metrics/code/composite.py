@@ -128,7 +128,7 @@ def code_weighted_score(
 ) -> Result:
     """Weighted mean of the values of several metrics.
 
-    The value is ``sum(value * weight) / sum(weights)``. The sums exclude skipped scores, errors and, unless ``include_booleans`` is true, boolean
+    The value is ``sum(value * weight) / sum(weights)``. The sums exclude skipped scores, errors, and, unless ``include_booleans`` is true, boolean
     scores. If the sum of the weights is 0 or negative, the divisor is 1. If no score is left, the metric is skipped as ``all_inner_null``.
 
     Parameters:

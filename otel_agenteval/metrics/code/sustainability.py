@@ -139,7 +139,7 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
         estimate: If true, the metric estimates an amount that wasn't measured. If you don't set ``threshold_kwh`` or ``threshold``, you must
             set this option to get estimates.
 
-    Detail: ``energy_kwh``, ``threshold_kwh``, ``under_threshold`` and, for an estimate, ``estimated``.
+    Detail: ``energy_kwh``, ``threshold_kwh``, ``under_threshold``, and, for an estimate, ``estimated``.
     """
     energy, estimated = _energy(turn, estimate)
     if energy is None:

@@ -3,7 +3,7 @@
 Lists are read in blocks until a page is full or the request's time is over. Therefore, a search for rare turns among millions
 takes several requests, but no request hangs.
 
-:class:`Summer` writes sums to the tables ``daily``, ``hourly`` and, for recent hours, ``minutely``. ``stale_minutes`` lists
+:class:`Summer` writes sums to the tables ``daily``, ``hourly``, and, for recent hours, ``minutely``. ``stale_minutes`` lists
 minutes that the sums of their hours don't include. For these hours, requests read the rows of ``minutely`` that are current
 (``summed`` equals ``marks``). They sum the remaining minutes, usually one or two, from the turns.
 """
