@@ -101,7 +101,7 @@ _SEE_ALSO = (
     "[coverage](coverage.md) on recorded turns",
     "[detector accuracy](detectors.md)",
     "[facts that spans rarely contain](facts.md)",
-    "[metric names of DeepEval, ragas, promptfoo, MLflow, Phoenix and others](other-tools.md)",
+    "[metric names of DeepEval, ragas, promptfoo, MLflow, Phoenix, and others](other-tools.md)",
 )
 
 
@@ -316,7 +316,7 @@ In the tables of rejected names, *original* means the tool's metric.
 ## Presets
 
 A preset runs selected metrics of another evaluation system with that system's thresholds. None of them requires parameters. To use
-a preset, set `preset: NAME` in the configuration, or pass `--preset NAME` to `eval`, `experiment` or `backfill`. The preset's metrics run
+a preset, set `preset: NAME` in the configuration, or pass `--preset NAME` to `eval`, `experiment`, or `backfill`. The preset's metrics run
 in addition to yours. If you configure one of these metrics yourself, your entry replaces the preset's entry. To run only the preset, pass
 `--metrics @NAME` to `eval` or `experiment`.
 
@@ -337,7 +337,7 @@ becomes a gate, but `code_contains` doesn't, because an entry's own `policy` tak
 
 def _presets(linked: Callable[[str], str]) -> Iterator[str]:
     pages = ", ".join(f"[{preset.title}](../../guides/moving-from-{name}.md)" for name, preset in names.presets().items())
-    yield f"The guide for each system lists all names, parameters and differences: {pages}.\n"
+    yield f"The guide for each system lists all names, parameters, and differences: {pages}.\n"
     yield "| preset | system | turn metrics | conversation metrics |\n|---|---|---|---|"
     for name, preset in names.presets().items():
         cells = (", ".join(linked(_preset_entry(entry)) for entry in part) for part in (preset.metrics, preset.conversation))
@@ -380,7 +380,7 @@ def first_sight() -> str:
     most = sum(not _below_most(one) for one in sets.values())
     whole = sum(one["right"] == one["facts"] for one in sets.values())
     return (
-        f"We recorded {len(sets)} agents with combinations of framework, SDK and instrumentation that were new to otel-agenteval. "
+        f"We recorded {len(sets)} agents with combinations of framework, SDK, and instrumentation that were new to otel-agenteval. "
         f"Before any fix, it read {100 * right / facts:.0f} % of {facts:,} facts correctly. "
         f"For {most} agents, the share was at least {100 * _MOST:.0f} %. For {whole} of these, all facts were right."
     )

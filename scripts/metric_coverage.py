@@ -276,7 +276,7 @@ _LEGEND = (
         "For judged and embedding metrics: percentage of turns for which the metric calls the judge or the embedding model."
     ),
     (
-        "- **values**: number of distinct values, and the lowest, median and highest value. "
+        "- **values**: number of distinct values, and the lowest, median, and highest value. "
         "*as judged* means that the values depend on the judge or embedding model."
     ),
     "- **passed**: percentage of values that pass.",
@@ -290,7 +290,7 @@ def page(rows: Mapping[str, Row | None], recorded: Sequence[Recorded]) -> str:
     kinds = ", ".join(f"{count[kind]:,} {kind}" for kind in KINDS if kind != "conversation")
     about = (
         f"The recordings have {turns:,} turns ({kinds}) and {count['conversation']:,} conversations with more than one turn. "
-        "Each turn counts only for the first matching kind: multi-agent, workflow, RAG, tools or plain chat."
+        "Each turn counts only for the first matching kind: multi-agent, workflow, RAG, tools, or plain chat."
     )
     lines = [
         "# Coverage",
