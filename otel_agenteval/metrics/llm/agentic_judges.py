@@ -1,9 +1,10 @@
-"""These judged metrics evaluate the agent's work: task completion, tools, plan and steps. Each metric makes one to three judge calls.
+"""These judged metrics evaluate the agent's task completion, tool use, plans, and steps. Each metric makes one to three judge
+calls.
 
-For most metrics, the judge reads the request, the reasoning, the steps, the answer and the error. Steps are numbered, and contain
-arguments, results and errors. Long arguments and results are truncated. If a turn has more than 100 steps, or more than about 16,000
-characters of steps, the judge doesn't read the middle steps. Without spans, the steps are the turn's
-retrievals, tool calls, hand-offs and remarks.
+For most metrics, the judge reads the user's request and the agent's reasoning, steps, answer, and error. Each numbered step
+contains an action with its arguments and its result or error. Long arguments and results are shortened. If a turn has more than 100
+steps, or more than about 16,000 characters of steps, the middle steps are omitted. If a turn has no spans, its steps are the
+retrievals, tool calls, hand-offs, and remarks.
 """
 
 from __future__ import annotations
@@ -88,19 +89,19 @@ def llm_task_completion(
     | 0.25 to 0.49 | mostly not completed |
     | below 0.25 | not addressed |
 
-    The method ``holistic`` makes one judge call. The judge scores the turn against ``criteria`` from 0 to 100. The value is this score
-    divided by 100.
+    The method ``holistic`` makes one judge call. The judge rates from 0 to 100 how well the turn meets ``criteria``. The value is
+    this rating divided by 100.
 
-    An empty answer is judged too. A score outside the scale is an error.
+    Empty answers are also judged. If the judge returns a number outside the scale, the score is an error.
 
     Parameters:
         method: Method, as described above.
-        criteria: A criterion or a list of criteria. The default is the turn's reference ``evaluation_criteria``. If that is missing,
-            ``holistic`` requires that the answer addresses the request and is complete and actionable, and that no step is missing.
-        threshold: Lowest passing value. The default is the turn's reference ``passing_score`` (0 to 100). If that is missing, the default
-            is 0.5 for ``two_stage`` and 0.7 for ``holistic``.
+        criteria: One criterion, or a list of criteria. The default is the turn's reference ``evaluation_criteria``. If that is also
+            missing, ``holistic`` requires a relevant, complete, and actionable answer and no missing steps.
+        threshold: Lowest passing value. The default is the turn's reference ``passing_score`` (0 to 100). If that is also missing,
+            the default is 0.5 for ``two_stage`` and 0.7 for ``holistic``.
 
-    Detail: ``task``, ``outcome`` and ``reason`` for ``two_stage``, or ``criteria_results`` and ``reasoning`` for ``holistic``.
+    Detail: ``task``, ``outcome``, and ``reason`` for ``two_stage``, or ``criteria_results`` and ``reasoning`` for ``holistic``.
     """
     criteria = reference(turn, criteria, "evaluation_criteria")
     if method == "holistic":
@@ -134,7 +135,7 @@ def llm_task_completion(
 def llm_task_success(turn: Turn, judge: Asks) -> Result:
     """Check that the task was fully completed.
 
-    A single judge call returns true or false. Any other reply is an error. Refusals and partial completions fail. Empty answers are judged too.
+    A single judge call returns true or false. Refusals and partial completions fail. Empty answers are also judged.
 
     Detail: ``success`` and ``reason``.
     """
@@ -146,7 +147,7 @@ def llm_task_success(turn: Turn, judge: Asks) -> Result:
 def llm_goal_accuracy(turn: Turn, judge: Asks, *, goal: str | None = None) -> Result:
     """Rate how well the answer achieves a goal, from 0 to 1.
 
-    A single judge call returns the value. If the goal, the ground truth and the input are all missing, the score is skipped as
+    A single judge call returns the value. If the goal, the ground truth, and the input are all missing, the score is skipped as
     ``missing:ground_truth``.
 
     Parameters:
@@ -187,13 +188,13 @@ def llm_topic_adherence(
 
 @metric(needs=("input",), threshold=0.5, applies=applies.tools, version="2", aliases=("pandaprobe:tool_correctness",))
 def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
-    """Quality of the agent's tool choice, 0..1. Superfluous, missing or inferior tools lower the value.
+    """Quality of the agent's tool choice, 0..1. Superfluous, missing, or inferior tools lower the value.
 
-    The first judge call lists the user's request, the called tools and the available tools. The second call scores the choice of tools. Calls
-    and tool definitions in the turn take precedence over the judge's lists. If tools were available but not called, the turn is judged too,
-    because the agent may have needed a tool.
+    The first judge call extracts the user's request, the called tools, and the available tools. The second call scores the choice
+    of tools. If the turn contains tool calls or tool definitions, they replace the judge's lists. Turns without tool calls are also
+    judged if tools were available, because the agent might have needed one.
 
-    Detail: ``user_input``, ``tools_called``, ``available_tools`` and ``reason``.
+    Detail: ``user_input``, ``tools_called``, ``available_tools``, and ``reason``.
     """
     available = tools_as_text(turn.tool_definitions, most=_CALLS)
     calls = calls_as_text(turn.tool_calls or (), most=_CALLS, result_chars=0) or "(no tool was called)"
@@ -239,9 +240,9 @@ def _plain_call(call: ToolCall) -> Detail:
 
 
 _CALLS = 200
-"""Maximum tools, and maximum calls, in a judge call about tool choice."""
+"""Maximum number of tool definitions, and of tool calls, in a judge call about tool choice."""
 _ARGUMENT_CHARS = 2_000
-"""Maximum characters of each call's arguments in a judge call about arguments."""
+"""Maximum number of characters of each tool call's arguments in a judge call about arguments."""
 
 
 @metric(
@@ -254,13 +255,13 @@ _ARGUMENT_CHARS = 2_000
 def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
     """Share of the turn's tool calls whose arguments fit the user's request.
 
-    The first judge call lists the request and the tool calls. The second call returns a verdict for each tool call, in order. The third call
-    explains the score. The value is the share of verdicts that are yes.
+    The first judge call extracts the request and the reason for each tool call. The second call returns yes or no for each tool
+    call, in order. The value is the share of yes verdicts. The third call explains this value.
 
-    If the judge's list of verdicts is empty, the value is 1 (vacuous). If the list has fewer verdicts than the turn has tool calls,
-    the score is an error. Additional verdicts are ignored.
+    If the judge returns no verdicts, the value is 1 (vacuous). If the judge returns fewer verdicts than there are tool calls, the
+    score is an error. Additional verdicts are ignored.
 
-    Detail: ``user_input``, ``verdicts`` (as the judge returned them) and ``reason``.
+    Detail: ``user_input``, ``verdicts`` (as the judge returned them), and ``reason``.
     """
     if not (calls := turn.tool_calls):
         return vacuous(1.0)
@@ -300,7 +301,7 @@ def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
 
 
 _ANSWER_CHARS = 400
-"""Maximum characters of the answer in the judge call that extracts the task."""
+"""Maximum number of characters of the answer in the judge call that extracts the task."""
 
 
 def _task_of(turn: Turn, judge: Asks) -> Any:
@@ -331,7 +332,7 @@ def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
 def llm_confidence(turn: Turn, judge: Asks) -> Result:
     """Rate how confident the agent appears in its steps and answer, from 0 to 1.
 
-    A single judge call rates how decisive and consistent the agent is, from 0 (lost) to 1 (decisive). Session metrics use this value.
+    A single judge call rates how decisive and consistent the agent is, from 0 (lost) to 1 (decisive).
 
     Detail: ``confidence`` (the value) and ``reason``.
     """
@@ -346,10 +347,10 @@ def llm_confidence(turn: Turn, judge: Asks) -> Result:
 def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
     """Rate how closely the agent follows its own plan, from 0 to 1.
 
-    The first judge call extracts the task. The second call extracts the plan's explicit and implicit steps. If there is a plan, a third call
-    scores the plan's execution: completeness, order, additions and omissions. Otherwise, the value is 1 (vacuous).
+    The first judge call extracts the task. The second call extracts the plan's explicit and implicit steps. If there is a plan, a
+    third call scores the plan's execution: completeness, order, additions, and omissions. Otherwise, the value is 1 (vacuous).
 
-    Detail: ``task``, ``plan`` and ``reason``.
+    Detail: ``task``, ``plan``, and ``reason``.
     """
     return _judge_plan(turn, judge, _PROMPTS["adhered"])
 
@@ -358,10 +359,11 @@ def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
 def llm_plan_quality(turn: Turn, judge: Asks) -> Result:
     """Quality of the agent's plan, 0..1.
 
-    The first judge call extracts the task. The second call extracts the plan's explicit and implicit steps. If there is a plan, a third call
-    scores the plan. Otherwise, the value is 1 (vacuous). A good plan is complete, coherent, detailed and fit for the task.
+    The first judge call extracts the task. The second call extracts the plan's explicit and implicit steps. If there is a plan, a
+    third call scores the plan, which should be complete, coherent, detailed, and suited to the task. Otherwise, the value is 1
+    (vacuous).
 
-    Detail: ``task``, ``plan`` and ``reason``.
+    Detail: ``task``, ``plan``, and ``reason``.
     """
     return _judge_plan(turn, judge, _PROMPTS["planned_well"])
 

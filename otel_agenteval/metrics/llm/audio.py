@@ -1,11 +1,11 @@
-"""The ``llm_`` metrics judge a turn's recordings, based on their sound or on transcripts.
+"""The ``llm_`` metrics judge a turn's audio recordings, based on the sound or on transcripts.
 
-The recordings are the turn's audio attachments. A recording can be opened if the turn contains it, or if the ``media``
-configuration allows opening it. The judge then receives the sound or, with ``media.transcriber.instead_of_sound``, only a
-transcript. If a recording can't be opened, the judge receives its HTTP address or, as text, its id. Any other address is an error.
+The recordings are the turn's audio attachments. otel-agenteval can open a recording if the turn contains the file, or if the
+``media`` configuration allows opening it. The judge then receives the sound or, with ``media.transcriber.instead_of_sound``, only a
+transcript. If a recording can't be opened, the judge receives its HTTP address or, as text, its ID. Any other address is an error.
 
-The judge also reads the turn's reference ``transcript`` or, if unset, the transcripts of the attachments or of ``media.transcriber``. The turn
-can contain a transcript without a recording. If the turn contains neither, the score is skipped as ``missing:audio``.
+The judge also reads the turn's reference ``transcript`` or, if unset, transcripts from the attachments or ``media.transcriber``. If
+the turn has no recording and no transcript, the score is skipped as ``missing:audio``.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _free_label(label: Any) -> str:
 def _label_recordings(
     turn: Turn, judge: Asks, task: str, labels: Sequence[str] | None, expected: str | Sequence[str] | None
 ) -> Result:
-    """Label the recordings with one judge call. Without ``labels``, the judge uses its own words. An expected label passes."""
+    """Label the recordings with one judge call. If ``labels`` is None, the judge uses its own words."""
     if labels is None:
         wanted = {_free_label(label) for label in ([expected] if isinstance(expected, str) else expected or ())} or None
     else:
@@ -120,14 +120,14 @@ def _label_recordings(
 def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, labels: _Labels = _SENTIMENTS) -> Result:
     """Sentiment of a recording, as a label that you can compare with an expected label.
 
-    A single judge call selects one of the labels. Case is ignored. Any other label is an error. If you set ``expected``, the metric passes
-    if the label is expected. Otherwise, the score has a label but not a value.
+    A single judge call returns one of the labels, ignoring case. Any other label is an error. If you set ``expected``, the metric
+    passes if the returned label is an expected label. Otherwise, the score has a label but no value.
 
     Parameters:
-        expected: Expected label, or list of expected labels.
+        expected: One expected label, or a list of expected labels.
         labels: Labels that the judge can select.
 
-    Detail: ``label`` (as configured), ``confidence`` (null if the judge didn't return it) and ``reason``.
+    Detail: ``label`` (as configured), ``confidence`` (null if the judge didn't return it), and ``reason``.
     """
     return _label_recordings(turn, judge, _PROMPTS["sentiment"], labels, expected)
 
@@ -136,15 +136,15 @@ def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, 
 def llm_audio_call_category(turn: Turn, judge: Asks, *, categories: _Labels | None = None, expected: _Expected = None) -> Result:
     """Category of a call, as a label that you can compare with an expected label.
 
-    A single judge call returns the category. If you set ``expected``, the metric passes if the category is expected. Otherwise, the
-    score has a label but not a value.
+    A single judge call returns the category. If you set ``expected``, the metric passes if the returned category is an expected
+    category. Otherwise, the score has a label but no value.
 
     Parameters:
-        categories: Categories that the judge can select. Case is ignored. Any other category is an error. By default, the judge
+        categories: Categories that the judge can select, ignoring case. Any other category is an error. By default, the judge
             describes the category in a few words.
-        expected: Expected category, or list of expected categories.
+        expected: One expected category, or a list of expected categories.
 
-    Detail: ``label`` (as configured, or the judge's words in lower case), ``confidence`` (null if the judge didn't return it) and
+    Detail: ``label`` (as configured, or the judge's words in lower case), ``confidence`` (null if the judge didn't return it), and
     ``reason``.
     """
     task = _PROMPTS["category" if categories is not None else "free_category"]
@@ -166,14 +166,14 @@ def llm_audio_language(
 ) -> Result:
     """Check that a recording is in the expected language.
 
-    A single judge call returns a BCP 47 tag such as ``en`` or ``pt-BR``. Any other reply is an error. The metric passes if the tag
-    matches an expected tag (see ``match``).
+    A single judge call returns a BCP 47 language tag, such as ``en`` or ``pt-BR``. Any other reply is an error. The metric passes
+    if the tag matches an expected tag (see ``match``).
 
     Parameters:
-        expected: Expected BCP 47 tag, or list of expected tags.
+        expected: One expected BCP 47 tag, or a list of expected tags.
         match: ``primary`` compares only the language (``en-US`` equals ``en``). ``exact`` compares whole tags. Both ignore case.
 
-    Detail: ``language`` (as the judge returned it), ``confidence`` (null if the judge didn't return it) and ``reason``.
+    Detail: ``language`` (as the judge returned it), ``confidence`` (null if the judge didn't return it), and ``reason``.
     """
     form = '{"reason": "<what shows it>", "language": "<BCP 47 tag>", "confidence": <0 to 1>}'
     if (reply := _ask(turn, judge, "label", _PROMPTS["language"], form)) is None:
@@ -191,16 +191,16 @@ def llm_audio_language(
 def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     """Share of interruptions that a voice agent handled gracefully.
 
-    A single judge call lists the user's interruptions, and rates how the agent handled each of them. If there are no
+    A single judge call lists the user's interruptions, and decides for each one if the agent handled it gracefully. If there are no
     interruptions, the value is 1 (vacuous).
 
-    If the extra ``[media]`` is installed, otel-agenteval measures recordings that it can open and that have one channel per speaker. The judge
-    also reads these measurements: when each channel contains speech, when one speaker interrupts another, and how long the interrupted speaker
-    continues.
+    If the extra ``[media]`` is installed, otel-agenteval measures each recording that it can open and that has one channel per
+    speaker. The judge also reads these measurements: times of speech in each channel, interruptions, and the duration of
+    simultaneous speech.
 
-    Detail: ``interruptions`` (as the judge returned them) and ``measured``. An interruption has ``statement`` (the user's
-    interrupting words), ``at_s`` (seconds, -1 if unknown), ``reason`` and ``handled``. ``measured`` has ``speech``,
-    ``interruptions`` and ``talk_over_s`` (in seconds) of each measured recording.
+    Detail: ``interruptions`` (as the judge returned them) and ``measured``. Each interruption has ``statement`` (the user's
+    interrupting words), ``at_s`` (seconds, -1 if unknown), ``reason``, and ``handled``. For each measured recording, ``measured``
+    contains ``speech``, ``interruptions``, and ``talk_over_s`` (in seconds).
     """
     if (recordings := _recordings_of(turn)) is None:
         return skip("missing:audio")
@@ -237,7 +237,7 @@ def llm_audio_false_intent_identification(turn: Turn, judge: Asks, *, expected: 
     Parameters:
         expected: True if you expect false intent. The default, null, means false.
 
-    Detail: ``detected``, ``evidence`` and ``reason``.
+    Detail: ``detected``, ``evidence``, and ``reason``.
     """
     form = (
         '{"reason": "<what speaks for and against it>", "evidence": ["<words that show it>", ...], "detected": <true or false>}'

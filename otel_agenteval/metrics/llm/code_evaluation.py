@@ -22,18 +22,18 @@ _PROMPTS = Prompts("code_evaluation")
 
 @metric(needs=("output",), threshold=0.5, applies=applies.code, version="3", aliases=("trusys:code-readability",))
 def llm_code_readability(turn: Turn, judge: Asks) -> Result:
-    """Readability of the code in the output: naming, structure, comments, consistency.
+    """Readability of the code in the output: naming, structure, comments, and consistency.
 
     A single judge call returns a rating from 0 to 10. The value is this rating divided by 10. The judge also reads measurements of the code. If
     the output doesn't contain code, the score is skipped as ``no_code``.
 
     Detail: ``reason`` and ``measured``, which contains these keys:
 
-    - ``lines`` (lines with text), ``longest_line`` (characters) and ``long_lines`` (share of lines with more than 100 characters)
+    - ``lines`` (lines with text), ``longest_line`` (characters), and ``long_lines`` (share of lines with more than 100 characters)
     - ``deepest_nesting`` (highest number of indentation levels) and ``comments`` (share of lines that are comments)
     - ``one_letter_names`` (share of names with one letter) and ``name_length`` (mean number of characters)
-    - for Python, with the extra ``[code]``: ``complexity`` (mean cyclomatic complexity of the functions), ``most_complex_function``
-      (highest complexity) and ``maintainability_index`` (0..100, of the worst block)
+    - for Python, if the extra ``[code]`` is installed: ``complexity`` (mean cyclomatic complexity of the functions),
+      ``most_complex_function`` (highest complexity), and ``maintainability_index`` (0..100, of the worst block)
     """
     if len(output := turn.output or "") > OUTPUT_CHARS:
         return skip("too_long")
@@ -55,7 +55,7 @@ def llm_code_correctness(turn: Turn, judge: Asks, *, spec: str | None = None) ->
     - ``missing:output``: the output is unknown.
     - ``too_long``: the output has more than 1,048,576 characters.
     - ``no_code``: the output doesn't contain code.
-    - ``missing:input``: the specification and the input are missing.
+    - ``missing:input``: both the specification and the input are missing.
 
     Parameters:
         spec: Specification of the code. The default is the turn's reference ``spec`` or, if that is missing, the turn's input.

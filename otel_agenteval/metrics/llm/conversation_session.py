@@ -1,7 +1,7 @@
 """The judged (``llm_``) metrics evaluate a whole conversation, or an answer within it.
 
-The conversation consists of the turn's ``messages``, preceded by earlier messages that only its ``history`` contains. If
-``messages`` is empty, so is the conversation. Messages that only contain tool calls or tool results don't count.
+The conversation consists of earlier messages that only the turn's ``history`` contains, followed by the turn's ``messages``. If
+``messages`` is empty, the conversation is also empty. Messages that contain only tool calls or tool results don't count.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Count = Annotated[int, Ge(1)]
 Chars = Annotated[int, Ge(1)]
 
 _SHOWN = 200
-"""Maximum entries of a list in ``detail``. All entries are counted."""
+"""Maximum number of entries of a list in ``detail``. The value depends on all entries."""
 
 
 def _with_text(messages: Iterable[Message]) -> list[Message]:
@@ -70,10 +70,11 @@ def _material(turn: Turn, history: str) -> Detail:
     needs=("output",), uses=("history",), applies=applies.later_turn, version="2", aliases=("hpd:ConversationCoherenceEvaluator",)
 )
 def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
-    """Consistency of the answer with the facts, context and persona of the conversation, 0..1.
+    """Consistency of the answer with the facts, context, and persona of the conversation, 0..1.
 
-    One judge call returns the value. The judge reads the turn's ``history``. If the history doesn't contain a user message, the judge also
-    reads the turn's ``messages`` up to the previous answer. Without earlier messages, the metric is skipped as ``missing:history``.
+    One judge call returns the value. The judge reads the turn's ``history``. If the history doesn't contain a user message, the
+    judge also reads the turn's ``messages`` up to and including the previous answer. If there are no earlier messages, the score is
+    skipped as ``missing:history``.
 
     Detail: ``reason``.
     """
@@ -86,14 +87,14 @@ def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
 def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, max_chars: Chars = 200) -> Result:
     """Rate how much progress the answer makes toward the user's goal, from 0 to 1.
 
-    One judge call returns the value. The judge reads the turn's ``history``. If the history doesn't contain a user message, the judge also
-    reads the turn's ``messages`` up to the previous answer.
+    One judge call returns the value. The judge reads the turn's ``history``. If the history doesn't contain a user message, the
+    judge also reads the turn's ``messages`` up to and including the previous answer.
 
     Parameters:
-        max_messages: Maximum number of earlier messages that the judge reads, starting from the latest.
-        max_chars: Maximum number of characters of each earlier message that the judge reads.
+        max_messages: Maximum number of earlier messages that the judge reads. The latest messages take precedence.
+        max_chars: Maximum number of characters that the judge reads of each earlier message.
 
-    Detail: ``goal``, ``progression_reason`` and ``blockers``.
+    Detail: ``goal``, ``progression_reason``, and ``blockers``.
     """
     material = _material(turn, last_as_text(_earlier_messages(turn), max_messages, max_chars))
     form = (
@@ -109,12 +110,13 @@ def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, m
 def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, max_chars: Chars = 300) -> Result:
     """Rate how accurately the answer uses facts from earlier turns, from 0 to 1.
 
-    One judge call returns the value. The judge reads the turn's ``history``. If the history doesn't contain a user message, the judge also
-    reads the turn's ``messages`` up to the previous answer. Without earlier messages, the metric is skipped as ``missing:history``.
+    One judge call returns the value. The judge reads the turn's ``history``. If the history doesn't contain a user message, the
+    judge also reads the turn's ``messages`` up to and including the previous answer. If there are no earlier messages, the score is
+    skipped as ``missing:history``.
 
     Parameters:
-        max_messages: Maximum number of earlier messages that the judge reads, starting from the latest.
-        max_chars: Maximum number of characters of each earlier message that the judge reads.
+        max_messages: Maximum number of earlier messages that the judge reads. The latest messages take precedence.
+        max_chars: Maximum number of characters that the judge reads of each earlier message.
 
     Detail: ``facts_referenced`` and ``memory_errors``.
     """
@@ -135,13 +137,14 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
     needs=("output",), uses=("history",), applies=applies.later_turn, version="2", aliases=("hpd:RepetitionDetectionEvaluator",)
 )
 def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
-    """Novelty of the answer: 1 if entirely new, 0 if it repeats the agent's last answers.
+    """Novelty of the answer: 1 if entirely new, 0 if it repeats an earlier answer.
 
-    One judge call compares the answer with the earlier answers in the turn's ``history``. Without a history, the judge compares the answer with
-    the assistant's earlier messages. Blank answers don't count. Without earlier answers, the value is 1 (vacuous), and the judge isn't called.
+    One judge call compares the answer with the earlier answers in the turn's ``history``. If ``history`` is empty, the judge
+    compares the answer with the assistant's earlier messages. Blank answers don't count. If there are no earlier answers, the value
+    is 1 (vacuous), and the judge isn't called.
 
     Parameters:
-        last_n: Maximum number of earlier answers to compare with, starting from the latest.
+        last_n: Maximum number of earlier answers that the judge reads. The latest answers take precedence.
 
     Detail: ``reason``.
     """
@@ -163,17 +166,17 @@ def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
 def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None) -> Result:
     """Quality of the whole conversation, based on your own criteria (G-Eval).
 
-    For each criterion, the first judge call derives evaluation steps, unless you set ``steps``. The second call returns a score from 0 to 10.
-    The value is this score divided by 10. For several criteria, the metric's value is the mean of the criteria's values. A reply with a score
-    outside this range, without a reason, or with an empty list of steps is an error. If the conversation is empty, the metric is skipped as
+    For each criterion, the first judge call derives evaluation steps, unless you set ``steps``. The second call follows the steps
+    and returns a score from 0 to 10. The value is the mean of these scores, divided by 10. If a reply contains no steps, no reason,
+    or a score outside this range, the metric's score is an error. If the conversation is empty, the score is skipped as
     ``missing:conversation``.
 
     Parameters:
-        criteria: Criteria for a good conversation: one string, or a list of strings that are evaluated separately.
+        criteria: One criterion for a good conversation, or a list of criteria that are evaluated separately.
         steps: Evaluation steps for all criteria. By default, the judge derives them.
 
-    Detail: ``steps``, ``score`` (0..10) and ``reason``. With several criteria: ``reason``, and ``criteria``, a list of objects
-    with ``criterion``, ``steps``, ``score`` and ``reason``.
+    Detail: ``steps``, ``score`` (0..10), and ``reason``. With several criteria: ``reason``, and a list ``criteria`` of objects with
+    ``criterion``, ``steps``, ``score``, and ``reason``.
     """
     if not (messages := _with_text(whole_conversation(turn))):
         return skip("missing:conversation")
@@ -182,12 +185,13 @@ def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, st
 
 @metric(uses=("history",), threshold=0.5, applies=applies.several_exchanges, version="2", aliases=("trusys:knowledge-retention",))
 def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
-    """Share of the assistant's messages that respect the facts stated by the user.
+    """Share of the assistant's messages that retain the facts stated by the user.
 
-    The metric makes two judge calls for each assistant message. The first call adds the user's new facts to the known facts. The second call checks that the message doesn't forget a known fact or ask for it again. Without assistant messages, the value is
-    1 (vacuous). If the conversation is empty, the metric is skipped as ``missing:conversation``.
+    The metric makes two judge calls for each assistant message. The first call adds the user's new facts to the known facts. The
+    second call checks that the message doesn't forget a known fact or ask for it again. If there are no assistant messages, the
+    value is 1 (vacuous). If the conversation is empty, the score is skipped as ``missing:conversation``.
 
-    Detail: ``data`` (the facts), ``verdicts`` (``yes`` for a message that forgot something) and ``reasons`` (for each ``yes``),
+    Detail: ``data`` (the facts), ``verdicts`` (``yes`` for each message that forgets a fact), and ``reasons`` (for each ``yes``),
     each with at most 200 entries.
     """
     if not (messages := _with_text(whole_conversation(turn))):
@@ -240,8 +244,9 @@ def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
     """Share of the assistant's messages that stay in the assigned role.
 
     One judge call lists the positions (from 0) of assistant messages that break the role. The value is ``(assistant messages -
-    violations) / assistant messages``. Repeated positions, and positions of other messages, are ignored. Without assistant messages, the value
-    is 1 (vacuous), and the judge isn't called. If the conversation is empty, the metric is skipped as ``missing:conversation``.
+    violations) / assistant messages``. Repeated positions, and positions of other messages, are ignored. If there are no assistant
+    messages, the value is 1 (vacuous), and the judge isn't called. If the conversation is empty, the score is skipped as
+    ``missing:conversation``.
 
     Parameters:
         role: Description of the role, in your words.
@@ -275,13 +280,14 @@ def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
 def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 10) -> Result:
     """Share of the assistant's answers that are relevant to the preceding conversation.
 
-    An interaction consists of the user's messages and the assistant's next answer. For each interaction, one judge call checks
-    that the answer is relevant to the last ``window_size`` interactions. Unanswered user messages at the end don't count. Without interactions, the metric is skipped as ``missing:conversation``.
+    An interaction consists of one or more user messages and the assistant's answer. For each interaction, one judge call checks
+    that the answer is relevant to this interaction and the preceding ones, up to ``window_size`` in total. Unanswered user messages
+    at the end don't count. If there are no interactions, the score is skipped as ``missing:conversation``.
 
     Parameters:
         window_size: Maximum number of interactions that one judge call reads. The default in promptfoo is 5.
 
-    Detail: ``verdicts`` (yes or no for each interaction) and ``reasons`` (for each no), each with at most 200 entries.
+    Detail: ``verdicts`` (``yes`` or ``no`` for each interaction) and ``reasons`` (for each ``no``), each with at most 200 entries.
     """
     interactions, unanswered = _interactions(_with_text(whole_conversation(turn)))
     if not interactions:
@@ -305,7 +311,7 @@ def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 
 
 
 def _interactions(messages: Sequence[Message]) -> tuple[list[list[Message]], list[Message]]:
-    """Split messages into interactions (user messages with the next answer) and unanswered user messages."""
+    """Split messages into interactions (user messages and the next answer) and unanswered user messages."""
     found: list[list[Message]] = []
     current: list[Message] = []
     asked = answered = False

@@ -1,9 +1,8 @@
-"""The ``llm_`` metrics judge answers with images. The judge must support images.
+"""The ``llm_`` metrics judge turns that contain images. The judge must support images.
 
-If the turn contains the image itself, or the ``media`` configuration allows fetching it, the judge receives the image without metadata.
-Otherwise, the judge receives the image's ``http`` or ``https`` address. If the image has a different kind of address, such as a local path, or
-if the judge's provider is Bedrock, the score is an error. If the image has only an id that models can't open, the judge receives the id as
-text.
+If the turn contains the image itself, or the ``media`` configuration allows fetching it, the judge receives the image without
+metadata. Otherwise, the judge receives the image's ``http`` or ``https`` address. Any other address, such as a local path, is an
+error. For Bedrock judges, any address is an error. If the image has only an ID, the judge receives the ID as text.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ _image_metric = functools.partial(metric, threshold=0.5, applies=applies.image, 
 _PROMPTS = Prompts("multimodal_image")
 
 _MOST_IMAGES = 100
-"""Maximum images of a turn that are judged one by one."""
+"""Maximum number of images per turn that are judged one by one."""
 
 
 @_image_metric(needs=("input", "output"), aliases=("trusys:image-helpfulness",))
 def llm_image_helpfulness(turn: Turn, judge: Asks) -> Result:
-    """Rate how much the turn's images help the reader to understand the answer.
+    """Rate how much the turn's images help the reader understand the answer.
 
-    One judge call per image returns a score from 0 to 10. A score outside this range is an error. The value is the mean score divided
-    by 10. A repeated image counts once. An empty answer is judged too. If the turn has more than 100 images, the score is skipped as
-    ``too_long``.
+    One judge call per image returns a score from 0 to 10. A score outside this range is an error. The value is the mean score
+    divided by 10. Repeated images count once. Empty answers are also judged. If the turn has more than 100 images, the score is
+    skipped as ``too_long``.
 
     Detail: ``scores`` (0..10, in the order of the images) and ``reasoning`` (for all images).
     """
@@ -71,7 +70,7 @@ def llm_multimodal_contextual_relevancy(turn: Turn, judge: Asks) -> Result:
     A single judge call splits the context into statements and images, and returns yes or no for each. The value is the share of yes
     verdicts, or 0 if there are no verdicts. The turn's images are part of the context.
 
-    Detail: ``verdicts`` with ``statement``, ``reason`` and ``verdict``, as the judge returned them.
+    Detail: ``verdicts``, each with ``statement``, ``reason``, and ``verdict``, as the judge returned them.
     """
     if not (images := media_of(turn, "image")):
         return skip("missing:image")
@@ -92,7 +91,7 @@ def llm_multimodal_contextual_recall(turn: Turn, judge: Asks) -> Result:
     A single judge call splits the ground truth into sentences and images, and returns yes or no for each. The value is the share of yes
     verdicts, or 0 if there are no verdicts. The turn's images are part of the context.
 
-    Detail: ``verdicts`` with ``statement``, ``reason`` and ``verdict``, as the judge returned them.
+    Detail: ``verdicts``, each with ``statement``, ``reason``, and ``verdict``, as the judge returned them.
     """
     if not (images := media_of(turn, "image")):
         return skip("missing:image")

@@ -27,11 +27,10 @@ def _material(turn: Turn) -> dict[str, Any]:
 def llm_coherence(turn: Turn, judge: Asks) -> Result:
     """Coherence of the answer: its statements follow from each other without contradictions.
 
-    A single judge call returns a rating from 0 to 100. The value is this rating divided by 100. If the answer is blank, the score is skipped as
-    ``empty_output``. To measure the similarity of question and answer instead, use ``embed_coherence``.
+    A single judge call returns a rating from 0 to 100. The value is this rating divided by 100. If the answer is blank, the score
+    is skipped as ``empty_output``. To measure the similarity between question and answer instead, use ``embed_coherence``.
 
-    Detail: ``has_logical_flow``, ``has_contradictions``, ``contradictions``, ``structure_quality`` and
-    ``reasoning``.
+    Detail: ``has_logical_flow``, ``has_contradictions``, ``contradictions``, ``structure_quality``, and ``reasoning``.
     """
     if not (turn.output or "").strip():
         return skip("empty_output")
@@ -54,12 +53,12 @@ def llm_coherence(turn: Turn, judge: Asks) -> Result:
 
 @metric(needs=("output",), threshold=0.7, version="2", aliases=("agenteval:llm_fluency", "agenteval:FluencyMetric"))
 def llm_fluency(turn: Turn, judge: Asks) -> Result:
-    """Fluency of the answer: grammar, readability and natural language.
+    """Fluency of the answer: grammar, readability, and natural language.
 
     A single judge call returns a rating from 0 to 100. The value is this rating divided by 100. If the answer is blank, the score is skipped as
     ``empty_output``.
 
-    Detail: ``grammar_errors``, ``awkward_phrases``, ``readability_level``, ``overall_quality`` and ``reasoning``.
+    Detail: ``grammar_errors``, ``awkward_phrases``, ``readability_level``, ``overall_quality``, and ``reasoning``.
     """
     if not (turn.output or "").strip():
         return skip("empty_output")
@@ -83,7 +82,7 @@ def llm_rubric(turn: Turn, judge: Asks, *, rubric: Rubric, threshold: float | No
     pass. If you set ``threshold``, the score must also reach the threshold.
 
     - If the judge returns only a score, 0.5 or more is a pass.
-    - If the judge returns only a verdict, a pass is 1 and a fail is 0.
+    - If the judge returns only a verdict, the score is 1 for a pass and 0 for a fail.
     - If the judge returns neither, the result is an error.
 
     The judge reads the question if it is known. Blank answers are also judged.
@@ -92,7 +91,7 @@ def llm_rubric(turn: Turn, judge: Asks, *, rubric: Rubric, threshold: float | No
         rubric: Description of a good answer.
         threshold: Lowest passing score, 0..1, in addition to the judge's verdict.
 
-    Detail: ``pass`` (the verdict), ``score`` and ``reason``.
+    Detail: ``pass`` (the verdict), ``score``, and ``reason``.
     """
     form = '{"reason": "<why, in one to three sentences>", "score": <0 to 1>, "pass": <true or false>}'
     reply = judge.ask("score", _PROMPTS["rubric"], _material(turn), form, criteria={"rubric": rubric})
@@ -109,16 +108,16 @@ def llm_rubric(turn: Turn, judge: Asks, *, rubric: Rubric, threshold: float | No
 def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None) -> Result:
     """Rate how well the answer meets your criteria, with evaluation steps (G-Eval).
 
-    The metric makes two judge calls for each criterion. The first call derives evaluation steps. The second call follows the steps and returns
-    a score from 0 to 10. The value is the mean of these scores, divided by 10. If you set ``steps``, the first call is omitted. If a reply
-    doesn't contain the steps or the reason, the whole score is an error.
+    The metric makes two judge calls for each criterion. The first call derives evaluation steps. The second call follows the steps
+    and returns a score from 0 to 10. The value is the mean of these scores, divided by 10. If you set ``steps``, the first call is
+    omitted. If a reply contains no steps or no reason, the metric's score is an error.
 
     Parameters:
-        criteria: Criterion, or a list of criteria that are evaluated separately.
+        criteria: One criterion, or a list of criteria that are evaluated separately.
         steps: Evaluation steps for all criteria. By default, the judge derives them.
 
-    Detail: ``steps``, ``score`` (0..10), ``reason``. With several criteria: ``reason``, and a list ``criteria`` of objects with
-    ``criterion``, ``steps``, ``score`` and ``reason``.
+    Detail: ``steps``, ``score`` (0..10), and ``reason``. With several criteria: ``reason``, and a list ``criteria`` of objects with
+    ``criterion``, ``steps``, ``score``, and ``reason``.
     """
     return g_eval(judge, criteria, steps, "an answer to a question", _material(turn))
 

@@ -1,5 +1,6 @@
-"""These judged metrics evaluate the retrieved context, and answers that are based on it. Without a ground truth, use ``llm_faithfulness``,
-``llm_groundedness``, ``llm_hallucination``, ``llm_relevance``, ``llm_context_relevance`` or ``llm_context_precision``.
+"""These judged metrics evaluate the retrieved context, and answers based on it. If you have no ground truth, use
+``llm_faithfulness``, ``llm_groundedness``, ``llm_hallucination``, ``llm_relevance``, ``llm_context_relevance``, or
+``llm_context_precision``.
 """
 
 from __future__ import annotations
@@ -72,8 +73,8 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
     Parameters:
         method: Procedure, as described above.
 
-    Detail: ``statements`` and ``unsupported``. With ``holistic``: ``faithful_claims``, ``hallucinated_claims`` (also as ``unsupported``)
-    and ``reasoning``.
+    Detail: ``statements`` and ``unsupported``. With ``holistic``: ``faithful_claims``, ``hallucinated_claims`` (also as
+    ``unsupported``), and ``reasoning``.
     """
     question, answer, context = turn.input or "", turn.output or "", _joined_context(turn.context)
     if method == "holistic":
@@ -114,7 +115,7 @@ def llm_relevance(turn: Turn, judge: Asks) -> Result:
     A single judge call returns a rating from 0 to 100. The value is this rating divided by 100. If the answer is blank, the value is 0 and no
     judge is called.
 
-    Detail: ``addresses_question``, ``stays_on_topic``, ``irrelevant_parts`` and ``reasoning``.
+    Detail: ``addresses_question``, ``stays_on_topic``, ``irrelevant_parts``, and ``reasoning``.
     """
     if not (turn.output or "").strip():
         return Result(0.0, explanation="the answer is empty")
@@ -152,17 +153,17 @@ def llm_context_precision(
 
     The option ``method`` selects one of these procedures:
 
-    - ``map`` makes one judge call per chunk to decide whether the chunk is relevant. The value is the average precision: the mean of
-      precision@k over the ranks k of the relevant chunks. For example, if the chunks are relevant, irrelevant and relevant, the value is (1/1 +
-      2/3) / 2. If no chunk is relevant, the value is 0.
+    - ``map`` makes one judge call per chunk to decide whether the chunk is relevant. The value is the average precision: the mean
+      of precision@k over the ranks k of the relevant chunks. For example, if only the first and third chunks are relevant, the
+      value is (1/1 + 2/3) / 2. If no chunk is relevant, the value is 0.
     - ``holistic`` makes a single judge call, which returns a rating from 0 to 100. The value is this rating divided by 100.
 
     Parameters:
         method: Procedure, as described above.
         threshold: Lowest passing value. Null means 0.7 with ``holistic``, and no verdict with ``map``.
 
-    Detail: ``verdicts`` (``RELEVANT`` or ``NOT_RELEVANT`` per chunk), ``reasons`` and ``total_relevant``. With ``holistic``:
-    ``relevant_parts``, ``irrelevant_parts`` and ``reasoning``.
+    Detail: ``verdicts`` (``RELEVANT`` or ``NOT_RELEVANT`` for each chunk), ``reasons``, and ``total_relevant``. With ``holistic``:
+    ``relevant_parts``, ``irrelevant_parts``, and ``reasoning``.
     """
     question = turn.input or ""
     if method == "holistic":
@@ -220,7 +221,7 @@ def llm_context_recall(
         threshold: Lowest passing value. Null means 0.7 with ``holistic``, and no verdict with ``claims``.
 
     Detail: ``claims`` as ``[{claim, verdict}]``, and ``missing`` (unsupported claims). With ``holistic``: ``information_present``,
-    ``information_missing`` and ``reasoning``.
+    ``information_missing``, and ``reasoning``.
     """
     truth, context = jsonio.text_of(truth_of(turn)), _joined_context(turn.context)
     if method == "holistic":
@@ -274,7 +275,7 @@ def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract",
     Parameters:
         method: Procedure, as described above.
 
-    Detail: ``relevant_units``, ``total_units`` and ``insufficient``. With ``holistic``: ``reason``.
+    Detail: ``relevant_units``, ``total_units``, and ``insufficient``. With ``holistic``: ``reason``.
     """
     question, context = turn.input or "", turn.context
     if method == "holistic":
@@ -335,7 +336,7 @@ def llm_answer_correctness(turn: Turn, judge: Asks, *, exact_shortcut: bool = Tr
         exact_shortcut: If true and the answer equals the ground truth, the value is 1 and no judge is called. Leading and trailing whitespace
             is ignored.
 
-    Detail: ``facts_correct``, ``facts_incorrect``, ``facts_missing`` and ``reasoning``. If no judge was called, ``shortcut`` is
+    Detail: ``facts_correct``, ``facts_incorrect``, ``facts_missing``, and ``reasoning``. If no judge was called, ``shortcut`` is
     ``exact``.
     """
     answer, truth = turn.output or "", jsonio.text_of(truth_of(turn))
@@ -356,7 +357,7 @@ def llm_answer_correctness(turn: Turn, judge: Asks, *, exact_shortcut: bool = Tr
 
 @metric(needs=("output", "ground_truth"), version="2", aliases=("hpd:AnswerSimilarityEvaluator",))
 def llm_answer_similarity(turn: Turn, judge: Asks) -> Result:
-    """Similarity in meaning of the answer and the ground truth, 0..1.
+    """Similarity in meaning between the answer and the ground truth, 0..1.
 
     A single judge call returns the value.
 
@@ -375,13 +376,14 @@ def llm_answer_similarity(turn: Turn, judge: Asks) -> Result:
 def llm_hallucination(turn: Turn, judge: Asks) -> Result:
     """Share of the answer's factual claims that the context contradicts.
 
-    The first judge call lists the claims. The second call decides whether the context supports each claim, contradicts it, or does neither.
-    Only contradicted claims increase the value. For claims that the context neither supports nor contradicts, see ``unsupported_rate``.
+    The first judge call lists the claims. The second call decides for each claim whether the context supports it, contradicts it,
+    or does neither. Only contradicted claims increase the value. ``unsupported_rate`` is the share of claims that are neither
+    supported nor contradicted.
 
-    An unknown verdict counts as unsupported. If the judge returns fewer verdicts than claims, the score is an error. If the answer contains
-    no claims, the value is 0 (vacuous). If the answer is blank, the score is skipped as ``empty_output``.
+    Claims with an unknown verdict count as unsupported. If the judge returns fewer verdicts than claims, the score is an error. If
+    the answer contains no claims, the value is 0 (vacuous). If the answer is blank, the score is skipped as ``empty_output``.
 
-    Detail: ``supported``, ``contradicted`` and ``unsupported`` (numbers of claims), ``contradicted_claims`` and ``unsupported_rate``.
+    Detail: numbers of claims (``supported``, ``contradicted``, ``unsupported``), ``contradicted_claims``, and ``unsupported_rate``.
     """
     answer, context = turn.output or "", _joined_context(turn.context)
     if not answer.strip():
@@ -425,15 +427,15 @@ def _hallucinated(claims: Sequence[str], found: Sequence[str]) -> dict[str, Any]
     aliases=("agenteval:llm_groundedness", "agenteval:GroundednessMetric"),
 )
 def llm_groundedness(turn: Turn, judge: Asks, *, fabrication_cap: Share = 0.3) -> Result:
-    """Rate how well the context supports the answer. The metric fails if any source, figure or fact is invented.
+    """Rate how well the context supports the answer. The metric fails if any source, figure, or fact is invented.
 
     A single judge call returns a rating from 0 to 100. The value is this rating divided by 100. Guesses that are presented as facts lower the
     rating. If the judge lists invented elements, the metric fails regardless of the threshold, and the value is at most ``fabrication_cap``.
 
     Parameters:
-        fabrication_cap: Highest value of an answer with invented elements.
+        fabrication_cap: Highest value for an answer with invented elements.
 
-    Detail: ``grounded_claims``, ``ungrounded_claims``, ``fabricated_elements``, ``uncertainty_acknowledged`` and ``reasoning``.
+    Detail: ``grounded_claims``, ``ungrounded_claims``, ``fabricated_elements``, ``uncertainty_acknowledged``, and ``reasoning``.
     """
     reply = judge.ask(
         "groundedness",
@@ -465,8 +467,8 @@ def llm_factuality(
 ) -> Result:
     """Agreement of the answer's facts with the ground truth, in five categories.
 
-    A single judge call selects a category, and the value is the category's score. If the judge returns an unknown category, the score is an
-    error.
+    A single judge call selects one of these categories, which determines the value. If the judge returns an unknown category, the
+    score is an error.
 
     | category | the answer … | default score |
     |---|---|---|
@@ -481,7 +483,7 @@ def llm_factuality(
             the score 0.5.
         threshold: Lowest passing value. By default, any value above 0 passes.
 
-    Detail: ``category``, ``reason``.
+    Detail: ``category`` and ``reason``.
     """
     reply = judge.ask(
         "category",
@@ -504,8 +506,8 @@ def llm_noise_sensitivity(
 ) -> Result:
     """Robustness of the answer to noise in the input: 1 if the noise didn't affect the answer.
 
-    A single judge call compares the answer with a baseline, which is the answer to the input without noise. The call returns the value,
-    from 0 to 1. Without a baseline, the score is skipped as ``missing:baseline``.
+    A single judge call compares the answer with a baseline, which is the answer to the input without noise. The call returns the
+    value, from 0 to 1. If there is no baseline, the score is skipped as ``missing:baseline``.
 
     Parameters:
         baseline_response: Answer to the input without noise. The default is the turn's reference ``baseline_response``.
@@ -542,7 +544,7 @@ def llm_sql_semantic_equivalence(
         schema: Schema of the tables in both queries, as text or JSON. The default is the turn's reference ``schema``.
         reference_sql: Reference query. The default is the turn's reference ``reference_sql`` or, if unset, the turn's ground truth.
 
-    Detail: ``equivalent``, ``reason``.
+    Detail: ``equivalent`` and ``reason``.
     """
     wanted = jsonio.text_of(reference(turn, reference_sql, "reference_sql")) or jsonio.text_of(truth_of(turn))
     if not wanted:

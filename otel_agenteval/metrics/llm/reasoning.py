@@ -1,4 +1,4 @@
-"""These judged metrics evaluate the reasoning that a turn contains."""
+"""These judged metrics evaluate the agent's recorded reasoning."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def llm_reasoning_coherence(turn: Turn, judge: Asks) -> Result:
 
 @metric(needs=("reasoning",), uses=("context",), version="2", aliases=("hpd:ReasoningGroundednessEvaluator",))
 def llm_reasoning_groundedness(turn: Turn, judge: Asks, *, max_result_chars: Chars = 300) -> Result:
-    """Rate how well tool results, retrieved context and user input support the reasoning, from 0 to 1.
+    """Rate how well tool results, retrieved context, and user input support the reasoning, from 0 to 1.
 
     A single judge call returns the value.
 
     Parameters:
-        max_result_chars: Maximum number of characters of each tool result that the judge reads.
+        max_result_chars: Maximum number of characters that the judge reads of each tool result.
 
     Detail: ``reason``.
     """
@@ -56,13 +56,13 @@ def llm_reasoning_groundedness(turn: Turn, judge: Asks, *, max_result_chars: Cha
 
 @metric(needs=("reasoning", "input", "output"), version="2", aliases=("hpd:ReasoningEfficiencyEvaluator",))
 def llm_reasoning_efficiency(turn: Turn, judge: Asks, *, max_chars: Chars = 800) -> Result:
-    """Brevity of the reasoning: 1 is minimal and targeted, 0 is far too long.
+    """Brevity of the reasoning: 1 if minimal and targeted, 0 if far too long.
 
     A single judge call returns the value. The judge reads the user's input, the start of the reasoning, and the lengths of the complete
     reasoning and answer.
 
     Parameters:
-        max_chars: Maximum number of characters of the reasoning that the judge reads.
+        max_chars: Maximum number of characters that the judge reads of the reasoning.
 
     Detail: ``reason``.
     """

@@ -1,4 +1,4 @@
-"""``llm_semantic_field_equality`` uses a judge to compare one field of the output."""
+"""``llm_semantic_field_equality`` uses a judge to compare a field of the output with the ground truth."""
 
 from __future__ import annotations
 

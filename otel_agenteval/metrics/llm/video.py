@@ -2,14 +2,14 @@
 
 The judge receives frames with their positions in the video, from the first of these sources that is available:
 
-1. evenly spaced ``frames`` of the attachment
-2. frames of the video file, if the turn contains it or the ``media`` configuration allows fetching it. This requires the extra
-   ``[media]``.
+1. evenly spaced ``frames`` from the attachment
+2. frames from the video file, if the turn contains the file or the ``media`` configuration allows fetching it. This requires the
+   extra ``[media]``.
 
-If neither is available, the judge receives only the video's address. If the address isn't ``http`` or ``https``, or if the
+If neither source is available, the judge receives only the video's address. If the address isn't ``http`` or ``https``, or if the
 judge's provider doesn't accept videos, the score is an error. If otel-agenteval opened the video file, the judge also reads
-measurements of resolution, bitrate, sharpness, blockiness, flicker, cuts, motion jumps, and frozen and black periods. If the turn doesn't
-contain a video, the score is skipped as ``missing:video``.
+measurements of resolution, bitrate, sharpness, blockiness, flicker, cuts, motion jumps, and frozen and black periods. If the turn
+doesn't contain a video, the score is skipped as ``missing:video``.
 """
 
 from __future__ import annotations
@@ -107,14 +107,14 @@ def _by_dimensions(
 
 @metric(threshold=0.5, applies=applies.video, version="3", aliases=("trusys:video-visual-quality",), traits=("media",))
 def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampling: Sampling = "even") -> Result:
-    """Visual quality of a video: resolution, clarity, color accuracy, and no artifacts.
+    """Visual quality of a video: resolution, clarity, color accuracy, and freedom from artifacts.
 
-    A single judge call scores ``resolution``, ``clarity``, ``colour_accuracy`` and ``artifact_freedom`` from 0 to 10. The value is the
-    mean divided by 10. A missing or invalid score is an error.
+    A single judge call scores ``resolution``, ``clarity``, ``colour_accuracy``, and ``artifact_freedom`` from 0 to 10. The value is
+    the mean score divided by 10. A missing or invalid score is an error.
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, if the video was opened.
+        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects each scene's middle frame if the file was opened.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -125,13 +125,13 @@ def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8,
 def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampling: Sampling = "even") -> Result:
     """Rate how well a generated video matches its prompt (the turn's input).
 
-    A single judge call scores ``subject_alignment``, ``action_alignment``, ``attribute_alignment`` and ``scene_alignment`` from 0 to 10.
-    The value is the mean divided by 10. A missing or invalid score is an error. If the input is missing, the score is skipped as
-    ``missing:input``.
+    A single judge call scores ``subject_alignment``, ``action_alignment``, ``attribute_alignment``, and ``scene_alignment`` from 0
+    to 10. The value is the mean score divided by 10. A missing or invalid score is an error. If the input is missing, the score is
+    skipped as ``missing:input``.
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, if the video was opened.
+        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects each scene's middle frame if the file was opened.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -146,12 +146,12 @@ def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampli
 def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampling: Sampling = "even") -> Result:
     """Consistency of a video over time: motion, transitions, flicker, and persistent objects.
 
-    A single judge call scores ``motion_smoothness``, ``transition_naturalness``, ``flicker_freedom`` and ``object_persistence`` from 0
-    to 10. The value is the mean divided by 10. A missing or invalid score is an error.
+    A single judge call scores ``motion_smoothness``, ``transition_naturalness``, ``flicker_freedom``, and ``object_persistence``
+    from 0 to 10. The value is the mean score divided by 10. A missing or invalid score is an error.
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, if the video was opened.
+        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects each scene's middle frame if the file was opened.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -162,12 +162,12 @@ def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frame
 def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampling: Sampling = "even") -> Result:
     """Plausibility of a video: physics, intact objects, and causes before effects.
 
-    A single judge call scores ``physical_plausibility``, ``object_integrity`` and ``causal_coherence`` from 0 to 10. The value is the
-    mean divided by 10. A missing or invalid score is an error.
+    A single judge call scores ``physical_plausibility``, ``object_integrity``, and ``causal_coherence`` from 0 to 10. The value is
+    the mean score divided by 10. A missing or invalid score is an error.
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, if the video was opened.
+        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects each scene's middle frame if the file was opened.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -186,19 +186,20 @@ def llm_video_g_eval(
 ) -> Result:
     """Rate how well a video meets your criteria, with evaluation steps (G-Eval).
 
-    For each criterion, a judge call derives evaluation steps, unless you set ``steps``. A second call follows the steps and
-    returns a score from 0 to 10. The value is the mean of these scores, divided by 10. If the turn's input is known, the judge
+    For each criterion, the first judge call derives evaluation steps, unless you set ``steps``. The second call follows the steps
+    and returns a score from 0 to 10. The value is the mean of these scores, divided by 10. If the turn's input is known, the judge
     reads this input as the video's prompt.
 
-    Missing steps, a score outside the range, or a missing reason is an error.
+    If a reply contains no steps, no reason, or a score outside this range, the metric's score is an error.
 
     Parameters:
-        criteria: One criterion, or a list of criteria that are judged separately.
+        criteria: One criterion, or a list of criteria that are evaluated separately.
         steps: Evaluation steps for all criteria. By default, the judge derives them.
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, if the video was opened.
+        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects each scene's middle frame if the file was opened.
 
-    Detail: ``steps``, ``score`` (0..10) and ``reason``. With several criteria: ``reason``, and a list ``criteria`` of objects with ``criterion``, ``steps``, ``score`` and ``reason``. If the video file was opened, ``measured`` is added.
+    Detail: ``steps``, ``score`` (0..10), and ``reason``. With several criteria: ``reason``, and a list ``criteria`` of objects with
+    ``criterion``, ``steps``, ``score``, and ``reason``. If the video file was opened, ``measured`` is added.
     """
     if (video := newest_video(turn)) is None:
         return skip("missing:video")

@@ -25,8 +25,8 @@ def llm_workflow_output_quality(turn: Turn, judge: Asks, *, criteria: str | list
     judge is called.
 
     Parameters:
-        criteria: One criterion or a list. By default, the output must do what was asked and be correct, complete, clear and ready to
-            use.
+        criteria: One criterion, or a list of criteria. By default, the output must do what was asked and be correct, complete,
+            clear, and ready to use.
 
     Detail: ``reasoning``.
     """
