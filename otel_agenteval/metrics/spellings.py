@@ -1,7 +1,7 @@
-"""Parameter names and units of other tools, and how they map to our parameters.
+"""Mappings from other tools' parameter names and units to otel-agenteval's parameters.
 
 ``Param`` in a parameter's annotation adds names that work for every catalog and tool. The data files in :mod:`.names` define the
-names that one catalog or tool uses. They map each name to our name, to :class:`Converted`, or to :class:`Unsupported`.
+names in a single catalog or tool. They map each name to an otel-agenteval name, to :class:`Converted`, or to :class:`Unsupported`.
 """
 
 from __future__ import annotations
@@ -11,23 +11,24 @@ from typing import Any, NamedTuple
 
 
 class Converted(NamedTuple):
-    """A tool's parameter whose value must be converted."""
+    """Another tool's parameter whose value must be converted."""
 
     ours: str
-    """Our parameters that result from the conversion, for the documentation."""
+    """Text for the documentation about the otel-agenteval parameters that the conversion sets."""
     convert: Callable[[Any], Mapping[str, Any]]
-    """Function that converts the tool's value to our parameters. Raises TypeError or ValueError for an invalid value."""
+    """Function that returns otel-agenteval parameters for a value. Raises TypeError or ValueError if the value is invalid.
+    """
 
 
 class Unsupported(NamedTuple):
-    """A tool's parameter without an equivalent here."""
+    """Another tool's parameter that has no equivalent in otel-agenteval."""
 
     how: str
-    """Alternative to the parameter, for users."""
+    """Alternative to the parameter, or the reason to omit it, for users."""
 
 
 Spelling = str | Converted | Unsupported
-"""Meaning of a parameter name in another tool. A string is our name for the same parameter."""
+"""Meaning of another tool's parameter name. A string is the equivalent otel-agenteval name."""
 Spellings = Mapping[str, Spelling]
 
 

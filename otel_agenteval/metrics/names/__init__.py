@@ -1,9 +1,9 @@
-"""Metric names and parameters of other tools and of the seed catalogs, loaded from YAML files on first use.
+"""Names of metrics and parameters in other tools, and in the seed catalogs that otel-agenteval's metrics come from.
 
-Each tool's file maps the tool's metrics to equivalent metrics here. If there is no equivalent, a text describes the difference and an
-alternative. Two metrics are equivalent if they evaluate the same property, on the same scale and in the same direction. ``note`` describes
-smaller differences. A key can contain several names, separated by commas. Each of the tool's parameters maps to the name of our parameter, or
-to a conversion in :data:`.conversions.SPELLINGS`.
+The names are loaded from YAML files on first use. Each tool's file maps the tool's metrics to equivalent otel-agenteval metrics. If
+there is no equivalent, a text describes the difference and an alternative. Equivalent metrics evaluate the same property on the
+same scale and in the same direction. ``note`` describes smaller differences. A key can contain several names, separated by commas.
+The tool's parameters map to parameter names, or to conversions in :data:`.conversions.SPELLINGS`.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 class ToolMetric(NamedTuple):
     name: str
     ours: str | None
-    """The equivalent metric here, or None."""
+    """Name of the equivalent otel-agenteval metric, or None."""
     preset: Mapping[str, Any]
     parameters: Spellings
     """Parameter names of this metric, in addition to :attr:`Tool.parameters`."""
     note: str
-    """Note for users. If there is no equivalent, describes the difference and an alternative."""
+    """Note for users. If there is no equivalent, the note describes the difference and an alternative."""
 
 
 class Tool(NamedTuple):
     prefix: str
     title: str
     version: str
-    """Version on which the file is based."""
+    """Version of the tool on which the file is based."""
     parameters: Spellings
     """Parameter names that all metrics of the tool have."""
     metrics: Mapping[str, ToolMetric]
@@ -97,12 +97,12 @@ def names_of(ours: str) -> list[str]:
 
 
 def find(name: str) -> ToolMetric | None:
-    """Return the metric that another tool calls ``name``, or None if no tool does. An unambiguous name doesn't need a prefix.
+    """Return another tool's metric by name, or None if no tool has this name. An unambiguous name doesn't need the tool's prefix.
 
     The result also contains the parameter names that all metrics of the tool have.
 
     Raises:
-        ConfigError: If the name is ambiguous or doesn't have an equivalent here, or if the tool in its prefix doesn't have such a metric.
+        ConfigError: If the name is ambiguous, has no equivalent in otel-agenteval, or isn't a metric of the tool in the prefix.
     """
     prefix, colon, rest = name.partition(":")
     prefix = prefix.replace("-", "_")

@@ -1,4 +1,4 @@
-"""Convert parameter values of other tools to our parameters.
+"""Convert other tools' parameter values to otel-agenteval's parameters.
 
 In a data file, ``{kind: argument, option: value}`` means ``SPELLINGS[kind](argument, option=value)``.
 """
@@ -23,7 +23,7 @@ def _warn_once(text: str) -> None:
     logging.getLogger("otel_agenteval").warning("%s", text)
 
 
-# --- kinds: the value of one of our parameters ------------------------------------------------------------------------
+# --- kinds that set one parameter -------------------------------------------------------------------------------------
 
 
 def _number(value: Any) -> float:
@@ -87,7 +87,7 @@ def _flag(value: Any) -> bool:
 
 
 def _of_one(shown: str, convert: Callable[[Any], Any]) -> Callable[[str], Converted]:
-    """Return a function that creates a conversion of one parameter. The documentation shows our parameter's name, then ``shown``."""
+    """Return a function that creates a conversion of one parameter. The documentation shows its name, then ``shown``."""
     return lambda ours: Converted(f"`{ours}`{shown}", lambda value: {ours: convert(value)})
 
 
@@ -95,7 +95,7 @@ percent = _of_one(" (70 becomes 0.70)", _share)
 
 
 def renamed(ours: str, keys: Mapping[str, str]) -> Converted:
-    """Accept an object or a list of objects. Rename the keys that ``keys`` contains, and convert other keys from camel case."""
+    """Accept an object or a list of objects. Rename the keys that ``keys`` contains, and convert other keys to snake case."""
 
     def rename(value: Any) -> Any:
         if isinstance(value, list):
@@ -118,7 +118,7 @@ def keyed_by(ours: str, keys: list[str]) -> Converted:
     return Converted(f"`{ours}` for {', '.join(keys)}", convert)
 
 
-# --- kinds: any number of parameters ----------------------------------------------------------------------------------
+# --- kinds that set any number of parameters --------------------------------------------------------------------------
 
 
 def only(allowed: Any, how: str, sets: Mapping[str, Any] | None = None) -> Converted:
@@ -199,7 +199,7 @@ def _sequence(value: Any) -> Mapping[str, Any]:
     if isinstance(value, Mapping):
         if value.get("mode", "in_order") != "in_order":
             how = "For an exact sequence, use code_tool_correctness with exact_match"
-            raise ValueError(f"must be in_order, because other calls may occur in between. {how}")
+            raise ValueError(f"must be in_order, because other calls can occur in between. {how}")
         value = value.get("steps")
     if not isinstance(value, list) or not all(isinstance(step, str) for step in value):
         raise ValueError("must be a list of tool names")
@@ -216,13 +216,13 @@ def _one_argument(value: Any) -> Mapping[str, Any]:
 
 
 _DIALECTS = {"postgresql": "postgres", "mariadb": "mysql", "transactsql": "tsql"}
-"""Maps database names in promptfoo to dialect names in sqlglot."""
+"""Mapping of promptfoo's database names to sqlglot's dialect names."""
 
 
 def _sql(value: Any) -> Mapping[str, Any]:
     names = {"databaseType": "dialect", "allowedTables": "allowed_tables", "allowedColumns": "allowed_columns"}
     if not isinstance(value, Mapping) or not value.keys() <= names.keys():
-        raise ValueError("must be an object with databaseType, allowedTables and allowedColumns")
+        raise ValueError("must be an object with databaseType, allowedTables, and allowedColumns")
     if any("::" in str(name) for key in ("allowedTables", "allowedColumns") for name in value.get(key) or ()):
         raise ValueError("must contain table and column names without a prefix such as select::null::")
     if (database := str(value.get("databaseType", "")).lower()) in ("db2", "flinksql", "noql"):
@@ -274,7 +274,7 @@ SPELLINGS: Mapping[str, Callable[..., Spelling]] = {
     "negated": _of_one(", with the opposite value", lambda value: not _flag(value)),
     "percent": percent,
     "seconds": _of_one(" (seconds, or `00:00:30`)", lambda value: None if value is None else _seconds(value)),
-    "span_query": _of_one(" (keys such as `min_duration`, `not_` and keys in camel case also work)", _query),
+    "span_query": _of_one(" (also accepts `min_duration`, `not_`, and keys in camel case)", _query),
     "unsupported": Unsupported,
 }
 """Constructors of spellings, by their key in the data files."""
