@@ -41,7 +41,7 @@ _KEYS = {
 
 @dataclass
 class CoordinationMetrics:
-    """Times are in seconds. ``conflict_rate`` is the number of conflicts per 100 interactions. Other values are from 0 to 1."""
+    """Coordination metrics with times in seconds, conflicts per 100 interactions, and other values from 0 to 1."""
 
     handoff_success_rate: float | None = None
     avg_handoff_time: float | None = None
@@ -58,7 +58,7 @@ class NetworkMetrics:
     density: float = 0.0
     centralization: float = 0.0
     avg_path_length: float | None = None
-    """Mean length of the shortest paths. None without edges."""
+    """Mean length of the shortest paths, or None if the graph has no edges."""
     clustering_coefficient: float = 0.0
     hub_agents: list[str] = field(default_factory=list)
     bottleneck_agents: list[str] = field(default_factory=list)
@@ -76,7 +76,7 @@ class EmergentBehaviorMetrics:
 def _with_turn_keys(entry: Any) -> dict[str, Any]:
     fields = entry if isinstance(entry, Mapping) else getattr(entry, "__dict__", None)
     if fields is None:
-        raise ConfigError(f"each interaction, handoff, conflict and role must be a mapping or an object, got {entry!r}")
+        raise ConfigError(f"each interaction, handoff, conflict, and role must be a mapping or an object, got {entry!r}")
     return {_KEYS.get(key) or str(key): value.value if isinstance(value, Enum) else value for key, value in fields.items()}
 
 
@@ -140,7 +140,7 @@ class InteractionAnalyzer:
 
 
 class NetworkAnalyzer:
-    """Graph with an edge from each sender to each of its recipients. Methods raise ``GraphTooLarge`` if the graph is too large."""
+    """Analyzer of the graph of senders and recipients. Methods raise ``GraphTooLarge`` if the graph is too large."""
 
     def __init__(self, adjacency: Mapping[str, Iterable[str]], agents: Sequence[str]) -> None:
         if not isinstance(adjacency, Mapping):
@@ -227,7 +227,7 @@ _DEFAULTS: dict[str, BoundMetric] = {
 }
 _BUILT_IN = frozenset(_DEFAULTS)
 DEFAULT_METRICS: Mapping[str, BoundMetric] = _DEFAULTS
-"""Metrics of the preset ``agentunit``, and registered metrics, by AgentUnit's names."""
+"""Metrics of the preset ``agentunit``, and metrics from :func:`register_metric`, by their AgentUnit names."""
 
 
 def resolve_metrics(names: Sequence[str] | None = None) -> list[BoundMetric]:
@@ -246,7 +246,7 @@ Metric = object
 
 @dataclass
 class MetricResult:
-    """Result of a custom metric. With a ``value`` of None, the score is skipped."""
+    """Result of a custom metric. If ``value`` is None, the score is skipped."""
 
     name: str
     value: float | None
@@ -259,13 +259,13 @@ DatasetCase = TraceEvent = TraceLog = AdapterOutcome = SimpleNamespace
 def register_metric(name: str, metric_class: Any) -> None:
     """Register a custom metric: a class without required arguments, or an instance, with ``evaluate(case, trace, outcome)``.
 
-    The scores are named ``code_<name>``, or ``code_custom_<name>`` if a built-in metric is already named ``code_<name>``. The
-    names ``<name>`` and ``agentunit:<name>`` then refer to this metric. ``evaluate`` receives:
+    The scores are named ``code_<name>``, or ``code_custom_<name>`` if a built-in metric is already named ``code_<name>``. The names
+    ``<name>`` and ``agentunit:<name>`` refer to this metric. ``evaluate`` receives:
 
     - ``case``: ``id``, ``query``, ``expected_output``, ``tools``, ``context``, and ``metadata`` with the case's other columns
     - ``trace``: ``events`` with ``type`` (``agent_prompt``, ``tool_call``, ``agent_response``, ``error``), ``payload``, and
       ``timestamp`` (the start of the turn, or its end for the last event), and ``metadata`` with ``cost`` and ``usage``, if known
-    - ``outcome``: ``success``, ``output``, ``tool_calls``, ``error``
+    - ``outcome``: ``success``, ``output``, ``tool_calls``, and ``error``
 
     Raises:
         ConfigError: If the name is one of AgentUnit's default metrics, or the class isn't a metric.

@@ -29,7 +29,7 @@ from .question import EvaluationState, evaluating
 from .registry import EPSILON, FIELD_OF_NEED, Applies, Metric, Result, builtin, name_under, resolve, under
 
 _PRESENT_WHEN_EMPTY = frozenset(("output", "duration", "cost", "usage", "tool_calls", "retrieved_ids", "llm_calls"))
-"""Needed fields that can be empty but not ``None``. All other needed fields must not be empty."""
+"""Needed fields that count as known even if they are empty. All other needed fields must not be empty."""
 
 NOT_EVALUATED = frozenset((
     GATED, SHED, "no_judge", "no_embedder", "incomplete_turn", "sampled_out", "dropped", "error_of_ours",
@@ -55,13 +55,13 @@ _NO_JUDGE, _NO_EMBEDDER = _Absent("no_judge"), _Absent("no_embedder")
 def get_metric(name: str, /, **params: Any) -> BoundMetric:
     """Return a metric by name, with parameters, ready to evaluate.
 
-    The name can also come from another catalog (``agentunit:tool_success``, ``trusys:icontains``), or from a tool that has an equivalent metric
-    (``deepeval:FaithfulnessMetric``, see ``docs/reference/metrics/other-tools.md``). Parameters then have the units of that catalog or tool,
-    and can have its parameter names. Parameter names in camel case are also accepted.
+    The name can also come from another catalog (``agentunit:tool_success``, ``trusys:icontains``), or from a tool that has an
+    equivalent metric (``deepeval:FaithfulnessMetric``, see ``docs/reference/metrics/other-tools.md``). Parameters then use the
+    units of that catalog or tool, and can also use its parameter names. Parameter names in camel case are also accepted.
 
     Raises:
-        ConfigError: If the name or a parameter is unknown, a value is invalid, a parameter is set twice, or a tool's name has no
-            equivalent here.
+        ConfigError: If the name or a parameter is unknown, a value is invalid, a parameter is set twice, or a tool's metric has no
+            equivalent in otel-agenteval.
     """
     found = resolve(name)
     return BoundMetric(found.metric, found.parameters(params), view=found.view)
@@ -82,7 +82,7 @@ def live_metric(
 
 
 InnerMetricOf = Callable[[str, Mapping[str, Any]], "BoundMetric"]
-"""Function that returns the inner metric for a name and parameters. If None, :func:`get_metric` is used."""
+"""Function that returns the inner metric for a name and parameters. None stands for :func:`get_metric`."""
 
 
 class ChoosesJudges(ABC):
@@ -111,7 +111,8 @@ class BoundMetric:
             self.applies = metric.applies if metric.is_imported else self._load_and_apply
         self._service = metric.kind if metric.kind != "code" else None
         self.when: Any = None
-        """The configuration's condition for turns, or None (:func:`~otel_agenteval.evaluation.references.applies`)."""
+        """Configured condition that turns must meet, or None (:func:`~otel_agenteval.evaluation.references.applies`).
+        """
         self.sample: Any = None
         """Sampling rule of a judged metric (:class:`~otel_agenteval.judging.sampling.SamplingRule`). None evaluates all turns."""
         self.rules: Rules | None = None
@@ -331,11 +332,10 @@ class BoundMetric:
         return None
 
     def not_applicable(self, turn: Turn) -> Score | None:
-        """Return a ``skipped`` score if the metric doesn't apply to a turn, or None if it does. An exception becomes an error
-        score.
+        """Return a ``skipped`` score if the metric doesn't apply to a turn, or None if it applies.
 
-        The reason is a missing turn field or the result of ``applies``. Call this before you evaluate or sample a turn, because
-        :meth:`evaluate` doesn't call ``applies``.
+        The skip reason is a missing turn field or the result of ``applies``. If ``applies`` raises an exception, return an error
+        score. Call this method before you evaluate or sample a turn, because :meth:`evaluate` doesn't call ``applies``.
         """
         if self.missing is not None:
             return None
@@ -419,7 +419,7 @@ class BoundMetric:
         elif passed is None and (threshold := facts.threshold) is not None:
             passed = value <= threshold + EPSILON if facts.direction == "down" else value >= threshold - EPSILON
         if label is None and passed is not None:
-            # A detector finds something or not. Neither is a failure.
+            # A detector's scores are "yes" or "no", and neither is a failure.
             words = ("no", "yes") if facts.direction == "neutral" else ("fail", "pass")
             label = words[passed]
         return Score.of(facts, value, passed, "ok", label, result.explanation, result.detail, result.also, None)

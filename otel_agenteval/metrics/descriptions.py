@@ -1,4 +1,4 @@
-"""Descriptions of metrics for the command line, the page, and the documentation."""
+"""Descriptions of metrics for the command line, the web page, and the documentation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def headline(metric: Metric) -> str:
 
 
 def type_name(annotation: Any, s: str = "") -> str:
-    """Return a parameter's type in words, such as ``number 0..1 or null`` or ``list of strings``. If ``s="s"``, return the plural.
+    """Return a parameter's type in words, such as ``number 0..1 or null`` or ``list of strings``. If ``s`` is ``"s"``, return the
+    plural.
 
     If the metadata of ``Annotated`` contains a string, return this string.
     """

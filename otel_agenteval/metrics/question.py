@@ -49,8 +49,7 @@ class Answers(ABC):
             task: Trusted instructions: what to judge, how, and the meaning of each level. Must not contain content from the turn.
             data: Untrusted material by name: texts, or values that are sent as JSON.
             reply: Requested JSON object, with a hint for each value. Put the reason before the verdict.
-            criteria: The user's criteria by name, such as a rubric, a policy, a role, labels, or steps. Trusted, and never
-                truncated.
+            criteria: The user's criteria by name, such as a rubric, policy, role, labels, or steps. Trusted and never truncated.
             media: URIs of images and other media, for models that accept them.
             schema: JSON Schema of the reply, for servers that enforce schemas. The default is derived from ``reply``.
 
@@ -85,7 +84,7 @@ class EvaluationState:
     pieces: int = 1
     """Number of input pieces known so far."""
     truncated: bool = False
-    """True if a judge read only a part of the material."""
+    """True if a judge read only part of the material."""
     media_not_shown: str = ""
     """The turn's media, such as ``image × 1``, if the metric doesn't send them to the judge."""
     _when_accepted: list[Callable[[], None]] = field(default_factory=list)

@@ -1,16 +1,16 @@
-"""Registry of metrics. A decorated function is a metric, and its properties are derived from the function.
+"""Registry of metrics. A decorated function is a metric, and the metric's properties are derived from the function.
 
     @metric(unit="1", needs=("tool_calls",), threshold=0.7)
     def code_tool_success(turn: Turn, *, empty_value: float = 1.0) -> Result:
         'Share of tool calls that didn't end in an error.'
 
-The properties are the name, kind (prefix), family (by default the module), parameters (keyword-only arguments, checked by their annotations),
-and user documentation (docstring). An invalid function raises ConfigError at import, with its file and line. Because of the generated
-``catalog_index.json``, built-in metric modules are only imported on first use. A parameter without a default is required. If it isn't set, the
-metric can be created, but each score has ``status="error"``.
+The properties are the name, kind (the name's prefix), family (by default the module), parameters (keyword-only arguments, checked
+by their annotations), and user documentation (docstring). An invalid function raises ConfigError at import, with its file and line.
+The generated ``catalog_index.json`` lists the built-in metrics, so their modules are imported only on first use. A parameter
+without a default is required. If a required parameter isn't set, the metric can be created, but each score has ``status="error"``.
 
-A metric function returns a number, a bool, ``None`` (not applicable), or a :class:`Result`. It raises :class:`MetricError`
-for a configuration that can't work. It never receives OpenTelemetry objects.
+A metric function returns a number, a bool, ``None`` (not applicable), or a :class:`Result`. The function raises
+:class:`MetricError` for a configuration that can't work.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Result:
 
 
 def skip(reason: str, **detail: Any) -> Result:
-    """Return the result of a metric that doesn't apply, with a reason such as ``too_long``."""
+    """Return the result of a metric that doesn't apply to a turn, with a reason such as ``too_long``."""
     return Result(None, skipped=reason, detail=detail)
 
 
@@ -75,20 +75,20 @@ def vacuous(value: float | bool, **detail: Any) -> Result:
 
 
 Applies = Callable[[Turn, Mapping[str, Any]], "str | None"]
-"""Function that returns the reason why a metric doesn't apply to a turn, or None. Receives the turn and the parameters.
+"""Function that returns the reason why a metric doesn't apply to a turn, or None. It receives the turn and the metric's parameters.
 
 The first line of its docstring completes "applies to …".
 """
 
 Trait = Literal["heavy", "media", "reads_all", "one_fails", "own_verdict", "companion"]
 TRAITS: Sequence[Trait] = typing.get_args(Trait)
-"""Rare properties of metrics, which :func:`metric` describes."""
+"""Rare properties of metrics, as described in :func:`metric`."""
 
 FIELD_OF_NEED = {"duration": "duration_s", "cost": "cost_usd", "llm_calls": "llm_call_count"}
 
 
 class Param:
-    """Annotation that adds names to a parameter: ``value: Annotated[str, Param("expected_output")]``."""
+    """Annotation that adds alternative names to a parameter: ``value: Annotated[str, Param("expected_output")]``."""
 
     def __init__(self, *names: str) -> None:
         self.names = names
@@ -110,7 +110,7 @@ class MetricParameter:
 
 
 class Definition(NamedTuple):
-    """Properties of a metric that are known after its module is imported."""
+    """Properties of a metric that are unknown until its module is imported."""
 
     fn: Callable[..., Any]
     parameters: Mapping[str, MetricParameter]
@@ -126,7 +126,7 @@ class Metric:
 
     name: str
     source: Definition | str
-    """Definition, or the module of a built-in metric that hasn't been used yet."""
+    """Definition, or the module's name if a built-in metric hasn't been imported yet."""
     family: str
     unit: str = "1"
     direction: Direction = "up"
@@ -251,30 +251,29 @@ def metric(
 ) -> Callable[[Function], Function]:
     """Register a function as a metric, and return the function unchanged.
 
-    The function defines all other properties. Its name starts with the kind. Its keyword-only arguments are the metric's
-    parameters, whose annotations validate the values (:class:`Param` adds alternative names). If the first argument's type
-    includes scores, the metric is a composite. The family is the name of the module, or the module's constant ``FAMILY``.
+    Other properties are derived from the function. The function's name starts with the metric's kind. Its keyword-only arguments
+    are the metric's parameters, and their annotations validate the values (:class:`Param` adds alternative names). If the first
+    argument's type includes scores, the metric is a composite. The family is the module's name or its constant ``FAMILY``.
 
     Turns contain expensive data, such as earlier turns for judged metrics, only if a configured metric declares this data in ``needs``,
     ``uses``, or ``references``. Each score records the source of the metric's declared references.
 
     Args:
-        needs: Turn fields that must be known. Otherwise the score is ``skipped`` with the reason
-            ``missing:<first absent>``. ``ground_truth`` adds a parameter of this name, which overrides the turn's value.
-        uses: Turn fields that the metric reads if they are known (``history``, ``session``, ``context``).
-        references: Names of the turn's references that the metric reads (``expected_tools``).
+        needs: Turn fields that must be known. If a field is missing, the score is ``skipped`` with the reason ``missing:<field>``.
+            ``ground_truth`` adds a parameter of this name, which overrides the turn's value.
+        uses: Turn fields that the metric reads if they are known, such as ``history``, ``session``, or ``context``.
+        references: Names of the turn's references that the metric reads, such as ``expected_tools``.
         unit: UCUM unit of the value: ``1`` (0..1), ``s``, ``{token}``, ``USD``, ``{level}``, or ``{item}`` for other numbers.
         direction: ``up`` if higher is better, ``down`` if lower is better, ``neutral`` if neither is.
-        boolean: True if the value is always 1.0 or 0.0. The metric then has the parameter ``inverse`` instead of
-            ``threshold``.
-        threshold: Default threshold. Without one, the metric has no verdict.
-        applies: Function that returns None if the metric applies to a turn. Otherwise, it returns a reason
-            (``missing:interactions``, ``not_applicable:one_step``), and the score is ``skipped`` with this reason. It runs before
-            a turn is evaluated or sampled. ``evaluate`` and ``combine`` don't call it. The first line of its docstring completes
-            "applies to …".
+        boolean: True if the value is always 1.0 or 0.0. The metric then has the parameter ``inverse`` instead of ``threshold``.
+        threshold: Default threshold. If None, scores have no verdict by default.
+        applies: Function that returns None if the metric applies to a turn. Otherwise, the function returns a reason, such as
+            ``not_applicable:one_step``, and the score is ``skipped`` with this reason. The function runs before a turn is evaluated
+            or sampled. ``evaluate`` and ``combine`` don't call the function. Its docstring's first line completes "applies to
+            …".
         groups: Groups that include the metric: ``safety``, ``quality``, ``cost``, or ``default`` for a default metric
             (reference-free, cheap, and meaningful for any answer).
-        version: Version of the metric. Change it if the same turn gets a different value.
+        version: Version of the metric. Change the version if the same turn gets a different value.
         aliases: Names in other catalogs (``seed:name``), optionally with preset parameters. ``{k}`` in a name matches a
             number, which becomes the parameter of that name.
         live: Parameters for configuration entries that set no parameters, or only ``threshold`` and ``inverse``. They can
@@ -282,16 +281,16 @@ def metric(
         extra: Optional extra that the metric requires, such as ``text``.
         traits: Rare properties:
 
-            - ``heavy``: one evaluation can take milliseconds, so it never runs while an exporter waits for span events.
-            - ``media``: it opens images, audio, or video, as configured in the section ``media``. A ``code_`` metric is then
-              also heavy.
+            - ``heavy``: one evaluation can take milliseconds, so the metric never runs while an exporter waits for span events.
+            - ``media``: the metric opens images, audio, or video, as configured in the section ``media``. A ``code_`` metric is
+              then also heavy.
             - ``reads_all``: the judge must read all of its input, because a finding can be anywhere (safety). Input longer
               than ``max_input_tokens`` is judged in overlapping pieces, and the worst result is used. The metric must call
               the judge in the thread or task that evaluates it.
-            - ``one_fails``: a single score can fail the composite, so it doesn't wait for missing scores.
+            - ``one_fails``: a single score can fail the composite, so the composite doesn't wait for missing scores.
             - ``own_verdict``: the numeric metric sets its verdict itself, and has no parameter ``threshold``.
-            - ``companion``: the metric is named ``X_passed``. The metric ``X`` is evaluated instead, and its ``also`` contains
-              this score. Both share one judge call.
+            - ``companion``: the metric is named ``X_passed``. The metric ``X`` is evaluated instead, and its result's ``also``
+              contains the score of ``X_passed``.
     """
     if _misplaced:
         _refuse_class(_misplaced[0])
@@ -370,9 +369,9 @@ def metric_of(fn: Callable[..., Any]) -> Metric:
 
 GROUPS = {
     "default": "cheap metrics that run without configuration, need no reference, and are meaningful for any answer",
-    "safety": "leaks, injected instructions and blocked content",
+    "safety": "leaks, injected instructions, and blocked content",
     "quality": "quality of a turn, evaluated without a reference",
-    "cost": "time, tokens, money and retries",
+    "cost": "time, tokens, money, and retries",
     "all": "all `code_` metrics, except composite metrics and metrics with required options or `references`",
 }
 """Named groups of ``code_`` metrics, with their descriptions."""
@@ -388,7 +387,7 @@ def _refuse_class(given: Any) -> None:
 def _check_function(fn: Callable[..., Any], applies: Applies | None, place: str) -> None:
     name = fn.__name__
     if name.split("_", 1)[0] not in ("code", "embed", "llm"):
-        raise ConfigError(f"{place} must be named code_…, embed_… or llm_…")
+        raise ConfigError(f"{place} must be named code_…, embed_…, or llm_…")
     if not inspect.getdoc(fn):
         raise ConfigError(f"{place} needs a docstring, which is its user documentation")
     if applies is not None and not inspect.getdoc(applies):
@@ -451,7 +450,7 @@ def _add_alias(alias: str, name: str, preset: Mapping[str, Any]) -> None:
 
 
 def call_metric(name: str, alias: str) -> None:
-    """Make ``alias``, with and without its prefix, refer to the metric ``name``. This replaces earlier meanings of the alias."""
+    """Make ``alias``, with and without its prefix, refer to the metric ``name``. Earlier uses of the alias are replaced."""
     for spelled in (alias, alias.rpartition(":")[2]):
         _import_metrics_called(spelled)
         _ALIASES[spelled] = [(name, {})]
@@ -492,7 +491,7 @@ def builtin() -> dict[str, dict[str, Any]]:
     for row in found.values():
         for key, value in row.items():
             if isinstance(value, list):
-                row[key] = tuple(value)  # the garbage collector doesn't visit tuples of strings, nor dictionaries of them
+                row[key] = tuple(value)  # the garbage collector visits neither tuples of strings nor dictionaries of such tuples
     return found
 
 
@@ -550,7 +549,7 @@ def default_pack() -> list[str]:
 
 
 def under(system: str | None, name: str) -> str:
-    """Add the prefix ``system`` to a name from this seed catalog. Canonical names and prefixed names stay unchanged."""
+    """Add the prefix ``system`` to a metric name from this seed catalog. Canonical names and prefixed names stay unchanged."""
     if system is None or ":" in name or _find(name.partition(".")[0]):
         return name
     known = (f"{system}:{name.removeprefix('not-') if system == 'trusys' else name}", f"{system}:{name}Evaluator")
@@ -558,7 +557,7 @@ def under(system: str | None, name: str) -> str:
 
 
 _PASS_MARKS = ("pass_threshold", "passing_threshold")
-"""Names for ``threshold`` that every metric with a threshold accepts."""
+"""Alternative names of ``threshold``, which every metric with this parameter accepts."""
 
 
 class ResolvedName(NamedTuple):
@@ -567,24 +566,24 @@ class ResolvedName(NamedTuple):
     metric: Metric
     preset: dict[str, Any]
     spellings: Spellings
-    """Spellings of parameters under this name, in addition to the metric's own."""
+    """Parameter names that are accepted under this name, in addition to the metric's own parameter names."""
     note: str = ""
-    """Note for users of the tool that has this name."""
+    """Note for users of the tool that the name comes from."""
     view: names.SeedView | None = None
-    """Additional details, and a replacement for an unknown input, under this name."""
+    """Additional ``detail`` keys, and a substitute for an unknown input, under this name."""
     live: Mapping[str, Any] = {}
-    """Parameters for configuration entries that set none: :attr:`Metric.live` if the entry has the metric's own name."""
+    """Parameters for configuration entries without parameters: :attr:`Metric.live` if the name is the metric's canonical name."""
 
     def parameters(self, given: Mapping[str, Any], scale: int = 1, *, configured: bool = False) -> dict[str, Any]:
-        """Return the preset parameters and the caller's parameters, with our names and units. Unknown names stay unchanged.
+        """Return the preset and given parameters with otel-agenteval's names and units. Unknown names stay unchanged.
 
         Args:
-            given: Parameters with the names that the caller uses.
+            given: Parameters under the caller's names.
             scale: Scale of the given thresholds for ratios (1 or 100).
             configured: True for a configuration entry, to which :attr:`live` applies.
 
         Raises:
-            ConfigError: If a parameter is set twice, has no equivalent here, or has an invalid value.
+            ConfigError: If a parameter is set twice, has no equivalent in otel-agenteval, or has an invalid value.
         """
         metric, found, given_as = self.metric, dict(self.preset), dict[str, str]()
         spellings = self._all_spellings(scale) if given else {}  # without parameters, the metric's module isn't needed
@@ -623,8 +622,8 @@ def resolve(name: str) -> ResolvedName:
     """Return the metric and parameters that a name refers to. The name can also come from a seed catalog or another tool.
 
     Raises:
-        ConfigError: If the name is unknown (lists the three closest names), ambiguous (lists the candidates), or has no
-            equivalent here (suggests an alternative).
+        ConfigError: If the name is unknown (lists the three closest names), ambiguous (lists the candidates), or has no equivalent
+            in otel-agenteval (suggests an alternative).
     """
     if canonical := _find(name) or _find(name.partition(".")[0]):  # an entry's name follows the dot
         return ResolvedName(canonical, {}, {}, live=canonical.live if name == canonical.name else {})

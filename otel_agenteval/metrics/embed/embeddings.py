@@ -235,9 +235,9 @@ def embed_loop_detection(
         window: Number of earlier turns to compare the answer with.
         stop_words: Words to ignore. ``default`` is a list of 70 English words.
 
-    Detail: ``window_size`` (number of compared answers), ``max_hybrid``, and ``comparisons``, oldest first. Each comparison has a
-    ``trace_index`` (position in ``history``, from 0), ``cosine_similarity``, ``jaccard_similarity``, and ``hybrid_score``. Similarities and
-    scores are rounded to four decimals.
+    Detail: ``window_size`` (number of compared answers), ``max_hybrid``, and ``comparisons``, oldest first. Each comparison has
+    ``trace_index`` (position in ``history``, from 0), ``cosine_similarity``, ``jaccard_similarity``, and ``hybrid_score``.
+    Similarities and scores are rounded to four decimals.
     """
     output = turn.output or ""
     newest = enumerate(turn.history[-window:], max(0, len(turn.history) - window))

@@ -32,7 +32,7 @@ def embed_cross_modal_grounding(
     ``threshold``, the value is 1 and the metric passes. Otherwise, the metric fails, and the value is ``similarity / threshold``,
     or 0 if the similarity is negative. If the answer doesn't contain text, the score is skipped as ``empty_output``.
 
-    The metric requires an embedder for images and text, such as CLIP, which receives the data, URI, or id of each image.
+    The metric requires an embedder for images and text, such as CLIP, which receives the data, URI, or ID of each image.
 
     Parameters:
         threshold: Lowest similarity (not value) that passes.
@@ -71,9 +71,9 @@ def embed_image_caption_accuracy(
 
     Parameters:
         use_semantic: If false, the value is F1 alone, and the metric doesn't request embeddings.
-        weights: Weights of the cosine and F1. Values above 1 are reduced to 1.
+        weights: Weights of the cosine and F1. A weighted sum above 1 counts as 1.
 
-    Detail: ``keyword_precision``, ``keyword_recall``, ``keyword_f1`` and, if used, ``semantic_similarity`` (0..1).
+    Detail: ``keyword_precision``, ``keyword_recall``, ``keyword_f1``, and ``semantic_similarity`` (0..1, if used).
     """
     output, caption = turn.output or "", jsonio.text_of(turn.ground_truth)
     words, wanted = set(tokens_of(output, "whitespace")), set(tokens_of(caption, "whitespace"))

@@ -1,9 +1,9 @@
 """Texts of judge prompts, in one YAML file for each metric family.
 
-A prompt starts with a sentence that names the text to judge and the standard for judging it. Optional sections follow, in this order: ``How:``
-(the procedure), the scale with a sentence for each level, ``What counts:``, ``What does not count:``, short ``Good:`` and ``Bad:`` examples,
-and rules for frequent cases such as refusals. The system prompt explains delimiters, redaction markers, truncated material, and other languages
-once for all prompts.
+A prompt starts with a sentence that names the text to judge and the standard for judging it. Optional sections follow, in this
+order: ``How:`` (the procedure), the scale with a sentence for each level, ``What counts:``, ``What does not count:``, short
+``Good:`` and ``Bad:`` examples, and rules for frequent cases such as refusals. The common system prompt explains delimiters,
+redaction markers, truncated material, and other languages.
 
 An indented line continues the previous line. A placeholder such as ``{missing}`` inserts a shared sentence from :data:`SENTENCES`.
 
