@@ -87,7 +87,7 @@ def _flag(value: Any) -> bool:
 
 
 def _of_one(shown: str, convert: Callable[[Any], Any]) -> Callable[[str], Converted]:
-    """Return a function that creates a conversion of one parameter. The documentation shows its name, then ``shown``."""
+    """Return a function that creates a conversion of one parameter, documented as the parameter's name and ``shown``."""
     return lambda ours: Converted(f"`{ours}`{shown}", lambda value: {ours: convert(value)})
 
 
