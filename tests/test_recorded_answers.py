@@ -150,3 +150,26 @@ def test_comparison_is_printed_if_no_report_has_it(tmp_path: Path, capsys: Captu
     found = capsys.readouterr()
     assert "against a.jsonl" in found.out
     assert "against" not in found.err
+
+
+@pytest.mark.parametrize(
+    ("policy", "more", "says"),
+    [
+        ("gate", [], "1 gate score failed (1 blank answer)"),
+        ("trend", ["--fail-on-regression", "all"], "regression of code_text_f1: share with a value 100 % → 50 %"),
+    ],
+)
+def test_blank_answers_fail_the_gate(policy: str, more: list[str], says: str, tmp_path: Path, capsys: Capture) -> None:
+    """Report: a version that answered nothing passed, because blank answers are skipped."""
+    config, before, after = (tmp_path / name for name in ("a.yaml", "a.jsonl", "b.jsonl"))
+    config.write_text(f"metrics: [{{code_text_f1: {{}}, policy: {policy}}}]")
+    blank = 1 if policy == "gate" else 8
+    cases = [{"case_id": number, "input": "2+2?", "output": "4", "ground_truth": "4"} for number in range(16)]
+    for file, rows in ((before, cases), (after, [{**case, "output": " "} for case in cases[:blank]] + cases[blank:])):
+        (tmp_path / "qa.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        run = ["experiment", "recorded", str(tmp_path / "qa.jsonl"), "--config", str(config), "--metrics", "code_text_f1"]
+        options = ["--gate", "--baseline", str(before), *more] if file is after else []
+        assert main([*run, "--format", "jsonl", "--out", str(file), *options]) == int(file is after)
+    said = capsys.readouterr().err
+    assert says in said
+    assert f"{blank} of 16 cases have no value (0 before)" in " ".join(said.split())

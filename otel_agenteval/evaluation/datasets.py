@@ -5,7 +5,9 @@ from __future__ import annotations
 import codecs
 import csv
 import dataclasses
+import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -27,6 +29,17 @@ _CONTEXTS = dict.fromkeys(("contexts", "documents", "retrieved_contexts", "retri
 _OTHER_NAMES = {**_CONTEXTS, "tools": "expected_tools"}
 _LIST_COLUMNS = {"context", "evaluation_criteria", *_OTHER_NAMES}
 _LISTS_OF_CASES = ("cases", "data", "dataset", "examples", "items", "rows", "samples", "testCases", "test_cases")
+
+
+HASH_OF_INPUT = re.compile(r"input-[0-9a-f]{10}(-\d+)?")
+"""Matches the id that :func:`id_of_inputs` returns. Ids of repeated inputs end with a number."""
+
+
+def id_of_inputs(asked: Sequence[str], seen: Counter[Any]) -> str:
+    """Return the id of a case without ``case_id``, which is the same in every data set. ``seen`` counts the ids of earlier cases."""
+    name = f"input-{hashlib.sha256(jsonio.dumps(asked).encode()).hexdigest()[:10]}"
+    seen[name] += 1
+    return name if seen[name] == 1 else f"{name}-{seen[name]}"
 
 
 class Case(NamedTuple):

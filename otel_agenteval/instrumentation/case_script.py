@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import hashlib
 import inspect
 import uuid
 from collections import Counter
@@ -15,9 +14,9 @@ from ..core.errors import ConfigError
 from ..core.fact_forms import SPEAKERS
 from ..core.forms import as_given, keyed
 from ..core.futures import result_of
-from ..core.jsonio import dumps, rendered, text_of
+from ..core.jsonio import rendered, text_of
 from ..core.turn import Turn
-from ..evaluation.datasets import ASKED, METRICS, Case, filled_in, metrics_in, renamed
+from ..evaluation.datasets import ASKED, METRICS, Case, filled_in, id_of_inputs, metrics_in, renamed
 
 COLUMNS = ("turns", "user", "max_turns")
 """Columns of a case that describe a conversation instead of a single input."""
@@ -132,9 +131,7 @@ def scripts_of(cases: Iterable[Case]) -> Iterator[tuple[str, CaseScript]]:
         script, name = CaseScript.of(case, case.case_id or str(number)), case.case_id
         if not name:
             asked = [script.user] if script.user else [rendered(one.input) for one in script.inputs]
-            name = f"input-{hashlib.sha256(dumps(asked).encode()).hexdigest()[:10]}"
-            seen[name] += 1
-            script = CaseScript.of(case, name := name if seen[name] == 1 else f"{name}-{seen[name]}")
+            script = CaseScript.of(case, name := id_of_inputs(asked, seen))
         yield name, script
 
 

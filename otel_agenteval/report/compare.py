@@ -1,6 +1,6 @@
 """Comparison of two runs, metric by metric. :mod:`~otel_agenteval.statistics.groups` separates real changes from chance.
 
-Turns are paired by case id, or by turn id, if at least half of the smaller run has a counterpart. Several turns of one case are
+Turns are paired by case id or, without case ids, by input, or by turn id, if at least half of the smaller run has a counterpart. Several turns of one case are
 replaced by their mean. Holm's correction covers all tests of a comparison, except tests of values that don't vary.
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from ..evaluation.datasets import HASH_OF_INPUT
 from ..statistics.groups import Measure, Side, adjusted_ps, compare_sides, is_amount
 from ..statistics.intervals import Interval
 from .run import About, MetricSeries, Run
@@ -47,8 +48,9 @@ class MetricChange:
 class Comparison:
     baseline: str
     turns: tuple[int, int]
-    paired_by: Literal["turn id", "case id"] | None
+    paired_by: Literal["turn id", "case id", "input"] | None
     pairs: int  # if paired_by is None, the number of ids that both runs have
+    repeated: bool = False  # True if inputs without a case id repeat, so that their turns are paired by position
     changes: list[MetricChange] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
@@ -65,7 +67,8 @@ class Comparison:
 def compare(before: Run, after: Run, baseline: str, watch: Collection[str] = ()) -> Comparison:
     """Compare a run with a baseline. Regressions of gates, and of metrics in ``watch``, fail the run. ``all`` watches every metric."""
     paired_by, pairs = _pairing(before, after)
-    comparison = Comparison(baseline, (len(before.turns), len(after.turns)), paired_by, pairs)
+    repeated = paired_by == "input" and any(str(about.case_id).count("-") > 1 for about in after.turns.values())
+    comparison = Comparison(baseline, (len(before.turns), len(after.turns)), paired_by, pairs, repeated)
     matched: set[int] = set()
     for series in after.series.values():
         if (earlier := _earlier_of(series, before, after)) is None:
@@ -84,12 +87,12 @@ def compare(before: Run, after: Run, baseline: str, watch: Collection[str] = ())
     return comparison
 
 
-def _pairing(before: Run, after: Run) -> tuple[Literal["turn id", "case id"] | None, int]:
+def _pairing(before: Run, after: Run) -> tuple[Literal["turn id", "case id", "input"] | None, int]:
     by_turn = before.turns.keys(), after.turns.keys()
     by_case = [{about.case_id for about in run.turns.values() if about.case_id is not None} for run in (before, after)]
     turns, cases = len(by_turn[0] & by_turn[1]), len(by_case[0] & by_case[1])
     if cases and 2 * cases >= min(map(len, by_case)):
-        return "case id", cases
+        return "input" if all(map(HASH_OF_INPUT.fullmatch, by_case[0] & by_case[1])) else "case id", cases
     if turns and 2 * turns >= min(map(len, by_turn)):
         return "turn id", turns
     return None, max(turns, cases)
@@ -122,10 +125,10 @@ def _compare_series(comparison: Comparison, earlier: MetricSeries, series: Metri
             comparison.lost.append(series.label)
         return
     measures, threshold_change = _measures(earlier, series)
-    for measure in measures:
+    for measure in (*measures, "share with a value"):
         sides = (_side(each, measure, comparison.paired_by, series.facts.unit) for each in (earlier, series))
         found = compare_sides(*sides, is_rate=measure != "mean")
-        if found is not None:
+        if found is not None and (found.size or measure != "share with a value"):
             comparison.changes.append(MetricChange(
                 series.label, series, measure, before=found.before.mean, after=found.after.mean, counts=found.turns,
                 paired=found.paired, interval=found.interval, effect=found.effect, p=found.p, varies=found.varies, watched=watched,
@@ -160,11 +163,16 @@ def _side(series: MetricSeries, measure: Measure, paired_by: str | None, unit: s
     """Return one value per turn or case. Repetitions of a case aren't independent, so they are replaced by their mean."""
     values: dict[str, list[float]] = {}
     abouts: dict[str, About] = {}
-    for row in series.verdicts if measure == "pass rate" else series.evaluated:
-        key = row.about.turn_id if paired_by == "turn id" else row.about.case
-        value = float(bool(row.passed)) if measure == "pass rate" else row.value or 0.0
+    if measure == "share with a value":
+        found = [(row.about, float(row.has_value)) for row in series.rows]
+    elif measure == "pass rate":
+        found = [(row.about, float(bool(row.passed))) for row in series.verdicts]
+    else:
+        found = [(row.about, row.value or 0.0) for row in series.evaluated]
+    for about, value in found:
+        key = about.turn_id if paired_by == "turn id" else about.case
         values.setdefault(key, []).append(value)
-        abouts.setdefault(key, row.about)
+        abouts.setdefault(key, about)
     side = Side(is_amount=measure == "mean" and is_amount(unit))
     for key, about in abouts.items():
         cluster = key if about.case_id else about.cluster  # values in one cluster, such as a conversation, aren't independent

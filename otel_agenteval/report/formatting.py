@@ -71,8 +71,9 @@ class Report:
 
     @property
     def _gate_faults(self) -> list[str]:
-        errors = sum(row.fails_gate and row.passed is None for row in self.run.rows)
-        cause = f" ({number_of(errors, 'error')})" if errors else ""
+        kinds = Counter(row.outcome for row in self.run.rows if row.fails_gate and row.passed is None)
+        counts = ((kinds["error"], "error"), (kinds["skipped"], "blank answer"))
+        cause = f" ({', '.join(number_of(count, what) for count, what in counts if count)})" if kinds else ""
         return [f"{number_of(self.gates_failed, 'gate score')} failed{cause}"] if self.gates_failed else []
 
     @property
@@ -106,7 +107,7 @@ def unevaluated_gates(metrics: Iterable[BoundMetric], run: Run) -> list[str]:
     for metric in metrics:
         series = run.series.get((metric.name, parameters_hash(metric))) if metric.policy == "gate" else None
         rows = series.rows if series is not None else []
-        if metric.policy != "gate" or any(row.outcome == "error" for row in rows) or (series is not None and series.verdicts):
+        if metric.policy != "gate" or any(row.fails_gate for row in rows) or (series is not None and series.verdicts):
             continue
         vacuous = sum(row.outcome == "vacuous" for row in rows)
         reason = "it applies to no turn"
@@ -164,8 +165,17 @@ def describe_pairing(comparison: Comparison) -> str:
 def remarks(comparison: Comparison) -> list[str]:
     found = [f"New: {', '.join(comparison.new)}"] if comparison.new else []
     found += [f"Missing in this run: {', '.join(comparison.missing)}"] if comparison.missing else []
+    if comparison.repeated:
+        found.append("Repeated inputs are paired by their position. Add the column case_id to the data set")
     found += comparison.causes
     found += [f"More errors: {label}, {before:,} before, {now:,} now" for label, before, now in comparison.errored]
+    for change in comparison.changes:
+        if change.measure == "share with a value":
+            first, second = change.counts
+            lost, now = round(first * (1 - change.before)), round(second * (1 - change.after))
+            what = "turns" if comparison.paired_by == "turn id" else "cases"
+            of = "" if first == second else f" of {first:,}"
+            found.append(f"{change.label}: {now:,} of {second:,} {what} have no value ({lost:,}{of} before)")
     by_reason: dict[str, list[str]] = {}
     for label, reason in comparison.not_compared:
         by_reason.setdefault(reason, []).append(label)

@@ -53,7 +53,7 @@ def render_junit(report: Report) -> str:
 
 def _case_of(row: ScoreRow) -> _Case:
     name = for_document(f"{row.series.label}[{row.about.name}]")
-    if row.outcome == "skipped":
+    if row.outcome == "skipped" and not row.fails_gate:
         return _Case(name, "skipped", "", row.why)
     if row.outcome == "error":
         return _Case(name, "error", row.why.partition(":")[0], row.why)

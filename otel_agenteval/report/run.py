@@ -31,6 +31,8 @@ MOST_TEXT = 300
 _SHORT_ID = 8
 _TURN_ID = re.compile(r"[0-9a-f]{32}-[0-9a-f]{16}")
 MOST_WITH_FACTS = 10_000
+BLANK = "the answer is blank"
+"""Reason of a gate that is skipped as ``empty_output``. Such a gate fails, because a blank answer must not pass."""
 PARAMETERS = "parameters_hash"
 """JSON key with a hash that distinguishes configurations of the same metric."""
 
@@ -86,7 +88,12 @@ class ScoreRow:
 
     @property
     def fails_gate(self) -> bool:
-        return self.series.facts.policy == "gate" and (self.passed is False or self.outcome == "error")
+        return self.series.facts.policy == "gate" and (self.passed is False or self.outcome == "error" or self.why == BLANK)
+
+    @property
+    def has_value(self) -> bool:
+        """True unless the score is skipped, or is an error without a verdict."""
+        return self.outcome not in ("skipped", "error") or self.passed is not None
 
 
 @dataclass(slots=True, eq=False)
@@ -170,7 +177,8 @@ class Run:
         if (series := self.series.get(key)) is None:
             number = 1 + sum(name == score.metric for name, _ in self.series)
             series = self.series[key] = MetricSeries(score.facts, parameters, number)
-        reason = why(score, facts=score.verdict is False and about.answered is not None)
+        is_blank = score.status == "skipped" and score.facts.policy == "gate" and score.detail.get("reason") == "empty_output"
+        reason = BLANK if is_blank else why(score, facts=score.verdict is False and about.answered is not None)
         series.rows.append(ScoreRow(about, series, outcome(score), score.value, score.verdict, reason))
 
     def add_facts(self, turn_id: str, facts: Mapping[str, FactValue]) -> None:

@@ -21,7 +21,7 @@ from .intervals import Z95, Interval, difference_interval, mean_interval, newcom
 from .tests import cliffs_delta, cohens_d, fisher, holm, paired_test, permutation, sign_flip
 from .weighted import Estimate, Sums, vector
 
-Measure = Literal["mean", "pass rate", "rate"]
+Measure = Literal["mean", "pass rate", "rate", "share with a value"]
 _Clusters = dict[str, tuple[float, float, int]]
 _Z80 = 0.8416212335729143
 """80 % quantile of the normal distribution, for a power of 80 %."""

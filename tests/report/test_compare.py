@@ -67,6 +67,44 @@ def test_what_has_clearly_changed_is_said(before: list[Any], after: list[Any], d
     assert comparison.regressions == []  # nobody watches
 
 
+BLANK = oa.Score("code_a", status="skipped", detail={"reason": "empty_output"})
+ERROR = oa.Score("code_a", status="error", error_type="timeout")
+
+
+@pytest.mark.parametrize("prefix", ["turn", "other"], ids=["paired", "unpaired"])
+@pytest.mark.parametrize("without", [BLANK, ERROR], ids=["blank answers", "errors"])
+def test_lost_values_are_a_regression(without: oa.Score, prefix: str) -> None:
+    before = run_of({"code_a": GOOD})
+    after = run_of({"code_a": GOOD[:15]}, prefix=prefix)
+    for i in range(15, 30):
+        after.add(about(i, prefix=prefix), without)
+    comparison = compare(before, after, "b", {"code_a"})
+    by_measure = {change.measure: change for change in comparison.changes}
+    lost = by_measure["share with a value"]
+    assert (lost.before, lost.after, lost.verdict) == (1, 0.5, "regression")
+    assert comparison.regressions == [lost]
+    assert by_measure["mean"].verdict == "no change shown"
+    what = "turns" if prefix == "turn" else "cases"
+    assert f"code_a: 15 of 30 {what} have no value (0 before)" in remarks(comparison)
+    assert {change.measure: change.verdict for change in compare(after, before, "b").changes}[lost.measure] == "improvement"
+
+
+def test_equal_losses_are_not_compared() -> None:
+    runs = [run_of({"code_a": [*GOOD, None, None]}, prefix=prefix) for prefix in ("turn", "turn", "other")]
+    for after in runs[1:]:
+        assert only(compare(runs[0], after, "b", {"all"})).measure == "mean"
+
+
+def test_ids_made_of_inputs_pair_by_input() -> None:
+    ids = [f"input-{number:010x}" for number in range(10)]
+    runs = [run_of({"code_a": GOOD[:10]}, prefix=prefix, cases=ids) for prefix in "ab"]
+    comparison = compare(*runs, "b")
+    assert (comparison.paired_by, comparison.pairs, comparison.repeated) == ("input", 10, False)
+    assert "10 pairs by input" in describe_pairing(comparison)
+    runs = [run_of({"code_a": GOOD[:11]}, prefix=prefix, cases=[*ids, f"{ids[0]}-2"]) for prefix in "ab"]
+    assert any("paired by their position" in remark for remark in remarks(compare(*runs, "b")))
+
+
 def test_effect_sizes_and_counts_are_those_of_the_design() -> None:
     paired = only(compare(run_of({"code_a": [1, 2, 3, 4]}), run_of({"code_a": [2, 4, 3, 6]}), "b"))
     assert (paired.effect, paired.difference) == (pytest.approx(1.25 / np.std([1, 2, 0, 2], ddof=1)), 1.25)
