@@ -34,7 +34,7 @@ _CHANGE_HEAD = (
     "| metric | | before | now | difference | 95 % CI | effect | p (Holm) | n | |", "|---|---|--:|--:|--:|--:|--:|--:|--:|---|",
 )  # fmt: skip
 _TURN_HEAD = ("| turn | agent | what failed |", "|---|---|---|")
-_SHARES = {"failures": 0.1, "worst": 0.25, "changes": 0.3, "metrics": 0.3}
+_SHARES = {"failures": 0.1, "worst": 0.2, "changes": 0.25, "unchanged": 0.15, "metrics": 0.25}
 """Maximum share of the length limit for each section."""
 
 
@@ -73,20 +73,21 @@ def _worst(run: Run) -> list[str]:
 def _comparison(comparison: Comparison) -> list[str]:
     ranked = by_weight(comparison.changes)
     unchanged = ("no change shown", "too few")
-    changed = [change for change in ranked if change.verdict not in unchanged or change.series.facts.policy == "gate"]
-    lines = []
-    for change in changed:
+    lines: dict[bool, list[str]] = {True: [], False: []}
+    for change in ranked:
         verdicts = {"regression": "❌ regression" if change.watched else "⚠️ regression"}
         cells = (
             _code(change.label), change.measure, *change_numbers(change), effect_of(change),
             p_value(change.adjusted).removeprefix("p ").removeprefix("= "), n_of(change), verdicts.get(change.verdict, change.verdict),
         )  # fmt: skip
-        lines.append(f"| {' | '.join(cells)} |")
+        lines[change.verdict not in unchanged or change.series.facts.policy == "gate"].append(f"| {' | '.join(cells)} |")
     found = ["", f"**Against {_code(comparison.baseline)}**: {describe_pairing(comparison)}.", ""]
-    if lines:
-        found += [*_CHANGE_HEAD, *_fitting(lines, "changes", "metrics"), ""]
-    if len(ranked) > len(changed):
-        found.append(f"No change shown in {number_of(len(ranked) - len(changed), 'other measure' if changed else 'measure')}.")
+    if lines[True]:
+        found += [*_CHANGE_HEAD, *_fitting(lines[True], "changes", "measures"), ""]
+    if others := lines[False]:
+        title = f"No change shown in {number_of(len(others), 'other measure' if lines[True] else 'measure')}"
+        table = [*_CHANGE_HEAD, *_fitting(others, "unchanged", "measures")]
+        found += [f"<details><summary>{title}</summary>", "", *table, "", "</details>"]
     notes = _fitting([f"- {_code(remark, 1_000)}" for remark in remarks(comparison)], "failures", "remarks")
     return [*found, "", *notes] if notes else found
 

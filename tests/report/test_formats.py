@@ -160,7 +160,8 @@ def test_markdown_shows_what_changed() -> None:
     assert text.startswith("### ❌ 30 turns, 3 metrics: 1 regression\n")
     assert "**Against `main.jsonl`**: 30 turns before, 30 turns now; 30 pairs by turn id." in text
     assert re.search(r"\| `code_a` \| mean \| 0\.85 \| 0\.45 \| −0\.4 \|.*\| < 0\.001 \| 30 pairs \| ❌ regression \|", text)
-    assert "No change shown in 1 other measure." in text
+    details = text.partition("<summary>No change shown in 1 other measure</summary>")[2].partition("</details>")[0]
+    assert re.search(r"\| `code_b` \| pass rate \| 100 % \| 100 % \| 0 pp \|.*\| 30 pairs \| no change shown \|", details)
     assert "- `Missing in this run: code_gone`" in text
 
 
