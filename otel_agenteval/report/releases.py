@@ -135,7 +135,7 @@ def _cells(line: Line) -> tuple[str, ...]:
     low, high = of.interval
     needed = (
         "–"
-        if line.needed is None
+        if line.needed is None or not any(line.needed)
         else "more than exist"
         if min(line.needed) < 0
         else f"{line.needed[0]:,} and {line.needed[1]:,}"

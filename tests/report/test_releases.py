@@ -98,6 +98,8 @@ def test_it_says_how_many_turns_an_effect_would_take(store: str, capsys: pytest.
     turns = 400 + metric["turns_needed"][0]
     assert turns == pytest.approx(400 * (metric["detectable"] / 0.02) ** 2, rel=0.01)
     assert turns > 2_000
+    assert main(["compare", "--store", store, "--effect", "0.9"]) == 0
+    assert "0 and 0" not in capsys.readouterr().out  # no more turns are needed
 
 
 @pytest.mark.parametrize(("by", "names"), [("gen_ai.request.model", {"m-1", "m-0"}), ("app.prompt", {"p1", "p0"})])
