@@ -411,6 +411,11 @@ def test_check_config_prints_a_configuration(tmp_path: Path, capsys: Capture) ->
         ("turn:\n  idle_timout: 5m\n", ":2: turn.idle_timout: unknown key. Did you mean 'idle_timeout'?"),
         ("metrics: [{code_contains: {valu: x}}]\n", "code_contains.valu: unknown parameter. Did you mean 'value'?"),
         ("imports: [no_such_module]\n", "imports"),
+        ("metrics: [{code_empty_answer: {}, polciy: gate}]\n", "Did you mean 'policy'?"),
+        (
+            "metrics: [{code_weighted_score: {metrics: [code_text_f1, code_rouge], weights: [1]}}]\n",
+            "weights: must have one number per metric (2), got 1",
+        ),
         ("a: [\n", "agenteval.yaml"),
         (None, "agenteval.yaml: file not found"),
     ],
@@ -642,6 +647,9 @@ def test_imported_module_defines_a_metric(own_metric: str, tmp_path: Path, capsy
     assert main([*command, "--import", own_metric]) == 0
     assert [line["passed"] for line in lines_of(capsys.readouterr().out)] == [True]
     assert main(["explain", f"code_of_{own_metric}", "--import", own_metric]) == 0
+    assert main([*command, "--import", "no_such_module"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("otel-agenteval: --import: no_such_module: ModuleNotFoundError")
     config = configured(tmp_path, f"imports: [{own_metric}]\nmetrics: [code_of_{own_metric}]\n")
     assert main(["check-config", config]) == 0
     assert main([*command, "--config", config, "--jobs", "2"]) == 0

@@ -6,8 +6,6 @@ import argparse
 import json
 import textwrap
 
-from ..config.root import Config
-from ..evaluation.selection import import_own
 from ..metrics.descriptions import type_name, value_of
 from ..metrics.names import names_of
 from ..metrics.registry import groups_of, resolve
@@ -26,7 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    import_own(Config(imports=args.imports))
     metric, preset, spellings, note, *_ = resolve(args.name)
     print(f"{metric.name}  ({metric.family})\n")
     print(metric.doc.replace("``", "`"))

@@ -8,9 +8,7 @@ import sys
 import textwrap
 from collections.abc import Callable
 
-from ..config.root import Config
 from ..core.errors import ConfigError, meant
-from ..evaluation.selection import import_own
 from ..metrics.descriptions import described, headline
 from ..metrics.names import names_of
 from ..metrics.registry import Metric, catalog
@@ -31,7 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    import_own(Config(imports=args.imports))
     found = list(catalog())
     choices: dict[str, tuple[str | None, Callable[[Metric], set[str]]]] = {
         "family": (args.family, lambda metric: {metric.family}),

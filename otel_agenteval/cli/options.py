@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import importlib
 import os
 import sys
 import time
@@ -74,10 +75,16 @@ def add_imports(parser: Arguments) -> None:
 
 
 def apply_imports(args: argparse.Namespace) -> None:
-    """Add the ``--import`` modules to the configuration of this process and its child processes."""
+    """Import the ``--import`` modules, and add them to the configuration of this process and its child processes."""
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.append(here)  # at the end, so that installed modules take precedence
+    for name in args.imports:
+        try:
+            importlib.import_module(name)
+        except Exception as error:
+            where = "The module must be in the current folder or on the Python path"
+            raise ConfigError(f"--import: {name}: {type(error).__name__}: {error}. {where}") from None
     if args.imports:
         variable = variable_of(("imports",))
         os.environ[variable] = ",".join([*filter(None, [os.environ.get(variable)]), *args.imports])

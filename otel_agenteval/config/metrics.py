@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
+from ..core.errors import meant
 from .section import NO_ENTRIES, Section, file_form, options_of
 from .types import After, Before, DurationOrZero, Kind, Share, Switch, Text, matching, texts, valid, whole_number
 
@@ -135,10 +136,11 @@ class MetricEntry(Section):
             raise ValueError("must be the name of a metric or {metric: {parameters}, name: …, policy: …, when: {…}, sample: {…}}")  # noqa: TRY004 - pydantic reads it
         names = [key for key in value if key not in BESIDE_A_METRIC]
         if len(names) != 1:
-            chosen = ". Choose a metric's model in judge.choose" if "model" in names else ""
+            hints = [meant(str(name), BESIDE_A_METRIC) for name in names]
+            hint = ". Choose a metric's model in judge.choose" if "model" in names else max(hints, default="")
             found = ", ".join(map(str, names)) or "none"
             raise ValueError(
-                f"an entry must contain exactly one metric, next to name, policy, when and sample. Found {found}{chosen}"
+                f"an entry must contain exactly one metric, next to name, policy, when and sample. Found {found}{hint}"
             )
         params = value[names[0]]
         if params is not None and not isinstance(params, Mapping):

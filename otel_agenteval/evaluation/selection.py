@@ -305,6 +305,9 @@ def _bind(
 ) -> BoundMetric:
     try:
         bound = live_metric(name, params, policy, config.scale, config.preset)
+        if bound.inner and isinstance(weights := bound.params.get("weights"), list) and len(weights) != len(bound.inner):
+            problem = f"must have one number per metric ({len(bound.inner)}), got {len(weights)}"
+            raise ConfigError(f"{bound.metric.name}.weights: {problem}")
     except ConfigError as error:
         message = str(error)
         # Only the message of a wrong parameter begins with ``metric.parameter``. The path then includes the parameter.
