@@ -1,6 +1,6 @@
-"""These metrics check that the turn produced a complete answer, or measure the turn's LLM calls. They don't need reference data.
+"""These metrics check that the turn has a complete answer, or measure the turn's LLM calls. They don't need reference data.
 
-If a turn contains only the number of its LLM calls, metrics that need the individual calls are skipped.
+Some turns contain only the number of LLM calls. Metrics that need the individual calls are skipped for these turns.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _RELEASE = re.compile(r"[-@](?:[0-9]{3}[0-9-]*|latest)")
 
 @metric(needs=("output",), boolean=True, groups=("default", "quality"))
 def code_empty_answer(turn: Turn) -> bool | Result:
-    r"""Check that the answer isn't empty, unless the turn has an error.
+    r"""Check that the answer of a turn without an error isn't empty.
 
-    Whitespace, control characters, other invisible characters, ``null``, ``{}``, ``[]``, ``""``, and an empty code fence don't count as content.
-    An image or file counts as an answer. A turn without an answer is skipped as ``tool_calls`` if it ends with a tool call, such as a call that
-    awaits approval.
+    Whitespace, invisible characters, ``null``, ``{}``, ``[]``, ``""``, and an empty code fence don't count as content. An image or
+    file counts as content. An empty answer is skipped as ``tool_calls`` if the last LLM call requested tools or a tool call awaits
+    approval.
 
     | turn | result |
     |---|---|
@@ -61,7 +61,7 @@ def code_empty_answer(turn: Turn) -> bool | Result:
     | the output is ``""``, and the turn has an error | skipped as ``turn_error`` |
     | the output is ``""``, and the last LLM call ended with ``tool_calls``, or a tool call awaits approval | skipped as ``tool_calls`` |
 
-    Detail: ``attachments`` (number of images and files in the answer), if the text is empty.
+    Detail: ``attachments`` (number of images and files), if the answer doesn't contain text.
     """
     if turn.error is not None:
         return skip("turn_error")
@@ -94,7 +94,7 @@ def code_truncated_answer(turn: Turn) -> bool | Result:
     The metric reads the finish reason of the last LLM call. It recognizes the spellings of different providers, such as ``length``,
     ``max_tokens``, ``model_length``, and ``incomplete``. Earlier calls don't count, because a complete answer can follow a truncated step.
 
-    Detail: ``finish_reason`` and ``model``.
+    Detail: ``finish_reason`` and ``model`` of the last call, if the metric fails.
 
     | turn | result |
     |---|---|
@@ -121,7 +121,7 @@ def code_content_filtered(turn: Turn) -> bool | Result:
     ``safety``, ``refusal``, and ``guardrail_intervened``. It also reads the error types of the calls and the turn, such as
     ``content_policy_violation``, ``ContentFilterFinishReasonError``, and ``GuardrailTripwireTriggered``. To detect a refusal in the answer's text, use ``code_refusal``.
 
-    Detail: ``reason`` (the recorded finish reason or error type), and the ``model`` of the call.
+    Detail: ``reason`` (the recorded finish reason or error type) and, for a stopped call, its ``model``.
 
     | turn | result |
     |---|---|
@@ -151,16 +151,16 @@ def _filtered(reason: str | None, **detail: str | None) -> Result:
 def code_turn_error(turn: Turn) -> bool | Result:
     """Check that the turn didn't end in an error.
 
-    The metric reads the error of the turn. A failed tool or model call is ignored if the agent recovered from the failure. If the answer is
-    only a framework's stop message ("Agent stopped due to max iterations."), the metric reports an error of type ``stopped``. If the user or
-    the client stopped the turn, the score is skipped as ``cancelled``.
+    The metric reads the turn's error. A failed tool or model call is ignored if the agent recovered from the failure. If the answer
+    is only a framework's stop message ("Agent stopped due to max iterations."), the metric fails with the error type ``stopped``.
+    If the user or the client stopped the turn, the score is skipped as ``cancelled``.
 
-    Detail: ``type``, the type of the error (``unknown`` if it isn't recorded). The error message is omitted, because it can quote content.
+    Detail: ``type``, the error type (``unknown`` if it wasn't recorded). The error message is omitted. It can contain user data.
 
     | turn | result |
     |---|---|
     | the turn didn't end in an error | passes |
-    | a tool failed, but the turn didn't | passes |
+    | a tool failed, but the turn didn't end in an error | passes |
     | the turn ended in ``TimeoutError`` | fails |
     | the turn ended in ``CancelledError`` or ``ClientDisconnect`` | skipped as ``cancelled`` |
     | the output is ``Agent stopped due to max iterations.`` | fails |
@@ -181,10 +181,10 @@ def code_llm_retries(turn: Turn) -> int | Result:
     """Number of failed LLM calls that were followed by another call to the same model.
 
     The metric counts retries by the application or framework. It can't count retries inside a provider's SDK, because telemetry
-    shows a call and its retries as one call. A model and its dated release (``m`` and ``m-2024-08-06``) count as the same
-    model. A fallback to a different model isn't a retry. A failed call without a model name doesn't count.
+    shows a call and its retries as one call. A model and its dated release (``m`` and ``m-2024-08-06``) count as the same model. A
+    fallback to a different model isn't a retry. A failed call without a model name doesn't count.
 
-    Detail: ``errors`` (number of retries by error type).
+    Detail: ``errors`` (number of retries for each error type).
 
     | LLM calls | value |
     |---|---|
@@ -212,15 +212,15 @@ def code_llm_retries(turn: Turn) -> int | Result:
 def code_time_to_first_token(turn: Turn) -> Result:
     """Time in seconds until the turn's last LLM call returned its first token.
 
-    The time is measured from the start of the last LLM call, so it excludes all earlier steps. Usually, spans contain this time only for
-    streamed calls. For the duration of the whole turn, see ``code_latency``.
+    The time is measured from the start of the last LLM call, so it excludes all earlier steps. Usually, spans contain this time
+    only for streamed calls. For the duration of the whole turn, see ``code_latency``.
 
-    Detail: ``first_call``, the time to first token of the first LLM call that records it.
+    Detail: ``first_call``, the time to first token of the first LLM call for which this time was recorded.
 
     | LLM calls | value |
     |---|---|
     | first call (tool choice): 0.8 s, last call (answer): 0.3 s | 0.3, with ``first_call`` 0.8 |
-    | the last call doesn't record the time, or there was no call | skipped as ``missing:time_to_first_token`` |
+    | the last call's time wasn't recorded, or there was no call | skipped as ``missing:time_to_first_token`` |
     """
     calls = turn.llm_calls
     seconds = calls[-1].time_to_first_token_s if calls else None
@@ -237,7 +237,7 @@ def _reason_of(call: LlmCall) -> str | None:
 
 @lru_cache(maxsize=256)
 def _plain_reason(reason: str) -> str:
-    """Normalize a finish reason. For example, convert ``FinishReason.MAX_TOKENS`` to ``max_tokens``."""
+    """Normalize a finish reason: ``FinishReason.MAX_TOKENS`` → ``max_tokens``."""
     words = _HUMP.sub("_", reason.strip().rpartition(".")[2])  # ContentFilter, maxTokens
     return words.casefold().replace("-", "_").replace(" ", "_").removeprefix("finish_reason_")
 

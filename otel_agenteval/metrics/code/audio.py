@@ -14,7 +14,7 @@ from ..lib.media import contents_of, media_of, transcripts_of
 from ..registry import Result, metric, skip, vacuous
 
 _LONGEST = 50_000
-"""Maximum characters of each text, about an hour of speech. Aligning two texts takes quadratic time."""
+"""Maximum characters of each text (about an hour of speech). The alignment time grows with the product of the lengths."""
 
 
 @metric(
@@ -28,12 +28,12 @@ _LONGEST = 50_000
 def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normalize: Literal["none", "lower"] = "none") -> Result:
     """Accuracy of an audio transcript: 1 minus its word error rate, but at least 0.
 
-    The transcript is the turn's output. If the output is missing, the metric uses the ``transcript`` of the turn's recordings, or the
-    result of ``media.transcriber``. The reference is the turn's ground truth.
+    The transcript is the turn's output. If the output is missing, the metric uses the ``transcript`` of the turn's recordings, or a
+    transcript from ``media.transcriber``. The reference is the turn's ground truth.
 
-    The word error rate is the number of substituted, deleted, and inserted words, divided by the number of words in the reference. Words are
-    separated by whitespace. Differences in case and punctuation count as errors. An empty transcript has an error rate of 1. If a transcript
-    has many additional words, its error rate can exceed 1.
+    The word error rate is the number of substituted, deleted, and inserted words, divided by the number of words in the reference.
+    Words are separated by whitespace. Differences in case and punctuation count as errors. An empty transcript has an error rate of
+    1. If a transcript has many additional words, its error rate can exceed 1.
 
     The score is skipped for these reasons:
 
@@ -45,7 +45,7 @@ def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normal
         use_wer: If false, the value is based on the character error rate, and whitespace at the start and end of the texts is ignored.
         normalize: With ``lower``, the metric ignores case.
 
-    Detail: ``wer`` and ``cer`` (word and character error rate), and ``accuracy`` (1 minus the rate, which can be negative).
+    Detail: ``wer`` and ``cer`` (word and character error rate), and ``accuracy`` (1 minus the selected rate, can be negative).
     """
     transcript = (transcripts_of(media_of(turn, "audio")) or None) if turn.output is None else turn.output
     if transcript is None:
@@ -86,9 +86,9 @@ def _worst(found: list[dict[str, Any]], name: str, *shown: str) -> Result:
 def code_audio_silence(turn: Turn) -> Result:
     """Share of a recording that is silent, for example because of a broken microphone.
 
-    A recording is silent while all of its channels are below -50 dBFS, measured in intervals of 30 ms. If there are several recordings, the
-    highest share is used. The metric measures recordings that the turn contains, and recordings that the ``media`` configuration allows
-    opening. Videos aren't measured. If a recording can't be decoded, the score is an error.
+    A recording is silent while all of its channels are below -50 dBFS, measured in intervals of 30 ms. If there are several
+    recordings, the highest share is used. The metric measures recordings whose data the turn contains, and recordings that the
+    ``media`` configuration allows it to open. Videos aren't measured. If a recording can't be decoded, the score is an error.
 
     The score is skipped for these reasons:
 
@@ -106,9 +106,9 @@ def code_audio_silence(turn: Turn) -> Result:
 def code_audio_clipping(turn: Turn) -> Result:
     """Share of a recording that is clipped at full scale, which distorts the sound.
 
-    A sample is clipped if both it and a neighboring sample reach 99 % of full scale. If there are several recordings, the
-    highest share is used. In MP3 files, the metric misses most clipped samples, because compression smooths them.
-    ``code_audio_silence`` describes which recordings are measured, and when the score is skipped.
+    A sample is clipped if both it and a neighboring sample reach 99 % of full scale. If there are several recordings, the highest
+    share is used. In MP3 files, the metric misses most clipped samples, because compression smooths them. ``code_audio_silence``
+    describes which recordings are measured, and when the score is skipped.
 
     Detail: ``recordings``, each with ``duration_s``, ``channels``, ``clipped``, and ``peak`` (share of full scale).
     """
@@ -118,18 +118,19 @@ def code_audio_clipping(turn: Turn) -> Result:
 
 @metric(direction="down", applies=applies.recording, extra="media", traits=("media",))
 def code_audio_talk_over(turn: Turn) -> Result:
-    """Share of a call's speech during which two speakers talk at the same time.
+    """Share of a call's speech time in which at least two speakers talk at once.
 
     The value is the time in which at least two channels contain speech, divided by the time in which any channel contains speech.
     If there are several recordings, the highest value is used. WebRTC's detector finds speech in 30 ms intervals. Pauses of up to
     half a second count as speech. The detector can mistake music and tones for speech.
 
     Each speaker needs a separate channel. If all recordings have a single channel or identical channels, the score is skipped as
-    ``not_applicable:one_channel``. If the recordings don't contain speech, the value is 0 (vacuous). ``code_audio_silence`` describes which
-    recordings are measured, and the other reasons why the score is skipped.
+    ``not_applicable:one_channel``. If the recordings don't contain speech, the value is 0 (vacuous). ``code_audio_silence``
+    describes which recordings are measured, and lists the other skip reasons.
 
-    Detail: ``recordings``, each with ``duration_s``, ``channels``, ``talk_over``, ``talk_over_s``, ``speech_s``, and ``interruptions``. An
-    interruption has ``at_s``, ``by_channel``, ``of_channel``, and ``stops_after_s`` (how long the interrupted speaker continues).
+    Detail: ``recordings``, each with ``duration_s``, ``channels``, ``talk_over``, ``talk_over_s``, ``speech_s``, and
+    ``interruptions``. An interruption has ``at_s``, ``by_channel``, ``of_channel``, and ``stops_after_s`` (seconds until the
+    interrupted speaker stops).
     """
     if isinstance(found := _measured(turn, speech=True), Result):
         return found

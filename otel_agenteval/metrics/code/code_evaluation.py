@@ -1,4 +1,4 @@
-"""The ``code_`` metrics check the programming language of code in the output, and whether the code runs. If the output has more than
+"""The ``code_`` metrics check the programming language of code in the output, or run the code. If the output has more than
 1,048,576 characters, all metrics on this page are skipped as ``too_long``.
 
 Code is the content of fenced Markdown blocks. An output without a fenced block counts as code only if it is one of these:
@@ -6,7 +6,7 @@ Code is the content of fenced Markdown blocks. An output without a fenced block 
 - a JSON object or array
 - SQL, as ``code_is_sql`` defines it
 - Python that contains more than expressions and annotations
-- a text with keywords of one language in at least two lines
+- text with keywords of one programming language in at least two lines
 
 Without a fenced block, "hello" and "Answer: Paris" don't count as code, although they are valid Python.
 """
@@ -34,23 +34,24 @@ Language = Annotated[str, MinLen(1), AfterValidator(language_name)]
 def code_code_language(turn: Turn, *, language: Language, detector: Literal["fence", "heuristic"] = "fence") -> Result:
     """Check that all code in the output is in a given language.
 
-    The metric reads every fenced block that isn't empty or, without fenced blocks, the whole output. An output without code fails. The word
-    after the opening fence names the language. If this word is missing, the first matching rule determines the language:
+    The metric reads every fenced block that isn't empty. If the output doesn't contain fenced blocks, the metric reads the whole
+    output. An output without code fails. The word after the opening fence names the language. If this word is missing, the first
+    matching rule determines the language:
 
     - Python, if the block is valid Python and contains more than expressions and annotations
     - JSON, if the block is an object or array
     - SQL, as ``code_is_sql`` defines it
-    - the language of the block's keywords: bash, C, C++, C#, CSS, Go, HTML, Java, JavaScript, Kotlin, PHP, Python, Ruby, Rust, TypeScript,
-            or XML
-    - YAML, if the block consists of annotations in Python syntax, such as ``name: value``
+    - the language of the block's keywords: bash, C, C++, C#, CSS, Go, HTML, Java, JavaScript, Kotlin, PHP, Python, Ruby, Rust,
+      TypeScript, or XML
+    - YAML, if the block contains only lines such as ``name: value`` that are valid annotations in Python
     - Python, if the block is valid Python
 
     The metric reads at most 200 blocks, and parses at most 100,000 characters as Python or SQL.
 
     Parameters:
-        language: Name of the language. Case is ignored. You can also use short names: ``py``, ``js``, ``ts``, ``sh``, ``yml``, ``c++``,
-            ``c#``, ``golang``, ``rb``, ``rs``, ``kt``.
-        detector: ``fence`` uses the word after the fence. ``heuristic`` ignores this word, and applies the rules above.
+        language: Name of the language. Case is ignored. You can also use short names: ``py``, ``js``, ``ts``, ``sh``, ``yml``,
+            ``c++``, ``c#``, ``golang``, ``rb``, ``rs``, and ``kt``.
+        detector: ``fence`` uses the word after the opening fence. ``heuristic`` ignores this word, and applies the rules above.
 
     Detail: ``languages``, the languages of the code blocks in order. An unknown language is null.
     """
@@ -105,32 +106,31 @@ def code_code_execution(
     block: Literal["first", "all", "last", "each"] = "first",
     tests: str | None = None,
 ) -> Result:
-    """Check that Python code in the output runs in a sandbox with exit status 0, and passes your tests, if any.
+    """Check that Python code in the output exits with status 0 and passes your tests, if any.
 
-    The metric runs programs that a model wrote, so it requires a sandbox. Without a sandbox, the score is skipped as ``no_sandbox``. Evaluating
-    the metric takes as long as the program runs, so don't use it for live scoring.
+    The metric runs programs that a model wrote, so it requires a sandbox. If ``sandbox`` is null, or if ``auto`` doesn't find a
+    usable sandbox, the score is skipped as ``no_sandbox``. Evaluation takes as long as the program, so don't use it live.
 
     An output without Python blocks fails. If the sandbox itself fails, the score is an error.
 
     | sandbox | runs | limits |
     |---|---|---|
-    | ``bubblewrap`` | CPython on Linux. Requires ``bwrap`` 0.8 or newer, ``prlimit``, and user namespaces | no privileges or network, and none of your environment variables. Programs can read ``/usr``, write 16 MiB to ``/tmp`` (1 MiB per file), and run 32 processes or threads. Each process can use 512 MiB |
-    | ``monty`` (extra ``[code]``) | an interpreter for a subset of Python | 512 MiB, no access to the operating system |
+    | ``bubblewrap`` | CPython on Linux. Requires ``bwrap`` 0.8 or newer, ``prlimit``, and user namespaces | no privileges or network, and none of your environment variables. Programs can read ``/usr``, write 16 MiB to ``/tmp`` (1 MiB per file), and run 32 processes or threads. Each process can use 512 MiB of memory |
+    | ``monty`` (extra ``[code]``) | an interpreter for a subset of Python | 512 MiB of memory, and no access to the operating system |
 
-    If a program in ``monty`` uses unsupported features (generators, inheritance, most of the standard library), the metric returns the error
-    ``unsupported_program``. Each otel-agenteval process tests once whether a sandbox isolates programs. A sandbox that fails this test isn't
-    used.
+    If a program in ``monty`` uses unsupported features (generators, inheritance, and most of the standard library), the metric
+    returns the error ``unsupported_program``. Each otel-agenteval process tests the isolation of every sandbox once.
 
     Parameters:
         language: Language of the blocks that run. Only ``python`` is supported.
         timeout_s: Maximum run time of a program, in wall-clock seconds. A slower program fails.
-        sandbox: ``auto`` selects bubblewrap or, if it isn't usable, monty. If you select a sandbox that isn't usable, the score is an error.
-            With null, the score is skipped.
-        stdin: Standard input of the program. In monty, programs can only read it with ``input()``.
-        block: Which of the output's Python blocks to run. ``all`` runs all blocks as one program, in order. ``each`` runs the
-            first 10 blocks separately, and all of these must pass.
-        tests: Python code that runs after the program in the same file, such as ``assert total([1, 2]) == 3``. If it raises an
-            exception or isn't reached, the metric fails. The default is the turn's reference ``tests``.
+        sandbox: ``auto`` selects bubblewrap or, if it isn't usable, monty. If you select a sandbox that isn't usable, the score is
+            an error. With null, the score is skipped.
+        stdin: Standard input of the program. In monty, programs can read it only with ``input()``.
+        block: Python blocks of the output to run. ``all`` runs all blocks as one program, in order. ``each`` runs the first 10
+            blocks separately, and all of these must pass.
+        tests: Python code that runs after the program in the same file, such as ``assert total([1, 2]) == 3``. The metric fails if
+            this code raises an exception, or if the program exits first. The default is the turn's reference ``tests``.
 
     Detail: ``exit_code`` (null after a timeout), ``stderr`` (its last 1,000 characters), ``timed_out``, and ``sandbox``. With
     ``block: each``, these keys describe the first block that failed or, if none failed, the last block. ``blocks`` then lists the

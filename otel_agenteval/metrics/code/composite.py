@@ -1,9 +1,10 @@
 """Most of these metrics combine or check the scores of other metrics, called inner metrics.
 
-A composite metric evaluates the turn with its inner metrics. To combine existing scores instead, call the method ``combine``.
-The scores of inner metrics are exported only if you also configure these metrics separately. If an inner metric needs a judge,
-the composite metric usually waits for it. If an inner metric isn't evaluated, for example without a judge, the composite metric
-is skipped as ``missing:METRIC``. However, a policy metric fails if another inner metric already violates its policy.
+A composite metric evaluates the turn with its inner metrics. To combine existing scores instead, call the method ``combine``. The
+scores of inner metrics are exported only if you also configure these metrics separately. If an inner metric needs a judge, the
+composite metric usually waits for the judge's reply. If an inner metric isn't evaluated, for example because no judge is
+configured, the composite metric is skipped as ``missing:METRIC``. However, a policy metric fails if another inner metric violates
+the policy.
 """
 
 from __future__ import annotations
@@ -128,15 +129,16 @@ def code_weighted_score(
 ) -> Result:
     """Weighted mean of the values of several metrics.
 
-    The value is ``sum(value * weight) / sum(weights)``. The sums exclude skipped scores, errors, and, unless ``include_booleans`` is true, boolean
-    scores. If the sum of the weights is 0 or negative, the divisor is 1. If no score is left, the metric is skipped as ``all_inner_null``.
+    The value is ``sum(value * weight) / sum(weights)``. The sums exclude skipped scores and errors. Unless ``include_booleans`` is
+    true, they also exclude boolean scores. If the sum of the weights is 0 or negative, the divisor is 1. If no score is left, the
+    metric is skipped as ``all_inner_null``.
 
     Parameters:
         entries: Objects ``{metric, weight}``. Each metric is a name or ``{name: {parameters}}``.
-        metrics: Metric names, or objects ``{name: {parameters}}``. You can set ``metrics`` and ``weights`` instead of
-            ``entries``. Not needed if you only call ``combine``.
+        metrics: Metric names, or objects ``{name: {parameters}}``. You can set ``metrics`` and ``weights`` instead of ``entries``.
+            If you only call ``combine``, you can omit ``metrics``.
         weights: One weight for each inner metric, in the same order.
-        include_booleans: If true, booleans are included as 1 and 0.
+        include_booleans: If true, boolean scores count as 1 and 0.
         threshold: Lowest passing value or, if lower values are better for all inner metrics, highest passing value.
 
     Detail: ``used`` (metric names) and ``excluded`` (objects with ``name`` and ``reason``). The reason is ``boolean``, ``error``,
@@ -184,11 +186,10 @@ def code_threshold_gate(
     metric is skipped as ``inner_null``.
 
     Parameters:
-        metric: Metric name, or ``{name: {parameters}}``. Not needed if you only call ``combine``, which uses the first score that you
-            pass.
+        metric: Metric name, or ``{name: {parameters}}``. Not needed if you only call ``combine``, which uses the first score.
         threshold: Threshold for the inner metric's value.
-        direction: With ``up``, the value must be at least the threshold. With ``down``, the value must be at most the threshold. ``auto`` uses
-            the inner metric's direction.
+        direction: With ``up``, the value must be at least the threshold. With ``down``, the value must be at most the threshold.
+            ``auto`` uses the inner metric's direction.
 
     Detail: ``name`` (the condition, such as ``code_x >= 0.80``), ``inner_value``, and ``vacuous`` if the inner value is vacuous.
 
@@ -207,15 +208,14 @@ def code_threshold_gate(
 def code_not(subject: Subject, *, metric: InnerMetric | None = None, threshold: Finite | None = None) -> Result:
     """Opposite of another metric's value: a reversed boolean, or ``1 - value``.
 
-    If the inner value isn't between 0 and 1, the score is an error. By default, the verdict is the opposite of the inner metric's verdict. If
-    the inner metric is boolean, ``code_not`` always has a verdict. For example, ``code_not`` of ``code_refusal`` fails on refusals. If the
-    inner metric is skipped, this metric is skipped as ``inner_null``. If the inner metric returns an error, this metric returns an error too.
-    To reverse a boolean metric, you can also set that metric's option ``inverse``.
+    If the inner value isn't between 0 and 1, the score is an error. By default, the verdict is the opposite of the inner metric's
+    verdict. If the inner metric is boolean, ``code_not`` always has a verdict. For example, ``code_not`` of ``code_refusal`` fails
+    on refusals. If the inner metric is skipped, this metric is skipped as ``inner_null``. If the inner metric returns an error,
+    this metric returns an error too. To reverse a boolean metric, you can also set that metric's option ``inverse``.
 
     Parameters:
-        metric: Metric name, or ``{name: {parameters}}``. Not needed if you only call ``combine``, which uses the first score
-            that you pass.
-        threshold: Lowest passing value of ``1 - value``, instead of the opposite verdict. Ignored if the inner metric is boolean.
+        metric: Metric name, or ``{name: {parameters}}``. Not needed if you only call ``combine``, which uses the first score.
+        threshold: Lowest passing value of ``1 - value``. Replaces the opposite verdict, unless the inner metric is boolean.
 
     Detail: ``name`` (such as ``Not (code_x)``), ``inner_value``, and ``vacuous`` if the inner value is vacuous.
     """
@@ -292,7 +292,7 @@ def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_o
 
     Parameters:
         oracle: Your function. In a configuration file, set its import path, such as ``package.module:function``. Source code isn't accepted.
-        threshold: Lowest passing value, if the function's result has no verdict. With null, such a score has no verdict.
+        threshold: Lowest passing value for a result without a verdict. If null, such a result doesn't get a verdict.
 
     Detail: the ``detail`` of the returned ``Score`` or ``Result``.
     """
@@ -334,15 +334,15 @@ def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_o
 def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric] | None = None) -> Result:
     """Number of mandatory metrics that failed or returned an error.
 
-    A metric violates the policy if it fails or returns an error. Skipped scores and scores without a verdict aren't violations.
-    By default, the policy passes only if there are no violations.
+    A metric violates the policy if it fails or returns an error. Skipped scores and scores without a verdict aren't violations. By
+    default, the policy passes only if there are no violations.
 
     Parameters:
-        metrics: Metric names, or objects ``{name: {parameters}}``. In a configuration file, the default is all metrics with ``policy:
-            gate``. Not needed if you only call ``combine``.
+        metrics: Metric names, or objects ``{name: {parameters}}``. In a configuration file, the default is all metrics with
+            ``policy: gate``. Not needed if you only call ``combine``.
 
-    Detail: ``violations`` (names of the metrics that failed or returned an error). The score is vacuous if all inner scores were skipped, or if
-    there are none.
+    Detail: ``violations`` (names of the metrics that failed or returned an error). The score is vacuous if all inner scores were
+    skipped, or if there are no inner scores.
 
     Source: ``MustAlwaysPass`` in HPD-Agent, which counts a skipped score as a violation.
     """
@@ -354,7 +354,7 @@ def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric]
 
 @metric(unit="{item}", direction="down", aliases=("hpd:TrackTrend", "hpd:EvalPolicy.TrackTrend"))
 def code_policy_track_trend(subject: Subject, *, metrics: list[InnerMetric] | None = None) -> Result:
-    """Policy for metrics whose trend you track, but which never fail a turn. The value is always 0.
+    """Policy for metrics that you track over time, and that never fail a turn. Always 0.
 
     Parameters:
         metrics: Metric names, or objects ``{name: {parameters}}``. The policy doesn't evaluate these metrics, so you can omit this option.

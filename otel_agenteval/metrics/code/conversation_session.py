@@ -1,7 +1,7 @@
 """These metrics evaluate the completeness of a conversation, and the agent's reliability over a session.
 
-For these metrics, one turn object represents the whole conversation. Its ``messages`` contain the input and output of each turn
-of the conversation. Its ``session`` contains the signals (scores) of each trace.
+These metrics read a turn object that represents the whole conversation. Its ``messages`` contain the input and output of each turn.
+Its ``session`` contains each trace's signals, which are scores of other metrics.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SHOWN = 200
 
 
 def says_something(message: Message) -> bool:
-    """Return True unless a message only contains tool calls or results. Some frameworks send tool results as user messages."""
+    """Return True unless a message contains only tool calls or tool results."""
     return bool(message.content) or not (message.tool_calls or message.tool_results)
 
 
@@ -55,11 +55,11 @@ def code_conversation_completeness(
     The value is ``0.4 * response_rate + 0.3 * tool_usage + 0.15 * duration_compliance + 0.15 * error_free``. A turn with an error
     never passes.
 
-    - ``response_rate``: number of assistant messages per user message, at most 1. Without user messages, the rate is 1. Messages that only
-      contain tool calls or results don't count.
+    - ``response_rate``: number of assistant messages per user message, at most 1. Without user messages, the rate is 1. Messages
+      that contain only tool calls or results don't count.
     - ``tool_usage``: share of the expected tools that were called, ignoring case. Without expected tools, the share is 1.
     - ``duration_compliance``: 1 up to ``max_duration_s``, then decreasing linearly to 0 at twice that duration. If you don't set
-      ``max_duration_s``, 1.
+      ``max_duration_s``, this number is 1.
     - ``error_free``: 0 if the turn has an error, or 1 if it doesn't.
 
     The score is skipped for these reasons:
@@ -104,7 +104,7 @@ def code_conversation_completeness(
 
 
 def _traces(turn: Turn) -> list[tuple[str, dict[Signal, float]]]:
-    """Return the id (or position) and the known signals of each trace, in the session's order."""
+    """Return each trace's ID (or position) and known signals, in the session's order."""
     traces = (fact(turn, "session") or {}).get("traces", ())
     found: list[tuple[str, dict[Signal, float]]] = []
     for place, trace in enumerate(traces):
@@ -136,14 +136,14 @@ def code_agent_reliability(
     top_k: Annotated[float, Gt(0), Le(1)] = 0.15,
     ensemble: Share = 0.1,
 ) -> Result:
-    """Reliability of the agent over a session: 1 minus the risk of the session's riskiest traces.
+    """Reliability of the agent over a session: 1 minus the risk of its riskiest traces.
 
     A trace's risk is the highest ``weight * (1 - signal)`` of its signals, ignoring missing signals. The raw risk is ``0.9 * mean of the
     k highest risks + 0.1 * highest risk``, where ``k`` is ``ceil(0.15 * traces)``, but at least 1. The value is ``1 - raw risk``, limited
     to 0..1 and rounded to 4 decimals. Traces without signals are ignored. If no trace has a signal, the value is 1 (vacuous).
 
-    The score is skipped as ``missing:signals`` if the session's only known signal is a ``loop_detection`` of 1 in a single
-    trace. The first output of a session can't repeat an earlier output, so this signal doesn't show that the agent is reliable.
+    The score is skipped as ``missing:signals`` if the session's only known signal is a ``loop_detection`` of 1 in a single trace.
+    The first output of a session can't repeat an earlier output, so this signal doesn't show that the agent is reliable.
 
     The turn's ``session`` is an object ``{traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness,
     coherence}}]}``. Each signal is a score from 0 to 1, and higher is better. Any other value counts as missing. For live and
@@ -151,14 +151,14 @@ def code_agent_reliability(
     ``embed_loop_detection``, ``llm_tool_correctness``, and ``embed_coherence``.
 
     Parameters:
-        signal_weights: Weight of each signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8,
-            coherence 1. If a weight is above 1, a risk can exceed 1.
-        top_k: Share of the traces whose risks are averaged. Replaces 0.15 in the formula for ``k``.
+        signal_weights: Weight of each signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8, coherence 1.
+            If a weight is above 1, a risk can exceed 1.
+        top_k: Share of the traces, riskiest first, whose risks are averaged. Replaces 0.15 in the formula for ``k``.
         ensemble: Weight of the highest risk. Replaces 0.1 in the formula. The weight of the mean is then ``1 - ensemble``.
 
-    Detail: ``total_traces_in_session``, ``traces_evaluated``, ``raw_risk``, ``signal_weights``, ``flagged_traces`` (ids of traces
-    with a risk above 0.5), ``per_trace_signals`` (for at most 200 traces: signals, risks, and ``step_risk``), and
-    ``aggregation`` (``mean_top_k_risk``, ``max_risk``, and the parameters).
+    Detail: ``total_traces_in_session``, ``traces_evaluated``, ``raw_risk``, ``signal_weights``, ``flagged_traces`` (IDs of traces
+    with a risk above 0.5), ``per_trace_signals`` (for at most 200 traces: signals, risks, and ``step_risk``), and ``aggregation``
+    (``mean_top_k_risk``, ``max_risk``, and the parameters).
     """
     weights = {**SIGNAL_WEIGHTS, **(signal_weights or {})}
     traces = _traces(turn)
@@ -191,17 +191,17 @@ def code_agent_reliability(
 
 @metric(applies=applies.session_signals, uses=("session",), threshold=0.5, aliases=("pandaprobe:agent_consistency",))
 def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWeight] | None = None) -> Result:
-    """Consistency of the agent over a session: 1 minus the root mean square of the traces' uncertainty.
+    """Consistency of the agent over a session, based on the uncertainty of its traces.
 
     The turn's ``session`` contains the signals of each trace, as described for ``code_agent_reliability``.
 
-    A trace's uncertainty is ``(1 + penalty) * weight * (1 - confidence)``. The penalty is the sum of ``weight * (1 - signal)``
-    over ``loop_detection``, ``tool_correctness``, and ``coherence``, ignoring missing signals. The value is ``1 -
-    sqrt(mean(uncertainty ** 2))``, limited to 0..1 and rounded to 4 decimals. Traces without ``confidence`` are ignored. If no
-    trace has a ``confidence``, the value is 1 (vacuous).
+    The value is 1 minus the root mean square of the traces' uncertainty. The value is 1 minus the root mean square of the traces'
+    uncertainty. A trace's uncertainty is ``(1 + penalty) * weight * (1 - confidence)``. The penalty is the sum of ``weight * (1 -
+    signal)`` over ``loop_detection``, ``tool_correctness``, and ``coherence``, ignoring missing signals. The value is limited to
+    0..1 and rounded to 4 decimals. Traces without ``confidence`` are ignored. If no trace has one, the value is 1 (vacuous).
 
-    A trace with a confidence of 1 doesn't lower the value, even if its other signals are low. To detect such traces, use
-    ``code_agent_reliability``.
+    A trace with a confidence of 1 doesn't lower the value, even if other signals are low. ``code_agent_reliability`` detects such
+    traces.
 
     Parameters:
         signal_weights: Weight of each signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8, coherence 1.

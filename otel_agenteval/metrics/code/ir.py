@@ -1,4 +1,4 @@
-"""These metrics evaluate retrieval quality, based on document ids. Case is ignored, repeated ids count once, ranks start at 1."""
+"""These metrics evaluate retrieval quality, based on document IDs. They ignore the case of IDs. Ranks start at 1."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def _relevant(turn: Turn) -> dict[str, str]:
 def code_recall_at_k(turn: Turn, *, k: Annotated[int, Ge(1)] = 10) -> Result:
     """Share of the relevant documents that are among the first ``k`` retrieved documents.
 
-    You provide the ids of relevant documents as the turn's ``relevant_ids`` or in its references. Without them, the score is skipped as
-    ``missing:relevant_ids``. If retrieval spans don't contain document ids, the metric uses ids in tool results. A document that was retrieved
-    twice counts twice toward ``k``. If nothing was retrieved, the value is 0.
+    You provide the IDs of relevant documents as the turn's ``relevant_ids`` or in its references. Without relevant IDs, the score
+    is skipped as ``missing:relevant_ids``. If retrieval spans don't contain document IDs, the metric uses IDs in tool results. A
+    document that was retrieved twice counts twice toward ``k``. If nothing was retrieved, the value is 0.
 
     Parameters:
         k: Number of retrieved documents that the metric considers, in rank order.
 
-    Detail: ``k``, the counts ``relevant_count``, ``retrieved_at_k``, and ``relevant_found_at_k``, and the ids ``relevant_found``
-    and ``relevant_missed``.
+    Detail: ``k``, ``relevant_count``, ``retrieved_at_k``, ``relevant_found_at_k``, and the IDs ``relevant_found`` and
+    ``relevant_missed``.
 
     The metric name ``agenteval:code_recall_at_5`` sets ``k`` to 5.
     """
@@ -63,17 +63,16 @@ def code_recall_at_k(turn: Turn, *, k: Annotated[int, Ge(1)] = 10) -> Result:
     aliases={"agenteval:code_mrr": {}, "agenteval:MRRMetric": {}, "agenteval:code_mrr_at_{n}": {"max_rank": None}},
 )
 def code_mrr(turn: Turn, *, max_rank: Annotated[int, Ge(0)] = 0) -> Result:
-    """Reciprocal rank of the first relevant document: 1 at rank 1, 0.5 at rank 2.
+    """Reciprocal rank of the first relevant document: 1 at rank 1, and 0.5 at rank 2.
 
-    The average of this metric over several turns is the mean reciprocal rank (MRR). With the default threshold of 0.33, the
-    metric passes if a relevant document is among the first three. If nothing was retrieved, the value is 0. Without relevant
-    ids, the score is skipped as ``missing:relevant_ids``.
+    The average of this metric over several turns is the mean reciprocal rank (MRR). With the default threshold of 0.33, the metric
+    passes if a relevant document is among the first three. If nothing was retrieved, the value is 0. Without relevant IDs, the
+    score is skipped as ``missing:relevant_ids``.
 
     Parameters:
         max_rank: Last rank at which a relevant document counts. 0 means no limit.
 
-    Detail: ``first_relevant_rank`` (0 if no relevant document was found), ``max_rank``, ``reciprocal_rank``, and
-    ``first_relevant_doc``.
+    Detail: ``first_relevant_rank`` (0 if none was found), ``max_rank``, ``reciprocal_rank``, and ``first_relevant_doc``.
 
     The metric name ``agenteval:code_mrr_at_5`` sets ``max_rank`` to 5.
     """

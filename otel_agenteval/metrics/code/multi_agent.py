@@ -1,11 +1,11 @@
 """These metrics evaluate how several agents work together in a turn.
 
-An interaction is a message from one agent to others. If you don't provide ``interactions``, the metrics derive them from the turn's spans:
-calls from agent to agent, and hand-offs. The metrics return vacuous values mainly if you call them directly, or if they are inner metrics of
-another metric.
+An interaction is a message from one agent to others. If you don't provide ``interactions``, the metrics derive them from the calls
+and hand-offs between agents in the turn's spans. Usually, turns without the required data are skipped. The metrics return vacuous
+values mainly in direct calls and as inner metrics of another metric.
 
-The coordination metrics evaluate hand-offs, conflicts, messages, roles, and load. Instrumentations don't record conflicts or
-roles, so you must provide [conflicts](facts.md#conflicts) and [roles](facts.md#agent-roles) yourself.
+The coordination metrics evaluate hand-offs, conflicts, messages, roles, and load. Instrumentations don't record conflicts or roles,
+so you must provide [conflicts](facts.md#conflicts) and [roles](facts.md#agent-roles) yourself.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _COLLECTIVE = ("collaboration", "negotiation")
 def code_coordination_efficiency(
     turn: Turn, *, weights: FiveWeights = (0.25, 0.20, 0.25, 0.15, 0.15), roles: Roles | None = None
 ) -> Result:
-    """Overall coordination of the agents: weighted mean of metrics for hand-offs, conflicts, messages, roles, and load.
+    """Overall coordination of the agents, as the weighted mean of five other metrics.
 
-    The value is a weighted mean of five metrics:
+    The default weights are:
 
     - 0.25: ``code_handoff_success_rate``
     - 0.20: ``code_conflict_resolution_rate``
@@ -89,8 +89,8 @@ def code_coordination_efficiency(
 def code_handoff_success_rate(turn: Turn) -> Result:
     """Share of the hand-offs that succeeded.
 
-    Without hand-offs, the value is 1 (vacuous). Hand-offs with an unknown result don't count. If no result is known, the
-    score is skipped as ``missing:handoffs``.
+    Without hand-offs, the value is 1 (vacuous). Unknown results don't count. If all results are unknown, the score is skipped as
+    ``missing:handoffs``.
 
     Detail: ``handoffs`` (number of hand-offs with a known result) and ``successful`` (number of successful hand-offs).
     """
@@ -124,8 +124,8 @@ def code_avg_handoff_time(turn: Turn) -> Result:
 def code_conflict_rate(turn: Turn) -> Result:
     """Number of conflicts between agents per 100 interactions.
 
-    The value is ``conflicts / max(1, interactions) * 100``. Without conflicts, the value is 0. This value is vacuous if you provide neither
-    ``conflicts`` nor ``interactions``.
+    The value is ``conflicts / max(1, interactions) * 100``. Without conflicts, the value is 0. This value is vacuous if you provide
+    neither ``conflicts`` nor ``interactions``.
 
     Detail: ``conflicts`` and ``interactions``.
     """
@@ -153,7 +153,7 @@ def code_conflict_resolution_rate(turn: Turn) -> Result:
 def code_avg_resolution_time(turn: Turn) -> Result:
     """Mean time to resolve a conflict between agents, in seconds.
 
-    The mean includes only resolved conflicts whose resolution time is known. If there is no such conflict, the score is skipped as
+    The mean includes only resolved conflicts with a known resolution time. If there are none, the score is skipped as
     ``missing:conflicts``.
 
     Detail: ``resolved`` (number of conflicts in the mean).
@@ -165,13 +165,12 @@ def code_avg_resolution_time(turn: Turn) -> Result:
 
 @_message_metric(applies=applies.an_interaction, aliases=("agentunit:communication_efficiency", "agentunit:InteractionAnalyzer"))
 def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)] = 5.0) -> Result:
-    """Quality of the communication between agents: successful, fast, and evenly distributed messages.
+    """Quality of agent communication: successful, fast, and evenly distributed messages.
 
     The value is ``0.5 * success + 0.3 * response + 0.2 * evenness``:
 
-    - success: share of the interactions with a known result that succeeded, or 1 if no result is known.
-    - response: ``min(1, slow_s / mean response time)``. Only response times above 0 count. If no response time is above 0,
-      ``response`` is 1.
+    - success: share of successful interactions among those with a known result, or 1 if no result is known.
+    - response: ``min(1, slow_s / mean response time)``. Only times above 0 count. If no time is above 0, ``response`` is 1.
     - evenness: mean number of messages per (sender, recipient) pair, divided by the highest number of messages for a pair. With
       fewer than two pairs, ``evenness`` is 1. A message to several agents counts once per recipient.
 
@@ -196,11 +195,11 @@ def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)]
 
 @_message_metric(applies=applies.roles, aliases=("agentunit:role_adherence",))
 def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) -> Result:
-    """Share of interactions that are allowed by the sender's role.
+    """Share of interactions that the sender's role allows.
 
-    The metric ignores interactions whose sender doesn't have a role. Agents may send delegations if their role has ``can_delegate``, and
-    responses if their ``authority_level`` is at least 5. All agents may send interactions of other types. A call to another agent is a
-    delegation. If no sender has a role, the value is 1 (vacuous).
+    The metric ignores interactions whose sender doesn't have a role. Agents may send delegations if their role has
+    ``can_delegate``, and responses if their ``authority_level`` is at least 5. All agents may send interactions of other types. A
+    call to another agent is a delegation. If no sender has a role, the value is 1 (vacuous).
 
     Parameters:
         roles: Role of each agent: ``{agent: {can_delegate, authority_level}}``. The default is the turn's ``agents``. An omitted
@@ -226,11 +225,11 @@ def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) ->
 
 @_message_metric(applies=applies.three_agents, aliases=("agentunit:load_balance_score",))
 def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
-    """Evenness of the message distribution: 1 if all agents send and receive the same number of messages.
+    """Evenness of the message distribution: 1 if all agents send and receive equally many.
 
     The value is ``1 - population standard deviation / mean`` of the agents' activity, but at least 0. An agent's activity is the
-    number of messages that it sent or received. A message to several agents counts once per recipient. If there are no messages,
-    the value is 1 (vacuous).
+    number of messages that it sent or received. A message to several agents counts once per recipient. Without messages, the value
+    is 1 (vacuous).
 
     Parameters:
         include_idle: If true, the metric includes agents without messages, with an activity of 0.
@@ -256,7 +255,7 @@ def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
     uses=("agents", "interactions", "conflicts"), aliases=("agentunit:MultiAgentMetricsCalculator", "agentunit:calculate_all")
 )
 def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Result:
-    """Value of ``code_coordination_efficiency``, with the values of all multi-agent metrics in ``detail``.
+    """Value of ``code_coordination_efficiency``, with all multi-agent values in ``detail``.
 
     All multi-agent metrics run with your ``roles`` and otherwise with default options. The score is skipped if
     ``code_coordination_efficiency`` is skipped.
@@ -268,7 +267,7 @@ def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Resul
     ``avg_handoff_time``, ``conflict_rate``, ``conflict_resolution_rate``, ``avg_resolution_time``, ``communication_efficiency``,
     ``role_adherence``, ``load_balance_score``, ``fault_tolerance``, ``density``, ``centralization``, ``avg_path_length``,
     ``clustering_coefficient``, ``hub_agents`` and ``bottleneck_agents`` (names), ``self_organization_score``,
-    ``specialization_emergence``, ``collective_decision_score``, ``adaptation_rate``, ``swarm_intelligence_score``.
+    ``specialization_emergence``, ``collective_decision_score``, ``adaptation_rate``, and ``swarm_intelligence_score``.
     """
     turn = read_once(turn, roles)
     coordination: Result = code_coordination_efficiency(turn)
@@ -300,15 +299,15 @@ def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Resul
         "agentunit:EmergentBehaviorMetrics", "agentunit:EmergentBehaviorDetector",
     ))  # fmt: skip
 def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0.25, 0.20)) -> Result:
-    """Group behavior of the agents: weighted mean of self-organization, specialization, joint decisions, and adaptation.
+    """Group behavior of the agents, as the weighted mean of four other metrics.
 
     The value is ``0.30 * self_organization + 0.25 * specialization + 0.25 * collective_decision + 0.20 * adaptation_rate``. Each
-    variable is the value of the metric with the same name, such as ``code_self_organization``, with default options. Vacuous
-    values are included. Without interactions, the score is skipped as ``missing:interactions``.
+    variable is the value of the metric with the same name, such as ``code_self_organization``, with default options. Vacuous values
+    are included. Without interactions, the score is skipped as ``missing:interactions``.
 
     Parameters:
-        weights: Weights of the four metrics, in the order of the formula. Each weight is divided by the sum of all weights, which must not be
-            0.
+        weights: Weights of the four metrics, in the order of the formula. Each weight is divided by the sum of all weights, which
+            must not be 0.
 
     Detail: ``self_organization``, ``specialization``, ``collective_decision``, and ``adaptation_rate``.
     """
@@ -336,7 +335,7 @@ def _improvement(early: float, late: float) -> float:
 
 @_message_metric(applies=applies.many_interactions, aliases=("agentunit:self_organization_score", "agentunit:self_organization"))
 def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)] = 10) -> Result:
-    """Change in the division of labor during the turn: above 0.5 if agents became more specialized.
+    """Change in the division of labor during the turn: above 0.5 if agents specialized.
 
     The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` and ``late`` are entropies (in bits) of the (sender,
     interaction type) pairs. ``early`` covers the first half of the interactions (rounded down), and ``late`` the second half. If
@@ -360,9 +359,9 @@ def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)
 def code_specialization(turn: Turn) -> Result:
     """Specialization of the agents: 1 if every agent sends only one type of message.
 
-    Each sender's specialization is the sum of the squared shares of its message types (Herfindahl-Hirschman index), so it is 1 for a sender
-    with a single message. The value is the mean over the senders. If an interaction doesn't have a ``message_type``, its ``type`` is used
-    instead. If no sender is known, the value is 0 (vacuous).
+    Each sender's specialization is the sum of the squared shares of its message types (Herfindahl-Hirschman index), so it is 1 for
+    a sender with a single message. The value is the mean over the senders. If an interaction doesn't have a ``message_type``, its
+    ``type`` is used instead. If no sender is known, the value is 0 (vacuous).
 
     Detail: ``agents`` (number of senders).
     """
@@ -382,8 +381,8 @@ def code_specialization(turn: Turn) -> Result:
 def code_collective_decision(turn: Turn) -> Result:
     """Share of interactions that are collaborations or negotiations.
 
-    The metric compares each interaction's ``type`` with ``collaboration`` and ``negotiation``, ignoring case. Without
-    interactions, the value is 0 (vacuous).
+    The metric compares each interaction's ``type`` with ``collaboration`` and ``negotiation``, ignoring case. Without interactions,
+    the value is 0 (vacuous).
 
     Detail: ``interactions`` (number of all interactions) and ``collective`` (number of collaborations and negotiations).
     """
@@ -397,10 +396,10 @@ def code_collective_decision(turn: Turn) -> Result:
 def code_adaptation_rate(turn: Turn, *, min_interactions: Annotated[int, Ge(0), Param("min")] = 5) -> Result:
     """Change in response times during the turn: above 0.5 if the agents became faster.
 
-    The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` is the mean response time in the first half of the interactions
-    (rounded down), and ``late`` is the mean in the second half. Only interactions with a response time above 0 count. If fewer than
-    ``min_interactions`` count, the value is 0.5 (vacuous). If the interactions come from spans, an agent's response time is the duration of its
-    run.
+    The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` is the mean response time in the first half of the
+    interactions (rounded down), and ``late`` is the mean in the second half. Only interactions with a response time above 0 count.
+    If fewer than ``min_interactions`` interactions count, the value is 0.5 (vacuous). If the interactions come from spans, an
+    agent's response time is the duration of its run.
 
     Parameters:
         min_interactions: Minimum number of interactions with a response time. Values below 2 count as 2. Alias: ``min``.

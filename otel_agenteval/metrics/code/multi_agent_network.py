@@ -26,15 +26,15 @@ _BOTTLENECK_SHARE = 0.5
 
 
 MOST_STEPS = 2_000_000
-"""Maximum edges that one measure visits, in one to two seconds. No graph of 100 agents exceeds this limit."""
+"""Maximum edges that one measure visits, in about one to two seconds. Graphs of up to 100 agents don't exceed this limit."""
 MOST_MOVES = 250_000
-"""Maximum edges that the mean distance visits. No graph of 100 agents exceeds this limit."""
+"""Maximum edges that computing the mean distance visits. Graphs of up to 100 agents don't exceed this limit."""
 MOST_AGENTS = 10_000
-"""Maximum agents of a graph whose distances are measured. Memory grows with the square of this number."""
+"""Maximum agents in a graph whose distances are measured. Memory use grows with the square of the number of agents."""
 
 
 class GraphTooLarge(Exception):
-    """Raised if computing a measure takes too many steps, or if a graph has more agents than :data:`MOST_AGENTS`."""
+    """Raised if a measure takes too many steps, or a graph exceeds :data:`MOST_AGENTS`."""
 
 
 def _check(steps: int, most: int) -> None:
@@ -45,7 +45,7 @@ def _check(steps: int, most: int) -> None:
 class AgentGraph:
     """A directed graph with one node per agent.
 
-    ``out[i]`` contains the indices of agents that agent ``i`` sent messages to, except ``i``. Methods raise
+    ``out[i]`` contains the indices of the agents that received messages from agent ``i``, except ``i`` itself. Methods raise
     :class:`GraphTooLarge` if the graph is too large for their measure.
     """
 
@@ -62,11 +62,11 @@ class AgentGraph:
         return len(self.names)
 
     def density(self) -> float:
-        """Return the number of edges divided by the number of possible edges. The graph must have at least two agents."""
+        """Return the share of possible edges that exist. Requires at least two agents."""
         return self.edges / (len(self) * (len(self) - 1))
 
     def centralization(self, *, as_seed: bool = False) -> float:
-        """Return Freeman's out-degree centralization. The graph must have at least three agents."""
+        """Return Freeman's out-degree centralization. Requires at least three agents."""
         n = len(self)
         degrees = [len(recipients) for recipients in self.out]
         return (n * max(degrees) - sum(degrees)) / ((n - 1) * (n - 2 if as_seed else n - 1))
@@ -83,7 +83,7 @@ class AgentGraph:
         return total / len(self)
 
     def mean_distance(self) -> float | None:
-        """Return the mean length of the shortest paths between all ordered pairs of connected agents, or None without edges."""
+        """Return the mean length of the shortest paths between agents, or None without edges."""
         if len(self) > MOST_AGENTS:
             raise GraphTooLarge
         # Search from all agents at once: bit i of reached[place] is set if a path from agent i to place was found.
@@ -167,16 +167,16 @@ def _measured(graph: AgentGraph, measure: Callable[[], float | None]) -> Result:
     traits=("heavy",),
 )
 def code_network_fault_tolerance(turn: Turn, *, roles: Roles | None = None) -> Result:
-    """Resilience of the agent network, which is higher with more connections and fewer bottlenecks.
+    """Resilience of the agent network: higher with more connections and fewer bottlenecks.
 
-    The value is ``0.6 * density + 0.4 * (1 - bottlenecks / agents)``, based on ``code_network_density`` and ``code_bottleneck_agents``. The
-    value of a fully connected network is only 0.6, because ``code_bottleneck_agents`` counts every agent as a bottleneck. Without interactions,
-    the score is skipped as ``missing:interactions``. If neither a role table nor the spans contain agents, the score is skipped as
-    ``missing:agents``.
+    The value is ``0.6 * density + 0.4 * (1 - bottlenecks / agents)``, based on ``code_network_density`` and
+    ``code_bottleneck_agents``. The value of a fully connected network is only 0.6, because ``code_bottleneck_agents`` counts every
+    agent as a bottleneck. Without interactions, the score is skipped as ``missing:interactions``. If neither a role table nor the
+    spans contain agents, the score is skipped as ``missing:agents``.
 
     Parameters:
-        roles: Role table: ``{agent: {…}}``. The network includes all of these agents, even without messages. The default is the
-            turn's ``agents``.
+        roles: Role table: ``{agent: {…}}``. The network includes these agents even without messages. The default is the turn's
+            ``agents``.
 
     Detail: ``density``, ``centralization``, ``clustering`` (null if computing it would take too long), ``hub_agents``, and ``bottleneck_count``.
     """
@@ -229,13 +229,13 @@ def _of_three_or_more(turn: Turn, measure: Callable[[AgentGraph], float]) -> Res
 
 @_network_metric(direction="neutral", aliases=("agentunit:centralization",), traits=("heavy",))
 def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed"] = "normalized") -> Result:
-    """Similarity of the agent network to a star: 1 if one agent sends messages to all others, and the others send none.
+    """Similarity of the agent network to a star, in which only one agent sends messages.
 
-    The value is Freeman's out-degree centralization. It is the sum of ``highest number of recipients - number of the agent's recipients`` over
-    all agents, divided by the maximum possible sum, ``(agents - 1) ** 2``. With one or two agents, the value is 0 (vacuous).
+    The value is Freeman's out-degree centralization. It is the sum of ``highest number of recipients - number of the agent's
+    recipients`` over all agents, divided by the maximum possible sum, ``(agents - 1) ** 2``. The value is 1 if one agent sends
+    messages to all others, and the others send none. With one or two agents, the value is 0 (vacuous).
 
-    Parameters:
-        mode: With ``seed``, the divisor is ``(agents - 1) * (agents - 2)``, as in AgentUnit. This divisor is meant for undirected
+    Parameters: With ``seed``, the divisor is ``(agents - 1) * (agents - 2)``, as in AgentUnit. This divisor is meant for undirected
             graphs, so a star of four agents has the value 1.5.
 
     Detail: ``agents`` and ``edges``.
@@ -260,7 +260,7 @@ def code_avg_path_length(turn: Turn) -> Result:
 
 @_network_metric(direction="neutral", aliases=("agentunit:clustering_coefficient",), traits=("heavy",))
 def code_clustering_coefficient(turn: Turn) -> Result:
-    """Share of the possible connections between an agent's recipients that actually exist, averaged over all agents.
+    """Mean share of the possible edges among an agent's recipients that exist.
 
     An agent's coefficient is the number of edges among its ``k`` recipients, divided by ``k * (k - 1)``. For an agent with at most
     one recipient, the coefficient is 0. The value is the mean over all agents. With one or two agents, the value is 0 (vacuous).
@@ -276,7 +276,7 @@ def hubs_of(graph: AgentGraph, share: float) -> list[str]:
 
 @_network_metric(unit="{item}", direction="neutral", aliases=("agentunit:hub_agents",), traits=("heavy",))
 def code_hub_agents(turn: Turn, *, share_of_highest: Annotated[Share, Param("threshold")] = _HUB_SHARE) -> Result:
-    """Number of hub agents, which send messages to nearly as many agents as the agent with the most recipients.
+    """Number of hub agents, which have nearly as many recipients as the busiest sender.
 
     An agent is a hub if its number of recipients is at least ``share_of_highest`` times the highest number of recipients. If no
     messages were sent, the value is 0 (vacuous).
@@ -306,9 +306,9 @@ def bottlenecks_of(graph: AgentGraph, mode: str) -> list[str]:
 def code_bottleneck_agents(turn: Turn, *, mode: Literal["heuristic", "betweenness"] = "heuristic") -> Result:
     """Number of bottleneck agents, through which much of the communication passes.
 
-    For each agent, the metric multiplies the number of agents that send messages to it by the number of its recipients. An agent is a
-    bottleneck if this product is above 0 and at least half of the highest product. With one or two agents, or if no messages were sent, the
-    value is 0 (vacuous).
+    For each agent, the metric multiplies the number of agents that send messages to it by the number of its recipients. An agent is
+    a bottleneck if this product is above 0 and at least half of the highest product. With one or two agents, or without messages,
+    the value is 0 (vacuous).
 
     Parameters:
         mode: With ``betweenness``, the metric compares the agents' betweenness centrality instead of the product. For example, if

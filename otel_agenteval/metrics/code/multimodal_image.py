@@ -49,11 +49,11 @@ def _occurs(phrase: str, text: str, word_boundaries: bool) -> bool:
     traits=("heavy",),
 )
 def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Result:
-    """Share of the turn's modalities (such as images) that the answer mentions, combined with the answer's use of connectives.
+    """Share of the turn's modalities that the answer mentions, plus its use of connectives.
 
-    The value is ``0.6 * referenced / present modalities + 0.4 * min(1, connectives / 3)``. Images, audio, or video are present if an attachment
-    has the corresponding modality or media type. Text is present if the input contains text. A modality is referenced if the answer contains
-    one of its words, ignoring case:
+    The value is ``0.6 * referenced / present modalities + 0.4 * min(1, connectives / 3)``. Images, audio, or video are present if
+    an attachment has the corresponding modality or media type. Text is present if the input contains text. A modality is referenced
+    if the answer contains one of its words, ignoring case:
 
     - image: image, picture, photo, visual, see, shown, display
     - audio: audio, sound, hear, listen, voice, spoken
@@ -113,15 +113,15 @@ def _share_that_holds(turn: Turn, holds: Callable[[Measures], bool], *shown: str
 def code_image_sharpness(turn: Turn, *, min_sharpness: Annotated[float, Ge(0)] = 50.0) -> Result:
     """Share of the turn's images that are sharp enough to read.
 
-    Sharpness is the variance of the Laplacian of the brightness (0..255). Images are first scaled down to at most 1,024 pixels per side.
-    Sharp photos have a sharpness of several hundred, and blurred photos less than 50. Drawings with large plain areas can also be
+    Sharpness is the variance of the Laplacian of the brightness (0..255). Images are first scaled down to at most 1,024 pixels per
+    side. Sharp photos have a sharpness of several hundred, and blurred photos less than 50. Drawings with plain areas can also be
     below 50.
 
-    Transparent images get a white background or, if nearly all visible pixels are white, a black background. Pixels with 16-bit
-    values are scaled to 8 bits.
+    Transparent images get a white background or, if nearly all visible pixels are white, a black one. 16-bit values are scaled to 8
+    bits.
 
-    The metric measures images that the turn contains, and images that the ``media`` configuration allows fetching. If an image can't be
-    decoded, the score is an error. The score is skipped for these reasons:
+    The metric measures images whose data the turn contains, and images that the ``media`` configuration allows it to open. If an
+    image can't be decoded, the score is an error. The score is skipped for these reasons:
 
     - ``missing:image``: the turn doesn't contain images.
     - ``media_not_open``: the metric isn't allowed to open any image.
@@ -130,7 +130,7 @@ def code_image_sharpness(turn: Turn, *, min_sharpness: Annotated[float, Ge(0)] =
     Parameters:
         min_sharpness: Lowest sharpness at which an image counts as sharp.
 
-    Detail: ``images``, each with ``width`` and ``height`` (pixels) and ``sharpness``.
+    Detail: ``images``, each with ``width`` and ``height`` (pixels), and ``sharpness``.
     """
     return _share_that_holds(turn, lambda image: image.sharpness >= min_sharpness, "sharpness")
 
@@ -145,8 +145,8 @@ def code_image_exposure(turn: Turn, *, max_lost: Share = 0.4, brightness: tuple[
     - The share of pixels that are too dark to show detail is at most ``max_lost``.
     - The share of pixels that are too bright to show detail is at most ``max_lost``.
 
-    Documents on white paper are mostly bright, so raise ``max_lost`` for them. ``code_image_sharpness`` explains which images
-    are measured and when scores are skipped.
+    Documents on white paper are mostly bright, so raise ``max_lost`` for them. ``code_image_sharpness`` explains which images are
+    measured and when scores are skipped.
 
     Parameters:
         max_lost: Maximum share of pixels that are too dark, and of pixels that are too bright.
@@ -171,7 +171,7 @@ def code_image_blank(turn: Turn, *, min_contrast: Share = 0.02) -> Result:
     Parameters:
         min_contrast: Lowest contrast (0..0.5) of an image that isn't blank.
 
-    Detail: ``images``, each with ``width`` and ``height`` (pixels) and ``contrast``.
+    Detail: ``images``, each with ``width`` and ``height`` (pixels), and ``contrast``.
     """
     return _share_that_holds(turn, lambda image: image.contrast >= min_contrast, "contrast")
 
@@ -184,8 +184,8 @@ def code_image_duplicate(turn: Turn, *, max_likeness: Share = 0.95) -> Result:
     ``max_likeness``. Scaled, converted, or recompressed copies usually count as duplicates. All images of a single color are
     duplicates of each other. If the turn refers to an image several times, the image counts once.
 
-    ``code_image_sharpness`` explains which images are measured and when scores are skipped. If only one image is measured, the score is
-    skipped as ``not_applicable:one_image``.
+    ``code_image_sharpness`` explains which images are measured and when scores are skipped. If only one image is measured, the
+    score is skipped as ``not_applicable:one_image``.
 
     Parameters:
         max_likeness: Share of equal bits (0..1) above which two images are duplicates.
@@ -206,7 +206,7 @@ def code_image_duplicate(turn: Turn, *, max_likeness: Share = 0.95) -> Result:
 
 
 _READ_WORD = re.compile(r"\d+(?:[.,:/-]\d+)*|[^\W\d_]+")
-"""Numbers with their separators, and runs of letters. OCR loses the spaces between both."""
+"""Numbers with their separators, and runs of letters. OCR loses the spaces between numbers and words."""
 
 
 def _words(text: str) -> Counter[str]:
@@ -217,18 +217,19 @@ def _words(text: str) -> Counter[str]:
 def code_image_text_overlap(
     turn: Turn, *, share_of: Literal["image", "text"] = "image", against: Literal["output", "ground_truth"] = "output"
 ) -> Result:
-    """Share of the words in the turn's images that also occur in a text, or vice versa. The text is the answer or the ground truth.
+    """Share of the words in the turn's images that a text also contains, or vice versa.
 
-    A local OCR model reads the images. The model recognizes Latin letters, digits, and Chinese, but hardly any other script. The metric ignores
-    case, and counts each word as often as it occurs. To check whether the answer contains all text of an image, use ``share_of: image``. To
-    check whether a generated image contains a given text, use ``share_of: text``.
+    The text is the answer or the ground truth. A local OCR model reads the images. The model recognizes Latin letters, digits, and
+    Chinese, but hardly any other script. The metric ignores case, and counts each word as often as it occurs. To check that the
+    answer contains all text of an image, use ``share_of: image``. To check that a generated image contains a text, use ``share_of:
+    text``.
 
     ``code_image_sharpness`` explains which images are read and when scores are skipped. If the answer or the ground truth is missing, the score
     is skipped as ``missing:output`` or ``missing:ground_truth``. Without words to compare, the score is skipped as ``no_writing``.
 
     Parameters:
-        share_of: ``image`` returns the share of the images' words that the text contains. ``text`` returns the share of the
-            text's words that the images contain.
+        share_of: ``image`` returns the share of the images' words that the text contains. ``text`` returns the share of the text's
+            words in the images.
         against: Text to compare the images with: the turn's ``output`` or its ``ground_truth``.
 
     Detail: the number of words in the images (``read``), in the text (``words``), and in both (``found``).

@@ -1,4 +1,4 @@
-"""These metrics are the opposites of ``code_contains`` and ``code_equals``. They are skipped, or return errors, for the same reasons."""
+"""These metrics are the opposites of ``code_contains`` and ``code_equals``. Skip reasons and errors are the same."""
 
 from __future__ import annotations
 

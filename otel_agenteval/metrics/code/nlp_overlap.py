@@ -1,8 +1,8 @@
 """These metrics measure the word overlap of the output with reference texts.
 
-Compare values only if they were computed with the same tokenizer and smoothing method. With several references, a metric uses the reference
-that gives the highest value. Only ``code_bleu`` compares the output with all references together. In ``detail``, ``reference_index`` is the
-position of the best reference, starting at 0 and not counting blank references.
+Compare values only if they were computed with the same tokenizer and smoothing method. With several references, a metric uses the
+reference that gives the highest value. Only ``code_bleu`` compares the output with all references together. In ``detail``,
+``reference_index`` is the position of the best reference, starting at 0 and not counting blank references.
 
 All tokenizers of these metrics handle scripts and encodings in the same way:
 
@@ -110,12 +110,12 @@ def code_bleu(
     tokenizer: Tokenizer = "ms",
     smoothing: Literal["method4", "epsilon"] = "method4",
 ) -> Result:
-    """BLEU of the output: share of its word n-grams that the references contain, with a penalty for short outputs.
+    """BLEU of the output: share of its word n-grams that the references contain.
 
-    The value is a precision multiplied by a brevity penalty. The precision is the geometric mean of the clipped precisions for n-grams of 1 to
-    ``max_n`` words. The penalty depends on the reference whose length is closest to the output's (the shorter reference if two are equally
-    close). If the output is longer than this reference, the penalty is 1. Otherwise, the penalty is ``exp(1 - reference length / output
-    length)``.
+    The value is a precision multiplied by a penalty for short outputs. The precision is the geometric mean of the precisions for
+    n-grams of 1 to ``max_n`` words. An n-gram counts at most as often as it occurs in one reference. The penalty depends on the
+    reference whose length is closest to the output's (the shorter reference if two are equally close). If the output is longer than
+    this reference, the penalty is 1. Otherwise, the penalty is ``exp(1 - reference length / output length)``.
 
     The score is skipped with one of these reasons:
 
@@ -125,17 +125,17 @@ def code_bleu(
       the number of references exceeds a million.
 
     Parameters:
-        references: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, the turn's ground
-            truth. Aliases: ``value``, ``expected_output``, ``expcted_output`` (spelled as in Trusys).
+        references: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, the
+            turn's ground truth. Aliases: ``value``, ``expected_output``, ``expcted_output`` (spelled as in Trusys).
         max_n: Maximum number of words in an n-gram.
-        tokenizer: How to split texts into words. ``ms`` converts text to upper case. Each symbol or punctuation mark is a separate word, except
-            punctuation after a number. ``72.`` is one word and doesn't equal ``72``, so use ``word`` for short answers. ``word`` converts text
-            to lower case and uses runs of letters and digits as words or, if there are none, symbols. ``whitespace`` converts text to lower
-            case and splits it at whitespace.
+        tokenizer: How to split texts into words. ``ms`` converts text to upper case. Each symbol or punctuation mark is a separate
+            word, except punctuation after a number. ``72.`` is one word and doesn't equal ``72``, so use ``word`` for short
+            answers. ``word`` converts text to lower case and uses runs of letters and digits as words or, if there are none,
+            symbols. ``whitespace`` converts text to lower case and splits it at whitespace.
         smoothing: How to avoid a precision of 0 for n-gram lengths without a match. ``method4`` (Chen and Cherry) replaces the
-            number of matches with ``ln(output words) / (5 · 2)`` for the first such length, ``ln(output words) / (5 · 4)`` for
-            the second, and so on. If the texts have no common word, the value is 0. ``epsilon`` replaces a precision of 0 with
-            1e-7, ignores n-grams longer than the output, and counts only matches with the best reference.
+            number of matches with ``ln(output words) / (5 · 2)`` for the first such length, ``ln(output words) / (5 · 4)`` for the
+            second, and so on. If the texts have no common word, the value is 0. ``epsilon`` replaces a precision of 0 with 1e-7,
+            ignores n-grams longer than the output, and counts only matches with the best reference.
 
     Detail: ``precisions`` (by n-gram length, after smoothing), ``brevity_penalty``, ``output_words``, and ``reference_words``.
     """
@@ -190,8 +190,8 @@ def code_gleu(
 ) -> Result:
     """Google-BLEU (GLEU) of the output: the lower of n-gram precision and recall.
 
-    Precision and recall count n-grams of all lengths from ``min_n`` to ``max_n`` words together. The score is skipped for the
-    same reasons as in ``code_bleu``.
+    Precision and recall count n-grams of all lengths from ``min_n`` to ``max_n`` words together. The skip reasons are as in
+    ``code_bleu``.
 
     Parameters:
         references: Reference texts, as in ``code_bleu``.
@@ -199,7 +199,8 @@ def code_gleu(
         max_n: Maximum number of words in an n-gram.
         tokenizer: Tokenizer, as in ``code_bleu``.
 
-    Detail: ``matches``, ``output_runs``, and ``reference_runs`` (numbers of common n-grams, and of n-grams in each text), and ``reference_index``.
+    Detail: ``matches`` (number of common n-grams), ``output_runs`` and ``reference_runs`` (n-grams per text), and
+    ``reference_index``.
     """
     if min_n > max_n:
         raise MetricError("invalid_parameter", f"min_n: must be at most max_n ({max_n}), got {min_n}")
@@ -284,7 +285,7 @@ def _rouge(
     """Return the score for the reference with the highest ``measure``.
 
     ``units`` counts the n-grams or pairs to compare. With None, the longest common subsequence is used. If a reference has fewer
-    than ``least`` words, the score is 1 if the output is as short, and otherwise 0.
+    than ``least`` words, the score is 1 if the output also has fewer words, and otherwise 0.
     """
     output = turn.output or ""
     texts = _references(turn, reference)
@@ -320,7 +321,7 @@ def code_rouge(
     measure: Measure = "recall",
     tokenizer: Tokenizer = "word",
 ) -> Result:
-    """ROUGE of the output: its overlap with the best reference text.
+    """ROUGE of the output: its overlap with the reference text that matches best.
 
     ``variant`` selects the units to compare:
 
@@ -328,22 +329,22 @@ def code_rouge(
     - ``rougeS``: pairs of words that occur in both texts in the same order, with any gap
     - ``rougeL``: the words of the longest common subsequence
 
-    Recall is the share of the reference's units that match, and precision is the share of the output's units that match. If a
-    unit occurs twice in one text and once in the other, one occurrence matches. The default measure is recall, which rewards long
+    Recall is the share of the reference's units that match, and precision is the share of the output's units that match. If a unit
+    occurs twice in one text and once in the other, one occurrence matches. The default measure is recall, which rewards long
     answers. ``rouge2`` and ``rougeS`` need references of at least two words, and the other variants need at least one word. If a
     reference is shorter, the value is 1 if the output is too short as well, and otherwise 0. An empty output isn't skipped.
 
-    Without a reference, the score is skipped as ``missing:references``. The score is skipped as ``too_long`` if a text exceeds the limits of
-    ``code_bleu``, or if the output or all references together have more than 50,000 words (1,000 for ``rougeS``).
+    Without a reference, the score is skipped as ``missing:references``. The score is skipped as ``too_long`` if a text exceeds the
+    limits of ``code_bleu``, or if the output or all references together have more than 50,000 words (1,000 for ``rougeS``).
 
     Parameters:
-        reference: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, the turn's ground
-            truth.
+        reference: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, the
+            turn's ground truth.
         variant: Units to compare, as described above.
         measure: Measure that the metric returns as its value. ``f1`` is the harmonic mean of precision and recall.
         tokenizer: Tokenizer, as in ``code_bleu``.
 
-    Detail: ``variant``, ``precision``, ``recall``, ``f1``, ``reference_index``.
+    Detail: ``variant``, ``precision``, ``recall``, ``f1``, and ``reference_index``.
     """
     least = 2 if variant in ("rouge2", "rougeS") else 1
     most = SKIP_BIGRAM_LIMIT if variant == "rougeS" else WORD_LIMIT
@@ -359,12 +360,12 @@ def code_rouge_n(turn: Turn, *, reference: Reference = None, n: Order = 1, measu
     empty output isn't skipped. The score is skipped for the same reasons as in ``code_rouge``.
 
     Parameters:
-        reference: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, the turn's ground
-            truth. Aliases: ``value``, ``expected_output``, ``expcted_output`` (spelled as in Trusys).
+        reference: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, the
+            turn's ground truth. Aliases: ``value``, ``expected_output``, ``expcted_output`` (spelled as in Trusys).
         n: Number of words in an n-gram.
         measure: Measure that the metric returns as its value. ``f1`` is the harmonic mean of precision and recall.
 
-    Detail: ``n``, ``precision``, ``recall``, ``f1``, ``reference_index``.
+    Detail: ``n``, ``precision``, ``recall``, ``f1``, and ``reference_index``.
     """
     return _rouge(turn, reference, "word", measure, functools.partial(ngrams, n=n), least=0, detail={"n": n})
 
@@ -383,7 +384,7 @@ def code_meteor(
     tokenizer: Tokenizer = "word",
     stemmer: Literal["suffix", "none"] = "suffix",
 ) -> Result:
-    """Word overlap of the output and a reference, similar to METEOR: common word stems, with a penalty for a different order.
+    """Overlap of word stems between the output and a reference, similar to METEOR.
 
     The value is ``(1 - gamma · (chunks / m)^beta) · P·R / (alpha·P + (1 - alpha)·R)``:
 
@@ -391,12 +392,12 @@ def code_meteor(
       the reference that isn't aligned yet.
     - ``P`` is the precision: ``m`` divided by the number of words in the output.
     - ``R`` is the recall: ``m`` divided by the number of words in the reference.
-    - ``chunks`` is the number of runs of aligned words that are contiguous in both texts.
+    - ``chunks`` is the number of runs of aligned words that are contiguous in both texts. A different word order adds chunks.
 
-    Unlike the original METEOR, the metric doesn't use synonyms and doesn't minimize the number of chunks. Identical texts are penalized too: a
-    one-word text compared with itself has the value 0.5. If no word matches, the value is 0. If both texts are empty, the value is 1. Without a
-    reference, the score is skipped as ``missing:references``. If a text exceeds the limits of ``code_bleu``, the score is skipped as
-    ``too_long``.
+    Unlike the original METEOR, the metric doesn't use synonyms and doesn't minimize the number of chunks. Identical texts are
+    penalized too: a one-word text compared with itself has the value 0.5. If no word matches, the value is 0. If both texts are
+    empty, the value is 1. Without a reference, the score is skipped as ``missing:references``. If a text exceeds the limits of
+    ``code_bleu``, the score is skipped as ``too_long``.
 
     Parameters:
         references: Reference texts, as in ``code_bleu``.
@@ -404,11 +405,11 @@ def code_meteor(
         beta: Exponent of the order penalty.
         gamma: Weight of the order penalty.
         tokenizer: Tokenizer, as in ``code_bleu``.
-        stemmer: How to reduce words to stems. ``suffix`` removes ``ing``, ``ed``, ``es``, or ``s`` from words that are long enough. If ``ing``
-            or ``ed`` was removed, one of two equal final consonants is also removed. ``none`` keeps words unchanged. ``suffix`` doesn't change
-            the words of the tokenizer ``ms``, because they are in upper case.
+        stemmer: How to reduce words to stems. ``suffix`` removes ``ing``, ``ed``, ``es``, or ``s`` from words that are long enough.
+            If ``ing`` or ``ed`` was removed, one of two equal final consonants is also removed. ``none`` keeps words unchanged.
+            ``suffix`` doesn't change the words of the tokenizer ``ms``, because they are in upper case.
 
-    Detail: ``matches``, ``precision``, ``recall``, ``chunks``, ``reference_index``.
+    Detail: ``matches``, ``precision``, ``recall``, ``chunks``, and ``reference_index``.
     """
     output = turn.output or ""
     texts = _references(turn, references)

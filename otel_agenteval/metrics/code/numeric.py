@@ -60,7 +60,7 @@ _PAIR = re.compile(
 
 
 def _plain(text: str) -> str:
-    """Normalize how numbers are written: ``−`` becomes ``-``, ``× 10^8`` becomes ``e8``, and ``1,234`` becomes ``1234``."""
+    """Normalize number notations: ``−`` → ``-``, ``× 10^8`` → ``e8``, ``1,234`` → ``1234``."""
     text = _THOUSANDS.sub(",", _POWER.sub(lambda found: f"e{found[1] or found[2].translate(_RAISED)}", text))
     return _SEPARATED.sub(_without_separators, text.translate(_MINUS))
 
@@ -103,7 +103,7 @@ def _is_number(value: str | float) -> bool:
 
 
 Number = Annotated[str | bool | int | float, Predicate(_is_number), "number or string"]
-"""A finite number, or its text. ``bool`` is included so that it can be refused instead of becoming 0 or 1."""
+"""A finite number, or its text. ``bool`` is included so that booleans are rejected instead of becoming 0 or 1."""
 
 
 def _shown(number: Decimal) -> float | str:
@@ -145,8 +145,8 @@ def code_equals_number(
 ) -> Result:
     """Check that the number in the output equals an expected number.
 
-    An output without a number fails, and so does a limit such as ``< 42``. Numbers are compared as decimals, so the difference between 0.3 and 0.2 is exactly 0.1 and
-    meets a ``tolerance`` of 0.1.
+    An output without a number fails, and so does a limit such as ``< 42``. Numbers are compared as decimals, so the difference
+    between 0.3 and 0.2 is exactly 0.1 and meets a ``tolerance`` of 0.1.
 
     Parameters:
         value: Expected number, as a number or as text. Aliases: ``expected_output``, ``expcted_output`` (spelled as in Trusys).

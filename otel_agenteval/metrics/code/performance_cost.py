@@ -1,4 +1,4 @@
-"""These metrics measure a turn's duration, tokens, and cost. If this data is missing, the score is skipped. A value that equals a limit passes."""
+"""These metrics measure a turn's duration, tokens, and cost. If data is missing, they are skipped. Values equal to limits pass."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def _within(observed: float | None, limit: float) -> Result:
 def code_latency(turn: Turn) -> Result:
     """Wall-clock duration of the turn in seconds.
 
-    The turn starts with its root span. It ends when the root span ends or, if that is later, when its last agent, model, tool, or similar span
-    ends. A streamed model call, for example, can end after the root span. If the root span is missing, the duration covers the received spans.
+    The turn starts with its root span. It ends when the last of its root, agent, model, tool, and similar spans ends. For example,
+    a streamed model call can end after the root span. If the root span is missing, the duration covers the received spans.
 
     Detail: ``latency_ms``, in milliseconds.
     """
@@ -37,7 +37,7 @@ def code_max_duration(turn: Turn, *, max_seconds: Annotated[float, Ge(0)]) -> Re
     """Check that the turn took at most ``max_seconds``.
 
     Parameters:
-        max_seconds: Maximum duration in seconds, as in ``code_latency``.
+        max_seconds: Maximum duration in seconds, measured as in ``code_latency``.
 
     Detail: ``observed`` and ``limit``, in seconds.
     """
@@ -49,7 +49,7 @@ def code_latency_threshold(turn: Turn, *, threshold_ms: Annotated[float, Ge(0), 
     """Check that the turn took at most ``threshold_ms`` milliseconds.
 
     Parameters:
-        threshold_ms: Maximum duration in milliseconds, as in ``code_latency``. Alias: ``threshold``, as in Trusys.
+        threshold_ms: Maximum duration in milliseconds, measured as in ``code_latency``. Alias: ``threshold``, as in Trusys.
 
     Detail: ``latency_ms``.
     """
@@ -59,7 +59,7 @@ def code_latency_threshold(turn: Turn, *, threshold_ms: Annotated[float, Ge(0), 
 
 @metric(needs=("duration",), threshold=1.0, aliases=("agentunit:latency", "agentunit:LatencyMetric"))
 def code_latency_score(turn: Turn, *, threshold_ms: Annotated[float, Ge(0)] = 5000) -> Result:
-    """Speed of the turn: 1 if it took at most ``threshold_ms``, otherwise ``threshold_ms / latency_ms``.
+    """Speed of the turn: 1 up to ``threshold_ms``, then ``threshold_ms / latency_ms``.
 
     Parameters:
         threshold_ms: Longest duration that still scores 1, in milliseconds.
@@ -98,7 +98,7 @@ def _total_tokens(usage: Usage) -> int | None:
 def code_max_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> Result:
     """Check that the turn used at most ``max_tokens`` input and output tokens in total.
 
-    The metric counts tokens like ``code_token_usage``.
+    The metric counts tokens in the same way as ``code_token_usage``.
 
     Parameters:
         max_tokens: Maximum number of input and output tokens.
@@ -146,8 +146,7 @@ def code_max_output_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> 
 def code_token_usage(turn: Turn) -> Result:
     """Number of input and output tokens that the turn used.
 
-    The value is ``total_tokens`` in the turn's usage data. If ``total_tokens`` is missing or 0, the value is the sum of input and output
-    tokens.
+    The value is ``total_tokens`` in the turn's usage data. If it is missing or 0, the value is the sum of input and output tokens.
 
     Detail: ``prompt_tokens``, ``completion_tokens`` (null if unknown), and ``total_tokens``.
     """
@@ -164,7 +163,7 @@ def code_token_usage(turn: Turn) -> Result:
 _Usd = Annotated[float, Ge(0), Lt(math.inf)]
 _Price = Annotated[dict[Literal["input", "output", "cached_input"], _Usd], Predicate({"input", "output"}.issubset)]
 Prices = Annotated[dict[str, _Price], "mapping of models to prices"]
-"""USD per million tokens, by ``model`` or ``provider/model``. Cached input costs as much as other input unless set."""
+"""USD per million tokens, by ``model`` or ``provider/model``. By default, cached input costs as much as other input."""
 
 
 def _no_cost(unpriced: list[str]) -> Result:
@@ -193,22 +192,22 @@ def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = T
     2. ``cost_usd``, ``turn_cost_usd``, ``estimated_cost_usd``, or ``cost`` in the turn's metadata
     3. an estimate
 
-    By default, the value also includes the cost of tool calls. If the cost of both model and tool calls is unknown, the score is
-    skipped as ``missing:cost``.
+    By default, the value also includes the cost of tool calls. If no cost is known, the score is skipped as ``missing:cost``.
 
     The estimate is the sum over all model calls. For a call without a reported cost, the call's tokens are multiplied by the model's price.
     Prices come from ``prices`` or from the bundled genai-prices table, without network access. The extra ``[cost]`` can provide a newer table.
     A price depends on the model, the provider, and the turn's start time. If the start time is unknown, the newest price is used.
 
-    The metric doesn't estimate a cost if a model's price is unknown, the turn has more than 1,000 calls, or only some successful calls have token
-    counts or costs. If no call has token counts or costs, but all calls used the same model, the estimate uses the turn's token counts.
+    The metric doesn't estimate a cost if a model's price is unknown, if the turn has more than 1,000 calls, or if only some
+    successful calls have token counts or costs. If no call has token counts or costs, but all calls used the same model, the
+    estimate uses the turn's token counts.
 
     Parameters:
         include_tool_costs: If true, the cost of tool calls is added.
         estimate: If true, a cost that wasn't reported is estimated.
-        prices: Prices in USD per million tokens: ``{model: {input, output, cached_input?}}``. These prices override the bundled prices. The
-            model can be ``provider/model``. If ``cached_input`` is unset, cached input costs as much as other input. If a cost metric in the
-            configuration sets ``prices``, these prices also apply to estimates in the turn's ``cost_usd``.
+        prices: Prices in USD per million tokens: ``{model: {input, output, cached_input?}}``. These prices override the bundled
+            prices. The model can be ``provider/model``. If ``cached_input`` is unset, cached input costs as much as other input. If
+            a cost metric in the configuration sets ``prices``, these prices also apply to estimates in the turn's ``cost_usd``.
 
     Detail: ``cost``, ``model_cost``, and ``tool_cost``. For an estimate, the detail also contains ``estimated`` and, if known, ``price_source``:
     ``prices``, ``genai-prices`` with its version, or both. ``unpriced`` lists up to ten models whose price is unknown.
@@ -240,9 +239,9 @@ def code_max_cost(
         estimate: If true, a cost that wasn't reported is estimated.
         prices: Prices, as in ``code_cost``.
 
-    Detail: ``cost_usd``, ``limit``, and ``source_key``. ``source_key`` is the source of the cost: ``cost_usd`` (the turn's cost),
-    another metadata key, ``llm_calls`` (recorded by the calls), or ``tokens`` (an estimate). For ``estimated``, ``price_source``
-    and ``unpriced``, see ``code_cost``.
+    Detail: ``cost_usd``, ``limit``, and ``source_key``. ``source_key`` is the source of the cost: ``cost_usd`` (the turn's reported
+    cost), another metadata key, ``llm_calls`` (costs that the calls report), or ``tokens`` (an estimate). For ``estimated``,
+    ``price_source``, and ``unpriced``, see ``code_cost``.
     """
     found, unpriced = cost_of(turn, prices, estimate=estimate)
     if found is None:
@@ -252,19 +251,19 @@ def code_max_cost(
 
 
 _ROUNDING = 1e-6
-"""Log probabilities above 0 are accepted as rounding errors up to this value."""
+"""Highest log probability above 0 that is accepted as a rounding error."""
 
 
 @metric(unit="{item}", needs=("logprobs",), direction="down", aliases=("trusys:perplexity",))
 def code_perplexity(turn: Turn) -> Result:
     """Perplexity of the answer: ``exp(-mean(logprobs))``, which is 1 if every token was certain.
 
-    A value of 10 means that the model was as uncertain as if it had chosen each token from ten equally likely tokens. OpenTelemetry's conventions
-    don't include token probabilities. If your instrumentation doesn't record them, provide ``logprobs`` (natural logarithms, one per generated
-    token). If a log probability is clearly above 0 or not finite, the score is an error.
+    A value of 10 means that the model was as uncertain as if it had chosen each token from ten equally likely tokens.
+    OpenTelemetry's conventions don't include token probabilities. If your instrumentation doesn't record them, provide ``logprobs``
+    (natural logarithms, one per generated token). If a log probability is clearly above 0 or not finite, the score is an error.
 
-    Detail: ``tokens`` (count), ``mean_logprob``, and ``normalised_score``, which is ``1 / (1 + exp(-mean_logprob))``: near 0 if
-    the model was very uncertain, and 0.5 if every token was certain.
+    Detail: ``tokens`` (count), ``mean_logprob``, and ``normalised_score``, which is ``1 / (1 + exp(-mean_logprob))``: near 0 if the
+    model was very uncertain, and 0.5 if every token was certain.
     """
     logprobs = turn.logprobs or []
     numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in logprobs)

@@ -1,7 +1,6 @@
 """These metrics check that the output is valid JSON, XML, SQL, or HTML, and has the expected content.
 
-JSON must strictly follow RFC 8259. A fenced Markdown block isn't a JSON document. If the output is larger than 1 MiB, the score
-is skipped as ``too_long``.
+JSON must strictly follow RFC 8259. A fenced Markdown block isn't a JSON document. An output over 1 MiB is skipped as ``too_long``.
 """
 
 from __future__ import annotations
@@ -50,15 +49,14 @@ def _conforms(turn: Turn, schema: Any, feature: str) -> Result:
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:is-json", "hpd:JsonValidityEvaluator"))
 def code_is_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
-    """Check that the whole output is one JSON document, and optionally that the document matches a schema.
+    """Check that the whole output is one JSON document, and optionally check its schema.
 
-    Any JSON value passes, unless the value is nested more than 200 levels deep or contains a number that is too large for Python. Whitespace
-    around the document is allowed. An empty output fails, and so does an output with comments, trailing commas, single quotes, ``NaN``, or
-    fenced Markdown blocks. If a key occurs twice, its last value is used.
+    Any JSON value passes, unless the value is nested more than 200 levels deep or contains a number that is too large for Python.
+    Whitespace around the document is allowed. An empty output fails, and so does an output with comments, trailing commas, single
+    quotes, ``NaN``, or fenced Markdown blocks. If a key occurs twice, the metric uses its last value.
 
     Parameters:
-        schema: JSON Schema for the value, as in ``code_schema_conformance``. Requires the extra ``[structured]``. If the schema
-            is invalid, the score is an error.
+        schema: JSON Schema, as in ``code_schema_conformance``. Requires the extra ``[structured]``. An invalid schema is an error.
 
     Detail: ``violations``, at most ten schema violations as ``[{path, message}]``.
     """
@@ -70,18 +68,17 @@ def code_is_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:contains-json",))
 def code_contains_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
-    """Check that the output contains a JSON object or array, and optionally that at least one of these matches a schema.
+    """Check that the output contains a JSON object or array, and optionally check its schema.
 
     The metric reads the output from left to right. At each ``{`` or ``[``, it finds the longest JSON value, and continues after
-    this value. It ignores empty arrays and invalid JSON such as ``{a: 1}``. A footnote such as ``[1]`` counts as an array, unless
-    a schema excludes it. If you set a schema, at least one of the first 10,000 values must match it.
+    this value. It ignores empty arrays and invalid JSON such as ``{a: 1}``. A footnote such as ``[1]`` counts as an array, unless a
+    schema excludes it. If you set a schema, at least one of the first 10,000 values must match it.
 
     Parameters:
-        schema: JSON Schema for the value, as in ``code_schema_conformance``. Requires the extra ``[structured]``. If the schema
-            is invalid, the score is an error.
+        schema: JSON Schema, as in ``code_schema_conformance``. Requires the extra ``[structured]``. An invalid schema is an error.
 
-    Detail: ``count`` (number of values), ``first`` (the first 100 characters of the first value), and ``violations`` of the first value if
-    no value matches the schema.
+    Detail: ``count`` (number of values), ``first`` (the first 100 characters of the first value), and ``violations`` of the first
+    value if no value matches the schema.
     """
     if too_long(output := turn.output or ""):
         return skip("too_long")
@@ -116,18 +113,18 @@ def _element_names(given: tuple[str, ...] | str) -> list[str]:
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:is-xml", "hpd:XmlValidityEvaluator"))
 def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) -> Result:
-    """Check that the whole output is one XML document, and optionally that the document contains required elements.
+    """Check that the whole output is one XML document that contains all required elements.
 
-    The document must have one root and matching tags. It can have a declaration, comments, processing instructions, and whitespace around it.
-    Namespace prefixes don't need a declaration. The metric doesn't load external files or expand entities. To prevent entity bombs, a document
-    fails if its DOCTYPE has an internal subset. An empty output fails.
+    The document must have one root and matching tags. It can have a declaration, comments, processing instructions, and whitespace
+    around it. Namespace prefixes don't need a declaration. The metric doesn't load external files or expand entities. To prevent
+    entity bombs, a document fails if its DOCTYPE has an internal subset. An empty output fails.
 
     Parameters:
         required_elements: Required elements, as a list or as comma-separated text. A dotted path starts at the root (``analysis.rating``). A name
             without dots matches the root or one of its children. Namespace prefixes are part of names.
 
     Detail: ``missing_elements`` (required elements that the document lacks) or, if the output isn't XML, ``error`` and usually
-    its ``line`` and ``column``.
+    ``line`` and ``column``.
     """
     if too_long(output := turn.output or ""):
         return skip("too_long")
@@ -140,10 +137,10 @@ def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) ->
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:contains-xml",))
 def code_contains_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) -> Result:
-    """Check that the output contains an XML element, and optionally that this element contains required elements.
+    """Check that the output contains an XML element that contains all required elements.
 
-    An element extends from its start tag to the matching end tag, or is an empty-element tag (``<a/>``). The metric ignores elements inside
-    other elements. At least one of the first 10,000 elements must contain all required elements.
+    An element extends from its start tag to the matching end tag, or is an empty-element tag (``<a/>``). The metric ignores
+    elements inside other elements. At least one of the first 10,000 elements must contain all required elements.
 
     Parameters:
         required_elements: Required elements, as in ``code_is_xml``. Paths start at the outermost element.
@@ -177,14 +174,14 @@ def code_is_sql(
     allowed_columns: tuple[str, ...] | None = None,
     strict: bool = True,
 ) -> Result:
-    """Check that the whole output is SQL, and optionally that the SQL uses only allowed tables and columns.
+    """Check that the whole output is SQL, and optionally limit its tables and columns.
 
     The parser ``sqlglot`` (extra ``[structured]``) must find one or more statements. The following outputs fail:
 
     - an empty output, or only a name or expression
     - an incomplete statement such as "update it", and commands that the parser doesn't analyze, such as ``CALL``
-    - SQL with a dangling comma, ORDER or GROUP without BY, or clauses in the wrong order, although the parser accepts these
-      faults. Exception: BigQuery, ClickHouse, DuckDB, and Snowflake allow a comma after the last item
+    - SQL with a dangling comma, ORDER or GROUP without BY, or clauses in the wrong order, although the parser accepts these faults.
+      Exception: BigQuery, ClickHouse, DuckDB, and Snowflake allow a comma after the last item
 
     The metric checks only the output's shape (``detail.parser`` is ``shape``) in these cases: the parser isn't installed, the output has more
     than 10,000 characters, or the SQL is too complex to parse. The output must then pass ``code_sql_shape``, must not have the faults above,
@@ -194,10 +191,10 @@ def code_is_sql(
     Parameters:
         dialect: Name of a dialect in sqlglot: ``mysql``, ``postgres``, ``sqlite``, ``tsql``, ``bigquery``, ``snowflake``, … The default is a
             generic dialect or, if parsing fails and the output contains backticks, MySQL. If the dialect is unknown, the score is an error.
-        allowed_tables: Names of allowed tables, with or without their schema. Case is ignored. Common table expressions (CTEs)
-            are always allowed.
-        allowed_columns: Names of allowed columns, without their tables. Case is ignored. ``*`` is allowed only if the list contains ``*``, or
-            in ``COUNT(*)``. Names that the statement defines, such as aliases, are always allowed.
+        allowed_tables: Names of allowed tables, with or without their schema. Case is ignored. Common table expressions are always
+            allowed.
+        allowed_columns: Names of allowed columns, without their tables. Case is ignored. ``*`` is allowed only if the list contains
+            ``*``, or in ``COUNT(*)``. Names that the statement defines, such as aliases, are always allowed.
         strict: If true, ``SELECT a b FROM`` fails, because a comma is probably missing.
 
     Detail: ``statements`` (number of statements), ``tables``, ``parser`` (``sqlglot`` or ``shape``), and the tables and columns
@@ -234,7 +231,7 @@ def code_sql_shape(turn: Turn) -> Result:
 
     To parse the SQL instead, use ``code_is_sql``. The output passes if all of these conditions are met:
 
-    - It starts with the word select, insert, update, delete, with, create, alter, drop, or merge, ignoring case. After ``with``, it must
+    - It starts with select, insert, update, delete, with, create, alter, drop, or merge, ignoring case. After ``with``, it must
       contain ``as``.
     - Its parentheses outside quotes are balanced.
     - It has an even number of single quotes and an even number of double quotes.
@@ -243,7 +240,7 @@ def code_sql_shape(turn: Turn) -> Result:
 
     Detail: ``starts_with_verb``, ``balanced_parentheses``, ``even_single_quotes``, and ``even_double_quotes``.
 
-    Source: ``SqlShapeEvaluator`` in HPD-Agent. Unlike this metric, it accepts "Selecting a plan" as SQL.
+    Source: ``SqlShapeEvaluator`` in HPD-Agent, which also accepts "Selecting a plan" as SQL.
     """
     if too_long(output := turn.output or ""):
         return skip("too_long")
@@ -256,11 +253,11 @@ _HTML_TAG = re.compile(r"<\s*[A-Za-z][A-Za-z0-9:-]*(?:\s|/?>)")
 
 @metric(needs=("output",), boolean=True, aliases=("hpd:HtmlShapeEvaluator",))
 def code_html_shape(turn: Turn, *, required_tags: tuple[Annotated[str, MinLen(1)], ...] = ()) -> Result:
-    """Check that the output contains HTML and all required tags. The metric doesn't validate the HTML.
+    """Check that the output contains HTML and all required tags, without validation.
 
-    The output must contain at least one opening tag. An opening tag is ``<``, optional whitespace, a name, and then whitespace, ``>``, or
-    ``/>``. For example, ``<br>`` and ``<br/>`` are opening tags, but ``</p>`` isn't. Text such as ``a < b and c`` also counts as an opening
-    tag. An empty output fails.
+    The output must contain at least one opening tag. An opening tag is ``<``, optional whitespace, a name, and then whitespace,
+    ``>``, or ``/>``. For example, ``<br>`` and ``<br/>`` are opening tags, but ``</p>`` isn't. Text such as ``a < b and c`` also
+    counts as an opening tag. An empty output fails.
 
     Parameters:
         required_tags: Names of opening tags that the output must contain. Case is ignored.
@@ -281,8 +278,8 @@ def code_json_equals(turn: Turn, *, value: Annotated[Any, EXPECTED_OUTPUT] = Non
     doesn't equal 1. An output that isn't JSON fails. Without an expected value, the score is skipped as ``missing:ground_truth``.
 
     Parameters:
-        value: Expected JSON value. Text is parsed as JSON if possible. To expect null, write ``"null"``. The default is the turn's ground
-            truth. Aliases: ``expected_output``, ``expcted_output`` (spelled as in Trusys).
+        value: Expected JSON value. Text is parsed as JSON if possible. To expect null, write ``"null"``. The default is the turn's
+            ground truth. Aliases: ``expected_output``, ``expcted_output`` (spelled as in Trusys).
         ignore_list_order: If true, the order of list items doesn't matter.
 
     Detail: ``path``, the JSONPath of the first difference. With ``ignore_list_order``, the path ends at the list that contains the difference.
@@ -345,15 +342,15 @@ def code_array_length(
 def code_schema_conformance(turn: Turn, *, schema: Any) -> Result:
     """Check that the output is JSON that conforms to a JSON Schema.
 
-    JSON Schema drafts 4 to 2020-12 are supported. ``$schema`` selects the draft. The default is 2020-12. From draft 6 on, ``2.0`` is an
-    integer. ``"1"`` doesn't equal 1 in an ``enum``. An output that isn't JSON fails. The score is an error if the schema is invalid, refers to
-    another document, or takes too many validation steps.
+    JSON Schema drafts 4 to 2020-12 are supported. ``$schema`` selects the draft. The default is 2020-12. From draft 6 on, ``2.0``
+    is an integer. ``"1"`` doesn't equal 1 in an ``enum``. An output that isn't JSON fails. The score is an error if the schema is
+    invalid, refers to another document, or takes too many validation steps.
 
     Parameters:
-        schema: Schema as an object, a boolean, or JSON text. The schema can be wrapped as in requests to models: ``{"name": …, "schema":
-            {…}}``. If a keyword is misspelled, the score is an error.
+        schema: Schema as an object, a boolean, or JSON text. The schema can be wrapped as in requests to models: ``{"name": …,
+            "schema": {…}}``. If a keyword is misspelled, the score is an error.
 
-    Detail: ``violations`` as ``[{path, message}]``, at most ten. Paths and messages can contain keys of the output, but not the output's
+    Detail: ``violations`` as ``[{path, message}]``, at most ten. Paths and messages can contain the output's keys, but not its
     values.
     """
     return _conforms(turn, schema, "code_schema_conformance")
@@ -363,8 +360,8 @@ def code_schema_conformance(turn: Turn, *, schema: Any) -> Result:
 def code_field_completeness(turn: Turn, *, fields: tuple[str, ...]) -> Result:
     """Share of the required fields that exist in the output's JSON object and aren't null.
 
-    A field counts even if its value is an empty string, 0, false, or an empty list. If the output isn't a JSON object, the value
-    is 0. If ``fields`` is empty, the value is 1 (vacuous).
+    A field counts even if its value is an empty string, 0, false, or an empty list. If the output isn't a JSON object, the value is
+    0. If ``fields`` is empty, the value is 1 (vacuous).
 
     Parameters:
         fields: Names of top-level fields, or paths (``a.b``, ``a[0].b``). If the object has a key ``a.b``, this key is used instead of the path.
@@ -384,9 +381,9 @@ def code_field_completeness(turn: Turn, *, fields: tuple[str, ...]) -> Result:
 def code_field_accuracy(turn: Turn, *, field: str, expected: Any, ignore_case: bool = True) -> Result:
     """Check that a field of the output's JSON object has the expected value.
 
-    Text must match, including whitespace. Values that aren't text are compared as JSON text, so null equals ``"null"``. The order of keys
-    doesn't matter. Numbers are compared by value, even if they are text: ``3.0`` equals ``"3"``. The metric fails if the output isn't a JSON
-    object or lacks the field.
+    Text must match, including whitespace. Values that aren't text are compared as JSON text, so null equals ``"null"``. The order
+    of keys doesn't matter. Numbers are compared by value, even if they are text: ``3.0`` equals ``"3"``. The metric fails if the
+    output isn't a JSON object or lacks the field.
 
     Parameters:
         field: Name of a top-level field, or a path (``a.b``). If the object has a key ``a.b``, this key is used instead of the path.

@@ -38,7 +38,7 @@ def _number(facts: Mapping[str, Any], *names: str) -> float | None:
 
 
 def _stated(turn: Turn, names: tuple[str, ...]) -> float | None:
-    """Return an amount from the turn's metadata or, if missing, its sum over the outermost spans that have this attribute."""
+    """Return an amount from the metadata or, if missing, its sum over the outermost spans."""
     if (known := _number(turn.metadata, *names)) is not None:
         return known
     amounts = [_number(span.attributes, *names) for span in turn.spans]
@@ -56,12 +56,12 @@ def _energy(turn: Turn, estimate: bool) -> tuple[float | None, bool]:
 # --- estimates, because neither spans nor providers report the energy of model calls
 
 _MOST_CALLS = 500
-"""Maximum number of model calls in a turn with an estimate. An estimate takes about a millisecond per call."""
+"""Maximum number of model calls in a turn whose energy is estimated. An estimate takes about a millisecond per call."""
 _Estimate = Callable[[str, str, int, float], "float | None"]
 
 
 def _estimated_kwh(turn: Turn) -> float | None:
-    """Return the energy of all model calls, or None if any call can't be estimated, because a partial sum would be too low."""
+    """Return the estimated energy of all model calls, or None if any call can't be estimated."""
     calls = [call for call in turn.llm_calls if call.output_tokens is not None or call.error is None]
     if not 0 < len(calls) <= _MOST_CALLS or any(call.output_tokens is None or not call.model for call in calls):
         return None
@@ -72,7 +72,7 @@ def _estimated_kwh(turn: Turn) -> float | None:
 
 
 def _kwh_of_call(call: LlmCall, estimate: _Estimate) -> float | None:
-    """Return a call's estimated energy in kWh, or None. Also tries the model's name without a gateway's prefix (``a/b`` as ``b``)."""
+    """Return a call's estimated energy in kWh, or None if it can't be estimated."""
     model, known = call.model or "", word_list("energy_providers")
     named = (call.provider or "").lower()
     providers = [provider for provider, names in known.items() if named in names] or list(known)
@@ -123,7 +123,7 @@ def _share_within(actual: float, limit: float) -> float:
     traits=("heavy",),
 )
 def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate: bool = True) -> Result:
-    """Energy efficiency of the turn: 1 up to ``threshold_kwh``, and otherwise ``threshold_kwh / energy``.
+    """Energy efficiency of the turn: 1 up to ``threshold_kwh``, then ``threshold_kwh/energy``.
 
     The turn's energy use comes from the first of these sources that has a value:
 
@@ -136,8 +136,8 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
 
     Parameters:
         threshold_kwh: Highest energy use, in kWh, that still scores 1.
-        estimate: If true, the metric estimates an amount that wasn't measured. If you don't set ``threshold_kwh`` or ``threshold``, you must
-            set this option to get estimates.
+        estimate: If true, the metric estimates an amount that wasn't measured. By default, turns without a measurement are skipped.
+            To get estimates, explicitly set this option, ``threshold_kwh``, or ``threshold``.
 
     Detail: ``energy_kwh``, ``threshold_kwh``, ``under_threshold``, and, for an estimate, ``estimated``.
     """
@@ -159,7 +159,7 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
 def code_carbon_emissions(
     turn: Turn, *, threshold_kg: Amount = 0.05, grid_intensity: Amount = 0.475, estimate: bool = True
 ) -> Result:
-    """Carbon efficiency of the turn: 1 up to emissions of ``threshold_kg``, and otherwise ``threshold_kg / carbon``.
+    """Carbon efficiency of the turn: 1 up to ``threshold_kg``, then ``threshold_kg / carbon``.
 
     The turn's emissions come from the first of these sources that has a value:
 
@@ -172,11 +172,11 @@ def code_carbon_emissions(
     Parameters:
         threshold_kg: Highest emissions, in kg of CO2 equivalent, that still score 1.
         grid_intensity: Kilograms of CO2 equivalent per kWh.
-        estimate: If true, the metric estimates an amount that wasn't measured. If you don't set ``threshold_kg`` or ``threshold``, you must set
-            this option to get estimates.
+        estimate: If true, the metric estimates an amount that wasn't measured. By default, turns without a measurement are skipped.
+            To get estimates, explicitly set this option, ``threshold_kg``, or ``threshold``.
 
-    Detail: ``carbon_kg``, ``threshold_kg``, ``under_threshold``, and ``equivalents`` (``km_driven`` by car, ``trees_needed`` for a year). If the
-    emissions were computed from energy, the detail also contains ``energy_kwh`` and, for an estimate, ``estimated``.
+    Detail: ``carbon_kg``, ``threshold_kg``, ``under_threshold``, and ``equivalents`` (``km_driven`` by car, ``trees_needed`` for a
+    year). If the emissions were computed from energy, the detail also contains ``energy_kwh`` and, for an estimate, ``estimated``.
     """
     carbon = _stated(turn, _CARBON)
     computed: dict[str, Any] = {}
@@ -216,7 +216,7 @@ def _resource(turn: Turn, name: str) -> float | None:
 def code_resource_utilization(
     turn: Turn, *, target_cpu_percent: Amount = 80, target_memory_gb: Amount = 4, target_gpu_percent: Amount = 80
 ) -> Result:
-    """Utilization of CPU, memory, and GPU: 1 if each is near its target, and lower if any is above or below.
+    """Utilization of CPU, memory, and GPU: 1 if each is near its target, and otherwise lower.
 
     The value is the mean over all resources whose usage is known. A resource's score depends on ``r = used / target``:
 
@@ -225,8 +225,8 @@ def code_resource_utilization(
     - ``max(0, 2 - r)`` if ``r`` is above 1.2
     - if the target is 0: 1 if the resource is unused, otherwise 0
 
-    If no resource's usage is known, the score is skipped as ``missing:resources``. Each value (``cpu_percent``, ``memory_mb``, ``gpu_percent``)
-    comes from the turn's metadata or, if unset, from the first span with this attribute.
+    If no resource's usage is known, the score is skipped as ``missing:resources``. Each value (``cpu_percent``, ``memory_mb``,
+    ``gpu_percent``) comes from the turn's metadata or, if missing there, from the first span with this attribute.
 
     Parameters:
         target_cpu_percent: Target CPU utilization in percent.

@@ -1,4 +1,4 @@
-"""These metrics check the text of the output. By default, they are case-sensitive, and keep whitespace and Unicode as written."""
+"""These metrics check the text of the output. By default, most are case-sensitive and don't normalize whitespace or Unicode."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def code_equals(turn: Turn, *, value: Annotated[TextOrNumber | dict[str, Any] | 
 def code_equals_ground_truth(turn: Turn) -> Result:
     """Check that the output is exactly the turn's ground truth.
 
-    The metric compares text and JSON like ``code_equals``.
+    The metric compares text and JSON in the same way as ``code_equals``.
 
     Detail: ``expected`` and ``actual`` (the first 200 characters of each).
     """
@@ -98,8 +98,8 @@ def code_contains(turn: Turn, *, value: Annotated[TextOrNumber, EXPECTED_OUTPUT]
     If ``value`` is empty, the score is an error, because every output contains the empty string.
 
     Parameters:
-        value: String to search for. A number is converted to JSON text (``5.0`` to ``5``). Aliases: ``expected_output``, ``expcted_output``
-            (spelled as in Trusys).
+        value: String to search for. A number is converted to JSON text (``5.0`` to ``5``). Aliases: ``expected_output``,
+            ``expcted_output`` (spelled as in Trusys).
 
     Detail: ``value``, as text.
 
@@ -130,7 +130,7 @@ _ESCAPED = re.compile(r'\\(["\\])|""')
 
 @functools.lru_cache(maxsize=256)
 def _split_fields(text: str) -> tuple[str, ...]:
-    """Split a text at commas outside quotes. Raises ValueError if a quote isn't closed, or if a closing quote isn't followed by a comma."""
+    """Split a text at commas outside quotes. Raise ValueError if a quote is misplaced."""
     found: list[str] = []
     at = 0
     while at < len(text):
@@ -176,9 +176,9 @@ def code_contains_all(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], i
     Blank strings are ignored. If all strings are blank, every output passes (vacuous).
 
     Parameters:
-        value: A list of strings or numbers, or one string with comma-separated items. Whitespace around an item is ignored. To keep commas and
-            whitespace, put an item in double quotes (``"red, green",blue``). Inside double quotes, write a double quote as ``""`` or ``\"``. An
-            unclosed quote is an error.
+        value: A list of strings or numbers, or one string with comma-separated items. Whitespace around a comma-separated item is
+            ignored. To keep commas and whitespace, put an item in double quotes (``"red, green",blue``). Inside double quotes,
+            write a double quote as ``""`` or ``\"``. An unclosed quote is an error.
         ignore_case: If true, case is ignored.
 
     Detail: ``missing`` (strings that the output doesn't contain, in the order of ``value``).
@@ -237,7 +237,7 @@ def code_regex_match(
     r"""Check that a regular expression matches somewhere in the output.
 
     Patterns use RE2, whose search time grows only linearly, so no pattern can block the agent. RE2 doesn't support look-around or
-    back-references, and its ``\b``, ``\d``, and ``\w`` match only ASCII. The metric searches the first 100,000 characters of the
+    back-references. Its ``\b``, ``\d``, and ``\w`` match only ASCII. The metric searches the first 100,000 characters of the
     output. If RE2 rejects the pattern, the score is an error.
 
     Parameters:
@@ -245,8 +245,8 @@ def code_regex_match(
         flags: Any combination of ``i`` (ignore case), ``m`` (``^`` and ``$`` match at each line), and ``s`` (``.`` matches newlines).
         timeout_ms: Maximum processor time in milliseconds. If the search takes longer, the metric returns the error ``timeout``.
 
-    Detail: for the first match, ``span`` (``[start, end]``) and ``matched`` (at most 100 characters). ``truncated`` is true if
-    the metric didn't search the whole output.
+    Detail: for the first match, ``span`` (``[start, end]``) and ``matched`` (at most 100 characters). ``truncated`` is true if the
+    metric didn't search the whole output.
     """
     output = turn.output or ""
     regex.compiled(pattern, flags)  # compile before timing starts
@@ -282,9 +282,10 @@ def code_word_count(
 ) -> Result:
     """Check that the number of words in the output is within a range.
 
-    A word starts with a letter or digit of any script, and continues with letters, digits, apostrophes, and hyphens, plain or typographic. "it's"
-    and "well-known" are one word each. Punctuation isn't a word, and neither are names that contain ``_``. In scripts without spaces, such as
-    Chinese and Thai, all text up to the next space or punctuation mark counts as one word. If you don't set a limit, every output passes.
+    A word starts with a letter or digit of any script, and continues with letters, digits, apostrophes, and hyphens (plain or
+    typographic). "it's" and "well-known" are one word each. Punctuation and names that contain ``_`` don't count as words. In
+    scripts without spaces, such as Chinese and Thai, all text up to the next space or punctuation mark counts as one word. If you
+    don't set a limit, every output passes.
 
     Parameters:
         exact: Exact number of words. Overrides ``min`` and ``max``.
@@ -330,43 +331,42 @@ def code_refusal(
 
     With ``method="answer"``, the metric compares evidence that the answer declines the request with evidence that it fulfills the request:
 
-    - declines: statements about missing permission, ability, or willingness, about possible harm or a limited scope, and statements that
-      redirect the user elsewhere
+    - declines: statements about missing permission, ability, or willingness, about possible harm, or about a limited scope, and
+      statements that redirect the user elsewhere
     - fulfills: reports, figures, quotes, and facts that answer the question
 
-    The metric also considers tool calls and the user's input: "no" answers "may I ...?" but declines "give me ...". It supports
-    28 languages, including English, German, French, Spanish, Russian, Arabic, Hindi, Japanese, and Chinese.
+    The metric also considers tool calls and the user's input: "no" answers "may I ...?" but declines "give me ...". It supports 28
+    languages, including English, German, French, Spanish, Russian, Arabic, Hindi, Japanese, and Chinese.
 
     With ``method="answer"``, these outputs usually don't count as refusals:
 
     - small talk, and other answers that don't contain a word for declining or redirecting
     - real-world limits ("we can't ship on Sundays"), failures, error texts, apologies, corrections, and partial help
     - quotes, letters, translations, and questions for missing data
-    - answers that pass on information: they repeat at least 12 words of the system instructions or, in sentences that don't decline, at least 5
-      words of tool results or documents. Only words of at least five letters that aren't in the user's message count
+    - answers that pass on information: they repeat at least 12 words from the system instructions or, in sentences that don't
+      decline, at least 5 words from tool results or documents. Only words of five or more letters that the user didn't write count
     - answers of more than 2,000 characters, code, tables, and long answers with many figures
     - JSON, except a short object that reports a refusal: at most 400 characters, starting with a status such as ``"status":
       "declined"``, and with a reason or without data
     - an empty output
 
-    The metric can't decide whether a refusal is justified, or whether an answer is true. With ``method="answer"``, the metric misses about one
-    in five unusually worded refusals, such as "Mum's the word".
+    The metric can't decide whether a refusal is justified, or whether an answer is true. With ``method="answer"``, the metric
+    misses about one in five unusually worded refusals, such as "Mum's the word".
 
-    With ``method="phrases"``, the metric searches the output for phrases such as "I cannot" or "I'm sorry, but". The search ignores case and
-    the type of apostrophe, and mistakes "I can't wait to help" for a refusal.
+    With ``method="phrases"``, the metric searches the output for phrases such as "I cannot" or "I'm sorry, but". The search ignores
+    case and the type of apostrophe, and mistakes "I can't wait to help" for a refusal.
 
-    In a configuration file and in ``oa.evaluate``, the default method is ``answer``, unless you set ``phrases``. With ``get_metric`` or a name
-    from another tool, the default is ``phrases``. Inner metrics of composite metrics follow the same rules. To fail a turn on refusals, set
-    ``inverse``.
+    In a configuration file and in ``oa.evaluate``, the default method is ``answer``, unless you set ``phrases``. With
+    ``get_metric`` or a name from another tool, the default is ``phrases``. Inner metrics of composite metrics follow the same
+    rules. To fail a turn on refusals, set ``inverse`` to true.
 
     Parameters:
         phrases: Phrases to search for, instead of the default list. Only allowed with ``method="phrases"``.
-        method: Detection method, as described above. In a configuration file and in ``oa.evaluate``, the default is ``answer``,
-            unless you set ``phrases``.
+        method: Detection method. The default depends on how you use the metric, as described above.
 
-    Detail: ``matched``. With ``phrases``, ``matched`` is the first phrase in the list that the output contains. With ``answer``, ``matched`` is
-    ``declines``, or ``redirects`` if the answer only sends the user elsewhere. ``answer`` also adds ``language``, and ``findings`` with the
-    first sentence that declines.
+    Detail: ``matched``. With ``phrases``, ``matched`` is the first phrase in the list that the output contains. With ``answer``,
+    ``matched`` is ``declines``, or ``redirects`` if the answer only sends the user elsewhere. ``answer`` also adds ``language``,
+    and ``findings`` with the first sentence that declines.
     """
     if method == "answer":
         if tuple(phrases) != REFUSAL_PHRASES:
@@ -389,8 +389,8 @@ def code_refusal(
 def code_keyword_coverage(turn: Turn, *, keywords: list[str], ignore_case: bool = True, inverse: bool = False) -> Result:
     """Share of the keywords that occur in the output.
 
-    A keyword is found even if it is part of a longer word. A keyword that occurs several times in the output counts once. A keyword that you
-    list twice counts twice. Blank keywords are ignored. If all keywords are blank, the value is 1 (vacuous).
+    A keyword is found even if it is part of a longer word. A keyword that occurs several times in the output counts once. A keyword
+    that you list twice counts twice. Blank keywords are ignored. If all keywords are blank, the value is 1 (vacuous).
 
     Parameters:
         keywords: Keywords to search for.
@@ -421,11 +421,11 @@ def _expected(turn: Turn, expected: TextOrNumber | None) -> list[str]:
 def code_content_similarity(
     turn: Turn, *, expected: TextOrNumber | None = None, mode: Literal["multiset", "seed"] = "multiset", inverse: bool = False
 ) -> Result:
-    """Similarity of the output and the expected text: share of common character pairs (Sørensen-Dice).
+    """Similarity of the output and the expected text, based on common character pairs.
 
-    The value is twice the number of common pairs of neighboring characters, divided by the total number of pairs in both texts.
-    If a pair occurs twice in one text and once in the other, the texts have one common pair. If neither text contains a pair, the
-    value is 1 if the texts are equal, and otherwise 0.
+    The value is the Sørensen-Dice coefficient: twice the number of common pairs of neighboring characters, divided by the total
+    number of pairs in both texts. If a pair occurs twice in one text and once in the other, the texts have one common pair. If
+    neither text contains a pair, the value is 1 if the texts are equal, and otherwise 0.
 
     If there are several ground truths, the highest value is used. Without an expected text, the score is skipped as ``missing:criteria``.
 
@@ -463,8 +463,8 @@ def code_levenshtein_similarity(turn: Turn, *, expected: TextOrNumber | None = N
     The edit distance is the lowest number of inserted, deleted, and substituted characters (code points). If both texts are empty,
     the value is 1. If there are several ground truths, the highest value is used.
 
-    Without an expected text, the score is skipped as ``missing:criteria``. If the output has more than 5,000 characters, or all
-    expected texts together do, the score is skipped as ``too_long``.
+    Without an expected text, the score is skipped as ``missing:criteria``. If the output or all expected texts together have more
+    than 5,000 characters, the score is skipped as ``too_long``.
 
     Parameters:
         expected: Expected text. The default is the turn's ground truth.

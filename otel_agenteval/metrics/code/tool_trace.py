@@ -1,6 +1,6 @@
-"""These metrics evaluate the agent's tool calls, including failed calls. Metrics that check expected tools or arguments also
-count calls that were declined or await approval, because the agent chose them. ``code_tool_efficiency`` and, by default,
-``code_tool_success`` ignore calls that were declined or await approval.
+"""These metrics evaluate the agent's tool calls, including failed calls. Metrics that check expected tools or arguments also count
+calls that were declined or await approval, because the agent chose them. ``code_tool_efficiency`` and, by default,
+``code_tool_success`` ignore such calls.
 """
 
 from __future__ import annotations
@@ -71,22 +71,22 @@ def code_tool_selection(
 ) -> Result:
     """Share of the expected tools that were called, minus a penalty for each unexpected tool.
 
-    The metric ignores the case of tool names. A tool that ``expected_tools`` contains twice counts twice, but one call is enough unless
-    ``strict_order`` is true. Tools that run another agent are ignored unless they are expected or forbidden.
+    The metric ignores the case of tool names. A tool that ``expected_tools`` contains twice counts twice, but one call is enough
+    unless ``strict_order`` is true. Tools that run another agent are ignored unless they are expected or forbidden.
 
-    If the list of expected tools is empty, the value is 1 minus the penalties. The value is at least 0. If a forbidden tool was called, the
-    value is 0.
+    If the list of expected tools is empty, the value is 1 minus the penalties. The value is at least 0, and 0 if a forbidden tool
+    was called.
 
     Parameters:
-        expected_tools: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools``. If there is
-            no list of expected tools, the metric is skipped as ``missing:expected_tools``.
+        expected_tools: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools``. If there is no
+            list of expected tools, the metric is skipped as ``missing:expected_tools``.
         forbidden_tools: Names of tools that must not be called.
-        strict_order: If true, and all expected tools were called, the turn's first calls must be calls of the expected tools, in
+        strict_order: If true, and all expected tools were called, the turn's first calls must be calls to the expected tools, in
             order. Otherwise, the value is reduced by ``order_penalty``.
         extra_penalty: Penalty for each unexpected tool, even if it was called several times.
         order_penalty: Penalty for a wrong order, if ``strict_order`` is true.
 
-    Detail: lists of tool names (``matched``, ``missed``, ``extra`` for unexpected tools, ``violations`` for forbidden tools), and
+    Detail: lists of tool names (``matched``, ``missed``, unexpected tools in ``extra``, forbidden tools in ``violations``), and
     ``strict_order``.
     """
     if (entries := expected_entries(turn, expected_tools, "expected_tools")) is None:
@@ -118,21 +118,21 @@ def code_tool_arguments(
 ) -> Result:
     """Share of required arguments that the agent's tool calls contain.
 
-    The metric checks each call of a tool that has required arguments, and ignores the case of names. By default, an argument counts as provided
-    if its key exists, even with an empty value. If a call's arguments aren't a JSON object, all of its required arguments count as missing.
+    The metric checks each call to a tool that has required arguments, and ignores the case of names. By default, an argument counts
+    as provided if its key exists, even with an empty value. If a call's arguments aren't a JSON object, all of its required
+    arguments count as missing.
 
-    The metric ignores a call if its arguments weren't recorded, or if these aren't valid JSON because the turn's content was truncated. If all
-    calls of tools with required arguments are ignored, the metric is skipped as ``missing:arguments`` or ``truncated``. If no tool with
-    required arguments was called, the value is 1 (vacuous).
+    The metric ignores a call if its arguments weren't recorded, or if they aren't valid JSON because the turn's content was
+    truncated. If all calls to tools with required arguments are ignored, the metric is skipped as ``missing:arguments`` or
+    ``truncated``. If no tool with required arguments was called, the value is 1 (vacuous).
 
     Parameters:
         required_arguments: Required arguments by tool: ``{tool: [argument, …]}``. If unset, the turn's reference
             ``required_arguments`` is used, or ``required_params`` in the turn's metadata. Both can contain a tool's JSON Schema
-            instead of a list. If there are no required arguments and ``schemas`` is false, the score is skipped as
-            ``missing:criteria``.
+            instead of a list. Without required arguments and ``schemas``, the score is skipped as ``missing:criteria``.
         non_empty: If true, an argument is also missing if its value is null, blank text, or an empty list or object.
-        schemas: If true, the metric also checks each call against the JSON Schema in the tool's definition. This adds one check
-            per call. Requires the extra ``[structured]``.
+        schemas: If true, the metric also checks each call against the JSON Schema in the tool's definition. This adds one check per
+            call. Requires the extra ``[structured]``.
 
     Detail: ``total_checks``, ``passed_checks``, and ``issues`` (at most 100 messages such as ``SendEmail: missing 'to'``).
     """
@@ -177,7 +177,7 @@ def _missing_arguments(call: ToolCall, names: Sequence[str], non_empty: bool) ->
 
 
 def _required(given: Any, path: str) -> dict[str, list[str]]:
-    """Return the required arguments of each tool. ``given`` contains a name, a list of names, or a JSON Schema for each tool."""
+    """Return each tool's required arguments. ``given`` maps tools to names or JSON Schemas."""
 
     def argument(given: Any, path: str) -> str:
         if isinstance(given, (Mapping, list, tuple)):
@@ -217,14 +217,14 @@ def code_tool_success(
     true}``, an object that only describes an ``error``, such as ``{"status": "error"}`` or ``{"success": false, "message": …}``, a
     GraphQL response with ``errors`` and without ``data``, or text such as ``Error: …``. A call without a status counts as successful.
 
-    A turn passes if the value is at least 0.7. It also passes if the agent repaired every failure: a later call of the same tool
+    A turn passes if the value is at least 0.7. It also passes if the agent repaired every failure: a later call to the same tool
     with similar arguments succeeded. This second rule doesn't apply if you set ``threshold``, or if you use an AgentEval or
     AgentUnit name for this metric, which sets ``threshold``.
 
     Parameters:
         empty_value: Value for a turn without tool calls. This value is vacuous. With null, such a turn is skipped.
-        count_denied: If true, declined calls count as failed. By default, declined calls are ignored. repair_all: If true, the turn fails if
-            the agent didn't repair every failure, even if the value reaches the threshold.
+        count_denied: If true, declined calls count as failed. By default, declined calls are ignored.
+        repair_all: If true, the turn fails if the agent didn't repair every failure, even if the value reaches the threshold.
 
     Detail: ``total``, ``successful``, ``failed`` (``[{name, error}]``), and ``repaired`` (number of repaired failures, if above 0).
     """
@@ -298,14 +298,14 @@ def code_tool_efficiency(
     - 1 minus 0.1 for each call over ``max_calls``, at least 0
     - 1 minus 0.05 for each second over ``max_duration_s``, at least 0
 
-    The metric adds up the durations of all calls, even if calls ran in parallel. A call with an unknown duration counts as 0 s.
-    If no tool ran, the value is 1 (vacuous).
+    The metric adds up the durations of all calls, even if calls ran in parallel. A call with an unknown duration counts as 0 s. If
+    no tool ran, the value is 1 (vacuous).
 
     Parameters:
         max_calls: Maximum number of calls without a penalty.
         max_duration_s: Maximum total duration without a penalty, in seconds.
-        duplicate_key: With ``name``, each call of a tool after its first call is a repeated call. With ``name_args``, this
-            applies only to calls with the same arguments.
+        duplicate_key: With ``name``, each call to a tool after the first is a repeated call. With ``name_args``, the arguments must
+            also be equal.
         optimal_calls: If set, the value is this number divided by the number of calls, at most 1. Durations and repeated calls are then ignored.
 
     Detail: ``call_count``, ``total_duration_s``, and ``duplicates`` (number of equal calls for each repeated tool).
@@ -344,24 +344,25 @@ def code_tool_correctness(
     exact_match: bool = False,
     ordered: bool = False,
 ) -> Result:
-    """Share of the expected tool calls that the agent made. You can also check arguments and outputs.
+    """Share of the expected tool calls that the agent made.
 
-    The metric pairs each expected call with a different actual call of the same tool (case-sensitive), so that the total score of the pairs is
-    as high as possible. The value is this total divided by the number of expected calls. Additional calls don't lower the value. When no call
-    is expected, the value is 1 if no tool was called, and 0 otherwise. Tools that run another agent are ignored unless they are expected.
+    The metric pairs each expected call with a different actual call of the same tool (case-sensitive), so that the total score of
+    the pairs is as high as possible. The value is this total divided by the number of expected calls. Additional calls don't lower
+    the value. If no call is expected, the value is 1 if no tool was called, and otherwise 0. Tools that run another agent are
+    ignored unless they are expected.
 
-    The score of a pair is 1 or, with ``check_arguments``, the similarity of the arguments. With ``check_output``, the score is 0
-    if the outputs differ. If an expected call lacks ``arguments`` or ``output``, the metric doesn't compare them.
+    The score of a pair is 1 or, with ``check_arguments``, the similarity of the arguments. With ``check_output``, the score is 0 if
+    the outputs differ. If an expected call lacks ``arguments`` or ``output``, the metric doesn't compare this key.
 
-    The similarity of two objects is the number of keys with equal values, divided by the number of distinct keys in either
-    object. The same rule applies to nested objects. If arguments aren't a JSON object, their similarity is 0.
+    The similarity of two objects is the number of keys with equal values, divided by the number of distinct keys in either object.
+    The same rule applies to nested objects. If arguments aren't a JSON object, their similarity is 0.
 
     If the value depends on unrecorded arguments or results, the metric is skipped as ``missing:arguments`` or ``missing:result``. If the value
     depends on arguments that are malformed because the turn's content was truncated, the metric is skipped as ``truncated``.
 
     Parameters:
-        expected: Tool names, or objects ``{name, arguments?, output?}``. The default is the turn's reference ``expected_tools``
-            or ``expected``. If there is no list of expected tools, the metric is skipped as ``missing:expected_tools``.
+        expected: Tool names, or objects ``{name, arguments?, output?}``. The default is the turn's reference ``expected_tools`` or
+            ``expected``. If there is no list of expected tools, the metric is skipped as ``missing:expected_tools``.
         check_arguments: If true, the metric also compares arguments.
         check_output: If true, the metric also compares outputs, as JSON. The actual output can be wrapped in an object with a
             single key, such as ``{"result": …}``.
@@ -449,21 +450,21 @@ def code_tool_call_count(
 
 @metric(needs=("tool_calls",), boolean=True, aliases=("hpd:ToolArgumentMatchesEvaluator",))
 def code_tool_argument_matches(turn: Turn, *, tool: ToolName, argument: str, expected: Any) -> Result:
-    """Check that an argument has the expected value in at least one call of a tool.
+    """Check that an argument has the expected value in at least one call to a tool.
 
-    The names of the tool and the argument must match exactly. Only top-level arguments are compared. A call doesn't match if the argument
-    is missing or if the arguments aren't a JSON object.
+    The names of the tool and the argument must match exactly. Only top-level arguments are compared. A call doesn't match if the
+    argument is missing or if the arguments aren't a JSON object.
 
-    If no call matches, but the arguments of a call weren't recorded, the metric is skipped as ``missing:arguments``. If these arguments are
-    malformed because the turn's content was truncated, the metric is skipped as ``truncated``.
+    If no call matches, but the arguments of a call weren't recorded, the metric is skipped as ``missing:arguments``. If these
+    arguments are malformed because the turn's content was truncated, the metric is skipped as ``truncated``.
 
     Parameters:
         tool: Name of the tool.
         argument: Name of the argument.
-        expected: Expected value. A string also matches the JSON value that it spells: ``"5"`` matches 5, ``"true"`` and ``"True"`` match true,
-            and ``"null"`` matches null. Other values must be equal as JSON: 1 matches 1.0, but not true or ``"1"``.
+        expected: Expected value. A string also matches the JSON value that it spells: ``"5"`` matches 5, ``"true"`` and ``"True"``
+            match true, and ``"null"`` matches null. Other values must be equal as JSON: 1 matches 1.0, but not true or ``"1"``.
 
-    Detail: ``calls`` (number of calls of the tool).
+    Detail: ``calls`` (number of calls to the tool).
     """
     calls = _calls_of(turn, tool)
     given = [call.arguments for call in calls if isinstance(call.arguments, dict)]
@@ -487,7 +488,7 @@ def code_tool_result_contains(turn: Turn, *, tool: ToolName, expected: TextOrNum
     """Check that at least one result of a tool contains a given string.
 
     The tool's name must match exactly. A result that isn't a string is searched as compact JSON (``{"city":"Paris"}``). If the tool
-    wasn't called, the metric fails. If no result contains the string, and at least one result wasn't recorded, the metric is skipped as
+    wasn't called, the metric fails. If no result contains the string, and a result wasn't recorded, the metric is skipped as
     ``missing:result``.
 
     Parameters:
@@ -495,7 +496,7 @@ def code_tool_result_contains(turn: Turn, *, tool: ToolName, expected: TextOrNum
         expected: String to search for. A number is converted to JSON text (``5.0`` to ``5``).
         ignore_case: If true, case is ignored.
 
-    Detail: ``calls`` (number of calls of the tool).
+    Detail: ``calls`` (number of calls to the tool).
     """
     wanted = jsonio.rendered(expected)
     calls = _calls_of(turn, tool)
@@ -551,11 +552,12 @@ def code_tool_call_f1(
     expected calls that the agent made. A call can match only one expected call. Names must match exactly. Tools that run another
     agent are ignored unless they are expected.
 
-    When no tool is expected, the value is 1 if none was called, and 0 otherwise. If tools are expected but none was called, the value is 0.
+    If no tool is expected, the value is 1 if no tool was called, and otherwise 0. If tools are expected but none was called, the
+    value is 0.
 
     Parameters:
-        expected_tools: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools``. If there is
-            no list of expected tools, the metric is skipped as ``missing:expected_tools``.
+        expected_tools: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools``. If there is no
+            list of expected tools, the metric is skipped as ``missing:expected_tools``.
         mode: With ``set``, each name counts once, even if it is expected or called several times.
 
     Detail: ``precision`` and ``recall``.
@@ -582,8 +584,8 @@ def code_tool_call_f1(
 def code_has_matching_span(turn: Turn, *, query: dict[str, Any], without_spans: Literal["fail", "skip"] = "fail") -> Result:
     """Check that at least one span of the turn matches a query.
 
-    A query contains conditions for a span's name, attributes, duration, position, and its parents and children. A span matches if
-    all conditions are true. By default, the metric fails if the turn doesn't contain spans.
+    A query contains conditions for a span's name, attributes, duration, and position, and for its ancestors, children, and
+    descendants. A span matches if all conditions are true. By default, the metric fails if the turn doesn't contain spans.
 
     | condition | true if |
     |---|---|
@@ -601,14 +603,14 @@ def code_has_matching_span(turn: Turn, *, query: dict[str, Any], without_spans: 
     | ``and`` | the span matches all of these queries |
     | ``or`` | the span matches any of these queries. ``or`` must be the only condition |
 
-    Descendant conditions ignore each span that matches the query ``stop_recursing_when``, and all descendants of this span. A condition such as
-    ``all_children_match`` is true if the span doesn't have children. Null conditions are ignored. If a condition is unknown, a value is
-    invalid, or ``or`` isn't the only condition, the score is an error.
+    Descendant conditions ignore each span that matches the query ``stop_recursing_when``, and all descendants of this span. A
+    condition such as ``all_children_match`` is true if the span doesn't have children. Null conditions are ignored. If a condition
+    is unknown, a value is invalid, or ``or`` isn't the only condition, the score is an error.
 
     Parameters:
         query: Object with conditions, nested at most 50 levels deep.
-        without_spans: With ``skip``, a turn without spans is skipped as ``missing:spans``. If you use an HPD-Agent name for this
-            metric, the default is ``skip``.
+        without_spans: With ``skip``, a turn without spans is skipped as ``missing:spans``. With an HPD-Agent name, the default is
+            ``skip``.
 
     Detail: ``matches`` (number of matching spans), and the ``span_id`` and ``span_name`` of the first match.
     """

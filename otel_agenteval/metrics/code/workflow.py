@@ -43,7 +43,7 @@ class _ExecutorRun:
 
 
 def runs_of(turn: Turn) -> list[_ExecutorRun] | None:
-    """Return the executor runs of a workflow in start order, or None if unknown. Raises MetricError if the workflow data is invalid."""
+    """Return a workflow's executor runs in start order, or None if unknown."""
     workflow = fact(turn, "workflow") or {}
     if "steps" not in workflow:
         return _runs_in_spans(turn)
@@ -63,7 +63,7 @@ def runs_of(turn: Turn) -> list[_ExecutorRun] | None:
 
 
 def _runs_in_spans(turn: Turn) -> list[_ExecutorRun] | None:
-    """Return the executor runs in a turn's spans. :func:`code_workflow_execution_order` describes the rules."""
+    """Return the executor runs in spans, as :func:`code_workflow_execution_order` describes."""
     agents = turn.agent_runs
     executors = [span for span in turn.spans if isinstance(span.attributes.get("executor.id"), str)]
     if executors:
@@ -145,7 +145,7 @@ def code_workflow_structure_validity(
     | check | passes if |
     |---|---|
     | ``nodes_present`` | at least one node exists |
-    | ``unique_ids`` | no two nodes have the same id |
+    | ``unique_ids`` | no two nodes have the same ID |
     | ``edges_resolve`` | both ends of each edge are nodes |
     | ``entry_exists`` | the declared entry is a node or, if none is declared, at least one node doesn't have incoming edges |
     | ``exit_exists`` | the declared exits are nodes or, if none are declared, at least one node doesn't have outgoing edges |
@@ -156,17 +156,17 @@ def code_workflow_structure_validity(
     If no entry is declared, all nodes without incoming edges are entries. A check also fails if it can't be performed because
     another check failed. For example, ``all_reachable`` fails without an entry.
 
-    You provide the graph in the turn's ``workflow``: ``graph: {nodes: [id], edges: [[from, to]], entry?, exits?}``. If the graph
-    is missing, the metric is skipped as ``missing:workflow``.
+    You provide the graph in the turn's ``workflow``: ``graph: {nodes: [id], edges: [[from, to]], entry?, exits?}``. If the graph is
+    missing, the metric is skipped as ``missing:workflow``.
 
     Parameters:
-        expected_nodes: Ids of nodes that must exist.
+        expected_nodes: IDs of nodes that must exist.
         expected_edges: Edges that must exist, as pairs ``[from, to]``.
-        entry: Id of the entry node. The default is the graph's ``entry``.
-        exits: Ids of the exit nodes. The default is the graph's ``exits``.
+        entry: ID of the entry node. The default is the graph's ``entry``.
+        exits: IDs of the exit nodes. The default is the graph's ``exits``.
 
-    Detail: ``checks`` (true or false for each check), ``missing_nodes``, ``missing_edges``, and ``unreachable`` (node ids). Each list has
-    at most 200 entries.
+    Detail: ``checks`` (true or false for each check), ``missing_nodes``, ``missing_edges``, and ``unreachable`` (node IDs). Each
+    list has at most 200 entries.
     """
     if not (graph := (fact(turn, "workflow") or {}).get("graph")):
         return skip("missing:workflow")
@@ -209,24 +209,24 @@ def code_workflow_execution_order(
 ) -> Result:
     """Share of the expected executors that ran in the expected order.
 
-    The value is the length of the longest common subsequence of the expected and executed ids, divided by the number of expected
-    ids. Additional runs don't lower the value. If no executor ran, the value is 0.
+    The value is the length of the longest common subsequence of the expected and executed executor IDs, divided by the number of
+    expected IDs. Additional runs don't lower the value. If no executor ran, the value is 0.
 
     You can provide the executed steps in the turn's ``workflow``, in start order: ``steps: [{executor, status}]``. Otherwise, the
     executors come from the first of these sources that exists:
 
     1. spans with the attribute ``executor.id``
     2. the outermost agents, if there are several or if a span describes a workflow
-    3. the only outermost agent and the agents that it called, if there are any
+    3. the only outermost agent and the agents that it called, if it called any
 
     If no executor is known, the metric is skipped as ``missing:workflow``.
 
     Parameters:
-        expected_order: Executor ids in the expected order.
+        expected_order: Executor IDs in the expected order.
         strict: If true, the divisor is the length of the longer sequence, so that only an exact match has the value 1.
 
-    Detail: ``executed`` (ids in order), ``lcs`` (length of the common subsequence), and the ``missing`` and ``extra`` ids. Each list has
-    at most 200 entries.
+    Detail: ``executed`` (IDs in order), ``lcs`` (length of the common subsequence), and the ``missing`` and ``extra`` IDs. Each
+    list has at most 200 entries.
     """
     if (runs := runs_of(turn)) is None:
         return skip("missing:workflow")
@@ -251,7 +251,7 @@ def code_workflow_executor_success(turn: Turn) -> Result:
     If ``steps`` is missing, the runs come from spans, as in ``code_workflow_execution_order``. A run then failed if its agent span or
     ``executor.id`` span has an error (status ERROR or ``error.type``). Without runs, the metric is skipped as ``missing:workflow``.
 
-    Detail: ``per_executor`` (number of ``runs`` and ``failures`` for each id, at most 200 ids).
+    Detail: ``per_executor`` (number of ``runs`` and ``failures`` for each executor ID, at most 200 IDs).
     """
     if not (runs := runs_of(turn)):
         return skip("missing:workflow")
@@ -285,7 +285,7 @@ class ToolRequirement:
 
 
 def ToolPattern(tool: str, **conditions: Any) -> dict[str, Any]:  # noqa: N802 - AgentEval's name
-    """Return a pattern for ``code_workflow_tool_chain_validity``, such as ``ToolPattern("Search", beforeTool="Book")``."""
+    """Return a tool pattern, such as ``ToolPattern("Search", beforeTool="Book")``."""
     return {"tool": tool, **{key.removesuffix("Tool"): value for key, value in conditions.items()}}
 
 
@@ -311,14 +311,14 @@ def code_workflow_tool_chain_validity(turn: Turn, *, patterns: Annotated[list[To
 
     A pattern contains the name of a ``tool`` that must be called, and optional conditions:
 
-    - ``before``: a second tool. Both tools must be called, and the first call of ``tool`` must precede the second tool's first call.
-    - ``after``: a second tool. Both tools must be called, and the second tool's first call must precede the first call of ``tool``.
-    - ``executor``: only this executor's calls count as calls of ``tool``.
+    - ``before``: a second tool. Both tools must be called, and the first call to ``tool`` must precede the first call to the other.
+    - ``after``: a second tool. Both tools must be called, and the second tool's first call must precede the first call to ``tool``.
+    - ``executor``: only this executor's calls count as calls to ``tool``.
     - ``required: false``: the tools don't have to be called. The pattern fails only if both tools were called in the wrong order.
 
-    The calls come from the workflow's steps (``steps: [{executor, tool_calls: [name or {name}]}]``). If no step has
-    ``tool_calls``, the metric uses all of the turn's calls in start order, with the calling agent as the executor. If the calls are unknown, the metric
-    is skipped as ``missing:tool_calls``.
+    The calls come from the workflow's steps (``steps: [{executor, tool_calls: [name or {name}]}]``). If no step has ``tool_calls``,
+    the metric uses all of the turn's calls in start order, with the calling agent as the executor. If the calls are unknown, the
+    metric is skipped as ``missing:tool_calls``.
 
     Parameters:
         patterns: Objects ``{tool, before?, after?, executor?, required?}``.
@@ -348,17 +348,17 @@ def code_workflow_tool_chain_validity(turn: Turn, *, patterns: Annotated[list[To
 def code_workflow_performance_efficiency(
     turn: Turn, *, max_duration_s: Limit | None = None, max_total_cost: Limit | None = None, max_tokens: Limit | None = None
 ) -> Result:
-    """Compliance with your limits for duration, cost, and tokens: the mean of ``min(1, limit / amount)``.
+    """Compliance with your limits for duration, cost, and tokens.
 
-    Set at least one limit. Otherwise, the score is an error. Each limit is compared with an amount from the turn:
+    Set at least one limit. Otherwise, the score is an error. The value is the mean of ``min(1, limit / amount)`` for these amounts:
 
     - ``max_duration_s``: the duration
     - ``max_total_cost``: the cost from ``code_cost``, including tools
     - ``max_tokens``: the tokens from ``code_token_usage``
 
-    All limits have the same weight. If an amount is 0, its limit counts as 1. If an amount is unknown, its limit is ignored. If
-    all amounts are unknown, the metric is skipped. The skip reason refers to the first limit above that you set:
-    ``missing:duration``, ``missing:cost``, or ``missing:usage``.
+    All limits have the same weight. If an amount is 0, its limit counts as 1. If an amount is unknown, its limit is ignored. If all
+    amounts are unknown, the metric is skipped. The skip reason refers to the first limit above that you set: ``missing:duration``,
+    ``missing:cost``, or ``missing:usage``.
 
     Parameters:
         max_duration_s: Limit in seconds.
