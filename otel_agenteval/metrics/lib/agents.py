@@ -1,10 +1,10 @@
 """Read a turn's agents and the interactions between them, for all multi-agent metrics.
 
-* An *interaction* is one message from an agent to one or more others. Interactions in the turn's reference data take precedence.
-* Without reference data, the spans provide the interactions: hand-offs, and calls from agent to agent. A call of a tool with an
-agent's name counts as a call to this agent. A call and a hand-off between the same two agents are one interaction.
-* The *agents* are the names in the turn's role table. Without a table, the agents that ran or took part in a hand-off are used. In both cases,
-  senders and recipients of interactions are added.
+* An *interaction* is one message from an agent to one or more others. Interactions that the application provides take precedence.
+* Otherwise, interactions are the hand-offs, and the calls from agent to agent, in the spans. A call to a tool with an agent's name
+  counts as a call to this agent. A call and a hand-off between the same two agents are one interaction.
+* The *agents* are the names in the turn's role table. Without a table, the agents that ran or took part in a hand-off are used. In
+  both cases, senders and recipients of interactions are added.
 * If an agent's caller is unknown, the agent's run adds the agent, but not an interaction.
 """
 
@@ -70,7 +70,7 @@ Roles = Annotated[dict[str, dict[str, Any]], _ParsedRoles]
 
 
 def read_once(turn: Turn, roles: Roles | None = None) -> Turn:
-    """Return a turn with only multi-agent data and parsed interactions, for several metrics. ``roles`` replaces the turn's agents."""
+    """Return a turn with only multi-agent data. ``roles``, if given, replaces its agents."""
     return Turn(
         interactions=interactions_of(turn), agents=turn.agents if roles is None else roles, agent_runs=turn.agent_runs, handoffs=turn.handoffs,
         conflicts=turn.conflicts,
@@ -103,7 +103,7 @@ def seconds(value: Any) -> float | None:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean of at least one value. Each value is divided before it is added, so that the sum can't overflow."""
+    """Return the mean of at least one value, without overflow of the sum."""
     return sum(value / len(values) for value in values)
 
 
@@ -129,7 +129,7 @@ def _from_spans(turn: Turn) -> list[Interaction]:
 
 
 def _agent_calls(turn: Turn) -> list[Interaction]:
-    """Return the calls between agents. A tool call and the agent run that it started count as one call."""
+    """Return calls between agents. A tool call and the agent run that it started count once."""
     runs = [run for run in turn.agent_runs if run.name]
     names = {_folded(name): name for name in (*turn.agents, *(run.name or "" for run in runs))}
     through_tools: dict[str, deque[Interaction]] = {}

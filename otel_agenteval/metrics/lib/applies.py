@@ -1,7 +1,7 @@
-"""Predicates that decide whether a metric applies to a turn that has the needed turn fields.
+"""Predicates that return a skip reason if a metric doesn't apply to a turn.
 
-A metric is skipped for turns in which its value wouldn't depend on the agent's behavior. The predicate in ``metric(applies=…)`` returns the
-skip reason, or None if the metric applies.
+A metric doesn't apply to turns in which its value wouldn't depend on the agent's behavior. ``metric(applies=…)`` sets its
+predicate, which checks only turns that have all fields in ``needs``. If the metric applies, the predicate returns None.
 
 The first line of a predicate's docstring completes the sentence "applies to …" in the documentation. Predicates also run on the
 agent's thread, so they must be fast.
@@ -123,7 +123,7 @@ def privacy_spent(turn: Turn, params: Params) -> str | None:
 
 
 def sensitive_metadata(turn: Turn, params: Params) -> str | None:
-    """Turns whose metadata has a value for one of ``keys``."""
+    """Turns whose metadata has a value for at least one of ``keys``."""
     metadata = turn.metadata
     known = metadata and any(metadata.get(key) not in (None, "") for key in params.get("keys", MINIMIZED_KEYS))
     return None if known else "missing:metadata"
@@ -132,7 +132,7 @@ def sensitive_metadata(turn: Turn, params: Params) -> str | None:
 def energy(turn: Turn, params: Params) -> str | None:
     """Turns with measured energy, and all turns if you set a limit or ``estimate``.
 
-    Without a limit, estimates are ignored, because the estimate for one turn is far below the default limit.
+    By default, estimates aren't used, because the estimate for one turn is far below the default limit.
     """
     if params.keys() & {"threshold_kwh", "threshold", "estimate"}:
         return None
@@ -142,7 +142,7 @@ def energy(turn: Turn, params: Params) -> str | None:
 def carbon(turn: Turn, params: Params) -> str | None:
     """Turns with measured carbon or energy, and all turns if you set a limit or ``estimate``.
 
-    Without a limit, estimates are ignored, because the estimate for one turn is far below the default limit.
+    By default, estimates aren't used, because the estimate for one turn is far below the default limit.
     """
     if params.keys() & {"threshold_kg", "threshold", "estimate"}:
         return None

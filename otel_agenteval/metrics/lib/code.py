@@ -43,16 +43,16 @@ class Block:
 
 
 _FENCE = re.compile(r"((?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t])))*[ \t]*)(`{3,}|~{3,})[ \t]*(.*)")
-"""Groups: quotation and list markers, fence, info string."""
+"""Groups: quotation and list markers, fence, and info string."""
 _INFO = re.compile(r"[{. ]*(?:lang(?:uage)?-)?([^\s,;:{}()\[\]]+)")
 
 
 def code_blocks(text: str) -> list[Block]:
-    """Return the fenced code blocks that aren't empty, at most :data:`MAX_BLOCKS`.
+    """Return the first :data:`MAX_BLOCKS` fenced code blocks that aren't empty.
 
     A fence is a line that starts with three or more backticks or tildes, also after a list marker or ``>``. A block without a
-    closing fence ends at the end of its block quote or of the text. If a text without fences is code, the whole text is one
-    block. Its last line can be a fence, which closes a block that the prompt opened.
+    closing fence ends at the end of its block quote or of the text. If a text without fences is code, the whole text is one block.
+    If the only fence is the last line, it is ignored, because it closes a block that the prompt opened.
     """
     fenced: list[tuple[str, list[str]]] = []  # info string and lines of each block
     opening: re.Match[str] | None = None
@@ -88,7 +88,7 @@ def _is_blank(fenced: Sequence[tuple[str, list[str]]]) -> bool:
 
 
 def languages(blocks: Sequence[Block], *, labels: bool = True) -> list[str | None]:
-    """Return the language of each block, or None if unknown. With ``labels``, a label in the opening fence takes precedence."""
+    """Return each block's language (None if unknown). With ``labels``, prefer its label."""
     found: list[str | None] = []
     left = PARSED_CHARS
     for block in blocks:
@@ -102,7 +102,7 @@ def languages(blocks: Sequence[Block], *, labels: bool = True) -> list[str | Non
 
 
 def _recognize(text: str, parse: bool) -> tuple[str | None, bool]:
-    """Return the language (None if unknown), and True if the text is clearly code rather than prose."""
+    """Return the language (None if unknown), and True if the text is clearly code."""
     tree = python_tree(text) if parse else None
     if tree is not None and not all(
         isinstance(statement, ast.Expr) or (isinstance(statement, ast.AnnAssign) and statement.value is None)  # Answer: Paris
@@ -131,7 +131,7 @@ _QUIET = ("ignore", None, Warning, re.compile(re.escape(_SOURCE)), 0)
 
 
 def python_tree(text: str) -> ast.Module | None:
-    """Return a text's Python syntax tree, or None if the text is too long or isn't valid in the running Python version."""
+    """Return a text's Python syntax tree, or None if it is too long or isn't valid Python."""
     if len(text) > PARSED_CHARS:
         return None
     if _QUIET not in warnings.filters:  # hide compiler warnings about escapes in the agent's code
@@ -180,7 +180,7 @@ _KEYWORDS = {
     }.items()
 }
 _BUILDS_ON = {"typescript": "javascript", "csharp": "java", "cpp": "c", "xml": "html"}
-"""Maps a language to a similar language, whose pattern matches most of its lines too: TypeScript → JavaScript."""
+"""Maps a language to a base language, such as TypeScript to JavaScript. The base's pattern also matches most of its lines."""
 
 
 def _language_by_keywords(text: str) -> tuple[str | None, int]:

@@ -68,7 +68,7 @@ def lookup(document: Any, path: str) -> Any:
 
 
 def first_difference(expected: Any, actual: Any, *, ignore_list_order: bool) -> str | None:
-    """Return the JSONPath of the first difference between two documents, or None if they are equal.
+    """Return the JSONPath of the first difference between documents, or None if equal.
 
     Keys are compared in the order of the expected document. With ``ignore_list_order``, lists are compared as multisets, and the result is the
     path of a list instead of the path of an item. Without this option, the comparison isn't recursive, so documents can have any depth.
@@ -117,7 +117,7 @@ def _path(place: _Place) -> str:
 # --- JSON inside other text
 
 _OPEN = re.compile(r"""\[(?=[ \t\n\r]*["\[{\]0-9tfn-])|\{(?=[ \t\n\r]*["}])""")
-"""A bracket that may start a JSON object or array. Most brackets in prose don't match."""
+"""A bracket that can start a JSON object or array. Most brackets in prose don't match."""
 _TOKEN = re.compile(
     r"""[ \t\n\r]*(?:
         ([\[{]) | ([\]}]) | (,) | (:)
@@ -143,7 +143,7 @@ _EMPTY_ARRAY = re.compile(r"\[[ \t\n\r]*\]")
 
 
 def containers(text: str) -> list[tuple[int, int]]:
-    """Return the start and end positions of each outermost JSON object or non-empty array, in linear time."""
+    """Return the (start, end) positions of each outermost JSON object or non-empty array."""
     inner: dict[int, int] = {}
     broken: set[int] = set()
     found = []
@@ -158,10 +158,10 @@ def containers(text: str) -> list[tuple[int, int]]:
 
 
 def _end_of_container(text: str, start: int, inner: dict[int, int], broken: set[int]) -> int | None:
-    """Return the position after the container that starts at ``start``, or None if the container is incomplete.
+    """Return the position after the container at ``start``, or None if it is incomplete.
 
-    If the container is incomplete, complete containers inside it are added to ``inner``, and incomplete containers to ``broken``, so that
-    :func:`containers` doesn't read them again.
+    If the container is incomplete, complete containers inside it are added to ``inner``, and incomplete containers to ``broken``,
+    so that :func:`containers` doesn't read them again.
     """
     match = _TOKEN.match
     opened: list[int] = []
@@ -202,7 +202,7 @@ _LARGEST_CHUNK = 65_536
 
 
 class _RefusedMarkup(Exception):
-    """Raised for markup that expat accepts but this module rejects. The optional argument is the byte position to resume at."""
+    """Raised for rejected markup. The optional argument is the byte position to resume at."""
 
 
 class XmlDocument(NamedTuple):
@@ -212,7 +212,7 @@ class XmlDocument(NamedTuple):
 
 
 def read_xml(text: str, required: Sequence[str] = ()) -> XmlDocument:
-    """Parse an XML document, and list the required elements that it lacks. A malformed document lacks all required elements."""
+    """Parse an XML document, and list missing required elements (all, if it is malformed)."""
     deepest = max((max(path.count(".") + 1, 2) for path in required), default=0)
     opened: list[str] = []
     paths: set[tuple[str, ...]] = set()
@@ -264,7 +264,7 @@ def xml_elements(text: str) -> list[str]:
 
 
 def _parse_content(data: bytes, start: int, found: list[tuple[int, int]]) -> int:
-    """Parse XML from ``start`` to the first error. Add outermost elements to ``found``, and return the error's position."""
+    """Add outermost elements after ``start`` to ``found``, and return the error's position."""
     opened: list[int] = []
     only_start = False
     parser = expat.ParserCreate()

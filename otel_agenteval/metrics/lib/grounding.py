@@ -17,7 +17,7 @@ from ...detectors.texts import SCAN_LIMIT, GivenTexts
 
 
 def screen_of_output(turn: Turn) -> Look:
-    """Return the answer, prepared for detectors. All detectors of a turn share the result. An unknown answer counts as empty."""
+    """Return the answer, prepared once for all detectors. An unknown answer counts as empty."""
     output = turn.output or ""
     screen: Look | None = turn.shared.get("screen")
     if screen is None or screen.whole is not output:
@@ -92,7 +92,7 @@ def _given_values(turn: Turn) -> Iterator[tuple[str, Any]]:
 
 
 def _message_texts(messages: Sequence[Message], calls: Sequence[ToolCall]) -> Iterator[tuple[str, Any]]:
-    """Yield the path and text of each message, except the agent's messages in this turn and results that ``calls`` contain."""
+    """Yield each message's path and text, except this turn's answers and known results."""
     asked = _last_user_message(messages)
     results: dict[str | None, Any] = {call.call_id: call.result for call in calls if call.call_id is not None}
     for i, message in enumerate(messages):
@@ -122,11 +122,10 @@ def _has_unknown_parts(turn: Turn) -> bool:
 
 
 def has_material(turn: Turn) -> bool:
-    """Return True if the answer's numbers can be checked against more than the user's question.
+    """Return True if a source other than the user's question can contain the answer's numbers.
 
     Tool calls, tool results, and retrieved documents are always enough. Instructions, tool definitions, and earlier messages are
-    enough if they contain numbers. The user's input is enough if it contains numbers and a text to process, such as a text to
-    summarize.
+    enough if they contain numbers. The user's input is enough if it contains numbers and a text to process.
     """
     earlier = turn.messages[: max(_last_user_message(turn.messages), 0)]
     return (

@@ -1,7 +1,7 @@
 """Prepare a turn's images, recordings, and videos for judges and embedding models.
 
-If the configuration allows opening a file (:mod:`otel_agenteval.media`), the model receives only the file's pixels or sound, without metadata
-such as the author. Otherwise, the model receives the unchanged URL, which the model's server may fetch, or only an id.
+If the configuration allows opening a file (:mod:`otel_agenteval.media`), the model receives only the file's pixels or sound,
+without metadata such as the author. Otherwise, it receives the unchanged URL, which the model's server can fetch, or only an ID.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _MEDIA_TYPES: Mapping[Modality, str] = {"image": "image/png", "audio": "audio/wa
 @dataclass(frozen=True, slots=True)
 class Medium:
     reference: str | None
-    """A URI, or an id that only the medium's provider can resolve."""
+    """A URI, or an ID that only the medium's provider can resolve."""
     frames: tuple[str, ...] = ()
-    """URIs or ids of frames that were sampled from a video, in order."""
+    """URIs or IDs of frames that were sampled from a video, in order."""
     transcript: str | None = None
     duration_s: float | None = None
 
@@ -40,7 +40,7 @@ class Medium:
 
 
 def is_accessible(reference: str) -> bool:
-    """Return True for a URL or a data URI. A model can't access other references."""
+    """Return True if a model can access the reference, because it is a URL or a data URI."""
     return "://" in reference or reference[:5].lower() == "data:"
 
 
@@ -55,7 +55,7 @@ def attachments_of(turn: Turn) -> Iterator[Mapping[str, Any]]:
 
 
 def attachments_at(metadata: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield an attachment for each path under AgentUnit's metadata keys ``image_path``, ``audio_path``, and ``video_path``."""
+    """Yield an attachment for each path in AgentUnit's metadata keys, such as ``image_path``."""
     for modality in _MEDIA_TYPES:
         given = metadata.get(f"{modality}_path")
         for path in given if isinstance(given, (list, tuple)) else (given,):
@@ -109,14 +109,14 @@ def image_for_model(reference: str) -> str:
 
 
 def _is_openable(reference: str) -> bool:
-    """Return True if otel-agenteval opens the reference. This includes forbidden local files, which then cause an error."""
+    """Return True for references to open, and for forbidden files, which cause an error."""
     return may_open(reference) or scheme_of(reference) == "file"
 
 
 def recordings_for_model(media: Iterable[Medium]) -> list[str]:
     """Return the recordings as data URIs or URLs, to send to a model.
 
-    If the model doesn't accept audio, recordings that may be opened are omitted, because they are transcribed instead.
+    If the model doesn't accept audio, recordings that otel-agenteval may open are omitted, because it transcribes them instead.
 
     Raises:
         MetricError: If an opened recording is broken or isn't audio.
@@ -133,8 +133,8 @@ def recordings_for_model(media: Iterable[Medium]) -> list[str]:
 def transcripts_of(media: Iterable[Medium], *, for_judge: bool = False) -> str:
     """Return the transcripts of the recordings, one per line.
 
-    If a recording doesn't have a transcript and may be opened, the configured transcriber creates a transcript. With ``for_judge``, new
-    transcripts are redacted before they leave the process.
+    If a recording doesn't have a transcript and may be opened, the configured transcriber creates a transcript. With ``for_judge``,
+    new transcripts are redacted before they leave the process.
     """
     rules = current_rules()
     found = []

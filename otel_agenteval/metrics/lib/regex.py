@@ -1,7 +1,7 @@
 r"""Compile and search regular expressions from the configuration, with RE2 only.
 
-RE2 takes linear time, but the standard library's engine can run for hours on a short text. RE2 doesn't support look-around or back-references.
-Its ``\b``, ``\d``, and ``\w`` match ASCII only.
+RE2 takes linear time, but the standard library's engine can run for hours on a short text. RE2 doesn't support look-around or
+back-references. Its ``\b``, ``\d``, and ``\w`` match ASCII only.
 """
 
 from __future__ import annotations

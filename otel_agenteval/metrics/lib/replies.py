@@ -1,7 +1,7 @@
 """Read scores, verdicts, and lists from judge replies, with the same rules for all metrics.
 
-Only the keys that a metric's formula uses are required. A required value that is missing, has the wrong type, or isn't an allowed word is an
-``invalid_reply`` error. Unknown keys are ignored.
+Only the keys that a metric's formula uses are required. A required value that is missing, has the wrong type, or isn't an allowed
+word is an ``invalid_reply`` error. Unknown keys are ignored.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def invalid(key: str, wanted: str) -> MetricError:
 
 
 def number(reply: Mapping[str, Any], key: str = "score") -> float:
-    """Return the number at ``key``, which can be text such as ``"0.8"``. Raises MetricError if it isn't a finite number."""
+    """Return the number at ``key``, such as 0.8 or ``"0.8"``, or raise MetricError."""
     value: Any = reply.get(key)
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     try:
@@ -90,7 +90,7 @@ def texts(reply: Mapping[str, Any], key: str) -> list[str]:
 
 
 def reply_details(reply: Mapping[str, Any], **keys: str) -> dict[str, Any]:
-    """Return parts of a reply: ``name=key`` returns the value of ``key``, or None, under ``name``. Blank list items are removed."""
+    """Return the value of each ``key`` in ``name=key`` as ``name``, without blank list items."""
     found = {name: reply.get(key) for name, key in keys.items()}
     return {
         name: [item for item in value if not isinstance(item, str) or item.strip()] if isinstance(value, list) else value
@@ -114,7 +114,7 @@ def reason_of(entry: Any, key: str = "reason") -> str | None:
 
 
 def yes_no(reply: Mapping[str, Any], count: int) -> list[bool]:
-    """Return one boolean for each of ``count`` items, by position. A missing verdict counts as no."""
+    """Return one boolean for each of ``count`` items. A missing verdict counts as no."""
     found = []
     for entry in entries(reply, "verdicts")[:count]:
         if (truth := as_boolean(verdict_of(entry))) is None:
@@ -129,7 +129,7 @@ def verdicts(reply: Mapping[str, Any], count: int, vocabulary: Sequence[str], mi
 
 
 def scored(reply: Mapping[str, Any], *, top: float = 1, why: str = "reason", **keys: str) -> Result:
-    """Return the reply's score divided by ``top``. ``detail`` contains the reason, and values as in :func:`reply_details`."""
+    """Return the score divided by ``top``, with the reason and the ``keys`` in ``detail``."""
     detail = {**reply_details(reply, **keys), why: reason_of(reply, why)}
     return Result(number_within(reply, 0, top) / top, detail=detail, explanation=detail[why])
 
@@ -159,8 +159,7 @@ def g_eval(
 ) -> Result:
     """Score each criterion from 0 to 10 and return the mean, divided by 10.
 
-    ``what`` is the name of the evaluated text in the prompt. If ``steps`` is None, a judge call writes evaluation steps for each
-    criterion.
+    ``what`` is the name of the evaluated text in the prompt. If ``steps`` is None, a judge call writes steps for each criterion.
     """
     given = None if steps is None else [step.strip() for step in steps if step.strip()]
     if given == []:

@@ -40,7 +40,7 @@ PROCESSES = 32
 """Maximum number of processes and threads in total."""
 FILE_BYTES = 2**20
 SCRATCH_BYTES = 16 * 2**20
-"""Maximum size of all files in ``/tmp`` in bytes, and of all files in ``/dev/shm``. Nothing else is writable."""
+"""Maximum total size in bytes of the files in ``/tmp``, and of those in ``/dev/shm``. Nothing else is writable."""
 OPEN_FILES = 64
 STDERR_CHARS = 1_000
 
@@ -48,7 +48,7 @@ _PROBE_SECONDS = 10.0
 _HOST_CALLS = 10_000
 _SCRATCH, _SHARED = "/tmp", "/dev/shm"  # noqa: S108 - inside the sandbox
 _UID = 61234
-"""Unprivileged user and group id. If otel-agenteval runs as root, programs run as this user, because process limits don't apply to root."""
+"""Unprivileged user and group ID. Programs of a root process run as this user, because process limits don't apply to root."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class ProgramResult:
 
 @functools.cache
 def usable() -> tuple[Name, ...]:
-    """Return the sandboxes that pass their tests on this machine. Bubblewrap is first because it supports all of Python."""
+    """Return the sandboxes that pass their tests on this machine, the best sandbox first."""
     found: list[Name] = []
     if shutil.which("bwrap") is not None and _isolates("bubblewrap", [(_PROBE, 0)]):
         found.append("bubblewrap")
@@ -81,7 +81,7 @@ def run(sandbox: Name, program: str, stdin: str, timeout_s: float) -> ProgramRes
     """Run a Python program until it ends or reaches its time limit.
 
     Raises:
-        MetricError: If the sandbox failed, or if it doesn't support the program, even though the program may be valid Python.
+        MetricError: If the sandbox failed, or if it doesn't support the program, even though the program can be valid Python.
         MissingExtra: If the sandbox's package isn't installed.
     """
     return (_run_in_bubblewrap if sandbox == "bubblewrap" else _run_in_monty)(program, stdin, timeout_s)
@@ -250,7 +250,7 @@ class _HostFunctions:
 
 
 def _with_plain_exit(program: str) -> str:
-    """Replace ``sys.exit`` with ``exit`` in the program, because monty's ``sys`` lacks it."""
+    """Replace ``sys.exit`` with ``exit`` in a program, because monty's ``sys`` lacks ``exit``."""
     if (tree := python_tree(program)) is None:
         return program
     lines = program.encode("utf-8", "replace").splitlines(keepends=True)

@@ -1,7 +1,6 @@
 """Validate values against a JSON Schema, in limited time and without network access.
 
-With nested references, the number of validation steps can double at each level. Therefore, this module counts the steps before it
-validates.
+With nested references, the number of validation steps can double at each level. Therefore, the steps are counted first.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ _TYPES = frozenset(("string", "number", "integer", "boolean", "array", "object",
 
 
 def parsed_schema(schema_text: str) -> Any:
-    """Parse a schema and translate OpenAPI's ``nullable`` and Gemini's upper-case types. Raises ValueError if it isn't JSON."""
+    """Parse a schema, and convert OpenAPI's ``nullable`` and Gemini's upper-case types."""
     pending = [schema := jsonio.loads_exact(schema_text)]
     while pending:
         one = pending.pop()
@@ -77,7 +76,7 @@ def parsed_schema(schema_text: str) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _normalized(schema_text: str) -> str:
-    """Return a schema as JSON text, without wrappers. Raises MetricError if the text isn't a schema or has a misspelled keyword."""
+    """Return a schema as JSON text without wrappers. Raise MetricError if it is invalid."""
     keywords = tuple(word_list("json_schema"))
     try:
         schema = parsed_schema(schema_text)
@@ -140,7 +139,7 @@ class _TooManySteps(Exception):
 
 
 def takes_too_many_steps(schema_text: str, instance: Any) -> bool:
-    """Return True if validating ``instance`` takes too many steps, or if the steps can't be counted."""
+    """Return True if validation takes too many steps, or if the steps can't be counted."""
     if not _may_double(schema_text):
         return False
     most = _STEPS_AT_LEAST + _STEPS_PER_CHARACTER * len(jsonio.dumps(instance))
@@ -157,7 +156,7 @@ _parsed = functools.lru_cache(maxsize=256)(jsonio.loads)
 
 @functools.lru_cache(maxsize=256)
 def _may_double(schema_text: str) -> bool:
-    """Return True if a schema is recursive, or large once expanded. For others, steps are limited by schema size × value size."""
+    """Return True if a schema is recursive, or is large after expanding its references."""
     if not any(keyword in schema_text for keyword in _REFERENCES):
         return False
     schema = _parsed(schema_text)
@@ -182,7 +181,7 @@ class _StepCount:
             pending += schema.values() if isinstance(schema, dict) else _list(schema)
 
     def size(self, schema: Any) -> int:
-        """Count a schema and its subschemas, with references expanded. Raises :class:`_TooManySteps` for a reference cycle."""
+        """Count a schema and its subschemas, with references expanded. Raise for a cycle."""
         if not isinstance(schema, dict):
             return sum(map(self.size, _list(schema)))
         if (known := self._sizes.get(id(schema))) is None:
@@ -194,7 +193,7 @@ class _StepCount:
         return known
 
     def steps(self, schema: Any, value: Any) -> int:
-        """Count the steps to validate a value. The count for each pair of schema and value is cached."""
+        """Count the steps to validate a value. Counts are cached by schema and value."""
         if not isinstance(schema, dict):
             return 1
         pair = id(schema), id(value)
@@ -206,7 +205,7 @@ class _StepCount:
         return known
 
     def _applied(self, schema: dict[str, Any], value: Any) -> Iterator[tuple[Any, Any]]:
-        """Yield each direct subschema with the value that it validates: ``value`` itself, or one of its properties or items."""
+        """Yield each direct subschema with the part of ``value`` that it validates."""
         same = [inner for keyword in _LISTS for inner in _list(schema.get(keyword))]
         same += [schema[keyword] for keyword in _SINGLE if keyword in schema]
         same += [inner for keyword in ("dependentSchemas", "dependencies") for inner in _object(schema.get(keyword)).values()]

@@ -1,7 +1,7 @@
 """Find the spans of a turn that match a query.
 
-A query is an object of conditions, such as ``{"name_contains": "search"}``. Each condition is evaluated for all spans in one
-pass. The time is therefore proportional to the number of spans times the size of the query.
+A query is an object of conditions, such as ``{"name_contains": "search"}``. Each condition is evaluated for all spans in one pass.
+The time is therefore proportional to the number of spans times the size of the query.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Forest:
     """The parent and child relations of a turn's spans, by index.
 
     A parent that isn't in the turn is ignored. If parents form a cycle, the cycle's first span becomes a root. If several spans
-    have the same id, children belong to the first one.
+    have the same ID, children belong to the first one.
     """
 
     def __init__(self, spans: Sequence[SpanInfo]) -> None:
@@ -61,7 +61,7 @@ class Forest:
                     pending.extend(below[index])
 
     def _first_of_circle(self, start: int) -> int:
-        """Return the root above ``start``. If its parents form a cycle, return the first span of the cycle."""
+        """Return the root above ``start`` or, if ancestors form a cycle, the cycle's first span."""
         passed: dict[int, int] = {}
         at = start
         while at not in passed:
@@ -88,7 +88,7 @@ class Forest:
         return total, matched
 
     def descendants(self, matching: Answers, stops: Answers) -> Counts:
-        """Count each span's descendants, and those that match. Spans in ``stops`` and their subtrees don't count."""
+        """Count descendants and matching descendants, except ``stops`` and their subtrees."""
         total, matched = [0] * len(self.spans), [0] * len(self.spans)
         for index in reversed(self.order):
             parent = self.parents[index]
@@ -201,7 +201,7 @@ def _checked_value(key: str, value: Any, path: str, depth: int) -> Any:
 
 
 def matching_spans(query: Mapping[str, Any], forest: Forest) -> Answers:
-    """Return one boolean per span: True if the span matches the query. Requires a query from :func:`checked_query`."""
+    """Return True or False for each span. Requires a query from :func:`checked_query`."""
     if "or" in query:
         return _combined(any, query["or"], forest)
     found = [True] * len(forest.spans)

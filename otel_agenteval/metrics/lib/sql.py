@@ -1,4 +1,4 @@
-"""Check whether a text is SQL, by its shape or with a parser, in bounded time."""
+"""Check that a text is SQL, by its shape or with a parser, in limited time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PARENTHESIS = re.compile(r"[()]")
 
 
 def shape_of(text: str) -> dict[str, bool]:
-    """Check a text for four signs of SQL, such as ``starts_with_verb``. Leading and trailing whitespace is ignored."""
+    """Check a text for four signs of SQL, ignoring leading and trailing whitespace."""
     text = text.strip()
     code = _LITERAL.sub(" ", text)
     verb = _VERB.match(text)
@@ -56,7 +56,7 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 
 
 def resembles_sql(text: str, dialect: str) -> bool:
-    """Return True if a text looks like complete SQL without syntax errors. Doesn't use a parser."""
+    """Return True if a text looks like complete, correct SQL. Doesn't use a parser."""
     code = _without_literals(text)
     end = code.rstrip("; \t\r\n")
     is_unfinished = _UNFINISHED.search(end) is not None and _ENDS_WITH_STAR.search(end) is None
@@ -77,7 +77,7 @@ _POSTFIX = frozenset(("isnull", "notnull"))
 
 
 def lacks_comma(text: str) -> bool:
-    """Return True for a text such as ``SELECT a b FROM t``, which more likely lacks a comma than defines an alias."""
+    """Return True for text such as ``SELECT a b FROM t``, which probably lacks a comma."""
     return any(
         first.lower() not in _NOT_NAMES and not first.lower().startswith("sql_") and second.lower() not in _POSTFIX
         for first, second in _PAIR.findall(_without_literals(text))
@@ -99,8 +99,8 @@ _ALLOWS_LAST_COMMA = frozenset(("bigquery", "clickhouse", "duckdb", "snowflake")
 def _has_fault(words: Iterable[str], dialect: str) -> bool:
     """Return True if the words contain a syntax error that SQL parsers accept.
 
-    Examples are ``SELECT , a``, ``GROUP BY`` without columns, and ``LIMIT 5`` before ``WHERE``. ``words`` are in upper case, with
-    0 in place of literals and quoted names.
+    Examples are ``SELECT , a``, ``GROUP BY`` without columns, and ``LIMIT 5`` before ``WHERE``. ``words`` are in upper case, with 0
+    in place of literals and quoted names.
     """
     text = _flat(words)
     if dialect == "sqlite":  # allows IN ()
@@ -117,7 +117,7 @@ def _has_fault(words: Iterable[str], dialect: str) -> bool:
 
 
 def _flat(words: Iterable[str]) -> str:
-    """Move the content of parentheses to separate statements: ``F ( A )`` → ``A ; F 0``. ``F ( )`` becomes ``F NIL``."""
+    """Flatten parentheses: ``F ( A )`` becomes ``A ; F 0``, and ``F ( )`` becomes ``F NIL``."""
     done: list[str] = []
     open_parts: list[list[str]] = [[]]
     for word in words:
@@ -148,7 +148,7 @@ _DIALECTS = {
 }  # fmt: skip
 
 _NEEDS = {"Select": ("expressions",), "Update": ("expressions",), "Insert": ("expression", "default"), "Copy": ("files",)}
-"""For each kind of statement, parts of which at least one is required."""
+"""Parts of each kind of statement. At least one part is required."""
 _FROM_IS_OPTIONAL = frozenset(("bigquery", "fabric", "oracle", "tsql"))
 _FROM_CAN_LEAD = frozenset(("bigquery", "clickhouse", "databricks", "duckdb", "hive", "spark"))
 _NO_LEADING_VERB = re.compile(r"(?:\A|;)[\s(]*(from|table)\b", re.IGNORECASE)
@@ -196,7 +196,7 @@ def parse(text: str, dialect: str) -> ParsedSql | None:
 
 
 class _Silence(logging.Filter, threading.local):
-    """Log filter that hides the parser's messages, because they quote the text. Each thread enables it separately."""
+    """Log filter, enabled per thread, that hides parser messages, because they quote the text."""
 
     on = False
 
@@ -259,7 +259,7 @@ def _syntax_trees(dialect_and_parser: tuple[Any, Any], text: str, chained: int, 
 
 
 def _is_statement(tree: Any, dialect: str) -> bool:
-    """Return True for a complete statement. (The parser also accepts single words, and prose such as ``update it``.)"""
+    """Return True for a complete statement. The parser also accepts words and prose."""
     kind = type(tree).__name__
     if kind == "Create" and tree.args.get("kind") in ("TABLE", "VIEW"):
         return any(tree.args.get(part) for part in ("expression", "properties", "clone")) or bool(tree.this.expressions)
@@ -279,13 +279,13 @@ def _is_statement(tree: Any, dialect: str) -> bool:
 
 
 def refused_tables(parsed: ParsedSql, allowed: Iterable[str]) -> list[str]:
-    """Return the tables that aren't in ``allowed``, which can contain ``shop.orders`` or only ``orders``. Case is ignored."""
+    """Return tables that aren't in ``allowed``, by full or unqualified name, ignoring case."""
     known = {name.lower() for name in allowed}
     return [name for name in parsed.tables if name.lower() not in known and name.rpartition(".")[2].lower() not in known]
 
 
 def refused_columns(parsed: ParsedSql, allowed: Iterable[str]) -> list[str]:
-    """Return the columns of real tables that aren't allowed, in lower case and without duplicates.
+    """Return columns of real tables that aren't allowed, in lower case, without duplicates.
 
     ``*`` counts as a column name, and ``allowed`` can contain it. Names that the statement itself defines are ignored: aliases in ORDER BY,
     GROUP BY, and HAVING, and result columns of a CTE or subquery. Columns that a CTE or subquery reads from a table are checked.
@@ -312,7 +312,7 @@ def _column_name(node: Any) -> str:
 
 
 def _is_defined_here(node: Any, name: str) -> bool:
-    """Return True if the statement itself defines the column, as an alias or as a result column of a CTE or subquery."""
+    """Return True if the statement itself defines the column, as an alias or result column."""
     from sqlglot import exp
 
     if not isinstance(node, (exp.Column, exp.Star)):
@@ -337,7 +337,7 @@ def _is_defined_here(node: Any, name: str) -> bool:
 
 
 def _sources(select: Any) -> Iterator[tuple[str, set[str] | None]]:
-    """Yield the name and columns of each source in a SELECT. For a table, the columns are unknown, so None is used instead."""
+    """Yield the name and columns (None for a table) of each source in a SELECT."""
     from sqlglot import exp
 
     for clause in (select.args.get("from_") or select.args.get("from"), *(select.args.get("joins") or ())):

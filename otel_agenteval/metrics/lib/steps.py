@@ -8,9 +8,9 @@
     4. [billing] tool refund(order="A-17", amount=20.0) → error: Timeout: no reply in 10 s
     5. hand-off billing → support
 
-A step contains the agent (if there are several), and an action with its arguments and its result or error. Times, prompts, most span
-attributes, and ids outside arguments and results are omitted. Long fields and lists are shortened in the middle, with a note such as ``[… 12
-steps left out …]``.
+A step contains the agent (if there are several), and an action with its arguments and its result or error. Times, prompts, most
+span attributes, and IDs outside arguments and results are omitted. Long fields and lists are shortened in the middle, with a note
+such as ``[… 12 steps left out …]``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _OWN_CHARS, _OWN = 80, 4
 _INFRASTRUCTURE = ("http.", "url.", "net.", "network.", "server.address", "db.", "rpc.", "messaging.")
 """Attribute namespaces of spans that aren't agent steps."""
 _AGAIN = ('"messages"', '"outputs": null', '"outputs":null', '"langgraph_', '"ls_integration"')
-"""Texts that show that a value is a framework's internal state."""
+"""Texts that occur in a framework's internal state."""
 _IDS = ("id", "ids", "uuid", "hash", "timestamp", "_at", "version")
 """Suffixes of attributes that judges don't need."""
 _IN_THE_TURN = frozenset(
@@ -45,7 +45,7 @@ _IN_THE_TURN = frozenset(
 )
 """Operations and span kinds whose texts are in other fields of the turn."""
 _PROMPTS = ("input.messages", "input_messages", "prompt", "system_instructions", "tool.definitions", "tools")
-"""Parts of attribute names. Such attributes repeat the input of each model call."""
+"""Parts of the names of attributes that repeat the input of each model call."""
 _INPUTS = ("input.value", "traceloop.entity.input", "gen_ai.task.input")
 _OUTPUTS = ("output.value", "traceloop.entity.output", "gen_ai.task.output")
 
@@ -54,7 +54,7 @@ Shorten = Callable[[str, int], str]
 
 
 def shortened(text: str, limit: int) -> str:
-    """Shorten a text to about ``limit`` characters by replacing its middle with ``[… 120 characters left out …]``."""
+    """Shorten a text to about ``limit`` characters by replacing its middle with a note."""
     if len(text) <= limit:
         return text
     tail = limit // 3
@@ -69,7 +69,7 @@ def ends_of(items: Sequence[Item], limit: int) -> tuple[Sequence[Item], Sequence
 
 
 def steps_of(turn: Turn) -> str:
-    """Return the turn's steps, one per line. Above the limits :data:`STEPS` and :data:`TOTAL_CHARS`, middle steps are omitted."""
+    """Return the turn's steps, one per line, without middle steps if there are too many."""
     return numbered_lines(list(_StepWriter(turn).lines()))
 
 
@@ -96,14 +96,14 @@ def calls_as_text(
 
 
 def tools_as_text(definitions: Sequence[Mapping[str, Any]], *, most: int = 200) -> str:
-    """Return the available tools, one per line, in the form ``- name(parameter: type, optional?: type): description``."""
+    """Return tools, one per line: ``- name(parameter: type, optional?: type): description``."""
     first, last, left_out = ends_of(definitions, most)
     mark = [f"[… {left_out} tools left out …]"] if left_out else []
     return "\n".join([*map(_tool, first), *mark, *map(_tool, last)])
 
 
 def numbered_lines(lines: Sequence[str], *, most: int = STEPS, chars: int | None = TOTAL_CHARS, what: str = "steps") -> str:
-    """Return numbered lines. Above the limits, a note such as ``[… 12 steps left out …]`` replaces the middle lines."""
+    """Return numbered lines. Above the limits, a note replaces the middle lines."""
     kept = most
     first, last, left_out = ends_of(lines, kept)
     while chars is not None and kept > 2 and sum(map(len, (*first, *last))) > chars:
@@ -194,7 +194,7 @@ def _parameter(name: str, schema: Any, required: bool, depth: int) -> str:
 
 
 class _StepWriter:
-    """Writer of a turn's steps, in this order: remarks without a known tool call, retrievals, spans, hand-offs."""
+    """Writer of a turn's steps: remarks, retrievals, spans, and hand-offs, in this order."""
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
@@ -210,7 +210,7 @@ class _StepWriter:
         recognized = {*self._calls_by_span, *self._runs, *self._models, *(span.id for span in turn.spans if _is_model(span))}
         parents: dict[str | None, str | None] = {span.id: span.parent for span in turn.spans}
         self._wrappers: set[str] = set()
-        """Ids of spans that contain a step, and whose texts repeat the steps' texts."""
+        """IDs of spans that contain a step, and whose texts repeat the step's text."""
         for start in recognized:
             at = parents.get(start)
             while at is not None and at not in self._wrappers:
@@ -258,7 +258,7 @@ def _have_several_agents(calls: Iterable[ToolCall]) -> bool:
 
 
 def _remarks(turn: Turn) -> tuple[list[str], dict[str | None, str]]:
-    """Return the agent's remarks since the last user message: a list of remarks without a known tool call, and a mapping by call id."""
+    """Return this turn's remarks: those without a known tool call, and the others by call ID."""
     messages = turn.messages
     asked = max((place for place, one in enumerate(messages) if one.role == "user" and one.content), default=-1)
     calls = {call.call_id for call in turn.tool_calls or () if call.call_id is not None}
@@ -280,7 +280,7 @@ def _is_model(span: SpanInfo) -> bool:
 
 
 def _other_span_lines(span: SpanInfo, turn: Turn) -> list[str]:
-    """Return the line of a custom span, or an empty list for infrastructure and for spans that only repeat other steps."""
+    """Return a custom span's line, or [] for infrastructure and repetitions of other steps."""
     attributes = span.attributes
     kind = str(attributes.get("openinference.span.kind") or attributes.get("gen_ai.operation.name") or "").lower()
     if kind in _IN_THE_TURN or any(key.startswith(_INFRASTRUCTURE) for key in attributes):
@@ -322,7 +322,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def trace_of(turn: Turn, *, findings: bool = True) -> dict[str, Any]:
-    """Return the turn's request, reasoning, steps, answer, and error for a judge. Unknown values are omitted.
+    """Return the turn's known request, reasoning, steps, answer, and error for a judge.
 
     With ``findings``, retrieved texts that the steps don't contain are added. Request, reasoning, and answer aren't shortened.
     """
@@ -338,7 +338,7 @@ def trace_of(turn: Turn, *, findings: bool = True) -> dict[str, Any]:
 
 
 def findings_of(turn: Turn) -> str:
-    """Return shortened texts of retrieved documents, except texts that the steps contain in full."""
+    """Return shortened texts of retrieved documents, except those that the steps contain."""
     given = [jsonio.text_of(call.result) for call in turn.tool_calls or () if call.result is not None]
     results = "\n".join(text for text in given if len(text) <= RESULT_CHARS)
     known = (text for text in turn.context if text.strip() and text not in results)
@@ -362,26 +362,26 @@ def history_of(turn: Turn) -> list[tuple[str, str]]:
 
 
 def unsent(turn: Turn, before: Iterable[Message]) -> list[tuple[str, str]]:
-    """Return the ``history`` messages that aren't in ``before``, such as messages that only the model's server stores."""
+    """Return the ``history`` messages that aren't in ``before``."""
     known = {message.content for message in before}
     return [(role, text) for role, text in history_of(turn) if text not in known]
 
 
 def start_of(messages: Sequence[Message], asked: str | None = None) -> int:
-    """Return the index of the last user message that equals ``asked`` or, without such a message, of the last user message."""
+    """Return the index of the last user message, preferring messages that equal ``asked``."""
     places = [place for place, message in enumerate(messages) if message.role == "user" and message.content]
     return next((place for place in reversed(places) if messages[place].content == asked), places[-1] if places else 0)
 
 
 def whole_conversation(turn: Turn) -> list[Message]:
-    """Return ``messages``, preceded by missing messages from ``history``. If ``messages`` is empty, return an empty list."""
+    """Return ``messages`` after missing ``history`` messages, or [] without ``messages``."""
     messages = turn.messages
     earlier = unsent(turn, messages[: start_of(messages)]) if messages else ()
     return [*(Message(role, text) for role, text in earlier), *messages]
 
 
 def last_as_text(earlier: Sequence[tuple[str, str]], max_messages: int | None = None, max_chars: int | None = None) -> str:
-    """Return the last messages as numbered lines, each cut at ``max_chars``. A first line states how many messages are omitted."""
+    """Return the last messages as numbered lines, after a note about omitted messages."""
     left_out = 0 if max_messages is None else max(0, len(earlier) - max_messages)
     lines = (line_of(role, text if max_chars is None else cut(text, max_chars)) for role, text in earlier[left_out:])
     mark = f"[… {left_out} messages left out …]\n" if left_out else ""

@@ -30,7 +30,7 @@ _UNSEEN = lazy(
     "[\xad\u061c\u0640\u200c-\u200f\u202a-\u202e\u2060-\u2069\u20e3\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef]"
     "(?<![\u2000-\u2fff\ufe0f\U0001f000-\U0001faff]\u200d)"
 )
-"""Invisible characters, which only change how their neighbors are drawn. Includes joiners outside of emoji."""
+"""Invisible characters, which only change how their neighbors are drawn. Includes joiners outside emoji."""
 _COMPATIBLE = lazy("[\ufb00-\ufdff\ufe70-\uffee]+")
 """Full-width and half-width characters, ligatures, and positional forms of Arabic letters."""
 _SPACELESS = lazy(
@@ -55,7 +55,7 @@ def _word() -> str:
 
 @lazy
 def _syllable() -> str:
-    """Return a pattern for one character (Chinese, Japanese) or one written syllable (Thai, Lao, Khmer, Burmese)."""
+    """Return a pattern for one Chinese or Japanese character, or one written syllable."""
     han = "[\u3005-\u3007\u3021-\u3029\u3031-\u3035\u303b\u3041-\u30ff\u3105-\u312f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     han += "\U00016fe0-\U00018cff\U0001aff0-\U0001b16f\U00020000-\U0003ffff][\u3099\u309a]?"
     first, letter, o = "[\u0e40-\u0e42\u0ec0-\u0ec2]", "[\u0e01-\u0e2e\u0e81-\u0eae\u0edc-\u0edf]", "[\u0e2d\u0ead]"
@@ -72,7 +72,7 @@ def _syllable() -> str:
 
 
 class _Kinds(dict[str, str]):
-    """Map of characters to the first letter of their Unicode category. ``-``, ``_``, and line breaks map to themselves."""
+    """Map of characters to kinds, usually the first letter of their Unicode category."""
 
     def __missing__(self, char: str) -> str:
         self[char] = " " if char.isspace() else unicodedata.category(char)[0]
@@ -107,13 +107,13 @@ def _ms_tokens(text: str) -> Iterator[str]:
 
 
 def _upper(word: str) -> str:
-    """Return a word in upper case, except characters such as ``ß``, whose upper case has two characters."""
+    """Return a word in upper case, except letters such as ``ß`` that would become two."""
     upper = word.upper()
     return upper if len(upper) == len(word) else "".join(char.upper() if len(char.upper()) == 1 else char for char in word)
 
 
 def normalized(text: str) -> str:
-    """Remove invisible characters, normalize equivalent letters, and separate the syllables of scripts without spaces."""
+    """Remove invisible characters, normalize letters, and split scripts without spaces."""
     if text.isascii() or _NOT_LATIN.search(text) is None:
         return text
     text = _UNSEEN.sub("", text).replace("\u200b", " ")
@@ -126,7 +126,7 @@ def words_in(text: str) -> list[str]:
 
 
 def long_words(text: str, least: int) -> frozenset[str]:
-    """Return the lower-case words of at least ``least`` characters. In scripts without spaces, return all words."""
+    """Return lower-case words of at least ``least`` characters, or in scripts without spaces."""
     return frozenset(word for word in words_in(text.lower()) if len(word) >= least or _syllable.match(word))
 
 
@@ -157,7 +157,7 @@ def common_subsequence(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def stem(token: str) -> str:
-    """Remove the suffix ``ing``, ``ed``, ``es``, or ``s`` from an English word. Short words are unchanged."""
+    """Remove ``ing``, ``ed``, ``es``, or ``s`` from the end of a long enough English word."""
     length = len(token)
     if length > 5 and token.endswith("ing"):
         return _single_end(token[:-3])

@@ -29,9 +29,9 @@ _OF_GRAPHQL = frozenset(("locations", "extensions"))
 def failure_in(result: Any) -> str | None:
     """Return the key or the text that reports a failure in a tool's result, or None.
 
-    Examples of failures are ``{"isError": true}``, ``"ValueError: bad id"``, ``{"error": "not found"}``, and
-    ``{"ok": false, "code": 404}``. If a result also has keys for data, only ``isError``, ``is_error``, or a GraphQL response
-    without data reports a failure.
+    Examples of failures are ``{"isError": true}``, ``"ValueError: bad id"``, ``{"error": "not found"}``, and ``{"ok": false,
+    "code": 404}``. If a result also has keys for data, only ``isError``, ``is_error``, or GraphQL errors without data report a
+    failure.
     """
     if isinstance(result, str):
         text = result[:200]
@@ -58,13 +58,13 @@ def failure_in(result: Any) -> str | None:
 
 
 def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> list[Any] | None:
-    """Return the expected tools from ``given`` or, by default, from the turn's references. Return None if both are missing.
+    """Return the expected tools from ``given`` or the turn's references, or None.
 
-    Each entry is a name, or an object with ``name`` and optional ``arguments`` and ``output``. ``_call`` lists alternative names of these keys.
-    A string can list several names, separated by commas, semicolons, or bars.
+    Each entry is a name, or an object with ``name`` and optional ``arguments`` and ``output``. ``_call`` lists alternative names of
+    these keys. A string can list several names, separated by commas, semicolons, or vertical bars.
 
     Raises:
-        MetricError: If the reference is neither a list nor a name, or an entry can't be read.
+        MetricError: If the reference isn't a list or a name, or if an entry can't be read.
     """
     if (entries := reference(turn, given, *names)) is None:
         return None
@@ -107,13 +107,13 @@ _call = keyed(
 
 
 _DELEGATES = re.compile(r"delegate_|ask_question_to_")
-"""Prefixes of the built-in tools with which frameworks delegate to another agent."""
+"""Prefixes of frameworks' built-in tools that delegate to another agent."""
 _ASKS = re.compile(r"(?:ask|call|consult|invoke|run|use)_(?:the_)?")
 """Prefix of a tool's name before the name of the called agent, such as ``ask_`` in ``ask_billing``."""
 
 
 def without_delegation(turn: Turn, entries: Sequence[Any]) -> list[ToolCall]:
-    """Return the turn's tool calls, except unexpected calls that only delegate to another agent."""
+    """Return the turn's tool calls, except unexpected calls that delegate to an agent."""
     calls = turn.tool_calls or []
     expected = {_normalized(entry_name(entry)) for entry in entries}
     if all(_normalized(call.name) in expected for call in calls):
@@ -154,7 +154,7 @@ def lacks_arguments(turn: Turn, call: ToolCall) -> str | None:
 
 
 def lacks_result(turn: Turn, call: ToolCall) -> bool:
-    """Return True if the call has neither a result nor an error, in a turn that was rebuilt from spans."""
+    """Return True if a call in a turn rebuilt from spans has neither a result nor an error."""
     return call.result is None and call.error is None and turn.close_reason is not None
 
 
@@ -179,7 +179,7 @@ _MOST_NAMES = 12
 
 
 def expected_and_called(entries: Sequence[Any], turn: Turn, value: float, wanted: Sequence[Expectation] = ()) -> str | None:
-    """Explain a value below 1 with the expected tools, the called tools, and the arguments that differ. Return None for 1."""
+    """Explain a value below 1 by expected tools, called tools, and arguments that differ."""
     if value >= 1:
         return None
     calls = turn.tool_calls or ()
@@ -207,7 +207,7 @@ class Expectation:
         return replace(self, compares_arguments=False, compares_output=False)
 
     def lacks(self, turn: Turn, calls: Sequence[ToolCall]) -> str | None:
-        """Return the skip reason if arguments or output that must be compared are unknown, or None."""
+        """Return the skip reason if arguments or output to compare are unknown, or None."""
         for call in calls:
             if call.name == self.name:
                 if self.compares_arguments and (self.arguments or call.malformed) and (why := lacks_arguments(turn, call)):
@@ -218,7 +218,7 @@ class Expectation:
 
     @classmethod
     def read(cls, entry: Any, *, check_arguments: bool, check_output: bool) -> Expectation:
-        """Create an expectation from a name or ``{name, arguments?, output?}``. Missing keys aren't compared."""
+        """Create an expectation from a tool's name or an object. Missing keys aren't compared."""
         given = entry if isinstance(entry, Mapping) else {}
         return cls(
             entry_name(entry),
@@ -229,7 +229,7 @@ class Expectation:
         )
 
     def difference(self, calls: Sequence[ToolCall]) -> str | None:
-        """Describe the arguments that differ in the most similar call (``search has other arguments: city``), or return None."""
+        """Describe the arguments that differ in the most similar call, or return None."""
         nearest = max((call for call in calls if call.name == self.name), key=self.match, default=None)
         if nearest is None or not self.compares_arguments or nearest.malformed:
             return None
@@ -246,7 +246,7 @@ class Expectation:
 
 
 def _same_output(expected: Any, result: Any) -> bool:
-    """Return True if two outputs are equal as JSON, or if the result contains the expected output under a single key.
+    """Return True if the result, or the value of its only key, equals the expected output.
 
     For example, Google's SDKs wrap a tool's output as ``{"result": …}``, and Amazon's as ``[{"json": …}]``.
     """
@@ -276,7 +276,7 @@ _MOST_STEPS = 2_000_000
 
 
 def match_in_any_order(expectations: Sequence[Expectation], calls: Sequence[ToolCall]) -> list[float]:
-    """Pair each expectation with a different call, and return how well they match (0 to 1). Many calls are paired greedily."""
+    """Pair each expectation with a different call, and return the similarity of each pair."""
     values = [[expectation.match(call) for call in calls] for expectation in expectations]
     if not calls or len(expectations) * len(calls) * min(len(expectations), len(calls)) > _MOST_STEPS:
         found, free = [0.0] * len(values), set(range(len(calls)))
@@ -294,7 +294,7 @@ def match_in_any_order(expectations: Sequence[Expectation], calls: Sequence[Tool
 
 
 def _pairing(values: Sequence[Sequence[float]]) -> list[int]:
-    """Assign a different column to each row, with the highest sum (Kuhn-Munkres). Requires at least as many columns as rows."""
+    """Pair rows with columns for the highest sum (Kuhn-Munkres). Requires columns >= rows."""
     import numpy as np
 
     cost = -np.array(values)
@@ -340,12 +340,12 @@ _GESTURES = re.compile(
     r"press|keystroke|key_?(?:down|up)|scroll|swipe|screenshot|snapshot|(?:^|_)(?:key|tab|tap|click|type|next|back)(?:$|_)",
     re.IGNORECASE,
 )
-"""Names of tools that operate a screen, such as ``scroll``. Equal calls of such a tool can have different effects."""
+"""Names of tools that operate a screen, such as ``scroll``. Equal calls to such a tool can have different effects."""
 _PASSES = re.compile(
     r"\b(?:pending|running|queued|waiting|processing|in[ _-]?progress|provisioning|starting|building|creating|scheduled)\b",
     re.IGNORECASE,
 )
-"""Words for temporary states, such as ``pending``. A tool that returns one can be called again."""
+"""Words for temporary states, such as ``pending``. A call that returns such a word can be repeated."""
 _STATE_UP_TO = 300
 """Maximum characters of a result that only describes a state."""
 _DIGITS = re.compile("[0-9]+")
@@ -362,10 +362,10 @@ class Circle(NamedTuple):
 
 
 def circles_in(calls: Sequence[ToolCall], names: Collection[str], most: int, asked: str, *, finished: bool) -> list[Circle]:
-    """Return groups of more than ``most`` equal calls that returned nothing new, largest group first.
+    """Return groups of over ``most`` equal calls that returned nothing new, largest first.
 
-    Only calls of tools in ``names`` count. A group is ignored if the user's text (``asked``) requests this number of calls, for example "5
-    times". If the turn is ``finished``, repeated calls that wait for a temporary state are ignored too.
+    Only calls to tools in ``names`` count. A group is ignored if the user's text (``asked``) requests this number of calls, for
+    example "5 times". If the turn is ``finished``, repeated calls that wait for a temporary state are ignored too.
     """
     keys = [None if call.arguments is None else (call.name, canonical(call.arguments)) for call in calls]
     if all(count <= most for key, count in Counter(keys).items() if key is not None):

@@ -71,7 +71,7 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=rep
 
 
 def canonical(value: Any) -> str:
-    """Return a value as JSON with sorted keys and no spaces. Equal values have equal texts, except for ``1`` and ``1.0``."""
+    """Return a value as compact JSON with sorted keys. ``1`` and ``1.0`` remain different."""
     try:
         return _CANONICAL.encode(value)
     except (TypeError, ValueError, RecursionError):  # keys of mixed types, cycles, too deep
@@ -79,7 +79,7 @@ def canonical(value: Any) -> str:
 
 
 def reference(turn: Turn, given: Any, *names: str) -> Any:
-    """Return ``given`` or, by default, the turn's first reference under one of ``names``. Return None if both are missing.
+    """Return ``given`` or, if it is None, the turn's first reference in ``names``, or None.
 
     An empty ``given`` also takes precedence, because an empty list of expected tools is meaningful.
     """
@@ -90,7 +90,7 @@ def reference(turn: Turn, given: Any, *names: str) -> Any:
 
 
 def fact(turn: Turn, name: str) -> Any:
-    """Return data that the application provided on the turn or in its references, with normalized keys.
+    """Return data that the application provided in a turn field or reference, normalized.
 
     Raises:
         MetricError: If the data has an unknown key or a value of the wrong type.
@@ -110,7 +110,7 @@ def readable(read: Reader, given: Any, path: str, kind: str = "reference") -> An
 
 
 def truth_of(turn: Turn) -> Any:
-    """Return the turn's ground truth, or None. ``0`` and ``False`` count, but empty texts, lists, and objects don't."""
+    """Return the turn's ground truth, or None if it is missing or empty. 0 isn't empty."""
     known = turn.ground_truth
     return known if known or isinstance(known, (int, float)) else None
 
@@ -132,9 +132,9 @@ For example, the last word of ``call +1 (415) 55`` is ``+1 (415) 55``.
 
 
 def excerpt(text: str, limit: int) -> str:
-    """Return at most ``limit`` characters of a text, cut between words: ``one two th`` → ``one two``.
+    """Return at most ``limit`` characters of a text, cut between words.
 
-    The text never ends inside an address or number, because redaction, which runs later, wouldn't recognize a part of one.
+    The text never ends inside an address or number, because later redaction wouldn't recognize a partial address or number.
     """
     if len(text) <= limit:
         return text
