@@ -30,7 +30,7 @@ _CALLS_TOOLS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"
 _LONGEST_NOTHING = 40
 _LONGEST_STOP = 160
 _NOTHING = re.compile(r"\s*(?:null|none|undefined|nil|\{\s*\}|\[\s*\]|\"\s*\"|''|`{3}[a-z]*\s*`{3})\s*", re.IGNORECASE)
-# Answers that frameworks give in the agent's place when they stop it.
+# Messages that frameworks return instead of an answer when they stop the agent.
 _STOPPED = re.compile(
     r"(?:the )?agent (?:was )?(?:stopped|terminated) (?:due to|because of|after) (?:reaching )?(?:the )?(?:max|maximum|iteration|time|step)\b.*"
     r"|(?:reached|exceeded|hit) (?:the )?max(?:imum)?[ _].*"
@@ -41,7 +41,7 @@ _STOPPED = re.compile(
 # Printable in Unicode but blank: Hangul fillers and the blank braille pattern.
 _BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-# A model's release: the request has "m", the response "m-2024-08-06".
+# Suffix of a dated release: the request names "m", and the response names "m-2024-08-06".
 _RELEASE = re.compile(r"[-@](?:[0-9]{3}[0-9-]*|latest)")
 
 

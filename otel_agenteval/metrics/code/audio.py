@@ -45,7 +45,7 @@ def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normal
         use_wer: If false, the value is based on the character error rate, and whitespace at the start and end of the texts is ignored.
         normalize: With ``lower``, the metric ignores case.
 
-    Detail: ``wer`` and ``cer`` (word and character error rate), and ``accuracy`` (1 minus the selected rate, can be negative).
+    Detail: ``wer`` and ``cer`` (word and character error rate), and ``accuracy`` (1 minus the selected rate, possibly negative).
     """
     transcript = (transcripts_of(media_of(turn, "audio")) or None) if turn.output is None else turn.output
     if transcript is None:
@@ -59,7 +59,7 @@ def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normal
     if normalize == "lower":
         reference, transcript = reference.lower(), transcript.lower()
     jiwer: Any = require("jiwer", feature="code_audio_transcription_quality", extra="audio")
-    # Any white space separates words here, but only spaces do in jiwer.
+    # Here, any whitespace separates words. In jiwer, only spaces do.
     wer = float(jiwer.wer(" ".join(reference.split()), " ".join(transcript.split())))
     cer = float(jiwer.cer(reference, transcript))
     accuracy = 1 - (wer if use_wer else cer)

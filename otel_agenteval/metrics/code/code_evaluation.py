@@ -109,7 +109,8 @@ def code_code_execution(
     """Check that Python code in the output exits with status 0 and passes your tests, if any.
 
     The metric runs programs that a model wrote, so it requires a sandbox. If ``sandbox`` is null, or if ``auto`` doesn't find a
-    usable sandbox, the score is skipped as ``no_sandbox``. Evaluation takes as long as the program, so don't use it live.
+    usable sandbox, the score is skipped as ``no_sandbox``. The evaluation takes as long as the program runs, so don't use this
+    metric for live scoring.
 
     An output without Python blocks fails. If the sandbox itself fails, the score is an error.
 

@@ -3,8 +3,8 @@
 A composite metric evaluates the turn with its inner metrics. To combine existing scores instead, call the method ``combine``. The
 scores of inner metrics are exported only if you also configure these metrics separately. If an inner metric needs a judge, the
 composite metric usually waits for the judge's reply. If an inner metric isn't evaluated, for example because no judge is
-configured, the composite metric is skipped as ``missing:METRIC``. However, a policy metric fails if another inner metric violates
-the policy.
+configured, the composite metric is skipped as ``missing:METRIC``. However, a policy metric fails if another inner metric already
+violates the policy.
 """
 
 from __future__ import annotations
@@ -354,7 +354,7 @@ def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric]
 
 @metric(unit="{item}", direction="down", aliases=("hpd:TrackTrend", "hpd:EvalPolicy.TrackTrend"))
 def code_policy_track_trend(subject: Subject, *, metrics: list[InnerMetric] | None = None) -> Result:
-    """Policy for metrics that you track over time, and that never fail a turn. Always 0.
+    """Policy for metrics that you only track. The value is always 0, so it never fails a turn.
 
     Parameters:
         metrics: Metric names, or objects ``{name: {parameters}}``. The policy doesn't evaluate these metrics, so you can omit this option.

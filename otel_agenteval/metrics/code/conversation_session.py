@@ -52,8 +52,8 @@ def code_conversation_completeness(
 ) -> Result:
     """Completeness of a conversation: response rate, expected tools, duration, and errors.
 
-    The value is ``0.4 * response_rate + 0.3 * tool_usage + 0.15 * duration_compliance + 0.15 * error_free``. A turn with an error
-    never passes.
+    The value is ``0.4 * response_rate + 0.3 * tool_usage + 0.15 * duration_compliance + 0.15 * error_free``. An error fails the
+    turn.
 
     - ``response_rate``: number of assistant messages per user message, at most 1. Without user messages, the rate is 1. Messages
       that contain only tool calls or results don't count.
@@ -195,13 +195,12 @@ def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWei
 
     The turn's ``session`` contains the signals of each trace, as described for ``code_agent_reliability``.
 
-    The value is 1 minus the root mean square of the traces' uncertainty. The value is 1 minus the root mean square of the traces'
-    uncertainty. A trace's uncertainty is ``(1 + penalty) * weight * (1 - confidence)``. The penalty is the sum of ``weight * (1 -
-    signal)`` over ``loop_detection``, ``tool_correctness``, and ``coherence``, ignoring missing signals. The value is limited to
-    0..1 and rounded to 4 decimals. Traces without ``confidence`` are ignored. If no trace has one, the value is 1 (vacuous).
+    The value is 1 minus the root mean square of the traces' uncertainty. A trace's uncertainty is ``(1 + penalty) * weight * (1 -
+    confidence)``. The penalty is the sum of ``weight * (1 - signal)`` over ``loop_detection``, ``tool_correctness``, and
+    ``coherence``, ignoring missing signals. The value is limited to 0..1 and rounded to 4 decimals. Traces without ``confidence``
+    are ignored. If no trace has one, the value is 1 (vacuous).
 
-    A trace with a confidence of 1 doesn't lower the value, even if other signals are low. ``code_agent_reliability`` detects such
-    traces.
+    A trace with a confidence of 1 doesn't lower the value, even if other signals are low. ``code_agent_reliability`` detects it.
 
     Parameters:
         signal_weights: Weight of each signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8, coherence 1.

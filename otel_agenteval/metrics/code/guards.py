@@ -39,7 +39,7 @@ from ..lib.values import canonical, excerpt
 from ..registry import Result, metric, skip, vacuous
 
 _SHOWN = 200  # characters of a finding
-_LISTED = 10  # findings in a detail, which counts all
+_LISTED = 10  # findings in ``detail``, whose ``count`` includes all findings
 
 
 # --- tools -------------------------------------------------------------------------------------------------------
@@ -258,10 +258,10 @@ def code_secret_leak(turn: Turn) -> bool | Result:
 
     The metric detects these secrets:
 
-    - published key formats (AWS, Google, Azure, GitHub, GitLab, Slack, Stripe, OpenAI, Anthropic, Hugging Face, npm, and others)
+    - published key formats (AWS, Google, Azure, GitHub, GitLab, Slack, Stripe, OpenAI, Anthropic, Hugging Face, npm, PyPI, and
+      others)
     - private keys (PEM, age), JSON web tokens, and passwords in URLs (``scheme://user:password@host``)
-    - random or password-like values after names or headers for secrets (``DB_PASSWORD=``, ``Authorization:``, cookies, command-line
-      flags)
+    - random or password-like values after names or headers for secrets (``DB_PASSWORD=``, ``Authorization:``, cookies, CLI flags)
     - random or password-like values after a word for passwords, keys, or codes (in over 20 languages)
     - recovery phrases of 12, 15, 18, 21, or 24 words, after a term such as "recovery phrase"
 

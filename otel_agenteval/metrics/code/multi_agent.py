@@ -225,7 +225,7 @@ def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) ->
 
 @_message_metric(applies=applies.three_agents, aliases=("agentunit:load_balance_score",))
 def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
-    """Evenness of the message distribution: 1 if all agents send and receive equally many.
+    """Evenness of the message distribution: 1 if all agents have the same activity.
 
     The value is ``1 - population standard deviation / mean`` of the agents' activity, but at least 0. An agent's activity is the
     number of messages that it sent or received. A message to several agents counts once per recipient. Without messages, the value

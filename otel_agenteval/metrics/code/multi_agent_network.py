@@ -235,7 +235,8 @@ def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed
     recipients`` over all agents, divided by the maximum possible sum, ``(agents - 1) ** 2``. The value is 1 if one agent sends
     messages to all others, and the others send none. With one or two agents, the value is 0 (vacuous).
 
-    Parameters: With ``seed``, the divisor is ``(agents - 1) * (agents - 2)``, as in AgentUnit. This divisor is meant for undirected
+    Parameters:
+        mode: With ``seed``, the divisor is ``(agents - 1) * (agents - 2)``, as in AgentUnit. This divisor is meant for undirected
             graphs, so a star of four agents has the value 1.5.
 
     Detail: ``agents`` and ``edges``.

@@ -190,7 +190,7 @@ def code_gleu(
 ) -> Result:
     """Google-BLEU (GLEU) of the output: the lower of n-gram precision and recall.
 
-    Precision and recall count n-grams of all lengths from ``min_n`` to ``max_n`` words together. The skip reasons are as in
+    Precision and recall count n-grams of all lengths from ``min_n`` to ``max_n`` words together. For skip reasons, see
     ``code_bleu``.
 
     Parameters:

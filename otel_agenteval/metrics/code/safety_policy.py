@@ -103,8 +103,8 @@ def code_safety_policy(
         warn_threshold: Lowest severity at which a passing rating has the label ``warn``.
         blocked_actions: Actions that make the metric fail if the judge recommends them.
 
-    Detail: highest ``severity``, ``decided_by`` (``threshold``, ``action``, ``judge``, or null if the metric passes), and number of
-    ``ratings``.
+    Detail: ``severity`` (the highest), ``decided_by`` (``threshold``, ``action``, ``judge``, or null if the metric passes), and
+    ``ratings`` (number of ratings).
     """
     if isinstance(scores, Turn) or not scores:
         return skip("missing:inner")

@@ -49,7 +49,7 @@ def _conforms(turn: Turn, schema: Any, feature: str) -> Result:
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:is-json", "hpd:JsonValidityEvaluator"))
 def code_is_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
-    """Check that the whole output is one JSON document, and optionally check its schema.
+    """Check that the output is one JSON document, and optionally that it matches a schema.
 
     Any JSON value passes, unless the value is nested more than 200 levels deep or contains a number that is too large for Python.
     Whitespace around the document is allowed. An empty output fails, and so does an output with comments, trailing commas, single
@@ -68,11 +68,11 @@ def code_is_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:contains-json",))
 def code_contains_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
-    """Check that the output contains a JSON object or array, and optionally check its schema.
+    """Check that the output contains JSON, and optionally JSON that matches a schema.
 
-    The metric reads the output from left to right. At each ``{`` or ``[``, it finds the longest JSON value, and continues after
-    this value. It ignores empty arrays and invalid JSON such as ``{a: 1}``. A footnote such as ``[1]`` counts as an array, unless a
-    schema excludes it. If you set a schema, at least one of the first 10,000 values must match it.
+    JSON means an object or array. The metric reads the output from left to right. At each ``{`` or ``[``, it finds the longest JSON
+    value, and continues after this value. It ignores empty arrays and invalid JSON such as ``{a: 1}``. A footnote such as ``[1]``
+    counts as an array, unless a schema excludes it. If you set a schema, at least one of the first 10,000 values must match it.
 
     Parameters:
         schema: JSON Schema, as in ``code_schema_conformance``. Requires the extra ``[structured]``. An invalid schema is an error.
@@ -174,7 +174,7 @@ def code_is_sql(
     allowed_columns: tuple[str, ...] | None = None,
     strict: bool = True,
 ) -> Result:
-    """Check that the whole output is SQL, and optionally limit its tables and columns.
+    """Check that the output is SQL, and optionally that all tables and columns are allowed.
 
     The parser ``sqlglot`` (extra ``[structured]``) must find one or more statements. The following outputs fail:
 
@@ -191,7 +191,7 @@ def code_is_sql(
     Parameters:
         dialect: Name of a dialect in sqlglot: ``mysql``, ``postgres``, ``sqlite``, ``tsql``, ``bigquery``, ``snowflake``, … The default is a
             generic dialect or, if parsing fails and the output contains backticks, MySQL. If the dialect is unknown, the score is an error.
-        allowed_tables: Names of allowed tables, with or without their schema. Case is ignored. Common table expressions are always
+        allowed_tables: Names of allowed tables, with or without schema. Case is ignored. Common table expressions are always
             allowed.
         allowed_columns: Names of allowed columns, without their tables. Case is ignored. ``*`` is allowed only if the list contains
             ``*``, or in ``COUNT(*)``. Names that the statement defines, such as aliases, are always allowed.
@@ -253,7 +253,7 @@ _HTML_TAG = re.compile(r"<\s*[A-Za-z][A-Za-z0-9:-]*(?:\s|/?>)")
 
 @metric(needs=("output",), boolean=True, aliases=("hpd:HtmlShapeEvaluator",))
 def code_html_shape(turn: Turn, *, required_tags: tuple[Annotated[str, MinLen(1)], ...] = ()) -> Result:
-    """Check that the output contains HTML and all required tags, without validation.
+    """Check that the output contains HTML and all required tags. Doesn't validate the HTML.
 
     The output must contain at least one opening tag. An opening tag is ``<``, optional whitespace, a name, and then whitespace,
     ``>``, or ``/>``. For example, ``<br>`` and ``<br/>`` are opening tags, but ``</p>`` isn't. Text such as ``a < b and c`` also

@@ -77,7 +77,7 @@ def _kwh_of_call(call: LlmCall, estimate: _Estimate) -> float | None:
     named = (call.provider or "").lower()
     providers = [provider for provider, names in known.items() if named in names] or list(known)
     seconds = math.inf if call.duration_s is None else call.duration_s
-    for name in dict.fromkeys((model, model.rpartition("/")[2])):
+    for name in dict.fromkeys((model, model.rpartition("/")[2])):  # with and without a gateway's prefix
         for provider in providers:
             if (energy := estimate(provider, name, call.output_tokens or 0, seconds)) is not None:
                 return energy
@@ -123,7 +123,7 @@ def _share_within(actual: float, limit: float) -> float:
     traits=("heavy",),
 )
 def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate: bool = True) -> Result:
-    """Energy efficiency of the turn: 1 up to ``threshold_kwh``, then ``threshold_kwh/energy``.
+    """Energy efficiency of a turn: 1 up to ``threshold_kwh``, then ``threshold_kwh / energy``.
 
     The turn's energy use comes from the first of these sources that has a value:
 

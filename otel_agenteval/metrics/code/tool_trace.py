@@ -609,8 +609,8 @@ def code_has_matching_span(turn: Turn, *, query: dict[str, Any], without_spans: 
 
     Parameters:
         query: Object with conditions, nested at most 50 levels deep.
-        without_spans: With ``skip``, a turn without spans is skipped as ``missing:spans``. With an HPD-Agent name, the default is
-            ``skip``.
+        without_spans: With ``skip``, a turn without spans is skipped as ``missing:spans``. With an HPD-Agent name, this is the
+            default.
 
     Detail: ``matches`` (number of matching spans), and the ``span_id`` and ``span_name`` of the first match.
     """

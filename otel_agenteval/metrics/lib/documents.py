@@ -309,7 +309,7 @@ def _parse_content(data: bytes, start: int, found: list[tuple[int, int]]) -> int
             start += size
             size = min(2 * size, _LARGEST_CHUNK)
     except expat.ExpatError:
-        return origin + parser.ErrorByteIndex  # at the latest, the missing end of the artificial element
+        return origin + parser.ErrorByteIndex  # without an earlier error, the missing end of the artificial element
     except _RefusedMarkup as refused:
         return int(refused.args[0])
     finally:  # the handlers refer to the parser, which delays freeing its memory

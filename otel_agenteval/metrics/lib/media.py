@@ -109,7 +109,7 @@ def image_for_model(reference: str) -> str:
 
 
 def _is_openable(reference: str) -> bool:
-    """Return True for references to open, and for forbidden files, which cause an error."""
+    """Return True if the file may be opened or is local. Forbidden local files raise errors."""
     return may_open(reference) or scheme_of(reference) == "file"
 
 

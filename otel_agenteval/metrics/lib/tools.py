@@ -30,8 +30,7 @@ def failure_in(result: Any) -> str | None:
     """Return the key or the text that reports a failure in a tool's result, or None.
 
     Examples of failures are ``{"isError": true}``, ``"ValueError: bad id"``, ``{"error": "not found"}``, and ``{"ok": false,
-    "code": 404}``. If a result also has keys for data, only ``isError``, ``is_error``, or GraphQL errors without data report a
-    failure.
+    "code": 404}``. If a result also has data keys, only ``isError``, ``is_error``, or GraphQL errors without data report a failure.
     """
     if isinstance(result, str):
         text = result[:200]
