@@ -32,8 +32,8 @@ def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normal
     transcript from ``media.transcriber``. The reference is the turn's ground truth.
 
     The word error rate is the number of substituted, deleted, and inserted words, divided by the number of words in the reference.
-    Words are separated by whitespace. Differences in case and punctuation count as errors. An empty transcript has an error rate of
-    1. If a transcript has many additional words, its error rate can exceed 1.
+    Words are separated by whitespace. Differences in case and punctuation count as errors. Many additional words can raise the
+    error rate above 1. An empty transcript has the error rate 1.
 
     The score is skipped for these reasons:
 

@@ -1,10 +1,10 @@
 """These metrics compare a number in the output with an expected number or a limit.
 
-If the output contains only a number, the metric compares this number. The number can have a sign (``-``, ``+``, or ``−``), a decimal point, an
-exponent, a currency symbol, or a trailing ``%`` (``15%`` is 15). A comma, an apostrophe, a non-breaking space, or LaTeX's ``{,}`` can separate
-groups of three digits (``1,234`` is 1234). ``3 × 10^8`` is 300000000. The metric also reads other notations if they are unambiguous: ``4,2``,
-``0,125``, and ``1999,99`` have a decimal comma, ``1.234,56`` is 1234.56, and ``12,34,567`` is
-1234567. ``(4,2)``, ``ports 8080,8443``, and ``in 2024,12 people`` contain two numbers each.
+If the output contains only a number, the metric compares this number. The number can have a sign (``-``, ``+``, or ``−``), a
+decimal point, an exponent, a currency symbol, or a trailing ``%`` (``15%`` is 15). A comma, an apostrophe, a non-breaking space, or
+LaTeX's ``{,}`` can separate groups of three digits (``1,234`` is 1234). ``3 × 10^8`` is 300000000. The metric also reads other
+notations if they are unambiguous: ``4,2``, ``0,125``, and ``1999,99`` have a decimal comma, ``12,34,567`` is 1234567, and
+``1.234,56`` is 1234.56. ``(4,2)``, ``ports 8080,8443``, and ``in 2024,12 people`` contain two numbers each.
 
 If the output contains other text, ``extract`` selects the number. A hyphen after a letter or digit isn't a sign: ``COVID-19``
 contains 19, and ``3-5`` contains 3 and 5. ``NaN`` and ``Infinity`` aren't numbers.

@@ -360,8 +360,8 @@ def code_schema_conformance(turn: Turn, *, schema: Any) -> Result:
 def code_field_completeness(turn: Turn, *, fields: tuple[str, ...]) -> Result:
     """Share of the required fields that exist in the output's JSON object and aren't null.
 
-    A field counts even if its value is an empty string, 0, false, or an empty list. If the output isn't a JSON object, the value is
-    0. If ``fields`` is empty, the value is 1 (vacuous).
+    A field whose value is an empty string, 0, false, or an empty list counts. The value is 0 if the output isn't a JSON object, and
+    1 (vacuous) if ``fields`` is empty.
 
     Parameters:
         fields: Names of top-level fields, or paths (``a.b``, ``a[0].b``). If the object has a key ``a.b``, this key is used instead of the path.
