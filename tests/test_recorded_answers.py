@@ -49,6 +49,21 @@ def test_answers_in_memory_are_scored() -> None:
     assert (turn.input, turn.output, turn.duration_s, turn.start, score.value) == ("Hi", "Ho", None, None, 1.0)
 
 
+@pytest.mark.parametrize("answer", ["answer", "response"])
+@pytest.mark.parametrize("truth", ["reference", "expected", "ground_truth"])
+def test_columns_have_names_of_other_tools(answer: str, truth: str, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "a.csv").write_text(f"question,{answer},{truth}\n2+2?,4,4\nCapital?,Lyon,Paris\nHi,,Ho\n")
+    rows = scores_of(capsys, str(tmp_path / "a.csv"), "--metrics", "code_equals_ground_truth")
+    assert [row["passed"] for row in rows] == [True, False, False]
+    ((turn, _),) = oa.evaluate(None, [{"input": "Hi", "answer": "a", "output": "b"}], ["code_word_count"]).scored
+    assert (turn.output, turn.ground_truth) == ("b", "a")
+
+
+def test_missing_column_is_refused_at_once() -> None:
+    with pytest.raises(oa.ConfigError, match=r"must have a column output, got reply\. Rename the column"):
+        oa.evaluate(None, [{"input": "Hi", "reply": "Ho"}], ["code_word_count"])
+
+
 def test_a_task_can_read_its_case() -> None:
     found = oa.evaluate(lambda asked, case: f"{asked} {case['city']}", [{"input": "To", "city": "Rome"}], ["code_word_count"])
     assert found.scored[0][0].output == "To Rome"
@@ -59,10 +74,10 @@ def test_a_task_can_read_its_case() -> None:
     [
         (["eval", "qa.csv"], "score them with `otel-agenteval experiment recorded qa.csv`"),
         (["ui", "qa.csv"], "score them with `otel-agenteval experiment recorded qa.csv`"),
-        (["eval", "other.csv"], "`otel-agenteval experiment recorded other.csv --columns output=answer`"),
+        (["eval", "other.csv"], "`otel-agenteval experiment recorded other.csv --columns output=actual_output`"),
         (
             ["experiment", "recorded", "other.csv"],
-            "other.csv: must have a column output, got question, answer. Name the column of the answers: --columns output=answer",
+            "other.csv: must have a column output, got question, actual_output. Name the column of the answers: --columns output=actual_output",
         ),
         (["experiment", "recorded", "qa.csv", "--columns", "output=reply"], "--columns: output=reply: must be NAME=COLUMN"),
         (["experiment", "recorded", "qa.csv", "--columns", "output"], "--columns: output=: must be NAME=COLUMN"),
@@ -73,7 +88,7 @@ def test_errors_name_the_command_or_the_column(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("qa.csv").write_text(CSV)
-    Path("other.csv").write_text("question,answer\nhi,ho\n")
+    Path("other.csv").write_text("question,actual_output\nhi,ho\n")
     assert main(args) in (1, 2)
     assert says in capsys.readouterr().err
 

@@ -62,9 +62,9 @@ def run(args: argparse.Namespace) -> int:
     config = scored_config(args)
     metrics, whole = chosen(config, args.metrics)
     dataset = _renamed(args.dataset, args.columns) if args.columns else args.dataset
-    if not (cases := list(cases_in(dataset))):
-        raise ConfigError(f"{args.dataset}: no rows")
     task = _task(args.task)
+    if not (cases := list(cases_in(dataset, recorded=task is recorded_answer))):
+        raise ConfigError(f"{args.dataset}: no rows")
     evaluated = [*metrics, *whole]
     if whole and all(case.input is not None for case in cases):
         evaluated = metrics
@@ -124,8 +124,7 @@ def _interrupted_by_sigterm() -> Iterator[None]:
 
 def _renamed(dataset: str, columns: str) -> list[dict[str, Any]]:
     names = dict(pair.partition("=")[::2] for pair in columns.split(","))
-    answers = names.get("output", "" if "output" in names.values() else "output")
-    rows = list(rows_in(dataset, "dataset", answers=answers))
+    rows = list(rows_in(dataset, "dataset"))
     known = dict.fromkeys(column for _, row in rows for column in row)
     for name, column in names.items():
         if not name or (column not in known and rows):
@@ -144,8 +143,6 @@ class _Row(dict[str, Any]):
 
 def _no_answers(dataset: str) -> str:
     known = dict.fromkeys(column for _, row in rows_in(dataset, "dataset") for column in row)
-    if "output" in known:
-        return f"{dataset}: output: must contain at least one answer that isn't null"
     answers = next((name for name in ANSWER_KEYS if name in known), "COLUMN")
     return f"{dataset}: must have a column output, got {', '.join(known)}. Name the column of the answers: --columns output={answers}"
 

@@ -20,6 +20,8 @@ from ..core.extras import require
 from ..core.forms import misspelled
 from ..core.wellformed import written
 
+_ANSWERS = ("output", "answer", "response")
+_TRUTHS = ("ground_truth", "value", "expected_output", "expcted_output")
 _CASE_COLUMNS = ("case_id", "id", "case")
 PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 """Matches a column name in an input or a parameter, as in promptfoo and Trusys: ``{{customer}}``."""
@@ -52,20 +54,27 @@ class Case(NamedTuple):
     columns: Mapping[str, Any] = MappingProxyType({})  # by their names in the data set, for placeholders
 
 
-def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str = "dataset") -> Iterator[Case]:
+def cases_in(
+    source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str = "dataset", *, recorded: bool = False
+) -> Iterator[Case]:
     """Yield the cases of a file, a list of mappings, or a pandas DataFrame.
 
     Files have the extension ``.jsonl``, ``.json``, ``.yaml``, ``.csv``, ``.tsv``, or ``.parquet``. The columns ``case_id`` (or
     ``id``, ``case``) and ``input`` (or a name in :data:`ASKED`) identify a case. The column ``metrics`` (or ``evaluators``,
     ``assert``, or the key ``metrics`` in ``value``) contains its metrics. All other columns are references, as are the fields of
-    an object in the column ``references``.
+    an object in the column ``references``. If the answers are ``recorded``, they are in the column ``output`` or, without it, in
+    ``answer`` or ``response``. A missing value in this column is an empty answer. Without a ground truth and an expected value,
+    ``reference`` is also the ground truth.
 
     The function raises a ConfigError if the file can't be read, a case has no id, input, ``turns``, or ``user``, two cases have
     the same id, or a case has metrics in several columns.
     """
     places: dict[str, str] = {}
-    for place, row in rows_in(source, where, answers="output"):
+    for place, row in rows_in(source, where):
         names = [*row]
+        if recorded and (name := next((name for name in _ANSWERS if name in row), None)) is not None:
+            answer = row.pop(name)
+            row["output"] = "" if answer is None else answer
         case = next((jsonio.rendered(row.pop(column)) for column in _CASE_COLUMNS if row.get(column) not in (None, "")), None)
         asked = _input_of(row)
         inner, entries = row.pop("references", None), {name: row.pop(name, None) for name in METRICS}
@@ -73,6 +82,8 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
         found |= inner if isinstance(inner, dict) else {} if inner is None else {"references": inner}
         metrics = metrics_in(entries, found, f"{where}: {place}")
         columns = renamed(found)
+        if recorded and "reference" in found and found.keys().isdisjoint(_TRUTHS):
+            found["ground_truth"] = found["reference"]
         asked = filled_in(asked, {**found, **columns})
         if case is None and (asked is None or asked == "") and "turns" not in found and "user" not in found:
             raise ConfigError(f"{where}: {_without_input(place, names, found, where)}")
@@ -166,13 +177,10 @@ def _without_input(place: str, names: Sequence[str], others: Iterable[str], wher
     return f"{place}: a case must have a case_id, an input (text), or both{got}"
 
 
-def rows_in(source: Any, where: str, *, answers: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each row's position, for error messages, and its columns. Raise a ConfigError for invalid rows.
-
-    In CSV files, an empty cell becomes an empty text in the column ``answers``, and None in other columns.
-    """
+def rows_in(source: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each row's position, for error messages, and its columns. Raise a ConfigError for invalid rows."""
     if isinstance(source, (str, Path)):
-        for line, row in _rows_of_file(str(source), where, answers):
+        for line, row in _rows_of_file(str(source), where):
             yield f"{source}:{line}", _plain_row(row)
         return
     is_frame = hasattr(source, "columns")
@@ -208,7 +216,7 @@ def _without_nulls(value: Any) -> Any:
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
-def _rows_of_file(path: str, where: str, answers: str) -> Iterator[tuple[int | str, dict[str, Any]]]:
+def _rows_of_file(path: str, where: str) -> Iterator[tuple[int | str, dict[str, Any]]]:
     """Yield the line or case number and the columns of each row. Raise ConfigError if the file can't be read."""
     extension, at = Path(path).suffix.lower(), f"{where}: {path}"
     try:
@@ -223,7 +231,7 @@ def _rows_of_file(path: str, where: str, answers: str) -> Iterator[tuple[int | s
             return
         if extension in (".csv", ".tsv"):
             with Path(path).open(encoding="utf-8-sig", newline="") as file:
-                yield from _csv_rows(file, at, "\t" if extension == ".tsv" else ",", answers)
+                yield from _csv_rows(file, at, "\t" if extension == ".tsv" else ",")
             return
         text = Path(path).read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
@@ -270,7 +278,7 @@ _LONGEST_CELL = 1 << 30
 _DELIMITERS = (",", ";", "\t", "|")
 
 
-def _csv_rows(file: TextIO, where: str, delimiter: str, answers: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _csv_rows(file: TextIO, where: str, delimiter: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield each row's line number and cells. If every delimiter in the header is followed by a space, such spaces are ignored.
 
     A first line such as ``sep=;`` sets the delimiter. Without it, the most frequent delimiter in the header is used. The function
@@ -301,7 +309,7 @@ def _csv_rows(file: TextIO, where: str, delimiter: str, answers: str) -> Iterato
             raise ConfigError(f"{where}:{line}: too many cells: {counts}. Put quotes around a cell that contains {delimiter!r}")
         if any(row):
             named = [(name, cell) for name, cell in zip(columns, row, strict=False) if name]
-            yield line, {name: _cell(name, cell) if cell else "" if name == answers else None for name, cell in named}
+            yield line, {name: _cell(name, cell) if cell else None for name, cell in named}
 
 
 def _cell(column: str, text: str) -> Any:

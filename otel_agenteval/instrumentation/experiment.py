@@ -36,7 +36,7 @@ from ..evaluation.references import ReferenceSources
 from ..evaluation.selection import select_conversation_metrics, with_signals
 from ..report.experiment import Experiment, Interrupted, Trial
 from .attach import captured_turns
-from .case_script import Call, CaseScript, Simulate, as_text, scripts_of
+from .case_script import Call, CaseScript, Simulate, as_text, columns_of, scripts_of
 from .expectations import expect
 from .scoring import MetricLike, RunScorer, model_user, models, selected_metrics
 
@@ -125,7 +125,7 @@ def evaluate(
         raise ConfigError(f"timeout: must be a positive number of seconds, got {timeout!r}")
     task = recorded_answer if task is None else task
     _check({"task": task, "simulate": simulate or task}, {"repetitions": repetitions, "concurrency": concurrency})
-    runs = _runs(dataset, repetitions)
+    runs = _runs(dataset, repetitions, recorded=task is recorded_answer)
     loaded = load_config(config)
     whole = select_conversation_metrics(loaded)
     selected = selected_metrics(loaded, metrics, whole)
@@ -178,9 +178,14 @@ def _check(functions: Mapping[str, Any], numbers: Mapping[str, Any]) -> None:
             raise ConfigError(f"{name}: must be a positive whole number, got {number!r}")
 
 
-def _runs(dataset: Any, repetitions: int) -> list[_Run]:
+def _runs(dataset: Any, repetitions: int, *, recorded: bool) -> list[_Run]:
     found: list[_Run] = []
-    for name, script in scripts_of(cases_in(dataset)):
+    cases = list(cases_in(dataset, recorded=recorded))
+    columns = set().union(*map(columns_of, cases))
+    if recorded and cases and "output" not in columns:
+        known = ", ".join(sorted(columns)) or "none"
+        raise ConfigError(f"dataset: must have a column output, got {known}. Rename the column of the answers to output")
+    for name, script in scripts_of(cases):
         found += [_Run(name, repetition, script) for repetition in range(1, repetitions + 1)]
     if not found:
         raise ConfigError("dataset: must contain at least one case, got none")
@@ -264,10 +269,7 @@ def _later_parameters(task: Callable[..., Any]) -> list[str]:
 def recorded_answer(asked: Any, case: Mapping[str, Any]) -> Any:
     """Return the value of a case's ``output`` column. Use this function as the task to score recorded answers."""
     if "output" not in case:
-        columns = ", ".join(name for name in case if not name.startswith("_")) or "none"
-        raise ConfigError(
-            f"output: the recorded answer is missing or null, got the columns {columns}. For another column, use --columns output=NAME"
-        )
+        raise ConfigError("output: this case has no recorded answer")
     return case["output"]
 
 

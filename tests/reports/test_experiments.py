@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
@@ -435,6 +436,8 @@ def scores_of(file: Path, text: str, capsys: pytest.CaptureFixture[str], *option
         ("a.tsv", "input\toutput\tground_truth\nq\t\tx\nr\tA\tx\n", ()),
         ("a.csv", "input,answer\nq,\nr,A\n", ("--columns", "output=answer")),
         ("a.jsonl", '{"input": "q", "output": ""}\n{"input": "r", "output": "A"}', ()),
+        ("a.jsonl", '{"input": "q", "output": null}\n{"input": "r", "output": "A"}', ()),
+        ("a.jsonl", '{"input": "q", "output": null}\n{"input": "r", "output": null}', ()),
     ],
 )
 def test_empty_cell_is_an_empty_answer(
@@ -446,15 +449,15 @@ def test_empty_cell_is_an_empty_answer(
     assert "error:" not in err.lower()
 
 
-@pytest.mark.parametrize(
-    "rows", ['{"input": "q", "output": null}\n{"input": "r", "output": "A"}', '{"input": "q", "output": null}']
-)
-def test_null_is_a_missing_answer(rows: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """VLMEvalKit 1704, in JSON, for one answer and for all."""
-    values, err = scores_of(tmp_path / "a.jsonl", rows, capsys)
-    assert 0.0 not in values
-    assert "null" in err
-    assert "must have a column" not in err
+@pytest.mark.parametrize("form", ["frame", "parquet"])
+def test_null_in_a_table_is_an_empty_answer(form: str, tmp_path: Path) -> None:
+    """VLMEvalKit 1704, in Parquet and pandas."""
+    frame: Any = pandas.DataFrame({"input": ["q", "r"], "output": [None, "A"], "ground_truth": ["A", None]})
+    if form == "parquet":
+        frame.to_parquet(tmp_path / "a.parquet")
+        frame = tmp_path / "a.parquet"
+    found = oa.evaluate(None, frame, ["code_empty_answer"])
+    assert [(turn.output, turn.ground_truth, scores[0].value) for turn, scores in found.scored] == [("", "A", 0), ("A", None, 1)]
 
 
 def test_empty_cell_of_another_column_is_no_reference(tmp_path: Path) -> None:
