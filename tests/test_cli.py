@@ -287,7 +287,9 @@ def test_column_that_no_metric_reads_is_named(tmp_path: Path, capsys: Capture) -
     said = capsys.readouterr().err
     assert "'expected_tool'" in said
     assert "'expected_tools'" in said
-    assert "ground_truth" not in said
+    assert "'ground_truth'" in said
+    assert main(["eval", str(unpack(GOOD, tmp_path)), "--config", config, "--metrics", "code_equals_ground_truth"]) == 0
+    assert "'ground_truth'" not in capsys.readouterr().err
 
 
 # --- the table

@@ -79,7 +79,7 @@ class ReferenceSources:
     def _read(self, path: str, where: str) -> None:
         ambiguous: set[str] = set()
         for case in cases_in(path, where):
-            self.columns.update(case.references)
+            self.columns.update(case.references.keys() & case.columns)
             if case.case_id is not None:
                 case.references[_CASE] = case.case_id
                 self._by_case[case.case_id] = case
@@ -279,15 +279,24 @@ def _trimmed(value: Any) -> Any:
 
 
 def unread_columns(columns: Iterable[str], metrics: Iterable[BoundMetric]) -> dict[str, str | None]:
-    """Return the data set columns that no metric reads, each with a similar known column or None."""
-    known = {*_FACTS}.union(*(metric.reads for metric in (*catalog(), *(one.metric for one in metrics))))
-    offered = {*known, *_OF_CASES}
+    """Return the data set columns that none of the metrics reads, each with a similar known column or None."""
+    read = set(_read_by(metrics))
+    if "ground_truth" in read and "ground_truth" not in columns:  # these columns can be the ground truth
+        read |= {"reference", "expected", "expected_output"}
+    offered = {*_FACTS, *_OF_CASES}.union(*(metric.reads for metric in (*catalog(), *(bound.metric for bound in metrics))))
     found: dict[str, str | None] = {}
     for name in sorted(columns):
-        if name.partition(".")[0] not in known:
+        if name.partition(".")[0] not in read:
             (similar,) = nearest(name, offered - {name}, 1)
             found[name] = similar if likeness(name, similar) >= 0.7 else None
     return found
+
+
+def _read_by(metrics: Iterable[BoundMetric]) -> Iterator[str]:
+    for bound in metrics:
+        yield from bound.metric.reads
+        yield from ("attachments", "metadata") if bound.metric.media else ()
+        yield from _read_by(bound.inner)
 
 
 INVALID = "invalid: "
