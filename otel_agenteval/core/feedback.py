@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import logging
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -14,8 +16,10 @@ from .errors import ConfigError
 from .score import Facts, Score
 from .semconv import EVALUATION_NAME, EVENT, RESULT_ID
 
+_log = logging.getLogger("otel_agenteval")
+
 METRIC = "code_user_feedback"
-"""Metric name of feedback scores. 1 is the best rating, 0 the worst."""
+"""Metric name of feedback scores. The worst score is 0, and the best is 1."""
 EVENT_NAME = "user_feedback"
 """Name of feedback events and log records. The other names in :data:`NAMES` are accepted too."""
 GOOD = frozenset((
@@ -30,12 +34,12 @@ BAD = frozenset((
 """Words that mean a score of 0. They include ``edited``, because the user had to correct the answer."""
 _SEPARATORS = re.compile(r"[\s.\-]+")
 _SKIN_TONE = re.compile("[\U0001f3fb-\U0001f3ff\ufe0f]|:skin-tone-[1-6]|(?:_(?:medium|light|dark)){1,2}_skin_tone")
-"""Skin tones of an emoji, or of its name in Slack and Mattermost."""
+"""Matches skin tones in an emoji, or in an emoji's name in Slack or Mattermost."""
 _IDS = re.compile(r"(?:[0-9a-f]{2}-)?([0-9a-f]{32})(?:-([0-9a-f]{16}))?(?:-[0-9a-f]{2})?")
-"""Matches a turn id, a trace id, or a W3C ``traceparent``."""
+"""Matches a turn ID, a trace ID, or a W3C ``traceparent``."""
 _MAX_TEXT = 10_000
 STARS = (1.0, 5.0)
-"""Default rating scale, as worst and best."""
+"""Default rating scale: the worst and the best rating."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +47,9 @@ class Feedback:
     score: float
     """From 0 (worst) to 1 (best)."""
     value: float | None = None
-    """The given number, if it was on a scale other than 0 to 1."""
+    """The original number, if its scale isn't 0 to 1."""
     scale: tuple[float, float] | None = None
-    """Scale of ``value``, as worst and best."""
+    """Scale of ``value``: the worst and the best value."""
     label: str | None = None
     comment: str | None = None
     edited: str | None = None
@@ -92,7 +96,7 @@ def feedback_of(
         edited: the corrected answer. If ``score`` is missing, the score is 0.
         scale: the worst and the best score, such as ``[1, 5]``. The default is ``[0, 1]``.
         id: identifies the feedback, so that repeated deliveries count once. The default is a hash of the score and the texts.
-        seed: text that is also hashed, so that equal feedback from two users gets different ids.
+        seed: text that is also hashed, so that equal feedback from two users gets different IDs.
 
     Raises:
         ConfigError: If the rating is missing or a value isn't allowed.
@@ -106,7 +110,7 @@ def feedback_of(
                 "feedback: no rating found. Pass a score, a known label (thumbs_up, thumbs_down, like, dislike, 👍, 👎, …), or the edited answer"
             )
     elif number is None:
-        raise ConfigError(f"feedback.score: must be a number, true or false, got {_described(score)}")
+        raise ConfigError(f"feedback.score: must be a number, true, or false, got {_described(score)}")
     else:
         worst, best = ends
         if not min(ends) <= number <= max(ends):
@@ -132,7 +136,7 @@ def normal(name: str) -> str:
 
 
 def ids_of(turn: Any) -> tuple[int, int]:
-    """Return the trace id and span id (or 0) of a turn id, trace id, ``traceparent``, or span context, or raise a ConfigError."""
+    """Parse a turn ID, trace ID, ``traceparent``, or span context into a trace ID and a span ID (or 0), or raise a ConfigError."""
     trace_id, span_id = getattr(turn, "trace_id", None), getattr(turn, "span_id", None)
     if isinstance(trace_id, int) and isinstance(span_id, int) and trace_id:
         return trace_id, span_id
@@ -143,6 +147,14 @@ def ids_of(turn: Any) -> tuple[int, int]:
             f"feedback.turn_id: must be TRACE_ID-SPAN_ID or TRACE_ID in hex digits, or a traceparent, got {_described(turn)}{hint}"
         )
     return int(found[1], 16), int(found[2] or "0", 16)
+
+
+@functools.cache
+def warn_unmatched() -> None:
+    _log.warning(
+        "user feedback: no turn is known for the given id, so the feedback isn't joined with a turn (further cases are counted in "
+        'agenteval_feedback_total{outcome="unmatched"}); with several workers, see docs/guides/user-feedback.md#several-workers'
+    )
 
 
 def _number(value: Any) -> float | None:
@@ -218,7 +230,7 @@ def is_feedback(name: str) -> bool:
 
 
 def is_feedback_record(name: str, attributes: Mapping[str, Any]) -> bool:
-    """Return True for user feedback, including evaluation results named like feedback that otel-agenteval didn't emit."""
+    """Return True for user feedback, or for another tool's evaluation result that is named like feedback."""
     if name == EVENT:
         return RESULT_ID not in attributes and is_feedback(str(attributes.get(EVALUATION_NAME, "")))
     return is_feedback(name)
@@ -284,6 +296,6 @@ def in_annotation(attributes: Mapping[str, Any], seed: str = "") -> Feedback | N
 
 
 def in_attribute(name: str, value: Any, seed: str = "") -> Feedback | None:
-    """Return the feedback in the span attribute that the configuration names, or None if it can't be parsed."""
+    """Return the feedback in a configured span attribute, or None if the attribute's value can't be parsed."""
     last = name.rpartition(".")[2]
     return in_event(last, {last if normal(last) in _SCORES else "value": value}, None, seed)

@@ -171,7 +171,7 @@ def engine_from(
     hints = Hints(configured & set(evaluator.names))
     name_missing_packages([*metrics.of_turns, *metrics.of_conversations], inline)
     recent = RecentTurns(_RECENT if is_behind_otlp else _RECENT_IN_PROCESS)
-    feedback = FeedbackJoiner(config.feedback, composer, recent, telemetry, waited)
+    feedback = FeedbackJoiner(config.feedback, composer, recent, telemetry, waited, config.outlets.store is not None)
     outcomes = TurnOutcomes(telemetry, composer, metric_names, outlets.count_error)
     kept = {} if judging is None else {"estimates": judging.sample.estimates, "verdicts": judging.sample.corrected}
     statistics = ScoreStatistics(config.statistics, kept, telemetry, clock)

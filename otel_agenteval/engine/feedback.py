@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ..config.turn import FeedbackOptions
 from ..core import forks
 from ..core.errors import ConfigError
-from ..core.feedback import Feedback, ids_of, in_annotation
+from ..core.feedback import Feedback, ids_of, in_annotation, warn_unmatched
 from ..core.score import Score
 from ..core.semconv import FEEDBACK
 from ..core.telemetry import Telemetry
@@ -143,13 +143,16 @@ class FeedbackJoiner:
     """Joiner of user feedback with its turn. Feedback on an unknown turn waits for at most ``feedback.wait`` seconds."""
 
     def __init__(
-        self, options: FeedbackOptions, composer: Composer, recent: RecentTurns, telemetry: Telemetry, now: Callable[[], float]
-    ) -> None:
+        self, options: FeedbackOptions, composer: Composer, recent: RecentTurns, telemetry: Telemetry, now: Callable[[], float],
+        store_joins: bool = False,
+    ) -> None:  # fmt: skip
         self._options = options
         self._composer = composer
         self.recent = recent
         self._telemetry = telemetry
         self._now = now
+        self._store_joins = store_joins
+        """True if a score store also joins feedback, because it may know turns of other processes."""
         self._refused: set[str] = set()
         self._reset()
         forks.in_child(self._reset)
@@ -244,6 +247,8 @@ class FeedbackJoiner:
             self.count("no_turn")
             return ()
         self.count("unmatched")
+        if not self._store_joins:
+            warn_unmatched()
         key = given.trace_key
         turn = unknown_turn(turn_id_in(key, given.span_id), tenant_of(key), trace_id_of(key), given.span_id)
         return self._scored_with(turn, given.feedback)

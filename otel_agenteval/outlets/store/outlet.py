@@ -72,6 +72,7 @@ class _Unit:
     questions: Sequence[dict[str, Any]] = ()
     changes: Sequence[dict[str, Any]] = ()
     size: int = 0
+    unmatched: Sequence[str] = ()
 
 
 def _rows_of(units: Iterable[_Unit], outcomes: Sequence[tuple[str, str, str]] = ()) -> Rows:
@@ -83,6 +84,7 @@ def _rows_of(units: Iterable[_Unit], outcomes: Sequence[tuple[str, str, str]] = 
         [pair for unit in units for pair in unit.absorbed],
         [question for unit in units for question in unit.questions],
         [change for unit in units for change in unit.changes],
+        {turn_id for unit in units for turn_id in unit.unmatched},
     )
 
 
@@ -305,7 +307,8 @@ class StoreOutlet(Outlet):
         size += sum(len(text) for row in (turn, *questions) for text in row.values() if text.__class__ is str)
         size += sum(len(text) for score in scores for text in score if text.__class__ is str)
         absorbed = [(scored.turn.turn_id, other) for other in scored.absorbs]
-        return _Unit([turn], absorbed, scores, questions, size=size)
+        unmatched = [scored.turn.turn_id] if scored.is_feedback and scored.turn.close_reason is None else ()
+        return _Unit([turn], absorbed, scores, questions, size=size, unmatched=unmatched)
 
     def _turn_row(self, scored: ScoredTurn) -> dict[str, Any]:
         turn, root = scored.turn, scored.root

@@ -10,13 +10,14 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from ...core import jsonio
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.feedback import METRIC as FEEDBACK
+from ...core.feedback import warn_unmatched
 from . import sqlite
 from .postgres import NotStorable
 from .reader import StoredTopic, backend_of
@@ -69,6 +70,8 @@ class Rows(NamedTuple):
     questions: Sequence[Mapping[str, Any]] = ()
     """Judge calls with the keys of :data:`QUESTION_COLUMNS`. Existing calls aren't changed."""
     changes: Sequence[Mapping[str, Any]] = ()
+    unmatched: Collection[str] = ()
+    """Ids of turns whose rows contain only user feedback, because this process doesn't know the turn."""
 
 
 _FAULTS_OF_VALUES = (
@@ -115,6 +118,7 @@ class ScoreStore:
 
     def _put(self, db: Any, rows: Rows) -> None:
         now = self._watched_time(db)
+        rows = self._joined(db, rows) if rows.unmatched else rows
         touched = {turn["turn_id"] for turn in rows.turns} | {turn["supersedes"] for turn in rows.turns}
         touched |= {one for _, one in rows.absorbed}
         try:
@@ -145,6 +149,25 @@ class ScoreStore:
             raise
         except _FAULTS_OF_VALUES as error:
             raise NotStorable(type(error).__name__) from None
+
+    def _joined(self, db: Any, rows: Rows) -> Rows:
+        """Move user feedback on an unknown turn to the stored turn with this id or, if it is the only one, of this trace."""
+        moved: dict[str, tuple[str, int]] = {}
+        for turn_id in rows.unmatched:
+            trace = turn_id[:-16]
+            found = db.execute(self._sql.turns_of_trace, (f"{trace}{'0' * 16}", f"{trace}{'f' * 16}")).fetchall()
+            home = next((one for one in found if one[0] == turn_id), found[0] if len(found) == 1 else None)
+            if home is None:
+                warn_unmatched()
+            else:
+                moved[turn_id] = home[0], home[1]
+
+        def fixed(row: Mapping[str, Any], **more: Any) -> Mapping[str, Any]:
+            home = moved.get(row["turn_id"])
+            return row if home is None else {**row, "turn_id": home[0], "revision": home[1], **more}
+
+        turns = [fixed(row, span_id=None, complete=None, instance_id=None) for row in rows.turns]
+        return rows._replace(turns=turns, scores=[fixed(row) for row in rows.scores])
 
     def _mark_minutes(self, db: Any, turn_ids: Iterable[str | None]) -> None:
         db.executemany(self._sql.mark_minute, [(turn_id,) for turn_id in turn_ids if turn_id is not None])
@@ -285,6 +308,11 @@ class _Statements:
             "UPDATE turns SET superseded_by = "
             f"(SELECT turn_id FROM turns AS later WHERE later.supersedes = {p} AND later.turn_id <> {p} LIMIT 1) "
             f"WHERE turn_id = {p} AND superseded_by IS NULL"
+        )
+        # All turn ids of a trace have the same length, so that every collation orders them alike.
+        self.turns_of_trace = (
+            f"SELECT turn_id, revision FROM turns WHERE turn_id BETWEEN {p} AND {p} "
+            "AND close_reason IS NOT NULL AND superseded_by IS NULL"
         )
         self.mark_minute = (
             f"INSERT INTO stale_minutes SELECT {syntax.floor.format(f'{AT} / {MINUTE}')}, 1, 0 FROM turns WHERE turn_id = {p} "
