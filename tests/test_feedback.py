@@ -16,13 +16,14 @@ from opentelemetry.trace import SpanContext, TraceFlags
 import otel_agenteval as oa
 from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
-from otel_agenteval.core.feedback import METRIC, feedback_of, ids_of, in_event, is_feedback_record
-from otel_agenteval.outlets.store.reader import StoreReader
+from otel_agenteval.core.feedback import METRIC, feedback_of, ids_of, in_event, is_feedback_record, warn_unmatched
+from otel_agenteval.outlets.store.reader import StoreReader, Wanted
 from otel_agenteval.server.http import as_log_records
 from otel_agenteval.server.responses import Refusal
 from otel_agenteval.statistics.estimates import Estimates
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
+from tests.support.postgres import Anywhere
 from tests.support.rig import Rig
 from tests.support.service import Sidecar, request, turn_of
 
@@ -201,10 +202,69 @@ def test_feedback_of_a_turn_that_nobody_knows_leaves_with_its_ids(clock: FakeClo
         [event] = feedback_events(rig)
         assert event[semconv.TURN_ID] == "a" * 32 + "-" + "b" * 16
         assert rig.count("agenteval.feedback") == {("unmatched",): 1, ("no_turn",): 1}
-        assert handle_of(rig).feedback("d" * 32 + "-" + "b" * 16, label="up")
-        rig.processor.shutdown()  # what waits leaves at the end
+        handle = handle_of(rig)
+        assert handle.feedback("d" * 32 + "-" + "b" * 16, label="up")
+        handle.shutdown()  # what waits leaves at the end
         assert rig.count("agenteval.feedback")[("unmatched",)] == 2
-        assert not handle_of(rig).feedback(TURN, label="up")
+        assert not handle.feedback(TURN, label="up")
+
+
+def test_store_joins_feedback_of_another_worker_by_trace(anywhere: Anywhere, clock: FakeClock) -> None:
+    """The id is that of the application's own span around the agent, and another worker receives the feedback."""
+    config: Any = {"inline": {"metrics": ["code_latency"]}, "outlets": {"store": anywhere()}}
+    with Rig(config, clock=clock) as one, Rig(config, clock=clock) as other:
+        with one.tracer.start_as_current_span("ask"):
+            asked = oa.turn_id()
+            one.run()
+        turn = one.turn()
+        assert asked != turn.turn_id
+        for given in (asked, turn.turn_id):
+            assert handle_of(other).feedback(given, label="down")
+        other.scored()  # it waits for its turn
+        clock.advance(61)
+        other.scored()
+        with StoreReader(config["outlets"]["store"]) as reader:
+            assert [(row["turn_id"], row["metric"]) for row in reader.rows(Wanted())] == [
+                (turn.turn_id, name) for name in ("code_latency", METRIC, METRIC)
+            ]
+            row = reader.turn(turn.turn_id)
+        assert row is not None
+        assert (row["agent"], row["complete"], row["failed"]) == ("bot", True, 1.0)
+
+
+def test_store_does_not_join_feedback_of_ambiguous_trace(
+    tmp_path: Path, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    warn_unmatched.cache_clear()
+    config: Any = {"inline": {"metrics": ["code_latency"]}, "outlets": {"store": str(tmp_path / "scores.db")}}
+    with Rig(config, clock=clock) as one, Rig(config, clock=clock) as other:
+        with one.tracer.start_as_current_span("ask"):
+            asked = oa.turn_id()
+            one.run()
+            one.run()
+        turns = {turn.turn_id for turn in one.turns()}
+        assert len(turns) == 2
+        for label in ("down", "up"):
+            assert handle_of(other).feedback(asked, label=label)
+        other.scored()
+        clock.advance(61)
+        other.scored()
+        with StoreReader(tmp_path / "scores.db") as reader:
+            assert {row["turn_id"] for row in reader.rows(Wanted())} == {*turns, asked}
+            assert len(reader.scores(asked)) == 2
+    assert len([line for line in caplog.messages if "unmatched" in line]) == 1
+
+
+def test_unmatched_feedback_without_store_is_logged_once(clock: FakeClock, caplog: pytest.LogCaptureFixture) -> None:
+    warn_unmatched.cache_clear()
+    with Rig({"inline": {"metrics": []}}, clock=clock) as rig:
+        for label in ("down", "up"):
+            assert handle_of(rig).feedback(TURN, label=label)
+        rig.scored()
+        clock.advance(61)
+        rig.scored()
+        assert rig.count("agenteval.feedback") == {("unmatched",): 2}
+    assert len([line for line in caplog.messages if "unmatched" in line]) == 1
 
 
 @pytest.mark.parametrize("given", [{"turn_id": "x", "label": "up"}, {"turn_id": TURN}, {"turn_id": TURN, "score": 7}])

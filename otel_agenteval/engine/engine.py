@@ -114,7 +114,7 @@ class Engine:
         self._decision_delay = decision_delay
         self._instance_id = instance_id
         self._watchdog = watchdog
-        self._closed = False
+        self.closed = False
         self._at_exit: Any = None
         self._exit_until: float | None = None
 
@@ -275,7 +275,7 @@ class Engine:
         this, limit, process = weakref.ref(self), self.config.exit_timeout + PATIENCE, os.getpid()
 
         def at_exit() -> None:
-            if (engine := this()) is not None and engine._at_exit is at_exit and not engine._closed:
+            if (engine := this()) is not None and engine._at_exit is at_exit and not engine.closed:
                 engine._at_exit = None
                 try:
                     engine.exit()
@@ -302,9 +302,9 @@ class Engine:
 
         The default timeout is ``exit_timeout``. Return False if time runs out before everything is delivered.
         """
-        if self._closed:
+        if self.closed:
             return True
-        self._closed = True
+        self.closed = True
         self.warm_up.cancel()
         self.outlets.begin_exit()
         atexit.unregister(self._at_exit)

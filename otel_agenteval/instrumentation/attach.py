@@ -22,7 +22,7 @@ from ..core.feedback import feedback_of, ids_of
 from ..engine.builder import without_environment
 from ..engine.engine import Engine, switched_on
 from ..engine.feedback import TurnFeedback
-from .span_processor import AgentEvalSpanProcessor
+from .span_processor import AgentEvalSpanProcessor, is_shut_down
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -66,6 +66,8 @@ class Handle:
             judges: False to return without waiting for judged metrics.
             timeout: maximum seconds to wait. The method returns False if it isn't finished by then.
         """
+        if not isinstance(judges, bool):
+            raise TypeError(f"drain(): judges must be True or False, got {judges!r}. To set a timeout, call drain(timeout=8)")
         return self._processor.engine.drain(timeout, judges=judges) if self._processor is not None else True
 
     def why(self, turn_id: str) -> dict[str, str] | None:
@@ -132,7 +134,7 @@ class Handle:
     def shutdown(self) -> None:
         """Evaluate open turns, deliver all scores, and stop.
 
-        The span processor stays attached, but does nothing after this.
+        The span processor stays attached, but does nothing after this. :func:`instrument` then starts a new evaluation.
         """
         if self._processor is not None:
             self._processor.shutdown()
@@ -159,7 +161,7 @@ def instrument(
     """Evaluate the turns of all agents whose spans pass through a tracer provider.
 
     Call this function once, after the provider is set. Another call for the same provider returns the same handle. If it passes
-    another configuration, it logs a warning and ignores that configuration.
+    another configuration, it logs a warning and ignores that configuration. After :meth:`Handle.shutdown`, it starts anew.
 
     The function adds a span processor to the tracer provider, and a log processor to the SDK logger provider, if there is one. It
     sets no global provider, except a TracerProvider with ``create_provider=True`` if there is none.
@@ -188,6 +190,8 @@ def instrument(
         trace.set_tracer_provider(provider)
     with _lock:
         known = _handles.get(provider)
+        if known is not None and known.processor is not None and known.processor.engine.closed:
+            known = None
         if known is None and (processor := _attached_to(provider, AgentEvalSpanProcessor)) is not None:
             known = Handle(processor)  # for a span processor that the application added itself
         overrides = {"outlets": {"prometheus": {"port": prometheus_port}}} if prometheus_port is not None else None
@@ -227,7 +231,7 @@ def _runs_with(known: Handle, config: Any, overrides: dict[str, Any] | None) -> 
 
 def _attached_to(provider: Any, kind: type[_Processor]) -> _Processor | None:
     siblings = getattr(getattr(provider, "_active_span_processor", None), "_span_processors", ())
-    return next((sibling for sibling in siblings if isinstance(sibling, kind)), None)
+    return next((sibling for sibling in siblings if isinstance(sibling, kind) and not is_shut_down(sibling)), None)
 
 
 @functools.cache

@@ -38,7 +38,7 @@ class AgentEvalLogProcessor(LogRecordProcessor):
     def on_emit(self, log_record: ReadWriteLogRecord) -> None:
         """Pass a record to the engine if it may contain user feedback or messages."""
         processor = self._processor()
-        if processor is None:
+        if processor is None or processor.engine.closed:
             return
         engine = processor.engine
         try:

@@ -177,7 +177,8 @@ class AgentEvalSpanProcessor(SpanProcessor):
         if self._passive:
             return False
         siblings = getattr(getattr(span, "_span_processor", None), "_span_processors", ())
-        first = next((sibling for sibling in siblings if isinstance(sibling, AgentEvalSpanProcessor)), self)
+        running = (one for one in siblings if isinstance(one, AgentEvalSpanProcessor) and not is_shut_down(one))
+        first = next(running, self)
         if first is not self:
             self._passive = True
             _log.warning("this provider has two AgentEvalSpanProcessors; the second one does nothing")
@@ -189,6 +190,11 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._span_class = span.__class__ if has_known_fields(span) else None
         self._active = True
         return True
+
+
+def is_shut_down(processor: SpanProcessor) -> bool:
+    """Return True for a processor of otel-agenteval after its shutdown. It stays attached to its provider."""
+    return isinstance(processor, AgentEvalSpanProcessor) and processor.engine.closed
 
 
 _DETAILS = "gen_ai.client.inference.operation.details"

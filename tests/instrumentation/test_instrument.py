@@ -56,6 +56,28 @@ def test_after_an_explicit_processor_it_attaches_no_other(provider):
     assert ours(provider) == [processor]
 
 
+def test_instrument_after_shutdown_attaches_a_new_engine(provider):
+    first = oa.instrument(tracer_provider=provider, config=QUIET)
+    for config in (QUIET, {**QUIET, "inline": {"metrics": ["code_latency"]}}):
+        first.shutdown()
+        handle = oa.instrument(tracer_provider=provider, config=config)
+        assert handle is not first
+        with provider.get_tracer("t").start_as_current_span("a", attributes={"gen_ai.operation.name": "invoke_agent"}):
+            turn_id = oa.turn_id()
+        assert handle.flush()
+        assert handle.why(turn_id)
+        assert first.why(turn_id) is None
+        first = handle
+    assert list(handle.why(turn_id)) == ["code_latency"]
+
+
+@pytest.mark.parametrize("judges", [8, 0, None])
+def test_drain_refuses_a_timeout_in_the_wrong_place(judges, provider):
+    for handle in (oa.instrument(tracer_provider=provider, config=QUIET), oa.Handle(None)):
+        with pytest.raises(TypeError, match="timeout"):
+            handle.drain(judges)
+
+
 def test_a_provider_that_compares_by_its_fields_gets_one_handle():
     class Wrapping(TracerProvider):  # as Logfire's, which is a dataclass
         __hash__ = None
