@@ -4,7 +4,7 @@ A common parent isn't enough, because a shell is the parent of unrelated program
 cases:
 
 - It was forked and didn't execute another program. A fork keeps its parent's stack addresses. An executed program gets new ones.
-- ``multiprocessing`` started it. Its command line shows this.
+- ``multiprocessing`` started it, as its command line shows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HIGHEST = 16
 
 
 class Process(NamedTuple):
-    """Process id and start time. The start time distinguishes processes with the same id."""
+    """Process ID and start time. The start time distinguishes processes with the same ID."""
 
     pid: int
     started: int
@@ -39,7 +39,7 @@ class Process(NamedTuple):
 
     @property
     def is_alive(self) -> bool:
-        """True if the process runs, even as another user."""
+        """True if the process runs, even if it belongs to another user."""
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
@@ -59,7 +59,7 @@ def process_of(pid: int) -> Process:
 
 
 def first_of_program() -> Process:
-    """Return the oldest ancestor process that runs this program, such as a worker's server. By default, return this process."""
+    """Return the oldest ancestor process that runs this program, such as a worker's server, or this process if there is none."""
     found = os.getpid()
     parent = _parent_of(found)
     processes = sys.modules.get("multiprocessing.process")  # every child of multiprocessing has imported it
@@ -71,6 +71,15 @@ def first_of_program() -> Process:
             if not parent or not _goes_on_with(found, parent):
                 break
     return process_of(found)
+
+
+def has_other_workers() -> bool:
+    """Return True if this process is one of several workers that a server started. False if the system has no ``/proc``."""
+    this, parent = os.getpid(), os.getppid()
+    if first_of_program().pid == this:
+        return False
+    children = b" ".join(_read(path) for path in (_PROC / str(parent) / "task").glob("*/children")).split()
+    return any(int(child) != this and _goes_on_with(int(child), parent) for child in children)
 
 
 def _is_worker_of_gunicorn() -> bool:

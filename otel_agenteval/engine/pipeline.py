@@ -10,11 +10,13 @@ The worker runs all steps, unless another thread needs a root's events earlier (
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ..core.lineage import has_other_workers
 from ..core.tenancy import trace_name
 from ..core.threads import OutOfTime, is_meant_for_host, own_work
 from ..evaluation.evaluator import Evaluator
@@ -49,6 +51,16 @@ _log = logging.getLogger("otel_agenteval")
 
 SetAside = Callable[[WorkItem, Callable[[], None], Callable[[], WorkItem]], None]
 """Function that runs work on another thread, then queues an item. See :meth:`.worker.Worker.set_aside`."""
+
+
+@functools.cache
+def warn_of_workers() -> None:
+    """Warn if the turns of a conversation may be spread over several processes. Check when the first conversation ends."""
+    if has_other_workers():
+        _log.warning(
+            "conversation.metrics: this program has several worker processes, and each one scores only those turns of a "
+            "conversation that it received; see docs/operate/scale.md#conversations"
+        )
 
 
 class Pipeline:
@@ -179,12 +191,16 @@ class Pipeline:
         judging = self.judging
         if not (self.evaluator.whole or (judging is not None and judging.metrics.names(conversation=True))):
             return ()  # it was only kept for its history
+        warn_of_workers()
         late = ended.reason == "signals"  # no new turns, so only metrics of signals can change
         scored = ScoredTurn(
             ended.turn, ended.last, (), ended.supersedes, ended.supersedes is None and not late, conversation=True, final=not late
         )
         self.evaluator.evaluate_whole(scored, signals_only=late)
-        return (scored,) if scored.scores or not late else ()
+        is_scored = any(score.status != "skipped" for score in scored.scores)
+        if late or is_scored or ended.supersedes is None or (judging is not None and judging.planner.may_score(ended.turn)):
+            return (scored,) if scored.scores or not late else ()
+        return ()  # it would replace scores of the earlier revision with none
 
     def _drop_overdue(self, item: WorkItem) -> None:
         name = trace_name(item.trace_key)

@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 from ..core.clock import Clock
 from ..core.score import SHED, Score, outcome_of
+from ..core.turn import Turn
 from ..evaluation.evaluator import about, decided_without_judge, score_one
 from ..evaluation.limits import Shedding
+from ..evaluation.references import applies
 from ..evaluation.scored_turn import ScoredTurn
 from ..metrics.bound_metric import BoundMetric
 from .choose import Chooser, JudgedMetrics, JudgedSample, MetricChoice
@@ -79,6 +81,12 @@ class Planner:
         if not again:
             draft.plan_composites()
         return draft.answered, [payload.job(metric) for payload, metric in draft.calls]
+
+    def may_score(self, conversation: Turn) -> bool:
+        """Return False if all judged metrics of conversations are skipped."""
+        metrics = (*self.metrics.judged[True], *self.metrics.inner[True])
+        scores = [score_one(metric, conversation) for metric in metrics if applies(metric.when, conversation)]
+        return any(score.status != "skipped" or score.detail.get("reason") in _ABSENT for score in scores)
 
 
 class _Draft:

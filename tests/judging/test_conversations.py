@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from otel_agenteval.backfill.batch import chosen
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
 from otel_agenteval.evaluation.selection import SIGNALS, select_metrics
+from otel_agenteval.outlets.store.reader import StoreReader
 from otel_agenteval.turns.conversations import Conversations
 from tests.judging.test_live import held
 from tests.support.clock import FakeClock
@@ -136,6 +138,29 @@ def test_what_judges_say_during_shutdown_still_counts(models: ScriptedModels) ->
     rig.processor.shutdown()
     assert values([scored for scored in rig.kept if scored.conversation][-1])[RELIABILITY] == pytest.approx(0.4)
     rig.provider.shutdown()
+
+
+def test_later_end_without_applicable_metric_keeps_the_scores(models: ScriptedModels, tmp_path: Path, clock: FakeClock) -> None:
+    """The user returns after the conversation was forgotten, with one message, which the metric doesn't judge."""
+    models.play(*[{"data": {}}, {"verdict": "no", "reason": "because"}] * 2)
+    name, path = "llm_knowledge_retention", tmp_path / "scores.db"
+    given: Any = {**config(models), "outlets": {"store": str(path)}}
+    given["conversation"]["metrics"] = [name]
+    with Rig(given, clock=clock) as rig:
+        judging = held(rig)
+        converse(rig, "Hello Ann.", "I don't know your name.")
+        assert rig.engine.end_conversation("c1")
+        assert len(whole_ones(rig)) == 1
+        assert judging.step()
+        rig.turns()
+        clock.advance(1201)
+        rig.engine.intake.tick()  # the conversation is forgotten
+        converse(rig, "You are welcome.")
+        assert rig.engine.end_conversation("c1")
+        assert len(whole_ones(rig)) == 2
+        with StoreReader(path) as reader:
+            assert len(reader.scores("conversation-c1")) == 1
+            assert reader.why("conversation-c1") == {name: "scored"}
 
 
 def test_safety_judge_reads_the_redacted_turns_before(models: ScriptedModels) -> None:

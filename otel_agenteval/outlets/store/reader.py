@@ -426,7 +426,7 @@ class StoreReader:
         """Return the outcome of each metric, such as ``skipped: …``. Return None for an unknown turn."""
         turn = self.turn(turn_id)
         rows = self._db.execute(f"SELECT metric, outcome FROM outcomes WHERE turn_id = {self._sql.p}", (turn_id,))
-        outcomes = {row["metric"]: row["outcome"] for row in rows}
+        outcomes = {row["metric"]: row["outcome"] for row in rows if row["outcome"] != "scored"}  # scores have their own rows
         if turn is None:
             return outcomes or None
         left_out = (turn["skipped"] or {}).items()
