@@ -108,6 +108,46 @@ def test_suggestions_are_written_as_labels_to_fill_in(tmp_path: Path, capsys: Ca
     assert len(read_labels(str(out))) == 5
 
 
+def labeled(labels: str | Path, scores: Path, capsys: Capture) -> tuple[list[int], str]:
+    """Return the number of labels of each metric, and what the command printed on standard error."""
+    assert main(["calibrate", str(labels), "--scores", str(scores), "--format", "json"]) == 0
+    out, err = capsys.readouterr()
+    return [found["labelled"] for found in json.loads(out)], err
+
+
+def test_rows_without_a_label_are_skipped_and_counted(tmp_path: Path, capsys: Capture) -> None:
+    scores, _ = judged(tmp_path)
+    labels = tmp_path / "labels.csv"
+    labels.write_text("turn_id,label\nt1,pass\nt2,\nt3,fail\nt4,\n", encoding="utf-8")
+    counts, said = labeled(labels, scores, capsys)
+    assert counts == [2]
+    assert "skipped 2 rows without a label" in said
+
+
+def test_rows_without_ids_are_matched_by_input(tmp_path: Path, capsys: Capture) -> None:
+    data, scores = tmp_path / "qa.csv", tmp_path / "scores.jsonl"
+    data.write_text("question,answer,label\n2+2?,4,pass\nHi,,fail\nHi,Ho,pass\n", encoding="utf-8")
+    run = ["experiment", "recorded", str(data), "--metrics", "code_empty_answer", "--format", "jsonl", "--out", str(scores)]
+    assert main(run) == 0
+    assert main(["calibrate", str(data), "--scores", str(scores), "--format", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["confusion"] == {"found": 1, "missed": 0, "alarms": 0, "passed": 2}
+
+
+def test_file_names_before_turn_ids_are_accepted(tmp_path: Path, capsys: Capture) -> None:
+    """Report: labels from a web UI with two files matched no turn."""
+    scores, labels = judged(tmp_path)
+    labels.write_text(labels.read_text(encoding="utf-8").replace('"t1', '"scores.jsonl:t1'), encoding="utf-8")
+    assert labeled(labels, scores, capsys)[0] == [100]
+
+
+def test_scores_in_a_table_are_refused_once(tmp_path: Path, capsys: Capture) -> None:
+    scores, labels = judged(tmp_path)
+    scores.write_text("turn_id,metric\nt1,a\nt2,a\n", encoding="utf-8")
+    assert main(["calibrate", str(labels), "--scores", str(scores)]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -128,7 +168,7 @@ def test_wrong_labels_are_said(text: str, says: str, tmp_path: Path, capsys: Cap
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["LABELS", "--metric", "llm_other"], "llm_other"),
+        (["LABELS", "--metric", "llm_relevanc"], "llm_relevanc: no score of this metric. Did you mean 'llm_relevance'?"),
         (["LABELS", "--store", "x"], "--scores, --store: "),
         (["LABELS", "--suggest", "0"], "--suggest"),
         (["LABELS", "--feedback"], "LABELS, --feedback: "),

@@ -11,7 +11,7 @@ from ..config.loader import load_config
 from ..core.errors import ConfigError, refusal
 from ..outlets.store.reader import StoreReader, Wanted, score_of_row, store_path
 from ..outlets.turn_text import number_of
-from ..report.calibration import as_report, labels_in_traces, labels_of_feedback, read_labels, to_label, trust_in
+from ..report.calibration import as_report, for_run, labels_in_traces, labels_of_feedback, read_labels, to_label, trust_in
 from ..report.render import render
 from ..report.run import About, Run
 from . import OK, UNUSABLE
@@ -26,7 +26,7 @@ EXIT_CODES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "labels", metavar="LABELS", nargs="?",
-        help="labels: a .jsonl, .csv or .parquet file with the columns turn_id or case_id, `label` (pass or fail) and, optionally, `metric`; or recorded traces that contain user feedback",
+        help="labels: a .jsonl, .csv or .parquet file with the columns turn_id, case_id or input, `label` (pass or fail) and, optionally, `metric`; or recorded traces that contain user feedback",
     )  # fmt: skip
     parser.add_argument("--feedback", action="store_true", help="use user feedback as labels, instead of LABELS")
     parser.add_argument(
@@ -63,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
             for row in reader.rows(Wanted()):
                 scores.add(About(row["turn_id"], None, row["agent"], row["model"]), score_of_row(row))
     labels = labels_of_feedback(scores) if args.feedback else labels_in_traces(args.labels) or read_labels(args.labels)
+    labels = for_run(labels, scores)
     found = trust_in(scores, labels, args.metric, args.judge_model if args.judge_model is not None else config.judge.model)
     write_report(render(as_report(found), args.format), args.out)
     if args.suggest is not None:

@@ -76,7 +76,7 @@ def cases_in(
             answer = row.pop(name)
             row["output"] = "" if answer is None else answer
         case = next((jsonio.rendered(row.pop(column)) for column in _CASE_COLUMNS if row.get(column) not in (None, "")), None)
-        asked = _input_of(row)
+        asked = input_of(row)
         inner, entries = row.pop("references", None), {name: row.pop(name, None) for name in METRICS}
         found = {key: value for key, value in row.items() if key not in _CASE_COLUMNS and value is not None}
         found |= inner if isinstance(inner, dict) else {} if inner is None else {"references": inner}
@@ -92,7 +92,7 @@ def cases_in(
         yield Case(case, asked, found, metrics, f"{where}: {place}", columns)
 
 
-def _input_of(row: dict[str, Any]) -> Any:
+def input_of(row: dict[str, Any]) -> Any:
     asked = row.pop("input", None)
     if asked is None and row.get("turns") is None and row.get("user") is None:
         asked = next((row.pop(column) for column in ASKED if row.get(column) is not None), None)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..core.errors import AgentEvalError, ConfigError
+from ..core import jsonio
+from ..core.errors import AgentEvalError, ConfigError, meant
 from ..core.feedback import METRIC
 from ..core.tenancy import turn_id_in
-from ..evaluation.datasets import rows_in
+from ..evaluation.datasets import id_of_inputs, input_of, rows_in
+from ..outlets.turn_text import number_of
 from ..statistics.calibration import Confusion, Threshold, fit_threshold, interval_of, predicted_rate, rogan_gladen
 from ..statistics.intervals import Interval, difference_interval
 from ..statistics.tests import permutation
@@ -85,20 +88,24 @@ def read_labels(path: str) -> list[Label]:
     """Read labels from a JSONL, CSV, or Parquet file. Raise a :class:`ConfigError` that names the row if a label is invalid.
 
     Columns are ``turn_id`` or ``case_id``, ``label`` (pass, fail, good, bad, yes, no, 1, 0, 👍, 👎), and optionally ``metric``.
-    If ``by`` identifies the person, a person's later label replaces the earlier label of the same turn, and a ``null`` label
+    Without ids, a row is matched by its ``input``. Rows with an empty label are skipped, and their number is printed. If ``by`` identifies the person, a person's later label replaces the earlier label of the same turn, and a ``null`` label
     withdraws it. If ``chosen`` isn't ``random``, the turn wasn't drawn at random.
     """
     found: dict[tuple[object, ...], Label] = {}
+    seen, empty = Counter[str](), 0
     for number_of_row, (place, row) in enumerate(rows_in(path, "labels")):
         turn, label = _first(row, "turn_id", "case_id", "id"), _first(row, "label", "good", "passed")
         metric, by = row.get("metric") or None, row.get("by")
+        if turn is None and (asked := input_of(dict(row))) is not None:
+            turn = id_of_inputs([jsonio.rendered(asked)], seen)
         key = (str(turn), metric, str(by)) if by else (number_of_row,)
         found.pop(key, None)
-        if by and turn is not None and label is None:
+        if turn is not None and label is None and not row.keys().isdisjoint(("label", "good", "passed")):
+            empty += not by  # a person can withdraw a label
             continue
         if turn is None or label is None:
             raise ConfigError(
-                f"labels: {place}: must have a turn_id or case_id, and a label, got columns {', '.join(sorted(row)) or 'none'}"
+                f"labels: {place}: must have a turn_id, case_id or input, and a label, got columns {', '.join(sorted(row)) or 'none'}"
             )
         word = str(label).strip().lower()
         if word not in _GOOD and word not in _BAD:
@@ -106,7 +113,15 @@ def read_labels(path: str) -> list[Label]:
         found[key] = Label(str(turn), word in _GOOD, metric, row.get("chosen") in (None, "", "random"))
     if not found:
         raise ConfigError(f"labels: {path}: file contains no labels")
+    if empty:
+        to_stderr(f"labels: {path}: skipped {number_of(empty, 'row')} without a label")
     return list(found.values())
+
+
+def for_run(labels: Sequence[Label], run: Run) -> list[Label]:
+    """Return the labels with the turn ids of the run. A web UI that shows several files adds the file's name before a turn id."""
+    known = {name for about in run.turns.values() for name in (about.turn_id, about.case_id)}
+    return [one if one.turn in known else replace(one, turn=one.turn.partition(":")[2] or one.turn) for one in labels]
 
 
 def _first(row: Mapping[str, Any], *names: str) -> Any:
@@ -156,6 +171,9 @@ def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None, judge
         if labeled := list(_labeled(series, by_turn)):
             found.append(_trust(series, labeled, judge))
     if not found:
+        names = [series.facts.metric for series in run.series.values()]
+        if metric is not None and metric not in names:
+            raise AgentEvalError(f"--metric: {metric}: no score of this metric{meant(metric, names)}")
         of = f" of {metric}" if metric is not None else ""
         raise AgentEvalError(f"labels: no labeled turn has a verdict{of}. Use the turn_id or case_id of the scores")
     return found
