@@ -24,11 +24,12 @@ from ..outlets.accounting import answering_call, outcome
 from ..outlets.turn_text import facts_in, reason_of
 from ..statistics.intervals import Interval, wilson
 from ..statistics.repeated import mean_by_case
-from ..turns.recordings import Report, open_recording, to_stderr
+from ..turns.recordings import open_recording
 
 MOST_TEXT = 300
 """Maximum number of characters of an input or output in reports."""
 _SHORT_ID = 8
+_HOW = "Pass the output of `otel-agenteval eval --format jsonl`"
 _TURN_ID = re.compile(r"[0-9a-f]{32}-[0-9a-f]{16}")
 MOST_WITH_FACTS = 10_000
 BLANK = "the answer is blank"
@@ -206,8 +207,8 @@ class Run:
         return (row for series in self.series.values() for row in series.rows)
 
     @classmethod
-    def read(cls, path: str, report: Report = to_stderr, scale: int = 1) -> Run:
-        """Read scores from JSON lines. ``report`` gets a message per invalid line. Raises AgentEvalError if no score is valid.
+    def read(cls, path: str, scale: int = 1) -> Run:
+        """Read scores from JSON lines. Raises AgentEvalError for an invalid line, or if there is no score.
 
         Scores of replaced revisions and turns are dropped. If a metric has several scores on a turn, only the last one is kept,
         except for user feedback.
@@ -217,11 +218,11 @@ class Run:
             try:
                 for number, line in enumerate(stream, 1):
                     if line.strip():
-                        replaced.add(run._add_line(line.removeprefix(codecs.BOM_UTF8), f"{path}:{number}", report))
+                        replaced.add(run._add_line(line.removeprefix(codecs.BOM_UTF8), f"{path}:{number}"))
             except (OSError, EOFError) as problem:
                 raise AgentEvalError(f"{path}: cannot be read: {problem}") from None
         if not run.series:
-            raise AgentEvalError(f"{path}: no scores found. Pass the output of `otel-agenteval eval --format jsonl`")
+            raise AgentEvalError(f"{path}: no scores found. {_HOW}")
         run.turns = {turn_id: about for turn_id, about in run.turns.items() if turn_id not in replaced}
         newest = {(about.turn_id, about.revision) for about in run.turns.values()}
         for series in run.series.values():
@@ -230,8 +231,8 @@ class Run:
             series.rows = rows if has_several else [*{row.about.turn_id: row for row in rows}.values()]
         return run
 
-    def _add_line(self, line: bytes, where: str, report: Report) -> str:
-        """Add the score in a line, or report the line as invalid. Return the id of the turn that the score's turn replaces, or ""."""
+    def _add_line(self, line: bytes, where: str) -> str:
+        """Add the score in a line. Return the id of the turn that the score's turn replaces, or ""."""
         try:
             data = jsonio.loads(line)
             if not isinstance(data, dict) or not isinstance(data.get("turn_id"), str):
@@ -240,8 +241,7 @@ class Run:
             numbers = {key: data[key] for key in ("case_turn", "revision") if isinstance(data.get(key), int)}
             score = Score.from_dict({key: value for key, value in data.items() if key in FIELDS})
         except (ValueError, ConfigError, AttributeError, TypeError) as problem:
-            report(f"{where}: invalid score: {str(problem)[:120]}")
-            return ""
+            raise AgentEvalError(f"{where}: invalid score: {str(problem)[:120]}. {_HOW}") from None
         self.add(About(data["turn_id"], **known, **numbers), score, str(data.get(PARAMETERS, "")))
         earlier = data.get("supersedes")
         return earlier if isinstance(earlier, str) and earlier != data["turn_id"] else ""

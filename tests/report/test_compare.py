@@ -282,24 +282,22 @@ def written(path: Path, *lines: Any) -> str:
     return str(path)
 
 
-def test_lines_that_are_no_scores_are_named_and_skipped(tmp_path: Path) -> None:
-    good = {"turn_id": "t", "metric": "code_a", "value": 1, "passed": None, "trace_id": "x", "case_id": "c"}
-    file = written(
-        tmp_path / "b.jsonl", good, "{", {"metric": "code_a"}, {**good, "value": "high"}, "[1]", "", {**good, "also": 3},
-        {**good, "detail": 5},
-    )  # fmt: skip
-    said: list[str] = []
-    run = Run.read(file, said.append)
-    assert [about.case_id for about in run.turns.values()] == ["c"]
-    assert [line.removeprefix(f"{file}:").split(":")[0] for line in said] == ["2", "3", "4", "5", "7", "8"]
+SCORE = {"turn_id": "t", "metric": "code_a", "value": 1, "passed": None, "trace_id": "x", "case_id": "c"}
 
 
-@pytest.mark.parametrize("content", ["", "{}\n", "nothing\n"])
-def test_a_baseline_without_scores_is_refused(content: str, tmp_path: Path) -> None:
-    file = tmp_path / "b.jsonl"
-    file.write_text(content, encoding="utf-8")
+@pytest.mark.parametrize(
+    "line", ["{", {"metric": "code_a"}, {**SCORE, "value": "high"}, "[1]", {**SCORE, "also": 3}, {**SCORE, "detail": 5}, "a,b,c"]
+)
+def test_invalid_line_of_a_baseline_is_refused(line: Any, tmp_path: Path) -> None:
+    file = written(tmp_path / "b.jsonl", SCORE, "", SCORE)
+    assert [about.case_id for about in Run.read(file).turns.values()] == ["c"]
+    with pytest.raises(AgentEvalError, match=r"b\.jsonl:3: invalid score: "):
+        Run.read(written(tmp_path / "b.jsonl", SCORE, "", line, line))
+
+
+def test_a_baseline_without_scores_is_refused(tmp_path: Path) -> None:
     with pytest.raises(AgentEvalError, match="no scores found"):
-        Run.read(str(file), lambda line: None)
+        Run.read(written(tmp_path / "b.jsonl", ""))
 
 
 # --- for a terminal
