@@ -1,5 +1,5 @@
 """Shared building blocks: turns, scores, attribute names, self-metrics, errors, and small helpers.
 
-Modules here import nothing from other subpackages, and only orjson and pydantic-core from third parties. They import httpx and
-optional packages on first use. Read :mod:`.turn` and :mod:`.score` first, because all other subpackages use them.
+Modules here import no other subpackages. They import orjson and the OpenTelemetry API, and :mod:`.outbound` imports httpx. Other
+packages are imported on first use. Read :mod:`.turn` and :mod:`.score` first, because all subpackages use them.
 """

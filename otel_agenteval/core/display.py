@@ -11,9 +11,9 @@ from .wellformed import for_document
 
 _JOINED = "[\u0600-\u0dff\u1000-\u109f\u1780-\u18af\ufb50-\ufdff\ufe70-\ufefc]"  # scripts such as Arabic and Devanagari
 _EMOJI = "\u2194-\u2199\u2600-\u27bf\u2b1b\U0001f300-\U0001faff"
-NEEDED = f"(?<={_JOINED})[\u200c\u200d](?={_JOINED})|(?<=[\ufe0f{_EMOJI}])\u200d(?=[{_EMOJI}])"  # the joiners of words and emoji
+NEEDED = f"(?<={_JOINED})[\u200c\u200d](?={_JOINED})|(?<=[\ufe0f{_EMOJI}])\u200d(?=[{_EMOJI}])"  # joiners in words and emoji
 _UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f"  # C0, DEL and C1: they start commands, such as ESC [ and U+009B
+    "[\x00-\x1f\x7f-\x9f"  # C0, DEL, and C1: they start commands, such as ESC [ and U+009B
     "\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # line ends and text direction
     "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb"  # invisible
     f"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff](?<!{NEEDED})"

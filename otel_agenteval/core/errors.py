@@ -1,7 +1,7 @@
 """Exceptions that the package raises to its callers.
 
-The scoring pipeline doesn't raise for failures: a failed metric becomes a score with ``status="error"``, and an unreadable span
-is counted. Only callers that can act on an exception get it. A subpackage defines the exceptions that it catches itself.
+The scoring pipeline raises no exceptions. A failed metric becomes a score with ``status="error"``, and an unreadable span is
+counted. Other functions raise only exceptions that callers can handle. Exceptions that never leave a subpackage are defined there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class ConfigError(AgentEvalError):
 
 
 class MissingExtra(ConfigError):
-    """An optional package isn't installed. The message contains the ``pip install`` command."""
+    """Error for an optional package that isn't installed. The message contains the ``pip install`` command."""
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} requires the extra [{extra}]: pip install 'otel-agenteval[{extra}]'")
@@ -26,17 +26,17 @@ class MissingExtra(ConfigError):
 
 
 class JudgeError(AgentEvalError):
-    """A judge or embedder failed, or its reply can't be parsed. The message contains no content."""
+    """Failed call to a judge or embedder, or a reply that can't be parsed. The message contains no turn content."""
 
     def __init__(self, message: str, error_type: str = "judge_error", retry_after: float = 0.0) -> None:
         super().__init__(message)
         self.error_type = error_type
         self.retry_after = retry_after
-        """Seconds to wait before the next request, from the server's response, or 0."""
+        """Seconds to wait before the next request if the server's response contains them, or 0."""
 
 
 class NotAnswered(JudgeError):
-    """The server of a judge or embedder sent no reply or refused the request."""
+    """Request that the server of a judge or embedder refused or didn't answer."""
 
     def __init__(
         self,
@@ -51,16 +51,16 @@ class NotAnswered(JudgeError):
         super().__init__(message, error_type, retry_after)
         self.status = status
         self.transient = transient
-        """True if a retry of the same request may succeed."""
+        """True if a retry of the same request can succeed."""
         self.hints = hints
-        """Causes of the refusal: ``context``, ``format``, ``temperature``, ``refusal``, ``credit``, ``batch``, ``key``, or ``parameter``."""
+        """Causes in the response: ``context``, ``format``, ``temperature``, ``refusal``, ``credit``, ``batch``, ``key``, ``parameter``."""
 
 
 class MetricError(AgentEvalError):
-    """A metric can't evaluate the turn or can't use its configuration. Its score gets ``status="error"``.
+    """Error of a metric that can't evaluate a turn or can't use its parameters. The score gets ``status="error"``.
 
     Args:
-        error_type: short name of the failure. It becomes a metric label, so use only a few different values.
+        error_type: short name of the failure. The name becomes a Prometheus label value, so use only a few different names.
         message: explanation for people.
     """
 
@@ -70,7 +70,7 @@ class MetricError(AgentEvalError):
 
 
 class NoModel(Exception):
-    """A metric requires a judge or an embedder, but none is configured. The score is skipped."""
+    """Error of a metric whose required judge or embedder isn't configured. The score is skipped."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -78,24 +78,24 @@ class NoModel(Exception):
 
 
 class StoreError(AgentEvalError):
-    """A score store can't be read: the file is missing or isn't a score store."""
+    """Error for a score store that can't be read, or for a turn ID that matches several turns."""
 
 
 class Unusable(ConnectionError):
-    """A database is temporarily unavailable."""
+    """Error for a database that is temporarily unavailable."""
 
     def __init__(self, message: str, reason: str) -> None:
         super().__init__(message)
         self.reason = reason
-        """Error text of the server or the network. It contains no content of turns."""
+        """Error text from the server or the network, without turn content."""
 
 
 class NotOtlp(ValueError):
-    """The bytes aren't an OTLP request for the expected signal. The message doesn't quote them."""
+    """Error for bytes that aren't an OTLP request for the expected signal. The message doesn't quote the bytes."""
 
 
 class NotASpan(ValueError):
-    """A message or table row contains no usable span or log record. The text states the reason."""
+    """Error for a message or table row that contains no usable span or log record. The message states the reason."""
 
 
 def refusal(where: str, shown: str, rule: str) -> str:
@@ -124,7 +124,7 @@ def likeness(name: str, other: str) -> float:
 
 
 class Faults:
-    """Collector of configuration errors. Run each step in ``with faults:``. Then, :meth:`check` raises all errors as one."""
+    """Collector of configuration errors. Run each step in ``with faults:``. Then, :meth:`check` raises them as one error."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -140,7 +140,7 @@ class Faults:
         return True
 
     def _is_known(self, line: str) -> bool:
-        """Return True for a line that is already collected, and for a required option whose invalid value is already reported."""
+        """Return True if the line, or another error about the same required option, is already collected."""
         place, is_required, _ = line.partition(": required")
         option = f"{place.rpartition(': ')[2]}: "
         return line in self.lines or (bool(is_required) and any(option in known for known in self.lines))

@@ -20,7 +20,7 @@ from .errors import MissingExtra
 from .forks import Step, at_fork
 
 PATIENCE = 1.0
-"""Maximum seconds that an import or a fork waits for the lock. A longer wait would be a deadlock."""
+"""Maximum seconds that an import or a fork waits for the lock. The limit prevents deadlocks."""
 
 _lock = threading.RLock()
 _held = False
@@ -61,12 +61,12 @@ def extra_installed(extra: str) -> bool:
 
 
 def installed(module: str) -> bool:
-    """Return True if a package can be found, without importing it."""
+    """Return True if a package is installed. The package isn't imported."""
     return importlib.util.find_spec(module) is not None
 
 
 def version_of(module: str) -> str:
-    """Return a package's version, or raise a ModuleNotFoundError. The slow ``importlib.metadata`` is used only if needed."""
+    """Return a package's version, or raise a ModuleNotFoundError. Read it from the ``dist-info`` folder's name if possible."""
     spec = importlib.util.find_spec(module)
     found = [*Path(spec.origin).parents[1].glob(f"{module}-*.dist-info")] if spec is not None and spec.origin else []
     if len(found) == 1:
@@ -75,7 +75,7 @@ def version_of(module: str) -> str:
 
 
 def entry_points(group: str) -> Iterable[Any]:
-    """Return the entry points of a group. The slow ``importlib.metadata`` is used only if a package may define the group."""
+    """Return the entry points of a group. ``importlib.metadata`` is slow, so it's used only if a package might define the group."""
     if not _may_be_defined(group.encode()):
         return ()
     found: Iterable[Any] = importlib.import_module("importlib.metadata").entry_points(group=group)

@@ -1,7 +1,7 @@
-"""Readers that parse reference data from data sets, ``expect()``, and applications. ``READERS`` has one per turn field.
+"""Functions that parse reference data from data sets, ``expect()``, and applications. They are called readers.
 
-Each reader accepts this package's format and formats of other tools, and returns this package's format. For example, an edge
-``{"source": "a", "target": {"name": "b"}}`` becomes ``["a", "b"]``.
+``READERS`` maps turn fields to readers. A reader accepts this package's format and other tools' formats, and returns this package's
+format. For example, an edge ``{"source": "a", "target": {"name": "b"}}`` becomes ``["a", "b"]``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def one_or_more(read: Reader) -> Reader:
 
 
 def _name_in(key: str, other_names: Sequence[str], wanted: str) -> Reader:
-    """Return a reader of names. It accepts a text, an integer, or an object that contains one: ``{"name": 7}`` → ``"7"``."""
+    """Return a reader of names. A name is text, an integer, or an object that contains either: ``{"name": 7}`` → ``"7"``."""
     read_object = keyed({key: anything}, {key: other_names}, required=(key,), ignore_others=True)
 
     def read_name(value: Any, path: str) -> str:
@@ -35,10 +35,10 @@ def _name_in(key: str, other_names: Sequence[str], wanted: str) -> Reader:
 
 TEXTS = ("content", "text", "page_content", "chunk", "snippet", "body", "document")
 IDS = ("id", "_id", "doc_id", "docId", "document_id", "documentId")
-"""Keys for a document's text and id, most common first."""
+"""Keys for a document's text (``TEXTS``) and ID (``IDS``), most common first."""
 DOCUMENT_NAMES = {"id": IDS[1:], "content": TEXTS[1:], "score": ("relevance_score", "similarity")}
 _document = keyed(dict.fromkeys(DOCUMENT_NAMES, anything), DOCUMENT_NAMES, required=("content",), ignore_others=True)
-_document_id = _name_in("id", IDS[1:], "an id, or a document with an id")
+_document_id = _name_in("id", IDS[1:], "an ID, or a document with an ID")
 
 
 def a_document(value: Any, path: str) -> str:
@@ -46,7 +46,7 @@ def a_document(value: Any, path: str) -> str:
 
 
 def document_ids(value: Any, path: str) -> Any:
-    """Parse document ids from a list, or from an object with the relevance of each id: ``{"d1": 1, "d2": 0}`` → ``["d1"]``."""
+    """Parse document IDs from a list, or from an object that maps IDs to relevance: ``{"d1": 1, "d2": 0}`` → ``["d1"]``."""
     is_by_id = isinstance(value, Mapping) and value.keys().isdisjoint(IDS)
     if is_by_id and all(isinstance(relevance, (int, float)) for relevance in value.values()):
         value = [document_id for document_id, relevance in value.items() if relevance]
@@ -147,7 +147,7 @@ def _step(value: Any, path: str) -> dict[str, Any]:
 
 
 def _object_with(read: Reader) -> Reader:
-    """Return a reader that applies ``read`` to objects. The metric validates other values."""
+    """Return a reader that applies ``read`` to objects. Other values are left for the metric to validate."""
     return lambda value, path: read(value, path) if isinstance(value, Mapping) else plain(value)
 
 
@@ -180,7 +180,7 @@ _privacy = keyed(
 
 
 def logprobs(value: Any, path: str) -> list[float]:
-    """Parse log probabilities from a list of numbers, or from OpenAI's ``{"content": [{"token": "Hi", "logprob": -0.1}]}``."""
+    """Parse log probabilities from a list of numbers or OpenAI's format ``{"content": [{"token": "Hi", "logprob": -0.1}]}``."""
     tokens = value.get("content", value) if isinstance(value, Mapping) else value
     return list_of(lambda token, at: a_number(token.get("logprob") if isinstance(token, Mapping) else token, at))(tokens, path)
 
@@ -234,4 +234,4 @@ READERS: Mapping[str, Reader] = {
     "agents": _roles, "interactions": list_of(_interaction), "conflicts": list_of(_conflict), "session": _session,
     "privacy": _privacy, "logprobs": logprobs, "history": history, "attachments": list_of(_attachment),
 }  # fmt: skip
-"""Readers by field of a turn. A reader leaves its own output unchanged."""
+"""Readers by turn field. A reader returns its own output unchanged."""

@@ -10,12 +10,12 @@ from typing import Any
 
 
 def private(path: str, flags: int) -> int:
-    """Open a file as an ``opener`` for ``open``. A new file gets mode 0600, because it may contain user text."""
+    """Open a file. Pass this function as ``opener`` to ``open``. A new file gets mode 0600, because it can contain user text."""
     return os.open(path, flags, 0o600)
 
 
 def fixed(path: str | os.PathLike[str]) -> Path:
-    """Return an absolute path, so that a later ``chdir`` doesn't change its meaning. In a deleted folder, the path stays relative."""
+    """Return an absolute path, which stays valid after ``chdir``. If the current folder was deleted, the path stays relative."""
     try:
         return Path(path).absolute()
     except OSError:
@@ -42,7 +42,7 @@ def another_version(found: int, known: int, if_older: str) -> str:
 
 
 def load_yaml(path: Path) -> Any:
-    import yaml  # imported on first use, because importing the package imports only the standard library
+    import yaml  # imported on first use, to import the package quickly
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C loader is 100 times faster, but not in every build of PyYAML
     return yaml.load(path.read_bytes(), Loader=loader)  # noqa: S506 - both loaders are safe
@@ -52,7 +52,7 @@ _log = logging.getLogger("otel_agenteval")
 
 
 def fault_of_file(path: str | os.PathLike[str]) -> str | None:
-    """Return the reason why a file can't be written, or None. The file may be missing, but its folder must exist."""
+    """Return the reason why a file can't be written, or None. The file can be missing, but its folder must exist."""
     file = fixed(path)
     try:
         if file.is_dir():

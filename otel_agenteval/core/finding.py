@@ -1,7 +1,7 @@
 """Findings of detectors: type, severity, and position in the turn.
 
-A score lists its findings in ``detail["findings"]``. They contain positions and short or masked texts, so they can be stored
-without the turn's content. :func:`evidence` adds the original text from the turn.
+A score lists its findings in ``detail["findings"]``. Findings contain only positions and short or masked texts, so they can be
+stored without the turn's content. :func:`evidence` adds the original text from the turn.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from . import jsonio
 
 Severity = Literal["info", "warning", "critical"]
 SEVERITIES: Sequence[Severity] = get_args(Severity)
-"""Severities from least to most urgent. ``info`` is only counted. ``critical`` means that a person should act immediately."""
+"""Severities from least to most urgent. ``info`` findings are only counted. For ``critical``, a person should act immediately."""
 LISTED = 10
-"""Maximum number of findings listed in a detail. The detail's ``count`` includes all findings."""
+"""Maximum number of findings listed in a score's detail. The detail's ``count`` includes all findings."""
 _STEP = re.compile(r"([a-z_]+)|\[([0-9]+)\]")
 _BESIDE = 60
 _LONGEST = 400
@@ -30,13 +30,13 @@ class Finding(NamedTuple):
     """Problem that a detector found. ``start`` and ``end`` are character positions in the text or compact JSON at ``path``."""
 
     path: str
-    """Path in the turn: ``output``, ``tool_calls[2].result``, ``retrievals[0].documents[1].content``, ``context[0]``."""
+    """Path in the turn, such as ``output``, ``tool_calls[2].result``, or ``retrievals[0].documents[1].content``."""
     start: int
     end: int
     type: str
     severity: Severity = "warning"
     text: str | None = None
-    """The text that was found, masked unless it may be stored without the turn's content."""
+    """The text that was found. It's masked if it can't be stored without the turn's content."""
     compared_with: str | None = None
     """Path of the text that the finding contradicts or was compared with."""
     nearest: str | None = None
@@ -52,7 +52,7 @@ def detail_of(findings: Sequence[Finding], **more: Any) -> dict[str, Any]:
 
 
 def findings_in(detail: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
-    """Return the findings in a detail. Entries without the fields of a finding are skipped."""
+    """Return the findings in a score's detail. Entries without the required fields are skipped."""
     found = (detail or {}).get("findings")
     return [
         one
@@ -62,7 +62,7 @@ def findings_in(detail: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
 
 
 def value_at(turn: Any, path: str) -> Any:
-    """Return the value at a path such as ``tool_calls[1].result``, or None. ``turn`` is a Turn or its ``turn.v1`` form."""
+    """Return the value at a path such as ``tool_calls[1].result``, or None. ``turn`` is a Turn or a ``turn.v1`` object."""
     steps = _STEP.findall(path)
     for name, index in steps:
         try:
@@ -95,7 +95,7 @@ def describe(finding: Mapping[str, Any]) -> str:
 
 
 def is_near(found: str, candidate: str) -> bool:
-    """Return True if a number or text may be a mistaken copy of a candidate, such as 468 for 498, but not 64.50 for 35."""
+    """Return True if a number or text might be a mistaken copy of a candidate, such as 468 for 498, but not 64.50 for 35."""
     numbers = (_ONE_NUMBER.fullmatch(text[:_LONGEST]) for text in (found, candidate))
     values = [float("".join(re.findall(r"\d", one[1])) + f".{one[2] or 0}") if one else -1.0 for one in numbers]
     if min(values) >= 0:
@@ -130,8 +130,8 @@ def _around(text: str, start: int, end: int, finding: Mapping[str, Any]) -> Evid
 
 
 def with_evidence(scores: Iterable[Mapping[str, Any]], turn: Any) -> list[dict[str, Any]]:
-    """Add a list ``evidence`` to each stored score: its findings, each with a readable ``place``. If the turn has the text, they
-    also contain ``before``, ``found``, and ``after``. ``compared`` is the similar text that a finding was compared with.
+    """Add a list ``evidence`` to each stored score: its findings, each with a readable ``place``. If the turn has the text, a
+    finding also has ``before``, ``found``, and ``after``. ``compared`` is the text that a finding was compared with.
     """
     return [{**score, "evidence": [_with_texts(turn, one) for one in findings_in(score.get("detail"))]} for score in scores]
 

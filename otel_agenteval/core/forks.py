@@ -23,11 +23,11 @@ class Step(enum.IntEnum):
     """Steps of fork handlers, in the order in which they run after a fork."""
 
     FILES = 0
-    """Locks of imports and SQLite files, which all later steps may use."""
+    """Locks of imports and SQLite files, which all later steps can use."""
     STATE = 1
     """The child discards the parent's turns, counts, and jobs, and creates new locks."""
     OUTLETS = 2
-    """Outlets discard the parent's records. They read the engine's new instance id."""
+    """Outlets discard the parent's records and read the engine's new instance ID."""
     THREADS = 3
     """The child starts its own threads."""
 
@@ -38,7 +38,7 @@ _numbers = itertools.count()
 
 
 def _nothing() -> None:
-    """Do nothing in handlers that a caller omits."""
+    """Do nothing, as the default handler."""
 
 
 def at_fork(
@@ -53,7 +53,7 @@ def at_fork(
 
 
 def in_child(reset: Callable[[], object], step: Step = Step.STATE) -> None:
-    """Register a bound method that each forked child calls. The method's object isn't kept alive."""
+    """Register a bound method that each forked child calls. The registration doesn't keep the method's object alive."""
     known, number, method = _resets[step], next(_numbers), cast("MethodType", reset)
     known[number] = weakref.ref(method.__self__, lambda _: known.pop(number, None)), method.__func__
 

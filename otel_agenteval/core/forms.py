@@ -1,6 +1,6 @@
-"""Readers that validate and convert values, such as fields of turns, reference data, and texts that match a template.
+"""Functions that validate and convert values, such as turn fields and reference data. They are called readers.
 
-A reader receives a value and its path. It returns the converted value, or raises a ConfigError that names the path.
+A reader receives a value and the value's path. It returns the converted value, or raises a ConfigError that contains the path.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Reader = Callable[[Any, str], Any]
 _ALIKE = 0.6
 """Minimum similarity of an unknown key and a missing required key at which an error suggests the required key."""
 _SIMILAR = 0.75
-"""Minimum similarity at which an unknown key counts as a misspelled key, even if unknown keys are ignored."""
+"""Minimum similarity at which an unknown key counts as a misspelled known key, even if unknown keys are ignored."""
 
 
 def unknown(path: str, key: str, known: Iterable[str], allowed: Iterable[str] = ()) -> ConfigError:
@@ -134,14 +134,14 @@ class _ObjectReader:
     key_of: Mapping[str, str]
     """Maps each accepted name to the key in the result."""
     rank_of: Mapping[str, int]
-    """Maps each accepted name to its rank in the order of preference, from 0."""
+    """Maps each accepted name to its rank among the names of the same key. The preferred name has rank 0."""
     required: Collection[str]
     ignored: Collection[str]
     ignore_others: bool
 
     def __call__(self, value: Any, path: str) -> dict[str, Any]:
         if a_mapping(value, path).keys() <= self.readers.keys() and all(value.get(key) is not None for key in self.required):
-            # the usual case, without other names or faults: the result is the same as below, in less time
+            # fast path for the usual case, without other names or faults
             return {key: self.readers[key](inner, f"{path}.{key}") for key, inner in value.items() if inner is not None}
         spellings, unknown_words = self._choose_spellings(value)
         for key in self.required:

@@ -24,9 +24,9 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 _threads = SideThreads(100_000)
 _blocks_loop: ContextVar[bool] = ContextVar("agenteval_blocks_loop", default=False)
-"""True in work that a coroutine on the package's loop started, and for which it waits without ``await``."""
+"""True in work that a coroutine on the package's loop started. The coroutine blocks the loop until the work is done."""
 _LONGEST_WAIT = 0.5
-"""Maximum seconds of one wait, because an unlimited wait can miss Ctrl-C."""
+"""Maximum seconds of one wait, because an unlimited wait can miss Ctrl+C."""
 
 
 def started(work: Callable[..., _R], *args: Any) -> Future[_R]:
@@ -55,7 +55,7 @@ def started(work: Callable[..., _R], *args: Any) -> Future[_R]:
 def completed(
     items: Iterable[_T], begin: Callable[[_T], Future[_R]], most: int, seconds: float
 ) -> Iterator[tuple[_T, Future[_R] | None]]:
-    """Call ``begin`` on up to ``most`` items at a time. Yield each item with its finished future, or None after ``seconds``."""
+    """Call ``begin`` on up to ``most`` items at a time. Yield items with their finished futures, or with None after ``seconds``."""
     waiting = iter(items)
     running: dict[Future[_R], tuple[_T, float]] = {}  # in start order
     done: SimpleQueue[Future[_R]] = SimpleQueue()
@@ -107,11 +107,11 @@ class _Loop:
 
 _lock = threading.Lock()
 _current: _Loop | None = None
-"""The loop for all coroutines of this package. It is shared, because an asynchronous client works only on its first loop."""
+"""The event loop for all coroutines of this package, because an asynchronous client works only on its first loop."""
 
 
 def submitted(coroutine: Coroutine[Any, Any, _R], loop: asyncio.AbstractEventLoop | None = None) -> Future[_R]:
-    """Run a coroutine in ``loop``, by default the package's own. A call from inside this loop, or that blocks it, uses a new loop."""
+    """Run a coroutine on ``loop`` (default: the package's loop). If the caller runs on this loop or blocks it, use a new loop."""
     global _current
     if loop is None and _blocks_loop.get():
         return started(asyncio.run, coroutine)

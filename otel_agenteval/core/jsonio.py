@@ -1,7 +1,7 @@
 """Parse and write JSON so that no text can crash or stall the process.
 
-SDKs and Collectors truncate long attributes, so :func:`loads_cut` recovers the readable part of a truncated document. The parsers
-reject documents that are nested too deeply.
+SDKs and Collectors truncate long attributes, so :func:`loads_cut` recovers the readable part of a truncated document. :func:`loads`
+rejects documents that are nested too deeply.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import orjson
 from .wellformed import MAX_DEPTH, decoded, plain, well_formed, written
 
 _ENCODER_DEPTH = 254
-"""Maximum nesting that orjson can write."""
+"""Maximum nesting depth that orjson can write."""
 
 
 def loads(text: str | bytes) -> Any:
     """Parse strict JSON (RFC 8259: no NaN, no comments). Raise a ValueError for other text or more than MAX_DEPTH levels."""
     found = _parse(text)
-    if len(text) > 2 * MAX_DEPTH:  # otherwise, it is too short for that many pairs of brackets
+    if len(text) > 2 * MAX_DEPTH:  # a shorter text can't be nested too deeply
         opening = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
         if opening > MAX_DEPTH and _is_too_deep(found):  # brackets inside strings count too
             raise ValueError("nested too deeply")
@@ -31,12 +31,12 @@ def loads(text: str | bytes) -> Any:
 
 
 _LONG_NUMBER = b"0" * 19
-"""The shortest integer over 64 bits, with zeros for its digits."""
+"""The shortest integer over 64 bits, with each digit replaced by 0."""
 _ZEROS_FOR_DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
 
 
 def loads_exact(text: str) -> Any:
-    """Parse like :func:`loads`, but keep integers over 64 bits exact, for comparison. Don't store them in a turn."""
+    """Parse like :func:`loads`, but keep integers over 64 bits exact, for comparison. Don't store such integers in a turn."""
     found = loads(text)
     if _LONG_NUMBER in text.encode("utf-8", "surrogatepass").translate(_ZEROS_FOR_DIGITS):
         found = json.loads(_with_valid_unicode(text) or text)
@@ -44,7 +44,7 @@ def loads_exact(text: str) -> Any:
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Return True if the value is nested deeper than MAX_DEPTH. Encoding a wrapped value is faster than a recursive function."""
+    """Return True if the value is nested deeper than MAX_DEPTH. To avoid slow recursion, wrap the value up to orjson's limit."""
     for _ in range(_ENCODER_DEPTH - MAX_DEPTH):
         value = (value,)
     try:
@@ -90,19 +90,19 @@ def _with_valid_unicode(text: str | bytes) -> bytes | None:
 
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _OBJECT, _LIST, _VALUE = 256, 96, 64
-"""Bytes of a dict, a list, and a short value, rounded up from ``sys.getsizeof``. A value includes 8 bytes in its list or dict."""
+"""Bytes of a dict, a list, and a short value with its reference in a list or dict, rounded up from ``sys.getsizeof``."""
 _WIDEST = 4
-"""Maximum bytes per character. Python stores every character of a string with as many bytes as its widest character needs."""
+"""Maximum bytes per character. In a Python string, every character takes as many bytes as the widest character."""
 _NEEDS_WIDEST = (*(bytes((lead,)) for lead in range(0xF0, 0xF5)), b"\\ud", b"\\uD")
 """First bytes of characters that need four bytes, in UTF-8 and as an escape."""
 
 
 def weight(document: bytes) -> int:
-    """Estimate how many bytes a parsed document needs at most, without parsing it: up to a hundred times its length."""
+    """Estimate the maximum bytes of a document's parsed form, without parsing it. They can be 100 times the document's bytes."""
     is_wide = any(mark in document for mark in _NEEDS_WIDEST)
     text = len(document) * (_WIDEST if is_wide else 1 if document.isascii() else 2)
     structure = _structure(document)
-    if structure > _WIDEST * len(document):  # outweighs any text: count again without the brackets and commas inside strings
+    if structure > _WIDEST * len(document):  # the structure outweighs any text, so ignore brackets and commas inside strings
         structure = _structure(_STRING.sub(b'""', document))
     return text + structure
 
@@ -114,7 +114,7 @@ def _structure(document: bytes) -> int:
 
 
 def loads_lenient(text: str | bytes) -> Any:
-    """Parse JSON that may contain NaN and Infinity. The caller must limit nesting. Don't use this for truncated documents."""
+    """Parse JSON that can contain NaN and Infinity. The caller must limit nesting, and the document must not be truncated."""
     try:
         return _parse(text)
     except ValueError:
@@ -154,8 +154,8 @@ def loads_cut(text: str) -> Any:
 
 def dumps(value: Any) -> str:
     """Return compact JSON that :func:`loads` accepts. Dates and numbers of other libraries are converted as in
-    :func:`.wellformed.written`. Pydantic models become objects, other objects text, and non-finite numbers null. orjson 3.13
-    crashes at 2,000 nested tuples.
+    :func:`.wellformed.written`. Pydantic models become objects, other objects become text, and non-finite numbers become null.
+    orjson 3.13 crashes on 2,000 nested tuples, so don't pass them.
     """
     try:
         return orjson.dumps(value, default=_of_object, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME).decode()

@@ -6,9 +6,9 @@ while it is used:
 - Until the limit is reached, every new value gets a series.
 - After that, a new value replaces the least recently used value if that value was unused for :data:`IDLE` seconds.
 - A new value that was seen repeatedly can also replace the least frequent value. That value must have been seen only once, or at
-  most half as often and not in the last minute.
+  most half as often as the new value and not in the last minute.
 
-Counts of sightings are halved from time to time, so that they reflect recent use. Not thread-safe: callers need a lock.
+The counts are halved from time to time, so that they reflect recent use. Not thread-safe, so callers need a lock.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 IDLE = 3_600.0
-"""Seconds without use after which any new value can replace a value."""
+"""Seconds after which any new value can replace an unused value."""
 _RECENT = 60.0
-"""Seconds after its last use during which a value that was seen repeatedly keeps its place."""
+"""Seconds for which a value that was seen repeatedly keeps its series after its last use."""
 _CANDIDATES = 10
-"""Number of values without a place that are remembered, per place."""
+"""Number of values without a series whose sightings are counted, as a multiple of the limit."""
 _MEMORY = 10
-"""Number of sightings, per place, after which all counts are halved."""
+"""Number of sightings after which all counts are halved, as a multiple of the limit."""
 
 Value = TypeVar("Value", bound=Hashable)
 
@@ -44,9 +44,9 @@ class LabelValues(Generic[Value]):
     def __init__(self, places: int) -> None:
         self._limit = places
         self._places: OrderedDict[Value, _Place] = OrderedDict()
-        """Places by last use, least recently used first."""
+        """Values with a series, least recently used first."""
         self._candidates: OrderedDict[int, int] = OrderedDict()
-        """Sightings of values without a place, by hash to save memory. A hash collision does no harm."""
+        """Sightings of values without a series, by the value's hash to save memory. A hash collision does no harm."""
         self._sightings = 0
 
     def __contains__(self, value: Value) -> bool:
@@ -57,7 +57,7 @@ class LabelValues(Generic[Value]):
         return len(self._places) >= self._limit
 
     def use(self, value: Value, now: float, sightings: int = 1) -> None:
-        """Record that a value of the set was used at ``now`` (monotonic seconds). ``sightings`` is added to its count."""
+        """Record that a value of the set was used at ``now`` (monotonic seconds). Add ``sightings`` to the value's count."""
         place = self._places.get(value)
         if place is not None:
             place.used = now

@@ -15,7 +15,7 @@ LONGEST_PYTHON = 1_000_000
 """Maximum length of a text to parse, in characters."""
 _F_STRING = re.compile(r"(?<![A-Za-z0-9_])(?:[rR]?[fF]|[fF][rR])['\"]")
 _MOST_FIELDS = 100_000_000
-"""Limit for braces × characters of a text with f-strings. Python's parser copies the rest of the text for each field."""
+"""Maximum product of braces and characters in a text with f-strings. Python's parser copies the rest of the text per field."""
 
 
 def python_tree(text: str, mode: Literal["eval", "exec"] = "eval", name: str = "<text>") -> Any:
@@ -46,19 +46,19 @@ def python_literal(source: str | ast.expr) -> Any:
         raise ValueError(f"not a Python literal: {type(error).__name__}") from None
 
 
-# --- values as Java's ``toString``, and Kotlin's, print them: ``Type{key='…', …}``, ``Type[key=…]``
+# --- values as printed by ``toString`` in Java and Kotlin: ``Type{key='…', …}``, ``Type[key=…]``
 
 LONGEST_JAVA = 200_000
 """Maximum length of a text to parse, in characters."""
 JAVA_CLASS = "java_class"
-"""Key of the class name among an object's members."""
+"""Key for the class name in a parsed object."""
 _DEEPEST = 40
 _START = re.compile(r"\[?\s?(?:(?:[A-Za-z]\w{0,30}\.){0,8}[A-Z][\w$]{0,80}\s?[\[{(]\s?|\{)[A-Za-z]\w{0,60}\s?=(?!=)")
 _OPEN = re.compile(r"\s*(?:(?P<name>[A-Za-z][\w.$]{0,100})\s?)?(?P<open>[\[{(])\s*")
 _KEY = re.compile(r"\s*(?P<key>[A-Za-z_][\w.]{0,60})\s?=(?!=)\s?")
 _NEXT = r"(?=\s{0,4}(?:,\s{0,4}[A-Za-z_][\w.]{0,60}\s?[=\[{(]|[\]})]\s{0,4}(?:[,\]})]|\Z)|\Z))"
 _QUOTE_ENDS = {quote: re.compile(rf"{quote}(?:{_NEXT}|(?= [A-Za-z]\w{{0,60}} = [\"\w\[{{]))") for quote in ("'", '"')}
-"""Ends of quoted values. LangChain4j also writes ``id = "c1" text = "4"``, without commas."""
+"""Matches the end of a quoted value. LangChain4j also writes ``id = "c1" text = "4"``, without commas."""
 _BARE_END = re.compile(_NEXT)
 _CLOSERS = {"[": "]", "{": "}", "(": ")"}
 _OPENERS = {"]": "[", "}": "{", ")": "("}
@@ -68,7 +68,7 @@ _JSON = json.JSONDecoder()
 _JSON_STARTS = (*'"[]{}-0123456789',)
 """Characters that can follow the opening bracket of a JSON object or list."""
 _FAILURES = 20
-"""Maximum number of failed attempts to parse JSON. For each failure, ``json`` counts the lines of the complete text."""
+"""Maximum number of failed attempts to parse JSON. Failures are slow, because ``json`` counts the lines of the complete text."""
 
 
 def java_value(text: str) -> Any:
@@ -110,7 +110,7 @@ def java_message(value: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def java_message_in(text: str) -> Mapping[str, Any] | None:
-    """Return the message in the output of a chat message's ``toString``, as from LangChain4j, or None for other text."""
+    """Parse a Java chat message that was printed by ``toString``, as by LangChain4j. Return None for other text."""
     value = java_value(text) if text.partition(" ")[0] in _ROLES else None
     return java_message(value) if isinstance(value, Mapping) else None
 

@@ -1,7 +1,7 @@
 """Timing of requests: backoff after failures, the ``Retry-After`` header, rate limits, and circuit breakers.
 
-While a model server is down, its jobs keep their order until one of them succeeds. Processes with the same judge queue share this
-state through :class:`SharedOutages`. Judges that an application calls directly don't share it.
+Processes with the same judge queue share information about outages through :class:`SharedOutages`. Judges that an application calls
+directly don't share it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from . import forks
 from .clock import SYSTEM_CLOCK, Clock
 
 LONGEST_WAIT = 3_600.0
-"""Maximum number of seconds to wait at a server's request."""
+"""Maximum seconds to wait if a server requests a pause."""
 
 
 def backoff(failures: int, first: float, longest: float) -> float:
-    """Return the seconds to wait: ``first``, doubled with each failure up to ``longest``, minus up to half at random."""
+    """Return the seconds to wait: ``first``, doubled with each further failure up to ``longest``, minus up to half at random."""
     pause = min(longest, first * 2.0 ** min(max(0, failures - 1), 64))
     return pause * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
 
@@ -39,8 +39,8 @@ def retry_after(header: str | None, clock: Clock = SYSTEM_CLOCK) -> float:
 
 
 class TokenBucket:
-    """Rate limit. The bucket gains ``rate`` tokens per second and holds the tokens of one second (at least one). A caller can
-    take more tokens than it holds. Later callers then wait until this debt is paid. Thread-safe.
+    """Rate limit. The bucket gains ``rate`` tokens per second and holds at most the tokens of one second (at least one). A caller
+    can take more tokens than the bucket holds. Later callers then wait until this debt is paid. Thread-safe.
     """
 
     def __init__(self, rate: float, monotonic: Callable[[], float]) -> None:
@@ -87,7 +87,7 @@ class SharedOutages(Protocol):
         """Return the Unix time at which to try a server that is down, or 0 if the server is up."""
 
     def report(self, kind: str, until: float, seconds: float) -> None:
-        """Record that the server ``kind`` is down for ``seconds``, until a Unix time. If ``seconds`` is 0, it is up again."""
+        """Record that the server ``kind`` is down for ``seconds``, until a Unix time, or is up again if ``seconds`` is 0."""
 
     def close(self) -> None:
         """Release connections and files."""
@@ -97,9 +97,9 @@ class CircuitBreaker:
     """Circuit breaker for the calls to one server. Thread-safe.
 
     The breaker opens after ``threshold`` failures in a row (never if None), or when an outage is reported. All calls then wait
-    until the same time, and one call tries the server. A failed call is ignored if the server answered another call after it
-    began, because the server is then slow, not down. ``longest`` is the maximum number of seconds between two tries. ``kind``
-    identifies the server in ``shared``, which contains the outages that other processes found.
+    until the same time, and one call tries the server. A failed call is ignored if the server answered another call after the
+    failed call began, because the server is then slow, not down. ``longest`` is the maximum number of seconds between two tries.
+    ``kind`` identifies the server in ``shared``, which contains the outages that other processes found.
     """
 
     def __init__(

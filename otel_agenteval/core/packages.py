@@ -16,13 +16,13 @@ class Instrumentation(NamedTuple):
     name: str
     version: str
     targets: tuple[str, ...]
-    """Instrumented packages. The instrumentation works if at least one of them is installed."""
+    """Packages that the instrumentation supports. At least one of them must be installed."""
     unmet: tuple[str, ...]
-    """Unmet version requirements on the targets."""
+    """Version requirements on the targets that aren't met."""
 
     @property
     def is_broken(self) -> bool:
-        """True if instrumented packages are installed, but only in unsupported versions. No spans are then recorded."""
+        """True if targets are installed, but only in unsupported versions. No spans are then recorded."""
         return len(self.unmet) == len(self.targets) > 0 and any(target in installed() for target in self.targets)
 
 

@@ -27,9 +27,9 @@ class Tokens(NamedTuple):
     input: int
     output: int
     cached: int = 0
-    """Tokens read from a cache. They are part of the input."""
+    """Tokens read from a cache, which are included in ``input``."""
     written: int = 0
-    """Tokens written to a cache. They are part of the input."""
+    """Tokens written to a cache, which are included in ``input``."""
 
 
 class Rates(NamedTuple):
@@ -40,7 +40,7 @@ class Rates(NamedTuple):
     cached: Decimal | None
     """None if cached tokens cost the same as other input tokens."""
     call: Decimal = Decimal(0)
-    """USD per call, in addition to its tokens."""
+    """Price per call in USD, in addition to the price of tokens."""
     written: Decimal | None = None
     """None if tokens written to a cache cost the same as other input tokens."""
 
@@ -109,7 +109,7 @@ def knows_provider(name: str) -> bool:
 
 
 def _table() -> dict[str, Any]:
-    """Read the table file. It isn't cached, because each model is looked up only once."""
+    """Read the table file. The table isn't cached, because each model is looked up only once."""
     table: dict[str, Any] = orjson.loads(_FILE.read_bytes())
     return table
 

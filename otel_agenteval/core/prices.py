@@ -1,9 +1,8 @@
 """Calculate list prices of model calls without network access.
 
 The prices come from the bundled table (:mod:`.price_table`), or from genai-prices (extra ``[cost]``) if it is newer. A call to
-genai-prices takes 0.3 ms, often on the agent's thread. So this module derives each model's rates per token once and computes
-costs itself. Some prices have steps: above a number of input tokens, all tokens cost more. The package is called only for prices
-that aren't fixed rates.
+genai-prices takes 0.3 ms, often on the agent's thread. So this module derives each model's rates per token once and computes costs
+itself. Some models have different rates for long inputs. If a price isn't a fixed rate, this module calls genai-prices.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from .extras import require, version_of
 from .price_table import Rates, Tokens
 
 _UNKNOWN = (LookupError, ValueError, ArithmeticError)
-"""Exceptions for an unknown model or provider, or for token counts that a price doesn't support."""
+"""Exceptions that genai-prices raises for an unknown model or provider, or for token counts that a price doesn't support."""
 _SAMPLE = 1_000_000  # output tokens of a sample call
 _ENDLESS = 1_000_000_000  # more input tokens than any call has
 
@@ -88,7 +87,7 @@ def _model(model: str, provider: str | None, base_url: str | None) -> Any:
 
 
 _DERIVED: dict[int, tuple[Any, tuple[int, ...], dict[int, Rates | None]]] = {}
-"""Derived rates by ``id`` of a price: the price (to keep its id valid), the step limits, and the rates by step."""
+"""Derived rates by ``id`` of a price: the price (to keep its ``id`` valid), the step limits, and the rates by step."""
 
 
 def rates_of(price: Any, input_tokens: int) -> Rates | None:

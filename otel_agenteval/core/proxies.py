@@ -1,4 +1,4 @@
-"""Proxies configured by environment variables. Unlike :mod:`.outbound`, this module works without httpx."""
+"""Choose a proxy from environment variables. Unlike :mod:`.outbound`, this module works without httpx."""
 
 from __future__ import annotations
 

@@ -19,18 +19,18 @@ ScoreType = Literal["numeric", "boolean"]
 Policy = Literal["gate", "trend"]
 
 GATED, SHED = "gated", "shed"
-"""``detail["reason"]`` of a metric that didn't run: a selector excluded the turn (``gated``), or no time was left (``shed``)."""
+"""``detail["reason"]`` if a metric didn't run because a selector excluded the turn (``gated``) or load was high (``shed``)."""
 
 TASK_RAISED = "task_raised"
-"""``error_type`` of scores if an experiment's task raised an exception. No other error has a verdict."""
+"""``error_type`` of scores if an experiment's task raised an exception. Only these errors have a verdict."""
 
 MOST_EXPLAINED = 20_000
-"""Maximum number of characters in an explanation. Longer text is cut."""
+"""Maximum number of characters in an explanation. Longer text is truncated."""
 _CHOICES = {"status": get_args(Status), "direction": get_args(Direction), "type": get_args(ScoreType), "policy": get_args(Policy)}
 
 
 class Facts(NamedTuple):
-    """Fields that all scores of one configured metric share, such as ``unit`` and ``threshold``. They are created once."""
+    """Fields that all scores of one configured metric share in one object, such as ``unit`` and ``threshold``."""
 
     metric: str
     kind: Kind = "code"
@@ -56,7 +56,7 @@ FIELDS = (
 
 
 def result_id_of(facts: Facts, turn_id: str, revision: bytes) -> str:
-    """Return the id of a metric's result on a turn, as 32 hex digits. It depends only on the arguments, not on the result."""
+    """Return the ID of a metric's result on a turn, as 32 hex digits. The ID depends only on the arguments, not on the result."""
     return hashlib.sha256(turn_id.encode() + facts.identity + revision).hexdigest()[:32]
 
 
@@ -74,8 +74,8 @@ class ScoreSummary:
             self.outcome = "vacuous"
         else:
             self.outcome = "ok" if score.verdict is None else "pass" if score.verdict else "fail"
-        """One of ``pass``, ``fail``, ``ok`` (a value without a :attr:`~Score.verdict`), ``vacuous``, ``error``, ``skipped``, ``gated`` (a
-        selector excluded the turn), and ``dropped`` (no time left)."""
+        """One of ``pass``, ``fail``, ``ok`` (a value without a :attr:`~Score.verdict`), ``vacuous``, ``error``, ``skipped``,
+        ``gated`` (a selector excluded the turn), and ``dropped`` (high load)."""
         self.reason = reason
         """``detail["reason"]`` of a skipped metric, if it is text."""
         self.severity = score.severity
@@ -93,23 +93,23 @@ class Score:
     Attributes:
         metric: canonical name: ``code_…``, ``embed_…``, or ``llm_…``.
         value: the number. ``None`` if ``status`` isn't ``ok`` or the metric returned only a label. Booleans are 1.0 and 0.0.
-        passed: True if the value meets the threshold. Boolean metrics and some others set it directly.
-            ``None`` if the metric doesn't decide.
+        passed: True if the value meets the threshold. Boolean metrics and some others set it directly. ``None`` if the metric
+            neither passes nor fails turns.
         status: ``ok``, ``skipped`` (see ``detail["reason"]``), or ``error`` (see ``error_type``).
         label: low-cardinality word for the result: ``pass`` or ``fail`` if ``passed`` is known, ``yes`` or ``no`` for a neutral
             detector.
-        explanation: one sentence for people. It can quote the agent's content.
+        explanation: one sentence for people. The sentence can quote the turn's content.
         detail: data behind the value. ``detail["vacuous"]`` is true if a perfect value only means "nothing to evaluate".
         also: companion results by name, each a Score.
-        kind: ``code``, ``embed``, or ``llm``: how the value was computed.
+        kind: ``code`` if the value was computed, ``embed`` if it comes from an embedder, or ``llm`` if it comes from a judge.
         unit: UCUM unit of ``value`` (``1``, ``s``, ``{token}``, ``USD``, ``{item}``, ``{level}``).
         direction: ``up`` if more is better, ``down`` if less is better, or ``neutral``.
         threshold: the limit that ``value`` is compared with to set ``passed``.
         type: ``boolean`` or ``numeric``.
-        version: the metric's version. It changes with the formula.
+        version: the metric's version, which changes with the formula.
         error_type: low-cardinality name of the failure if ``status`` is ``error``.
         policy: ``gate`` (every turn must pass) or ``trend`` (watched over time).
-        result_id: the same in every outlet. Empty until the pipeline assigns the score to a turn.
+        result_id: ID of the result, the same in every outlet. Empty until the pipeline assigns the score to a turn.
     """
 
     __slots__ = (
@@ -118,7 +118,7 @@ class Score:
 
     facts: Facts
     about: tuple[str, bytes] | None
-    """Id and revision of the scored turn. None outside a pipeline."""
+    """ID and revision of the scored turn. None outside a pipeline."""
     metric: str = property(attrgetter("facts.metric"))  # type: ignore[assignment]
     kind: Kind = property(attrgetter("facts.kind"))  # type: ignore[assignment]
     unit: str = property(attrgetter("facts.unit"))  # type: ignore[assignment]
@@ -174,7 +174,7 @@ class Score:
         also: dict[str, Score] | None,
         error_type: str | None,
     ) -> Score:
-        """Create a score of a configured metric, faster than the constructor. Explanations over :data:`MOST_EXPLAINED` are cut."""
+        """Create a score of a configured metric, faster than the constructor. Long explanations are truncated."""
         score = cls.__new__(cls)
         score.facts = facts
         score.value = value
@@ -210,7 +210,7 @@ class Score:
 
     @property
     def result_id(self) -> str:
-        """Id of this result, as 32 hex digits. It is computed on first use to keep the hash off the agent's thread."""
+        """ID of this result, as 32 hex digits. It is computed on first use, to save time on the agent's thread."""
         if not self._result_id and self.about is not None:
             turn_id, revision = self.about
             self._result_id = result_id_of(self.facts, turn_id, revision)
@@ -218,7 +218,7 @@ class Score:
 
     @property
     def summary(self) -> ScoreSummary:
-        """Summary for outlets, cached on first use. Later changes of the score are ignored, except changes of ``detail``."""
+        """Summary for outlets, cached on first use. Later changes to the score are ignored, except changes to ``detail``."""
         if self._summary is not None:
             return self._summary
         detail, status = self._detail, self.status
@@ -253,7 +253,7 @@ class Score:
 
     @property
     def verdict(self) -> bool | None:
-        """True if the turn passes, False if it fails, or None without a verdict.
+        """True if the turn passes, False if it fails, or None if there is no verdict.
 
         Outlets and reports show the verdict, not ``passed``, which is the raw comparison. A neutral detector such as
         ``code_refusal`` sets ``passed``, but has no verdict.
@@ -280,7 +280,7 @@ class Score:
         return out
 
     def reworded(self, text: Callable[[str], str], facts: Callable[[dict[str, Any]], dict[str, Any]]) -> Score:
-        """Return a copy, with ``text`` applied to its texts and ``facts`` to its details. Return this score if nothing changes."""
+        """Return a copy with ``text`` applied to all texts and ``facts`` to all details, or this score if nothing changes."""
         detail, also = self._detail, self._also
         label, explanation, error_type = (
             text(given) if given else given for given in (self.label, self.explanation, self.error_type)
@@ -331,7 +331,7 @@ class Score:
                 raise ConfigError(f"score.value: must be a number, got {value!r}")
             fields["value"] = float(value)
         if fields.get("passed") not in (None, True, False):
-            raise ConfigError(f"score.passed: must be true, false or null, got {fields['passed']!r}")
+            raise ConfigError(f"score.passed: must be true, false, or null, got {fields['passed']!r}")
         kind = fields["metric"].split("_", 1)[0]
         fields.setdefault("kind", kind if kind in ("code", "embed", "llm") else "code")
         fields["detail"] = dict(fields.get("detail") or {})
@@ -389,7 +389,7 @@ def _summary(score: Score) -> str:
 
 
 def pass_rate(passed: float, failed: float) -> float | None:
-    """Return the share of passed verdicts, from 0 to 1, or None without verdicts."""
+    """Return the share of passed verdicts, from 0 to 1, or None if there are none."""
     return passed / (passed + failed) if passed + failed > 0 else None
 
 
@@ -398,7 +398,7 @@ class Exchange:
     """Prompt of a judge call, and the reply. Both can contain the turn's content."""
 
     stage: str
-    """Step of the metric that made the call, as named by the metric."""
+    """Name of the metric's step that made the call."""
     model: str
     question: str
     """Text of the last message, without media."""

@@ -25,7 +25,7 @@ SCORE_LABEL = "gen_ai.evaluation.score.label"
 """Low-cardinality label, such as ``pass`` or ``fail``."""
 EXPLANATION = "gen_ai.evaluation.explanation"
 RESPONSE_ID = "gen_ai.response.id"
-"""Response id of the model call that produced the answer."""
+"""Response ID of the model call that produced the answer."""
 CONVERSATION_ID = "gen_ai.conversation.id"
 AGENT_NAME = "gen_ai.agent.name"
 ERROR_TYPE = "error.type"
@@ -33,15 +33,15 @@ SERVICE_NAME = "service.name"
 SERVICE_VERSION = "service.version"
 
 RESULT_ID = "agenteval.result.id"
-"""Id of the score, identical in every outlet."""
+"""ID of the score, identical in every outlet."""
 INSTANCE_ID = "agenteval.instance.id"
-"""Id of the engine that created the score. Each process has its own id."""
+"""ID of the engine that created the score. Each process has its own ID."""
 CHANGE_EVENT = "agenteval.change"
 """Name of the event that reports a change in a metric's scores."""
 CHANGE_VERDICT = "agenteval.change.verdict"
-"""``worse``, ``better``, or ``changed`` for a neutral metric."""
+"""``worse`` or ``better``, or ``changed`` if the metric is neutral."""
 CHANGE_DETECTOR = "agenteval.change.detector"
-"""``cusum``, ``ewma``, ``release``, or ``anchors`` for a judge's drift."""
+"""``cusum``, ``ewma``, or ``release``, or ``anchors`` if a judge drifted."""
 CHANGE_BEFORE = "agenteval.change.mean.before"
 CHANGE_AFTER = "agenteval.change.mean.after"
 CHANGE_DIFFERENCE = "agenteval.change.difference"
@@ -51,12 +51,12 @@ CHANGE_SINCE = "agenteval.change.since"
 """Start of the change, in ISO 8601."""
 CHANGE_N = "agenteval.change.n_eff"
 CHANGE_TURNS = "agenteval.change.turns"
-"""Ids of example turns."""
+"""IDs of example turns."""
 CHANGE_TRACES = "agenteval.change.traces"
 CHANGE_VERSION_BEFORE = "agenteval.change.version.before"
 CHANGE_VERSION = "agenteval.change.version"
 CHANGE_FACTS = "agenteval.change.facts"
-"""Up to three facts that are more frequent in failed turns since the scores got worse. They require a score store."""
+"""Up to three attribute values that became more frequent in failed turns when the scores got worse. They require a score store."""
 CASE_ID = "agenteval.case.id"
 """Baggage key of ``expect(case_id=…, propagate=True)``."""
 TENANT = "agenteval.tenant"
@@ -78,12 +78,12 @@ POLICY = "agenteval.policy"
 SAMPLE_PROBABILITY = "agenteval.sample.probability"
 """Probability that a received turn is judged. Only judged scores have this attribute."""
 UPSTREAM_PROBABILITY = "agenteval.sample.upstream_probability"
-"""Probability that head samplers kept the trace, from its trace state. Only judged scores have this attribute."""
+"""Probability that head samplers kept the trace, according to its trace state. Only judged scores have this attribute."""
 DECIDED_BY = "agenteval.sample.decided_by"
 """Reason why the turn was judged: ``rate``, ``rule``, ``quota``, or the name of the metric that was judged first."""
 JUDGE_MODEL = "agenteval.judge.model"
 JUDGE_COST = "agenteval.judge.cost_usd"
-"""Cost of the score's model requests, if known."""
+"""Cost of the score's model requests in US dollars, if known."""
 JUDGE_INPUT_TRUNCATED = "agenteval.judge.input_truncated"
 """True if ``judge.max_input_tokens`` truncated the judge's input."""
 
@@ -163,10 +163,10 @@ KAFKA_PARTITIONS = "agenteval.kafka.partitions"
 KAFKA_REBALANCES = "agenteval.kafka.rebalances"
 
 OTHER = "__other__"
-"""Label value that replaces all values over the limit."""
+"""Label value that combines all values over the limit."""
 
 SPAN_LABELS = frozenset({"agent", "model", "service_name"})
-"""Labels with values from spans. Their number of values is limited, because traffic can contain any number of values."""
+"""Labels with values from spans. The number of values per label is limited, because spans can contain any number of values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class Instrument:
     attributes: tuple[str, ...]
     description: str
     buckets: tuple[float, ...] = ()
-    """Inclusive upper bounds of a histogram's buckets, without the last, infinite bound."""
+    """Inclusive upper bounds of a histogram's buckets, except the last bound, which is infinite."""
     about_us: bool = False
     """True if the metric measures otel-agenteval instead of the agents."""
     over: Literal["sum", "min", "max"] = "sum"
@@ -234,7 +234,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(TURNS, "counter", "{turn}", ("agent", "service_name", "close_reason", "complete"), "Closed turns."),
     Instrument(
         FEEDBACK, "counter", "{feedback}", ("outcome",),
-        "User feedback, by outcome: in_trace, joined, repeated (already received), unmatched (no turn has the span id), no_turn (no span id, and no turn in the trace), unreadable or dropped.", about_us=True,
+        "User feedback, by outcome: in_trace, joined, repeated (already received), unmatched (no turn has the span ID), no_turn (no span ID, and no turn in the trace), unreadable, or dropped.", about_us=True,
     ),
     Instrument(
         TURNS_READ, "counter", "{turn}", ("scope", "reading"),
@@ -273,9 +273,9 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(EMIT_ERRORS, "counter", "{error}", ("outlet", "reason"), "Errors of an outlet, by reason.", about_us=True),
     Instrument(
         EMIT_RECORDS, "counter", "{record}", ("outlet", "outcome"),
-        "Records (scores, spans or messages) of an outlet, by outcome: sent (or stored), or the reason why a record wasn't sent.", about_us=True,
+        "Records (scores, spans, or messages) of an outlet, by outcome: sent (or stored), or the reason why a record wasn't sent.", about_us=True,
     ),
-    Instrument(EMIT_WAITING, "gauge", "{record}", ("outlet",), "Records (scores, spans or messages) that are waiting in an outlet.", about_us=True),
+    Instrument(EMIT_WAITING, "gauge", "{record}", ("outlet",), "Records (scores, spans, or messages) that are waiting in an outlet.", about_us=True),
     Instrument(
         OUTLET_DELIVERING, "gauge", "", ("outlet",), "1 if an outlet works, or 0 if its last delivery failed. The log and /readyz?verbose report the reason.",
         about_us=True, over="min",
@@ -283,7 +283,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(SPAN_EVENTS, "counter", "{event}", ("outcome",), "Score events for root spans, by outcome: added, or why an event was not added.", about_us=True),
     Instrument(
         JUDGE_REQUESTS, "counter", "{request}", ("outcome",),
-        "Calls of judges and embedders: ok, error, or gated (not sent, because of judge.budget). unreadable counts replies that were requested again.", about_us=True,
+        "Calls to judges and embedders: ok, error, or gated (not sent, because of judge.budget). unreadable counts replies that were requested again.", about_us=True,
     ),
     Instrument(
         JUDGE_CACHE, "counter", "{question}", ("outcome",),
@@ -339,9 +339,8 @@ INSTRUMENTS: tuple[Instrument, ...] = (
         "Messages by outcome: taken, dead_letter, or replayed (only read, because their turns are already scored).", about_us=True,
     ),
     Instrument(KAFKA_PARTITIONS, "gauge", "{partition}", (), "Partitions assigned to this worker.", about_us=True),
-    Instrument(KAFKA_REBALANCES, "counter", "{partition}", ("kind",), "Partitions that were assigned, revoked or lost in rebalances, by kind.", about_us=True),
+    Instrument(KAFKA_REBALANCES, "counter", "{partition}", ("kind",), "Partitions that were assigned, revoked, or lost in rebalances, by kind.", about_us=True),
 )  # fmt: skip
-"""Every metric that otel-agenteval emits."""
 
 _TAKEN = ("ok", "partial")
 _REFUSED = ("bad_data", "too_large", "unauthenticated", "timeout", "throttled", "overloaded", "stopping", "error")
@@ -400,8 +399,8 @@ KNOWN_LABELS: Mapping[str, tuple[Mapping[str, tuple[str, ...]], ...]] = {
     KAFKA_MESSAGES: ({"outcome": ("taken", "dead_letter", "replayed")},),
     KAFKA_REBALANCES: ({"kind": ("assigned", "revoked", "lost")},),
 }  # fmt: skip
-"""Known label values by counter. Their series start at 0, because ``rate()`` misses the first increase of a new series. Series of
-other values start when a value first occurs.
+"""Known label values by counter. Their series start at 0, because ``rate()`` misses the first increase of a new series. The series
+of another value starts when the value first occurs.
 """
 
 
@@ -423,7 +422,7 @@ _PROMETHEUS_UNITS = {"s": "seconds", "By": "bytes"}
 
 
 def prometheus_unit(instrument: Instrument) -> str:
-    """Return the OpenMetrics unit: ``s`` → ``seconds``, ``{turn}`` → ``""``. The unit ``1`` becomes ``ratio``, on gauges only."""
+    """Return the OpenMetrics unit: ``s`` → ``seconds``, ``{turn}`` → ``""``. The unit ``1`` becomes ``ratio`` for gauges only."""
     if instrument.unit == "1":
         return "ratio" if instrument.kind == "gauge" else ""
     return "" if instrument.unit.startswith("{") else _PROMETHEUS_UNITS.get(instrument.unit, instrument.unit)

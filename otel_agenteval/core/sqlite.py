@@ -28,7 +28,7 @@ _RETRY_EVERY = 0.01
 _FORK_WAITS = 1.0
 """Maximum seconds that a fork waits for a transaction to end."""
 _WAL_BYTES = 8 << 20
-"""SQLite truncates a larger write-ahead log to this size after merging it."""
+"""Size to which SQLite truncates a larger write-ahead log after merging it into the database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Schema:
     tables: str
     """SQL statements that create the tables. Each statement ends at the end of a line."""
     migrations: tuple[str, ...] = ()
-    """SQL statements that migrate the tables from version 1 to version 2, and so on."""
+    """SQL scripts. The first script migrates the tables from version 1 to version 2, and so on."""
     shrinks: bool = False
     """True if free pages can be returned to the file system."""
 
@@ -50,7 +50,7 @@ class Schema:
         return 1 + len(self.migrations)
 
     def version_in(self, db: sqlite3.Connection, path: str | os.PathLike[str]) -> int:
-        """Return a file's schema version, or 0 if it is empty. Raise a DatabaseError for another kind of file or a newer version."""
+        """Return a file's schema version, or 0 for an empty file. Raise a DatabaseError for another kind of file or a newer version."""
         with _snapshot(db):  # another process may migrate the file at this moment
             application_id, version = (
                 int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
@@ -101,7 +101,7 @@ class Schema:
 
 
 class SqliteFile:
-    """A connection to a file, opened on first use. Thread-safe: one thread uses it at a time.
+    """SQLite file with one connection, which is opened on first use. Thread-safe, because only one thread uses it at a time.
 
     The connection is closed during a fork. Parent and child then reopen it. With :data:`MEMORY`, a child's database is empty. If
     the file can't be used, methods raise ``sqlite3.Error`` or ``OSError`` and write nothing. The folder of ``path`` must exist.
@@ -126,7 +126,7 @@ class SqliteFile:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Run the ``with`` block in a transaction. Roll back if the block raises."""
+        """Run the ``with`` block in a transaction. Roll back if the block raises an exception."""
         with self.connection() as db, transaction(db):
             yield db
 
@@ -219,10 +219,10 @@ at_fork(Step.FILES, before=_before_fork, in_parent=_after_fork_in_parent, in_chi
 def open_file(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0, *, exclusive: bool = False) -> sqlite3.Connection:
     """Open, create, or migrate a file in an existing folder, and return a connection for any thread.
 
-    Callers must begin transactions themselves. Commits aren't synced to disk: they survive the end of the process, but a machine
-    failure can lose the latest ones. Only the owner can read a new file. This call and each later write wait up to ``busy``
-    seconds for other processes. ``exclusive`` locks out other connections, so that no call waits. Raise an OSError or
-    ``sqlite3.Error``. A file of another kind or a newer version stays unchanged.
+    Callers must begin transactions themselves. Commits aren't synced to disk. They survive the end of the process, but the latest
+    commits can be lost if the machine fails. Only the owner can read a new file. This call and each later write wait up to ``busy``
+    seconds for other processes. ``exclusive`` locks out other connections, so that no call waits. If the file can't be used, raise
+    an OSError or ``sqlite3.Error``. A file of another kind or a newer version stays unchanged.
     """
     if path != MEMORY:
         with suppress(FileExistsError):  # don't open an existing file here: closing it would release this process's locks on it
@@ -262,7 +262,7 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Run the ``with`` block in a transaction. Roll back if the block raises or the commit fails, for example on a full disk."""
+    """Run the ``with`` block in a transaction. Roll back if the block or the commit fails, for example on a full disk."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield db

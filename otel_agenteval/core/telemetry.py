@@ -36,15 +36,15 @@ Labels = tuple[str, ...]
 Observation = tuple[str, Labels, float]
 """Instrument name, label values, and the amount to add (counters) or to observe (histograms)."""
 Read = Callable[[], Iterable[tuple[Mapping[str, str], float]]]
-"""Function that returns labels and current values that are counted elsewhere."""
+"""Function that returns values that are counted elsewhere, with their labels."""
 MAX_TAPPED = 10_000
 """Maximum number of observations that wait for an outlet. The oldest observations are discarded first."""
 _MOST_PLANNED, _MOST_PLANS = 256, 256
-"""Maximum number of label sets with plans, and of plans per label set."""
+"""Maximum number of label sets that have a :class:`Plan`, and of plans per label set."""
 
 
 class Exemplar(NamedTuple):
-    """Example observation of a histogram bucket, with the trace that it came from."""
+    """Example value in a histogram bucket, with the trace that it came from."""
 
     labels: Mapping[str, str]
     """``trace_id`` and ``span_id`` in hex."""
@@ -60,9 +60,9 @@ class Distribution(NamedTuple):
     sum: float
     exemplars: tuple[Exemplar | None, ...]
     least: float
-    """Smallest value, or infinity without values."""
+    """Smallest value, or infinity if there are none."""
     most: float
-    """Largest value, or minus infinity without values."""
+    """Largest value, or minus infinity if there are none."""
 
 
 class Family(NamedTuple):
@@ -99,7 +99,7 @@ class _Cell:
 
 
 class Plan:
-    """Reusable update of a counter and, optionally, a histogram. It caches where both are stored while the label values stay."""
+    """Reusable update of a counter and, optionally, a histogram. It caches their storage locations until label sets move."""
 
     __slots__ = ("cell", "counted", "counter", "epoch", "histogram", "observed", "of_cell", "of_count")
 
@@ -162,8 +162,8 @@ class _Series:
         self.last = self.pick(key)
 
     def admit(self, key: Labels, sighting: int, now: float, counts: int, max_series: int) -> Labels:
-        """Return the label set that counts a new ``key``. A limited value that wasn't added becomes ``__other__``. If there are
-        already ``max_series`` label sets, all limited values become ``__other__``.
+        """Return the label set under which a new ``key`` is counted. A limited value that wasn't added becomes ``__other__``. If
+        there are already ``max_series`` label sets, all limited values become ``__other__``.
         """
         picked = self.pick(key)
         if self.sighting == sighting and self.last == picked:
@@ -184,7 +184,7 @@ class _Series:
         return self._limited(tuple(folded), max_series)
 
     def folded_key(self, key: Labels, max_series: int) -> Labels:
-        """Return the label set that would count ``key`` now. Unlike :meth:`admit`, change nothing."""
+        """Return the label set under which ``key`` would be counted. Unlike :meth:`admit`, change nothing."""
         folded = list(key)
         for position, kept in self.capped.items():
             if kept.full and key[position] not in kept:
@@ -223,9 +223,9 @@ class Telemetry:
 
     Labels from spans, such as ``model``, are limited to ``max_values`` values per instrument (see
     :class:`~otel_agenteval.core.label_values.LabelValues`) and to ``max_series`` label sets. Other values are counted as
-    ``__other__``. Each such update also increments ``agenteval.emit.errors{outlet="metrics", reason="label_overflow"}``. Counts
-    of a replaced value move to ``__other__``, so sums over a label never decrease. Labels from configuration and code, such as
-    ``metric``, aren't limited. The function ``public`` redacts new label values from spans.
+    ``__other__``. Each update with such a value also increments ``agenteval.emit.errors{outlet="metrics",
+    reason="label_overflow"}``. Counts of a replaced value move to ``__other__``, so sums over a label never decrease. Labels from
+    configuration and code, such as ``metric``, aren't limited. The function ``public`` redacts new label values from spans.
     """
 
     def __init__(
@@ -241,12 +241,12 @@ class Telemetry:
         """Number of the current call. All observations in a call are one sighting of each label value."""
         self._counts = 1
         self._epoch = 0
-        """Changes whenever label sets may have moved. Plans of an older epoch are then invalid."""
+        """Changes whenever label sets might have moved. Plans of an older epoch are then invalid."""
         self._plans: dict[Labels, dict[Hashable, Plan]] = {}
         forks.in_child(self.reset)
 
     def expect(self, name: str, **given: Collection[str]) -> None:
-        """Report 0 for a counter's :func:`~otel_agenteval.core.semconv.known_label_sets` until they are counted."""
+        """Report 0 for a counter's :func:`~otel_agenteval.core.semconv.known_label_sets` until their first count."""
         series = self._series[name]
         zeros = {self._public_labels(series, series.key_of(labels)): 0.0 for labels in known_label_sets(name, given)}
         with self._lock:
@@ -262,7 +262,7 @@ class Telemetry:
             self._count(series, key, amount)
 
     def observe(self, name: str, value: float, exemplar: Mapping[str, str] | None = None, **labels: str) -> None:
-        """Record a value in a histogram, in the instrument's unit. ``exemplar`` contains the ids of an exported trace, in hex."""
+        """Record a value in a histogram, in the instrument's unit. ``exemplar`` contains an exported span's IDs, in hex."""
         series = self._series[name]
         key = series.key_of(labels)
         with self._lock:
@@ -287,7 +287,7 @@ class Telemetry:
         planned: Iterable[tuple[Plan, float | None]] = (),
     ) -> None:
         """Record observations and plans under one lock, usually those of one turn. Together, they count as one use of each label
-        value, or as none if ``again`` is true. They share the same ``exemplar``.
+        value, or as no use if ``again`` is true. All share the same ``exemplar``.
         """
         now = 0.0 if exemplar is None else self._clock.time_ns() / 1e9
         all_series = self._series
@@ -315,19 +315,19 @@ class Telemetry:
 
     def watch(self, name: str, read: Read) -> None:
         """Register a function that returns current values at each collection. Values with equal labels are added. If the function
-        raises, its values are missing, and ``agenteval.emit.errors{outlet="metrics", reason="watch"}`` is incremented.
+        raises an exception, its values are missing, and ``agenteval.emit.errors{outlet="metrics", reason="watch"}`` is incremented.
         """
         self._series[name].watches.append(read)
 
     def tap(self, name: str) -> deque[Observation]:
-        """Return a queue of a histogram's later observations, at most :data:`MAX_TAPPED`. Outlets read it with ``popleft``."""
+        """Return a queue for a histogram's future observations, at most :data:`MAX_TAPPED`. Outlets read it with ``popleft``."""
         tapped: deque[Observation] = deque(maxlen=MAX_TAPPED)
         with self._lock:
             self._series[name].taps.append(tapped)
         return tapped
 
     def folded(self, name: str, labels: Labels) -> Labels:
-        """Return the label set that counts ``labels``. Outlets call this method so that all of them use the same labels."""
+        """Return the label set under which ``labels`` are counted, so that all outlets use the same labels."""
         series = self._series[name]
         with self._lock:
             return series.folded_key(self._public_labels(series, labels), self._max_series)
@@ -351,7 +351,7 @@ class Telemetry:
         return [self.read(name) for name in self._series]
 
     def reset(self) -> None:
-        """Reset all counts in a forked child, because the parent exports them. Replace the lock, which a thread may hold."""
+        """Reset all counts in a forked child, because the parent exports them. Replace the lock, which a thread might hold."""
         self._lock = threading.Lock()
         self._epoch += 1
         for series in self._series.values():
@@ -363,7 +363,7 @@ class Telemetry:
         self._counts = counts
 
     def _look_up(self, plan: Plan, value: float | None, exemplar: Mapping[str, str] | None, now: float) -> None:
-        """Record a plan, and cache in it where its label sets are stored. A label set counted as ``__other__`` isn't cached."""
+        """Record a plan, and cache the storage locations of its label sets, except label sets counted as ``__other__``."""
         plan.of_count = self._series[plan.counter]
         self._count(plan.of_count, plan.counted, 1)
         if plan.histogram is not None:
@@ -445,7 +445,7 @@ class Readable(Protocol):
 
 
 class TelemetryGroup:
-    """Telemetry objects that share an exporter, such as a Prometheus registry. The group exports their sum, not duplicate series."""
+    """Telemetry objects that share an exporter, such as a Prometheus registry. The group exports combined values."""
 
     def __init__(self) -> None:
         self._members: tuple[Telemetry, ...] = ()

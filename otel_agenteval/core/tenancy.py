@@ -1,8 +1,8 @@
-"""Trace keys: trace ids that include the tenant.
+"""Trace keys: trace IDs that include the tenant.
 
-A receiver with tenants identifies a trace by its *trace key*: an integer with the trace id in the lower 128 bits and the tenant's
-number above them. Code for trace ids also works with trace keys, and equal trace ids of two tenants stay separate. Without a
-tenant, the trace key equals the trace id.
+A receiver with tenants identifies a trace by its *trace key*: an integer with the trace ID in the lower 128 bits and the tenant's
+number above them. Code for trace IDs also works with trace keys, and equal trace IDs of two tenants stay separate. If there is no
+tenant, the trace key equals the trace ID.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def trace_id_of(key: int) -> int:
 
 
 def trace_name(key: int) -> str:
-    """Return the trace id in hex, after ``<tenant>:`` if the trace key contains a tenant."""
+    """Return the trace ID in hex, after ``<tenant>:`` if the trace key contains a tenant."""
     return qualified(tenant_of(key), f"{trace_id_of(key):032x}")
 
 
@@ -56,7 +56,7 @@ def turn_id_in(key: int, span_id: int) -> str:
 
 
 def matches(turn_id: str, short: str) -> bool:
-    """Return True if ``short`` is the beginning of a turn id, with or without the tenant."""
+    """Return True if ``short`` is the beginning of a turn ID, with or without the tenant."""
     return turn_id.startswith(short) or turn_id.partition(":")[2].startswith(short)
 
 

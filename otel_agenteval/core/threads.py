@@ -1,8 +1,8 @@
-"""Manage the package's threads, exceptions that must reach the host program, and calls that may hang.
+"""Manage the package's threads, exceptions that must reach the host program, and calls that can hang.
 
-Metrics and outlets may be user code that raises any exception. On the package's own threads, every exception is handled as a
-failure of that code. On the host's threads, some exceptions come from the host: Ctrl-C, a canceled asyncio task, a killed
-greenlet, or a signal handler that exits. These exceptions must propagate to the host.
+Metrics and outlets can be user code that raises any exception. On the package's own threads, every exception is handled as a
+failure of that code. On the host's threads, some exceptions come from the host: Ctrl+C, a canceled asyncio task, a killed greenlet,
+or a signal handler that exits. These exceptions must propagate to the host.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from . import forks
 _HOST_ENDS = frozenset(("CancelledError", "Cancelled", "GreenletExit", "Timeout"))
 """Class names of host exceptions in asyncio, trio, greenlet, and gevent, which aren't imported. They aren't subclasses of ``Exception``."""
 _SDK_THREADS = "Otel"
-"""Name prefix of the OpenTelemetry SDK's threads. They can't be cancelled or interrupted from outside."""
+"""Name prefix of the OpenTelemetry SDK's threads, which the host can't cancel or interrupt."""
 _here = threading.local()
 _OWN_WORK = create_key("agenteval-own-work")
 
 
 class OutOfTime(BaseException):
-    """Work on a turn exceeded ``turn.max_work``. As a ``BaseException``, it passes through ``except Exception``."""
+    """Error for a turn that took longer than ``turn.max_work``. ``except Exception`` doesn't catch it."""
 
 
 class OwnThread(threading.Thread):
@@ -91,7 +91,7 @@ def _own_context() -> Context:
 
 @contextmanager
 def own_work() -> Iterator[None]:
-    """Suppress instrumentation, because a metric may call an instrumented model. :func:`may_wait` then returns False."""
+    """Suppress instrumentation, because a metric can call an instrumented model. :func:`may_wait` then returns False."""
     token = attach(_own_context())
     before, _here.scores = may_wait(), True
     try:
@@ -117,12 +117,12 @@ _HIDDEN = dict.fromkeys((*(getattr(context, key, key) for key in _HIDING_KEYS), 
 
 
 def may_wait() -> bool:
-    """Return False while this thread scores turns. It then shouldn't wait again for a server that didn't answer."""
+    """Return False while this thread scores turns. The thread then shouldn't wait again for a server that didn't answer."""
     return not getattr(_here, "scores", False)
 
 
 def is_own_work() -> bool:
-    """Return True on the package's threads and inside :func:`borrowed` or :func:`own_work`. Their spans aren't part of a turn."""
+    """Return True if the current work isn't part of a turn, as on the package's threads or inside :func:`own_work`."""
     return get_value(_OWN_WORK) is True
 
 
@@ -170,7 +170,7 @@ class SideThreads:
         self._threads = self._idle = 0
 
     def do(self, work: Callable[[], None]) -> bool:
-        """Queue work, which must never raise. Return False if no thread runs and none can be started."""
+        """Queue a function that must not raise an exception. Return False if no thread runs and none can be started."""
         with self._changed:
             if self._idle <= len(self._waiting) and self._threads < self._most:
                 if started(self._run, "otel-agenteval-side") is not None:
@@ -201,7 +201,7 @@ _LEAST_SECONDS = 0.2
 
 
 class LaneFull(Exception):
-    """The calls that are queued behind a hanging call exceed the lane's ``max_bytes``."""
+    """Error for a call that doesn't fit in a :class:`Lane` behind a hanging call."""
 
 
 @dataclass(slots=True, eq=False)
@@ -249,7 +249,7 @@ class Lane:
         """Run work and return True, or raise its exception. Behind a hanging call, only queue the work and return False.
 
         Raises:
-            TimeoutError: If the work isn't done in time. It still runs, or will run.
+            TimeoutError: If the work isn't done in time. The work still runs, or will run later.
             LaneFull: If the work doesn't fit in the queue behind a hanging call.
         """
         with self._changed:

@@ -1,7 +1,7 @@
 """A turn: one user request and everything the agent did to answer it.
 
-All entry points create a :class:`Turn`. If it is built from spans, it computes its larger fields on first use. If it comes from
-:meth:`Turn.from_dict`, all fields are set immediately. Metrics only read turns.
+All entry points create a :class:`Turn`. If a turn is built from spans, it computes its larger fields on first use. If it comes from
+:meth:`Turn.from_dict`, all fields are set immediately. Metrics never change turns.
 
 A field is *unknown* if it is ``None``, or an empty list, dict, or text. Three empty values are known instead: ``output == ""``
 (the agent returned no text), ``tool_calls == []`` (it called no tools), and ``retrieved_ids == []`` (the search found nothing).
@@ -88,7 +88,7 @@ class Message:
     role: str
     """``system``, ``user``, ``assistant``, or ``tool``."""
     content: str | None = None
-    """The text parts, joined, or None without text parts."""
+    """The joined text parts, or None if there are none."""
     reasoning: str | None = None
     tool_calls: Sequence[ToolRequest] = ()
     tool_results: Sequence[ToolResponse] = ()
@@ -171,8 +171,8 @@ class ToolCall:
     malformed: bool = False
     """True if arguments were recorded as text that can't be parsed as an object."""
     state: ToolState = "executed"
-    """``requested`` if the call waits for approval or runs after the turn, ``declined`` if a person or a rule refused it. The
-    default becomes ``declined`` with ``permission_denied``, and ``failed`` with ``error``.
+    """``requested`` if the call waits for approval or runs after the turn, ``declined`` if a person or a rule refused it. By
+    default, a call with ``permission_denied`` is ``declined``, and a call with ``error`` is ``failed``.
     """
 
     def __post_init__(self) -> None:
@@ -187,7 +187,7 @@ class ToolCall:
 
 @dataclass(slots=True)
 class Document:
-    """A retrieved document. OpenTelemetry's own retrieval spans contain only ids and scores."""
+    """A retrieved document. OpenTelemetry's own retrieval spans contain only IDs and scores."""
 
     id: str | None = None
     content: str | None = None
@@ -226,7 +226,7 @@ class Handoff:
 
 @dataclass(slots=True)
 class Usage:
-    """Token counts of the turn: sums over its leaf model calls or, if these lack counts, the totals of the root or its agents."""
+    """Token counts of the turn: sums over leaf model calls or, if these calls have no counts, totals of the root or the agents."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -248,7 +248,7 @@ class SpanInfo:
     start_s: float | None = None
     """Seconds after the turn's start. Negative for spans that started before the root."""
     inferred: bool | None = None
-    """True if no known convention matched the span, so that it was interpreted by its shape."""
+    """True if the span matched no known convention and was interpreted by its shape."""
     failed: bool | None = None
     """True if the span has an error, such as the status ``ERROR``."""
 
@@ -315,14 +315,14 @@ class Turn:
     """The answer that the user received. ``""`` if the agent returned no text."""
     system: str | None
     instructions_lost_at: int | None
-    """Index in ``llm_calls`` of the first call without the system instructions or user message of the earlier calls."""
+    """Index in ``llm_calls`` of the first call that lacks the earlier calls' system instructions or user message."""
     messages: list[Message]
     reasoning: str | None
     stop_kind: str | None
     """``completed``, ``unknown``, ``requested_credentials``, ``asked_clarification``, or ``awaiting_confirmation``."""
     llm_calls: list[LlmCall]
     tool_calls: list[ToolCall] | None
-    """In order of start times."""
+    """Tool calls in the order of their start times."""
     tool_definitions: list[dict[str, Any]]
     """``{type, name, description, parameters}``, with parameters as a JSON Schema."""
     retrievals: list[Retrieval]
@@ -510,7 +510,7 @@ _DEFAULTS: dict[str, Callable[[], Any]] = {
     ), list),
     **dict.fromkeys(("agents", "metadata", "references"), dict),
 }  # fmt: skip
-"""Functions that return the value of each field while the field is unknown."""
+"""Functions that return a field's value while the field is unknown."""
 _ONLY_WHEN_TRUE = ("truncated", "cost_estimated")
 
 

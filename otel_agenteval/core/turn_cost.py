@@ -25,11 +25,9 @@ _SHARED = "cost"
 _LATEST = datetime.datetime(2100, 1, 1, 12, tzinfo=datetime.timezone.utc)
 """Assumed time of calls without a known time. A fixed time keeps their scores unchanged when prices change."""
 _PROVIDERS = {"gcp.gen_ai": "google", "x_ai": "x-ai", "azure.ai.inference": "azure", "az.ai.inference": "azure"}
-"""Provider names that the semantic conventions and the price table spell differently."""
+"""Maps provider names of the semantic conventions to names in the price table."""
 _BEDROCK = re.compile(r"(?:[a-z]{2,4}\.)?(?:ai21|amazon|anthropic|cohere|deepseek|meta|mistral|openai|qwen)\.")
 """Matches the start of Amazon Bedrock's model names."""
-
-
 _AT_LIST_PRICE = ("none", "default", "auto", "standard", "standard_only", "on_demand")
 """Service tiers with the prices of the table. Other tiers, such as OpenAI's ``flex``, have different prices."""
 
@@ -37,7 +35,7 @@ _AT_LIST_PRICE = ("none", "default", "auto", "standard", "standard_only", "on_de
 class Cost(NamedTuple):
     usd: float
     key: str
-    """Source of the cost: one of :data:`COST_KEYS`, ``llm_calls``, or ``tokens`` if computed."""
+    """Source of the cost: one of :data:`COST_KEYS`, ``llm_calls``, or ``tokens`` if computed from tokens."""
     estimated: bool = False
     price_source: str | None = None
 
@@ -96,7 +94,7 @@ LIST_PRICES = Pricing()
 
 
 def add_cost(turn: Turn, pricing: Pricing = LIST_PRICES) -> None:
-    """Set the turn's cost unless it is known. Recompute an estimate if ``pricing`` has prices. Remove it if estimates are off."""
+    """Set the turn's cost unless it is known. If ``pricing`` has prices, recompute an estimate. If estimates are off, remove it."""
     prices, estimate = pricing
     if turn.cost_usd is not None and not (turn.cost_estimated and (prices or not estimate)):
         return
@@ -108,7 +106,7 @@ def add_cost(turn: Turn, pricing: Pricing = LIST_PRICES) -> None:
 
 
 def _computed(turn: Turn, prices: Mapping[str, Any]) -> tuple[Cost | None, list[str]]:
-    """Return the total cost of the calls, and the models without a price. The total is None if the cost of one call is unknown."""
+    """Return the total cost of the calls, and the models without a price. The total is None if the cost of any call is unknown."""
     calls = turn.llm_calls
     if not calls or len(calls) > _MOST_CALLS:
         return None, []
@@ -139,7 +137,7 @@ def _computed(turn: Turn, prices: Mapping[str, Any]) -> tuple[Cost | None, list[
 
 def _to_be_priced(turn: Turn, calls: list[LlmCall]) -> list[_Call] | None:
     """Return the calls to price, or None if their tokens are unknown. A failed call without tokens is free, unless no other call
-    has tokens or a cost. If no call has tokens or a cost and all used the same model, price the turn's total tokens as one call.
+    has tokens or a cost. If no call has tokens or a cost and all used one model, price the turn's total tokens as one call.
     """
     counted: list[_Call] = []
     priced = answered = 0

@@ -2,7 +2,7 @@
 
 Python text can contain lone surrogates, for example after a cut in the middle of an emoji. UTF-8, SQLite, protobuf, and JSON
 parsers reject them. Python values can have keys that aren't text, non-finite numbers, and unlimited nesting. One such value could
-fail a whole batch, line, or job, so all input is converted on arrival.
+make a whole batch, line, or job fail, so all input is converted on arrival.
 
 The module also shortens names and checks counts, to fit the limits of databases, wire formats, and metric labels.
 """
@@ -26,14 +26,14 @@ _FORBIDDEN = f"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef{_NO
 _NOT_IN_DOCUMENTS = re.compile(f"[{_FORBIDDEN}]")
 _NOT_IN_LABELS = re.compile(f"[{_FORBIDDEN}\r\u2028\u2029]")
 MAX_DEPTH = 200
-"""Maximum nesting that is kept. With the levels that a turn adds, this stays below the JSON encoder's limit of 254."""
+"""Maximum nesting depth that is kept. With the levels that a turn adds, this stays below the JSON encoder's limit of 254."""
 _LEAST_INT, _MOST_INT = -(2**63), 2**64 - 1
 """Range of integers that parsers and encoders accept."""
 _WORDS = {None: "null", False: "false", True: "true"}
 
 
 def well_formed(text: str) -> str:
-    """Replace lone surrogates with U+FFFD, and join surrogate pairs."""
+    """Replace lone surrogates with U+FFFD, and convert surrogate pairs to characters."""
     if text.isascii() or _SURROGATE.search(text) is None:
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -58,8 +58,8 @@ def plain(value: Any, depth: int = 0) -> Any:
     returned unchanged.
 
     - Bytes become base64, integers over 64 bits become floats, and sets become sorted lists.
-    - Decimals and numbers of other libraries become numbers. Dates, ids, and other objects become text.
-    - Non-finite numbers, values nested deeper than :data:`MAX_DEPTH`, and objects whose conversion raises become None.
+    - Decimals and numbers of other libraries become numbers. Dates, UUIDs, and other objects become text.
+    - Non-finite numbers, values nested deeper than :data:`MAX_DEPTH`, and objects whose conversion fails become None.
     """
     kind = value.__class__
     if kind is str:
@@ -127,7 +127,7 @@ def written(value: Any, *, finite: bool = True) -> Any:
     """Convert dates, decimals, UUIDs, and NumPy or pandas numbers to their usual form in text or JSON.
 
     A decimal becomes text (``1.50``), or a number inside an object or list. Missing values become None. Non-finite numbers also
-    become None if ``finite``. Objects of other libraries, and values that are nested too deeply, stay unchanged.
+    become None if ``finite`` is true. Objects of other libraries, and values that are nested too deeply, stay unchanged.
     """
     try:
         return _written(value, finite, _decimal_text)

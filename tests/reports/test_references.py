@@ -242,7 +242,7 @@ FACTS: list[tuple[str, str, dict[str, Any], Any, float, Any, str]] = [
     ("numbers", "context", {}, [{"page_content": "Paris has 7 bridges.", "metadata": {}}], 1.0, [{"page_contnt": "x"}], "context[0].content: must be set, got 'page_contnt'. Did you mean 'page_content' instead of 'page_contnt'?"),
     ("numbers", "context", {}, {"text": "Paris has 7 bridges.", "url": "x"}, 1.0, ["a", 7], "context[1]: must be text, got 7"),
     ("recall", "relevant_ids", {"retrieved_ids": ["d1"]}, [{"document_id": "d1", "title": "x"}], 1.0, [{"docment_id": "d1"}], "relevant_ids[0].id: must be set, got 'docment_id'. Did you mean 'document_id'"),
-    ("recall", "relevant_ids", {"retrieved_ids": ["d1"]}, {"d1": 2, "d2": 0}, 1.0, [True], "relevant_ids[0]: must be an id, or a document with an id"),
+    ("recall", "relevant_ids", {"retrieved_ids": ["d1"]}, {"d1": 2, "d2": 0}, 1.0, [True], "relevant_ids[0]: must be an ID, or a document with an ID"),
     ("recall", "relevant_ids", {"retrieved_ids": ["7"]}, 7, 1.0, [{"txt": "x"}], "relevant_ids[0].id: must be set, got 'txt'"),
 ]  # fmt: skip
 READ_BY: dict[str, tuple[str, dict[str, Any]]] = {
