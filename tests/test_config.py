@@ -163,7 +163,7 @@ DURATION = "a duration"
 SIZE = "a size of at least 1 byte"
 COUNT = "a whole number from 1"
 SWITCH = "true or false"
-LOG_EVENTS = "auto, all, notable or off (true means all, false means off)"
+LOG_EVENTS = "auto, all, notable, or off (true means all, false means off)"
 LISTEN = "HOST:PORT"
 ADDRESS = "a URL that starts with http:// or https://"
 
@@ -191,9 +191,9 @@ MAY_BE_SECRET = (
         ("imports", [1], "list of Python modules"),
         ("inline.metrics", "code_latency", "or a list of groups and metric names"),
         ("metrics", "code_latency", "a list"),
-        ("outlets.console", 2, "all, failed or off (true means all, false means off)"),
+        ("outlets.console", 2, "all, failed, or off (true means all, false means off)"),
         ("outlets.log_events", 2, LOG_EVENTS),
-        ("outlets.prometheus", {"registry": "default", "port": 1}, "{port: N}, {registry: default} or null"),
+        ("outlets.prometheus", {"registry": "default", "port": 1}, "{port: N}, {registry: default}, or null"),
         ("outlets.prometheus.port", 65536, "65535"),
         ("outlets.otlp.headers", ["x-tenant"], "a mapping of header names to strings"),
         ("outlets.webhook.about", ["passed"], "a list of gates, critical, failed"),
@@ -210,9 +210,9 @@ MAY_BE_SECRET = (
         ("references.prompts", "Documents: {document}", "templates, each with {documents} and other text"),
         ("references.prompts", ["{documents} or {documents}"], "each placeholder only once"),
         ("references.document_ids", {"*/*": "*"}, "with at most one * per side"),
-        ("references.document_ids", ["kb"], "a mapping of retrieved ids"),
+        ("references.document_ids", ["kb"], "a mapping of retrieved IDs"),
         ("outlets.store.attributes", "app.prompt", "a list of attributes"),
-        ("statistics.changes.detect", "maybe", "auto, true or false"),
+        ("statistics.changes.detect", "maybe", "auto, true, or false"),
         ("statistics.state", 5, "the path of a file"),
         ("feedback.attributes", "app.stars", "a list of span attributes"),
         ("privacy.redact", "email", "a list of email"),

@@ -51,7 +51,7 @@ def errors_of(capsys: Capture, *arguments: str) -> str:
         ("sample: {rate: 0.1}", ["sample", "metrics"]),
         ("metrics: [{code_latency: {threshold: 5s}}]", ["code_latency.threshold", "'5s'", "Write 5 without a unit"]),
         ("outlets: {prometheus: 9464}", ["outlets.prometheus", "{port: 9464}"]),
-        ("outlets: {prometheus: true}", ["outlets.prometheus: must be {port: N}, {registry: default} or null, got true"]),
+        ("outlets: {prometheus: true}", ["outlets.prometheus: must be {port: N}, {registry: default}, or null, got true"]),
         ("judge: {queue: {backend: sqlite}}", ["judge.queue: path is missing. Write {backend: sqlite, path: FILE}"]),
         (
             "metrics: [{llm_relevance: {}, sample: {rate: 1, always_if: score.code_bleu < 1}}]",

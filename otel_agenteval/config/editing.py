@@ -33,15 +33,15 @@ class Addition(NamedTuple):
     parameter: str
     values: Sequence[str]
     entries: Sequence[KeyPath] = ()
-    """Paths of the metric's entries in the file. If the file has none, a new entry is added to ``metrics``."""
+    """Paths of the metric's entries in the file. If there are none, a new entry is added to ``metrics``."""
 
     def __str__(self) -> str:
         return f"{self.metric}: {{{self.parameter}: {_flow(self.values)}}}"
 
 
 def add_to_file(file: Path, additions: Sequence[Addition], check: Callable[[Path], None]) -> None:
-    """Add values to a configuration file, which is created if missing. The file is replaced only if exactly these additions
-    change and ``check`` accepts the new file. Raises ConfigError if an entry can't be edited or the file can't be written.
+    """Add values to a configuration file, which is created if missing. The file is replaced only if no other data changes and
+    ``check`` accepts the new file. Raise a ConfigError if an entry can't be edited or the file can't be written.
     """
     file = Path(os.path.realpath(file))  # a link stays a link
     draft = ""
@@ -67,7 +67,7 @@ def add_to_file(file: Path, additions: Sequence[Addition], check: Callable[[Path
 
 
 def with_additions(text: str, origin: str, additions: Sequence[Addition]) -> str:
-    """Return a configuration's text with the additions. Raises ConfigError for text that can't be edited, such as a YAML alias."""
+    """Return a configuration's text with the additions. Raise a ConfigError if it can't be edited, for example at a YAML alias."""
     for addition in additions:
         old_data = yaml.load(text, origin, os.environ)[0]
         try:
@@ -161,7 +161,7 @@ class _Edit:
         self._insertions.append((position, position, inserted))
 
     def _fill(self, node: pyyaml.Node, value: str) -> None:
-        """Replace an empty YAML value (nothing, ``null``, or ``~``). Raises TypeError if the node isn't empty."""
+        """Replace an empty YAML value (nothing, ``null``, or ``~``). Raise a TypeError if the node isn't empty."""
         if not isinstance(node, pyyaml.ScalarNode) or not node.tag.endswith(":null"):
             raise TypeError(f"must be empty, got {node.tag}")
         start, end = node.start_mark.index, node.end_mark.index
@@ -180,7 +180,7 @@ class _Edit:
         while isinstance(last, pyyaml.CollectionNode) and not last.flow_style:
             last = _last_of(last)
         end: int = last.end_mark.index
-        if self._text[end - 1 : end] != "\n":  # a block of text ends with a line end. After other values, a comment can follow
+        if self._text[end - 1 : end] != "\n":  # only a block scalar ends with a line end. A comment can follow other values
             end = self._text.find("\n", end) + 1 or len(self._text)
         self._insert(end, self._line(indent + item, end))
 

@@ -34,9 +34,9 @@ class SpendingOptions(Section):
     """Spending limits per hour and per day. Null means no limit."""
 
     usd_per_hour: Dollars | None = None
-    """Maximum US dollars in any 60 minutes. If a dollar limit is set, models without a known price aren't called."""
+    """Maximum US dollars spent in any 60 minutes. If a dollar limit is set, models without a known price aren't called."""
     usd_per_day: Dollars | None = None
-    """Maximum US dollars in any 24 hours."""
+    """Maximum US dollars spent in any 24 hours."""
     calls_per_hour: Count | None = None
     """Maximum judge and embedder calls in any 60 minutes."""
     calls_per_day: Count | None = None
@@ -47,8 +47,8 @@ class BudgetOptions(SpendingOptions):
     """Spending limits for all judges and embedders together. At a limit, judge calls wait. The queue's file or server stores the amounts spent."""
 
     soft: Share = 0.8
-    """Share of a limit above which the judge is called only for gates, for turns selected by ``always_if``, and to finish evaluations
-    that have started."""
+    """Share of a limit above which the judge is called only for gates, for turns that ``always_if`` selects, and to finish
+    evaluations that have started."""
     metrics: Annotated[
         dict[str, SpendingOptions],
         Kind("mapping of metrics to limits, see [Set a daily budget](../guides/set-up-a-judge.md#set-a-daily-budget)"),
@@ -72,7 +72,7 @@ def _prices(value: Any) -> Any:
 
 
 class ServiceOptions(Section):
-    """A model server. It is used if both ``base_url`` and ``model`` are set."""
+    """A model server, which is used if both ``base_url`` and ``model`` are set."""
 
     base_url: Url | None = None
     """Address of the model server, with the API version: ``http://127.0.0.1:11434/v1``. Null means no server."""
@@ -111,11 +111,11 @@ class CacheOptions(Section):
     max_bytes: Size = 256 * 2**20
     """Maximum bytes of all replies. Above the limit, the oldest replies are deleted."""
     audit: Share = 0.01
-    """Share of judge jobs that bypass the cache. Their new replies replace the cached ones."""
+    """Share of judge jobs that bypass the cache. Their new replies replace the cached replies."""
 
 
 class ServerOptions(Section):
-    """An additional server for judges. Its models are named ``NAME/MODEL``, where ``NAME`` is its key in ``judge.servers``."""
+    """An additional server for judges. Its models are named ``NAME/MODEL``. ``NAME`` is the server's key in ``judge.servers``."""
 
     base_url: Url
     """Address of the server, with the API version."""
@@ -124,7 +124,7 @@ class ServerOptions(Section):
     headers: Headers = NO_ENTRIES
     """Additional headers for each request to this server."""
     provider: Literal["openai", "responses", "anthropic", "gemini", "bedrock"] | None = None
-    """API of the server. Null derives the API from the server's name (``anthropic``). The default is ``openai``."""
+    """API of the server. Null derives the API from the server's name (``anthropic``), or uses ``openai``."""
     endpoint: Literal["chat", "moderations"] = "chat"
     """Endpoint, as in ``judge.endpoint``."""
     requests_per_minute: Count | None = None
@@ -167,7 +167,7 @@ class PanelOptions(Section):
 
 
 _queue_url = matching(
-    "must be a URL with redis, rediss, unix, redis+sentinel or redis+cluster. Example: redis://host:6379/0",
+    "must be a URL with redis, rediss, unix, redis+sentinel, or redis+cluster. Example: redis://host:6379/0",
     r"(?:(?:redis|valkey)s?(?:\+(?:sentinel|cluster))?|unix)://.+",
 )
 
@@ -186,11 +186,11 @@ class JobQueueOptions(Section):
     name: Text = "agenteval"
     """Prefix of all keys in ``redis``, which start with ``{NAME:SHARD}:``. Processes with the same prefix share their jobs."""
     shards: Count = 1
-    """Number of shards in ``redis``, spread over the nodes of a cluster. All processes need the same number."""
+    """Number of shards in ``redis``, spread over the nodes of a cluster. All processes must use the same number."""
     work: Switch = True
     """Run judge jobs in this process too. ``false`` leaves them to other processes (``otel-agenteval worker --judge``)."""
     max_bytes: Size = 64 * 2**20
-    """Maximum bytes of waiting jobs. Above the limit, jobs are dropped and counted. Gates and turns selected by ``always_if`` are dropped last."""
+    """Maximum bytes of waiting jobs. Above the limit, jobs are dropped and counted. Jobs of gates, and of turns that ``always_if`` selects, are dropped last."""
     lease: Duration = 600.0
     """Seconds after which another process takes over the jobs of a process that died. Running jobs extend their lease."""
     max_age: Duration = 86_400.0
@@ -200,7 +200,7 @@ class JobQueueOptions(Section):
         if self.backend == "sqlite" and self.path is None:
             raise ValueError("path is missing. Write {backend: sqlite, path: FILE}")
         if (self.backend == "sqlite") != (self.path is not None) or (self.backend == "redis") != (self.url is not None):
-            raise ValueError("must be {backend: memory}, {backend: sqlite, path: FILE} or {backend: redis, url: redis://…}")
+            raise ValueError("must be {backend: memory}, {backend: sqlite, path: FILE}, or {backend: redis, url: redis://…}")
         if not self.work and self.backend == "memory":
             raise ValueError("work: false requires backend: sqlite or redis, which other processes can share")
 
@@ -209,9 +209,9 @@ class JudgeOptions(ServiceOptions):
     """The judge model, which scores ``llm_`` metrics. Without a model, these metrics are skipped."""
 
     provider: Literal["openai", "responses", "anthropic", "gemini", "bedrock"] | None = None
-    """API of the server. Null derives the API from the prefix of ``model`` (``anthropic/…``). The default is ``openai``."""
+    """API of the server. Null derives the API from the prefix of ``model`` (``anthropic/…``), or uses ``openai``."""
     endpoint: Literal["chat", "moderations"] = "chat"
-    """``moderations`` sends calls of ``llm_moderation`` to ``/moderations``, an endpoint of OpenAI and compatible servers."""
+    """``moderations`` sends ``llm_moderation`` calls to ``/moderations``, an endpoint of OpenAI and compatible servers."""
     max_input_tokens: Count = 100_000
     """Approximate maximum number of tokens in a judge call. In longer calls, the middle of the longest texts is removed, and the score's
     ``detail`` contains ``input_truncated``. Safety metrics read the whole text in several calls."""
@@ -221,7 +221,7 @@ class JudgeOptions(ServiceOptions):
     """Maximum number of attempts to evaluate a metric on a turn if the judge or embedder fails. After that, the score is an
     error. Waits for rate limits or for a server that is down don't count."""
     seed: Text | None = None
-    """Seed for sampling by trace id. Processes with the same seed choose the same turns."""
+    """Seed for sampling by trace ID. Processes with the same seed choose the same turns."""
     budget: BudgetOptions = BudgetOptions()
     """Limits on the spending of judges and embedders."""
     queue: JobQueueOptions = JobQueueOptions()
@@ -245,7 +245,7 @@ class JudgeOptions(ServiceOptions):
 
 
 class EmbedderOptions(ServiceOptions):
-    """The embedding model of ``embed_`` metrics, on an OpenAI-compatible server or in this process. Without it, they are skipped."""
+    """Embedding model of ``embed_`` metrics, on an OpenAI-compatible server or in this process. Without it, these metrics are skipped."""
 
     model: Text | None = None
     """Name of the model on the server. If ``base_url`` is unset, a model in this process: ``local/wordllama`` (extra ``[embed]``) or ``local/clip`` (extra ``[clip]``)."""

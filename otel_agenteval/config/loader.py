@@ -49,7 +49,7 @@ def load_config(
         overrides: a mapping that takes precedence over everything.
 
     Raises:
-        ConfigError: a key or variable is unknown, a value is invalid, or the file can't be read.
+        ConfigError: If a key or variable is unknown, a value is invalid, or the file can't be read.
     """
     env = os.environ if env is None else env
     switch = env.get(RESERVED_ENV[0], "").strip()
@@ -61,7 +61,7 @@ def load_config(
 
 
 def load_valid_part(file: str | os.PathLike[str], faults: Faults) -> Config:
-    """Return a configuration with only the valid options, and add the errors of the other options to ``faults``. Raises
+    """Return a configuration with only the valid options, and add the errors of the other options to ``faults``. Raise a
     ConfigError if the file can't be read or parsed, or if a variable is unknown.
     """
     config, lines = Config.from_valid_part(*_merged_sources(file, os.environ, None))
@@ -93,7 +93,7 @@ def _merged_sources(
         if isinstance(config, Mapping):
             data = _merge(data, config, (), sources, None)
         elif config is not None and not isinstance(config, (str, os.PathLike)):
-            raise ConfigError(f"config: must be a Config, a mapping or a path, got {type(config).__name__}")
+            raise ConfigError(f"config: must be a Config, a mapping, or a path, got {type(config).__name__}")
     if overrides:
         data = _merge(data, overrides, (), sources, None)
     return data, sources
@@ -117,7 +117,7 @@ def _read_file(file: Path, env: Mapping[str, str]) -> tuple[dict[str, Any], dict
 
 
 _WHOLE_IN_LAYER = {("outlets", "prometheus")}
-"""Mappings that a later layer replaces instead of merging, because their keys exclude each other."""
+"""Mappings that a source with precedence replaces instead of merging, because their keys exclude each other."""
 
 
 def _merge(
@@ -139,7 +139,7 @@ def _merge(
 
 
 def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, str]]:
-    """Yield each option in the environment as (path, value, variable), sections before their options. Raises ConfigError for unknown variables."""
+    """Yield (path, value, variable) of each option in the environment, sections first. Raise a ConfigError for unknown variables."""
     named = (name for name, text in env.items() if name.startswith(ENV_PREFIX) and text.strip())
     others = (*_NO_OPTIONS, *_of_services(env))
     options = (name for name in named if name not in others and not name.startswith(_OF_TESTS))

@@ -23,7 +23,7 @@ _buckets = texts(
 
 
 class TranscriberOptions(Section):
-    """Transcription of audio without a transcript, by a model in this process or a server with OpenAI's ``/audio/transcriptions``. Off by default."""
+    """Transcription of audio without a transcript, by a local model or a server with OpenAI's ``/audio/transcriptions``. Off by default."""
 
     base_url: Url | None = None
     """Address of the transcription server, with the API version: ``http://127.0.0.1:8000/v1``."""
@@ -41,7 +41,7 @@ class TranscriberOptions(Section):
     """Send the transcript to judges instead of the audio, for judge models without audio input."""
 
     def wanted(self) -> Transcription | None:
-        """Return the transcription settings, or None if neither a server nor a local model is set. Raises ValueError for invalid options."""
+        """Return the transcription settings, or None if no server or local model is set. Raise a ValueError for invalid options."""
         if self.path is not None:
             if self.base_url is not None or self.model is not None:
                 raise ValueError("path can't be combined with base_url and model. Set either a server or a local model")
@@ -60,8 +60,8 @@ class MediaOptions(Section):
     """Rules for opening a turn's media. Embedded media are always opened, and media at a URL or path only if an option allows it."""
 
     hosts: Annotated[tuple[str, ...], Before(_hosts), Kind("list of hosts")] = ()
-    """Hosts from which media can be fetched (``cdn.example.com``, ``*.example.com``, ``media.example.com:8443``). Media on
-    other hosts aren't fetched: the judge receives only their addresses."""
+    """Hosts from which media can be fetched (``cdn.example.com``, ``*.example.com``, ``media.example.com:8443``). For media on
+    other hosts, the judge receives only the addresses."""
     folders: Annotated[tuple[str, ...], Before(_folders), Kind("list of folders")] = ()
     """Folders from which ``file:`` URIs can be opened."""
     buckets: Annotated[tuple[str, ...], Before(_buckets), Kind("list of object store URLs")] = ()
@@ -86,6 +86,6 @@ class MediaOptions(Section):
     transcriber: TranscriberOptions = TranscriberOptions()
 
     def rules(self) -> Rules:
-        """Return the access rules for metrics. Raises ValueError if the transcriber is incomplete."""
+        """Return the access rules for metrics. Raise a ValueError if the transcriber's options are incomplete."""
         given = {name: getattr(self, name) for name in options_of(MediaOptions) if name != "transcriber"}
         return Rules(**given, transcription=self.transcriber.wanted(), hears=not self.transcriber.instead_of_sound)

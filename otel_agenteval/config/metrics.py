@@ -25,9 +25,9 @@ class Selector(Section):
     model: Patterns = ()
     """Model of at least one model call of the turn."""
     conversation: Patterns = ()
-    """Conversation id."""
+    """Conversation ID."""
     step: Steps = ()
-    """Kinds of steps that the turn contains: ``tool``, ``llm``, ``retrieval``, ``sub_agent``, ``handoff``."""
+    """Kinds of steps that the turn contains: ``tool``, ``llm``, ``retrieval``, ``sub_agent``, or ``handoff``."""
     attribute: dict[str, Patterns] = NO_ENTRIES
     """Attributes of the turn's root span."""
 
@@ -36,7 +36,7 @@ class Selector(Section):
 
 
 class _AsGiven(Section):
-    """Section that is saved with only the options that the user set. Unset options then follow later changes of the defaults."""
+    """Section that is saved with only the options that the user set. Unset options then follow later changes to the defaults."""
 
     def to_dict(self) -> dict[str, Any]:
         return {name: file_form(getattr(self, name)) for name in options_of(type(self)) if name in self.options_given}
@@ -107,7 +107,7 @@ class InlineOptions(Section):
     data](../concepts/reference-data.md#metrics-that-expect-enables). `expect` never enables judged metrics."""
 
 
-_word = matching("must be a word of letters, digits and underscores", r"[A-Za-z_]\w{0,59}")
+_word = matching("must be a word of letters, digits, and underscores", r"[A-Za-z_]\w{0,59}")
 FAULTY = "\0"
 """Placeholder for an invalid entry while the other entries are checked."""
 
@@ -140,7 +140,7 @@ class MetricEntry(Section):
             hint = ". Choose a metric's model in judge.choose" if "model" in names else max(hints, default="")
             found = ", ".join(map(str, names)) or "none"
             raise ValueError(
-                f"an entry must contain exactly one metric, next to name, policy, when and sample. Found {found}{hint}"
+                f"an entry must contain exactly one metric, next to name, policy, when, and sample. Found {found}{hint}"
             )
         params = value[names[0]]
         if params is not None and not isinstance(params, Mapping):

@@ -55,7 +55,7 @@ class OtlpOptions(Section):
     protocol: Annotated[Literal["grpc", "http"], Before(lambda value: "http" if value == "http/protobuf" else value)] = "grpc"
     """``grpc`` means OTLP/gRPC. ``http`` or ``http/protobuf`` means OTLP/HTTP with protobuf."""
     headers: Headers = NO_ENTRIES
-    """Headers of each request. Write secrets as ``${env:NAME}``."""
+    """Headers for each request. Write secrets as ``${env:NAME}``."""
     compression: Literal["none", "gzip"] = "none"
     """Compression of requests. Use ``gzip`` for a receiver on another machine."""
     timeout: Duration = 10.0
@@ -138,7 +138,7 @@ class WebhookOptions(Section):
             try:
                 self.link.format(trace_id="", span_id="", turn_id="")
             except (KeyError, IndexError, ValueError):
-                raise ValueError("link: only {trace_id}, {span_id} and {turn_id} are allowed in braces") from None
+                raise ValueError("link: only {trace_id}, {span_id}, and {turn_id} are allowed in braces") from None
 
 
 class PrometheusOptions(Section):
@@ -163,7 +163,7 @@ class PrometheusOptions(Section):
         return {"registry": self.registry} if self.port is None else {"port": self.port}
 
 
-_PROMETHEUS = "must be {port: N}, {registry: default} or null"
+_PROMETHEUS = "must be {port: N}, {registry: default}, or null"
 
 
 class StoreOptions(Section):
@@ -177,12 +177,12 @@ class StoreOptions(Section):
     max_bytes: Size = 2**30
     """Maximum size of the file. If it is reached, the oldest turns are deleted. PostgreSQL ignores this option."""
     queue_bytes: Size = 64 * 2**20
-    """Maximum memory for turns that wait while the store is unavailable. Above the limit, the oldest turns are dropped
-    and counted. If a sidecar has a journal, senders must retry instead."""
+    """Maximum memory for turns that wait while the store is unavailable. Above the limit, the oldest turns are dropped and counted.
+    In a sidecar with a journal, senders must retry instead."""
     content: Switch = False
     """Store the messages of each turn, redacted by ``privacy.redact``."""
     causes: Switch = True
-    """Store properties of each turn and the step that caused its failure, for ``differences`` and ``failure-modes``."""
+    """Store each turn's properties and the step that caused its failure, for ``differences`` and ``failure-modes``."""
     attributes: Annotated[tuple[str, ...], Before(names("attributes")), Kind("list of attributes")] = ()
     """Span or resource attributes to store with each turn, for ``compare --by``. Example: ``gen_ai.prompt.version``."""
 
@@ -200,11 +200,11 @@ class PrivacyOptions(Section):
 
     redact: Annotated[
         tuple[Literal["email", "phone", "card", "ssn", "secret"], ...],
-        Before(texts("must be a list of email, phone, card, ssn and secret", lambda _: True, alone=False)),
-        Kind("list of `email`, `phone`, `card`, `ssn` and `secret`"),
+        Before(texts("must be a list of email, phone, card, ssn, and secret", lambda _: True, alone=False)),
+        Kind("list of `email`, `phone`, `card`, `ssn`, and `secret`"),
     ] = ("email", "phone", "card", "secret")
     """Kinds of personal data and secrets to replace with placeholders, such as ``[EMAIL_1]`` in content and
-    ``[PHONE-9f3a0c1b2d4e]`` in names and ids. ``code_`` metrics read the original values."""
+    ``[PHONE-9f3a0c1b2d4e]`` in names and IDs. ``code_`` metrics read the original values."""
     export_content: Switch = False
     """Add the turn's input and output (``agenteval.turn.input``, ``agenteval.turn.output``) to the log events of scores. Both are redacted and truncated to 4,096 characters."""
 
@@ -228,7 +228,7 @@ class OutletOptions(Section):
     console: Console = "off"
     """Turns to print to standard error during development, with redacted messages and scores. ``failed`` prints turns with a failed score or an error."""
     store: StoreOptions | None = None
-    """Score store for ``why``, ``export``, ``compare``, and the web page: an SQLite file or PostgreSQL. Null disables the store."""
+    """Score store for ``why``, ``export``, ``compare``, and the web UI: an SQLite file or PostgreSQL. Null disables the store."""
     webhook: WebhookOptions | None = None
     """Messages to Slack, Teams, PagerDuty, or any URL, for example about failed gates. Null disables messages."""
     otlp: OtlpOptions | None = None

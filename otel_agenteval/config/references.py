@@ -34,14 +34,14 @@ def _ids(value: Any) -> Any:
         for found, wanted in value.items()
     ):
         return dict(value)
-    raise ValueError('must be a mapping of retrieved ids to reference ids, with at most one * per side. Example: {"kb/*": "*"}')
+    raise ValueError('must be a mapping of retrieved IDs to reference IDs, with at most one * per side. Example: {"kb/*": "*"}')
 
 
 _GIVEN = "must be a mapping of reference names to values. Example: {when: {agent: travel}, expected_tools: [search]}"
 
 
 def _facts(value: Any) -> Any:
-    """Check the references that are turn fields, such as ``expected_tools``. Metrics check their own references."""
+    """Check the references that are turn fields, such as ``relevant_ids``. Metrics check other references."""
     for name in READERS.keys() & value.keys() if isinstance(value, Mapping) else ():
         try:
             READERS[name](value[name], name)
@@ -89,7 +89,7 @@ class ResponseOptions(Section):
     context: Paths = ()
     """Path of the retrieved documents in a JSON answer, if the spans contain none."""
     query: Paths = ()
-    """Path of the search query in a JSON answer. The query is also the turn's input if the turn has none."""
+    """Path of the search query in a JSON answer. If the turn has no input, the query becomes the input."""
     tool_calls: Paths = ()
     """Path of the tool calls in a JSON answer, if the spans contain none. A tool call is a name, or an object with ``name``, ``arguments``, and ``output``."""
 
@@ -108,8 +108,8 @@ class ReferenceOptions(Section):
     """Your prompt templates, with `{documents}` and usually `{question}`. If a turn's spans contain no retrieved documents, the texts that replaced these placeholders in a prompt become the turn's context and input."""
     response: ResponseOptions = ResponseOptions()
     """Text, documents, question, and tool calls in answers that are JSON objects. With ``preset: trusys``, the text is in ``output``, ``response``, or ``answer`` by default, and the other values are in ``context``, ``query``, and ``tool_calls``, with or without the prefix ``trusys.``."""
-    document_ids: Annotated[dict[str, str], Before(_ids), Kind("mapping of ids")] = NO_ENTRIES
-    """Mapping of retrieved document ids to reference ids. `*` matches any text. A `*` in the reference id is replaced with this text."""
+    document_ids: Annotated[dict[str, str], Before(_ids), Kind("mapping of IDs")] = NO_ENTRIES
+    """Mapping of retrieved document IDs to reference IDs. `*` matches any text. A `*` in the reference ID is replaced with this text."""
     trim: Switch = False
     """Ignore white space at the end of an answer and at the end of its ground truth."""
     dataset: FilePath | None = None

@@ -86,7 +86,7 @@ class Config(Section):
     _sources: dict[KeyPath, str]
 
     def __init__(self, /, **options: Any) -> None:
-        """Create a configuration from keyword options. Raises ConfigError with one line per invalid option."""
+        """Create a configuration from keyword options. Raise a ConfigError with one line per invalid option."""
         self._validate(options, {})
 
     @classmethod
@@ -175,7 +175,7 @@ def explained(error: ValidationError, root: type[Section], sources: Mapping[KeyP
 
 
 def entry_from(value: Any) -> MetricEntry:
-    """Parse a metric that isn't part of a configuration. Paths in its ConfigError start inside the metric."""
+    """Parse a metric that isn't part of a configuration. Paths in error messages start inside the metric."""
     from pydantic_core import ValidationError
 
     try:
@@ -233,7 +233,7 @@ def _may_hold_secret(path: KeyPath, root: type[Section], value: Any) -> bool:
 
 
 def _rule(fault: dict[str, Any], section: type[Section] | None) -> str:
-    """Return the violated rule, such as ``must be a list``. The parsers in :mod:`.types` raise a ValueError that contains the rule."""
+    """Return the violated rule, such as ``must be a list``. The parsers in :mod:`.types` raise a ValueError with the rule."""
     if fault["type"] in ("model_type", "dict_type"):
         return "must be a mapping of names" if section is None else mapping_of(section)
     if fault["type"] == "literal_error":

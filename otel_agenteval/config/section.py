@@ -62,7 +62,7 @@ class Section:
         return value
 
     def _check(self) -> None:
-        """Raise ValueError if options contradict each other. Subclasses with such options override this method."""
+        """Raise a ValueError if options contradict each other. Subclasses with such options override this method."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
@@ -85,7 +85,7 @@ class Section:
 
     @property
     def options_given(self) -> set[str]:
-        """Return the names of the options that were set, even if to their defaults."""
+        """Names of the options that were set, even if to their defaults."""
         return self.__pydantic_fields_set__
 
     def replaced(self, **options: Any) -> Self:
@@ -151,7 +151,7 @@ def options_of(section: type[Section]) -> Mapping[str, Option]:
 
 
 def validator_of(section: type[Section]) -> Any:
-    """Return pydantic's validator for a section. pydantic's other objects aren't cached, to save memory."""
+    """Return pydantic's validator for a section. To save memory, pydantic's other objects aren't cached."""
     found = _validators.get(section)
     if found is None:
         from pydantic import TypeAdapter

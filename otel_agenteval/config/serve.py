@@ -10,7 +10,7 @@ from .section import NO_ENTRIES, Section
 from .types import Address, After, Before, Count, Duration, FilePath, Kind, Secret, Share, Size, Switch, matching, texts
 
 _tenant_name = matching(
-    "must be a name of at most 64 letters, digits, '.', '_' and '-', starting with a letter or digit",
+    "must be a name of at most 64 letters, digits, '.', '_', and '-', starting with a letter or digit",
     r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}",
 )
 
@@ -40,7 +40,7 @@ class TenantOptions(Section):
     """A sender or group of senders with its own token: ``{name: shop, token: "${env:SHOP_TOKEN}", quotas: {spans_per_second: 2000}}``."""
 
     name: Annotated[str, Before(_tenant_name)]
-    """Name of the tenant. Its turns and scores have the name in the attribute ``agenteval.tenant`` and in their ids."""
+    """Name of the tenant. The tenant's turns and scores have the name in the attribute ``agenteval.tenant`` and in their IDs."""
     token: Secret
     """Token that senders send as ``Authorization: Bearer …``. Write it as ``${env:NAME}``. It must be unique."""
     quotas: QuotaOptions = QuotaOptions()
@@ -77,7 +77,7 @@ class TlsOptions(Section):
     key_file: FilePath | None = None
     """PEM file with the certificate's private key."""
     client_ca_file: FilePath | None = None
-    """PEM file with the authorities for client certificates. If set, clients without a certificate from these authorities are refused."""
+    """PEM file with the authorities for client certificates. Clients without a certificate from these authorities are refused."""
 
     def _check(self) -> None:
         if (self.cert_file is None) != (self.key_file is None) or (self.client_ca_file is not None and self.cert_file is None):
@@ -93,7 +93,7 @@ def _trace_url(value: Any) -> Any:
 
 
 class PageOptions(Section):
-    """The web page at ``serve.web``. It requires a score store (``outlets.store``)."""
+    """The web UI at ``serve.web``, which requires a score store (``outlets.store``)."""
 
     content: Switch = False
     """Show the messages of a turn in the web UI, if ``outlets.store.content`` stores them."""
@@ -122,15 +122,15 @@ class ServeOptions(Section):
     tenants: Annotated[
         tuple[TenantOptions, ...], After(_once), Kind("list of tenants, see [the sidecar](../operate/sidecar.md#tenants)")
     ] = ()
-    """Senders with their own tokens and limits. If you list tenants, all other senders are refused, and turn ids start with the tenant's name."""
+    """Senders with their own tokens and limits. If you list tenants, all other senders are refused, and turn IDs start with the tenant's name."""
     page: PageOptions = PageOptions()
-    """The web page."""
+    """The web UI."""
     ready_outlets: Annotated[
         tuple[str, ...],
         Before(texts(f"must be a list of {', '.join(_OUTLETS)}", _OUTLETS.__contains__, alone=False)),
         Kind("list of outlets"),
     ] = ()
-    """Outlets that ``/readyz`` requires, by their names in ``outlets``: ``[store]``. By default, ``/readyz`` checks no outlet. ``/readyz?verbose`` reports all outlets."""
+    """Outlets that ``/readyz`` requires, by their names in ``outlets``: ``[store]``. By default, no outlet is required. ``/readyz?verbose`` reports all outlets."""
     tls: TlsOptions = TlsOptions()
     """Certificate for gRPC, HTTP, and the API."""
     allowed_hosts: Names = ()
@@ -144,7 +144,7 @@ class ServeOptions(Section):
     """Maximum memory of all requests in progress. Above the limit, senders must retry. Null means four times ``max_body``,
     and at least 256 MiB."""
     max_requests: Count = 32
-    """Maximum number of concurrent requests. If there are more, senders must retry."""
+    """Maximum number of concurrent requests. Above the limit, senders must retry."""
     max_connections: Count = 512
     """Maximum number of concurrent connections, for gRPC and for each HTTP port."""
     client_connections: Count = 128
@@ -156,11 +156,11 @@ class ServeOptions(Section):
     drain_timeout: Duration = 20.0
     """Maximum seconds after SIGTERM to evaluate open turns and deliver scores."""
     sample_rate: Share = 1.0
-    """Share of traces to evaluate, chosen by trace id. Other traces are counted but not read."""
+    """Share of traces to evaluate, chosen by trace ID. Other traces are counted but not read."""
     journal: FilePath | None = None
     """Folder that stores requests until the scores of their turns are delivered. Acknowledged requests survive a crash."""
     journal_bytes: Size = 2**30
-    """Maximum bytes of the journal of each process. If it is full, senders must retry."""
+    """Maximum bytes of each process's journal. If a journal is full, senders must retry."""
 
     def _check(self) -> None:
         if self.page.read_token is not None and (self.token is None or self.page.read_token == self.token):

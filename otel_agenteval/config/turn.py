@@ -39,7 +39,7 @@ class QueueOptions(Section):
 
 
 class ConversationOptions(Section):
-    """Metrics over all turns with one conversation id, evaluated when the conversation ends. Turns are kept only if ``metrics`` isn't empty."""
+    """Metrics over all turns with one conversation ID, evaluated when the conversation ends. Turns are kept only if ``metrics`` isn't empty."""
 
     metrics: Annotated[tuple[MetricEntry, ...], Kind("list of metrics, see [below](#metrics)")] = ()
     """Metrics that score a whole conversation. Each metric receives the inputs and outputs of all turns as messages, and all turns except
@@ -62,8 +62,8 @@ class FeedbackOptions(Section):
     attributes: Annotated[tuple[str, ...], Before(names("span attributes")), Kind("list of span attributes")] = ()
     """Span attributes that contain feedback. Feedback in events and log records is read without this option."""
     wait: DurationOrZero = 60.0
-    """Seconds that feedback waits for its turn. After that, feedback with a span id is exported as the score of a turn that has only
-    ids. Other feedback is dropped."""
+    """Seconds that feedback waits for its turn. After that, feedback with a span ID is exported as the score of a turn that has
+    only IDs. Other feedback is dropped."""
 
 
 _state = Before(lambda value: value if value in ("auto", None) else file_path(value))
@@ -72,11 +72,11 @@ StateFile = Annotated[str | None, _state, Kind("`auto` or path")]
 
 class ChangeOptions(Section):
     detect: Toggle = "auto"
-    """Detect changes of scores. With ``auto``, only the sidecar detects them, because it receives the turns of all processes."""
+    """Detect changes in scores. With ``auto``, only the sidecar detects them, because it receives the turns of all processes."""
     false_alarm_every: Count = 100_000
     """Average number of scores between two false alarms about the same metric and agent."""
     least: Share = 0.01
-    """Smallest change of a mean to report, for scores from 0 to 1."""
+    """Smallest change in a mean to report, for scores from 0 to 1."""
     reference: Count = 200
     """Number of scores in the baseline of a metric and agent. Until the baseline is complete, only changes between releases are reported."""
 

@@ -1,6 +1,6 @@
 """Option types with their parsers, their notation in files, and their description in the documentation.
 
-A parser's ValueError starts with *must be*. An example or a fix can follow.
+The message of a parser's ValueError starts with *must be*. An example or a fix can follow.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Before:
-    """A parser that pydantic calls before its type check."""
+    """A parser that pydantic calls before the type check."""
 
     read: Callable[[Any], Any]
     _validator: ClassVar[str] = "no_info_before_validator_function"
@@ -49,7 +49,7 @@ class Before:
 
 
 class After(Before):
-    """A check that pydantic calls after its type check."""
+    """A check that pydantic calls after the type check."""
 
     _validator = "no_info_after_validator_function"
 
@@ -58,7 +58,7 @@ class After(Before):
 
 
 def seconds(value: Any) -> float:
-    """Parse a duration such as ``"1h30m"`` or ``"5ms"`` into seconds, or raise ValueError. Numbers are milliseconds."""
+    """Parse a duration such as ``"1h30m"`` or ``"5ms"`` into seconds, or raise a ValueError. Numbers are milliseconds."""
     number = finite_number(value)
     found = None if number is None else number / 1000
     if number is None and isinstance(value, str):
@@ -71,7 +71,7 @@ def seconds(value: Any) -> float:
 
 
 def size(value: Any) -> int:
-    """Parse a size such as ``"4MiB"`` or ``"64kB"`` into bytes, or raise ValueError. Numbers are bytes."""
+    """Parse a size such as ``"4MiB"`` or ``"64kB"`` into bytes, or raise a ValueError. Numbers are bytes."""
     found = _SIZE.fullmatch(_plain_text(value))
     if found is None or float(found[1]) * _BYTES[found[2] or "B"] < 1:
         raise ValueError("must be a size of at least 1 byte. Examples: 4MiB, 64kB (a number without a unit means bytes)")
@@ -79,7 +79,7 @@ def size(value: Any) -> int:
 
 
 def whole_number(value: Any, least: int, most: int, allowed: str) -> int:
-    """Parse a whole number within limits from a number or text. Raises ValueError with the message ``allowed``."""
+    """Parse a whole number within limits from a number or text. Raise a ValueError with the message ``allowed``."""
     text = _plain_text(value)
     if not re.fullmatch(r"[0-9]{1,13}", text) or not least <= int(text) <= most:
         raise ValueError(allowed)
@@ -98,7 +98,7 @@ def finite_number(value: Any) -> float | None:
 
 
 def split_address(value: Any) -> tuple[str, int]:
-    """Split ``127.0.0.1:4318``, ``[::1]:4318``, or ``localhost:0`` (any free port) into host and port, or raise ValueError."""
+    """Split ``127.0.0.1:4318``, ``[::1]:4318``, or ``localhost:0`` (any free port) into host and port, or raise a ValueError."""
     found = _ADDRESS.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None or int(found[3]) > 65535:
         raise ValueError("must be HOST:PORT or null. Examples: 127.0.0.1:4318, [::1]:4318 (port 0 means any free port)")
@@ -106,9 +106,9 @@ def split_address(value: Any) -> tuple[str, int]:
 
 
 def http_url(value: Any, *, is_whole: bool = False) -> str:
-    """Return a server's URL without its trailing slash. Raises ValueError for an invalid URL and for one with credentials or a query.
+    """Return a server's URL without a trailing slash. Raise a ValueError if the URL is invalid or contains credentials or a query.
 
-    If ``is_whole`` is true, as for a webhook, the URL can have a query, and its trailing slash is kept.
+    If ``is_whole`` is true, as for a webhook, the URL can have a query, and a trailing slash is kept.
     """
     text = value.strip() if isinstance(value, str) else ""
     with suppress(ValueError):
@@ -117,7 +117,7 @@ def http_url(value: Any, *, is_whole: bool = False) -> str:
         is_server = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
         if is_plain and is_server and text.isprintable():
             return text if is_whole else text.rstrip("/")
-    without = "credentials or fragment" if is_whole else "credentials, query or fragment"
+    without = "credentials or fragment" if is_whole else "credentials, query, or fragment"
     raise ValueError(f"must be a URL that starts with http:// or https://, without {without}")
 
 
@@ -140,7 +140,7 @@ def _delay(value: Any) -> Any:
 
 
 def valid(rule: str, read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a parser that calls ``read``. If ``read`` returns None, the parser raises ValueError with ``rule`` as message."""
+    """Return a parser that calls ``read``, and raises a ValueError with the message ``rule`` if ``read`` returns None."""
 
     def checked(value: Any) -> Any:
         if (found := read(value)) is None:
@@ -151,7 +151,7 @@ def valid(rule: str, read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def matching(rule: str, pattern: str) -> Callable[[Any], Any]:
-    """Return a parser for strings that match a pattern of ASCII characters. For other values, it raises ValueError with ``rule`` as message."""
+    """Return a parser for strings that match an ASCII pattern. For other values, it raises a ValueError with the message ``rule``."""
     form = re.compile(pattern, re.ASCII | re.DOTALL)
     return valid(rule, lambda value: value if isinstance(value, str) and form.fullmatch(value) else None)
 
@@ -166,19 +166,19 @@ def truth_of(value: Any) -> bool | None:
 
 
 def _amount(value: Any, *allowed: str) -> str:
-    """Parse one of the allowed words, or raise ValueError. ``true`` means ``all``, and ``false`` means ``off``."""
+    """Parse one of the allowed words, or raise a ValueError. ``true`` means ``all``, and ``false`` means ``off``."""
     text = value.strip() if isinstance(value, str) else ""
     switched = truth_of(value)
     found = text if switched is None else "all" if switched else "off"
     if found in allowed:
         return found
-    raise ValueError(f"must be {', '.join(allowed[:-1])} or {allowed[-1]} (true means all, false means off)")
+    raise ValueError(f"must be {', '.join(allowed[:-1])}, or {allowed[-1]} (true means all, false means off)")
 
 
 def texts(
     rule: str, is_allowed: Callable[[str], object] = bool, *, alone: bool = True, least: int = 0, make: Callable[[str], str] = str
 ) -> Callable[[Any], tuple[str, ...]]:
-    """Return a parser for a list of strings. If ``alone`` is true, it also accepts a single string. Its ValueError has ``rule`` as message."""
+    """Return a parser for a list of strings or, if ``alone`` is true, one string. The message of its ValueError is ``rule``."""
 
     def read(value: Any) -> tuple[str, ...]:
         items = [value] if alone and isinstance(value, str) else value
@@ -244,17 +244,17 @@ Count = Annotated[
 _share = valid("must be a share from 0 to 1", lambda value: n if (n := finite_number(value)) is not None and n <= 1 else None)
 Share = Annotated[float, Before(_share), Kind("share from 0 to 1")]
 Switch = Annotated[bool, Before(valid("must be true or false", truth_of)), Kind("`true` or `false`")]
-_auto = valid("must be auto, true or false", lambda value: "auto" if value == "auto" else truth_of(value))
-Toggle = Annotated[Literal["auto"] | bool, Before(_auto), Kind("`auto`, `true` or `false`")]
+_auto = valid("must be auto, true, or false", lambda value: "auto" if value == "auto" else truth_of(value))
+Toggle = Annotated[Literal["auto"] | bool, Before(_auto), Kind("`auto`, `true`, or `false`")]
 LogEvents = Annotated[
     Literal["auto", "all", "notable", "off"],
     Before(lambda value: _amount(value, "auto", "all", "notable", "off")),
-    Kind("`auto`, `all` (`true`), `notable` or `off` (`false`)"),
+    Kind("`auto`, `all` (`true`), `notable`, or `off` (`false`)"),
 ]
 Console = Annotated[
     Literal["all", "failed", "off"],
     Before(lambda value: _amount(value, "all", "failed", "off")),
-    Kind("`all` (`true`), `failed` or `off` (`false`)"),
+    Kind("`all` (`true`), `failed`, or `off` (`false`)"),
 ]
 Port = Annotated[
     int, Before(lambda value: whole_number(value, 0, 65535, "must be a port from 0 (any free port) to 65535")), Kind("port")

@@ -25,10 +25,10 @@ _CORE_TYPES = (
 )
 _VARIABLE = re.compile(r"\$\$(?=\{)|\$\{env:(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})?")
 _QUOTED = re.compile(r"""(['"])[^\s<](?:(?!\1)\S)+\1""")
-"""Matches names of aliases and tags in PyYAML's messages. An unquoted secret can look like such a name."""
+"""Matches names of aliases and tags in PyYAML's messages, because an unquoted secret can look like such a name."""
 _MAX_CHARACTERS = 500_000
 _MAX_VALUES = 200_000
-"""Maximum number of values. Without it, a few lines with nested aliases could expand to billions of values."""
+"""Maximum number of values. Without this limit, a few lines with nested aliases could expand to billions of values."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -54,13 +54,13 @@ _Dumper.add_multi_representer(object, lambda dumper, value: dumper.represent_str
 
 
 def load(text: str, origin: str, env: Mapping[str, str] | None, *, lines: bool = True) -> tuple[Any, dict[KeyPath, str]]:
-    """Return a YAML document's data and each value's location: ``origin:line``, or only ``origin`` if ``lines`` is False.
+    """Return a YAML document's data and each value's location (``origin:line``, or ``origin`` if ``lines`` is False).
 
     ``${env:NAME}`` and ``${env:NAME:-default}`` are replaced with the variable's value. An empty variable is treated as unset.
-    ``$${`` is a literal ``${``. An unquoted value from a variable can be a number, a boolean, or null. Without ``env``, no variable is replaced.
+    ``$${`` means ``${``. An unquoted variable can be a number, a boolean, or null. If ``env`` is None, nothing is replaced.
 
     Raises:
-        ConfigError: the text isn't YAML or is too large, a key is duplicate, or a variable is unset and has no default.
+        ConfigError: If the text isn't YAML or is too large, a key is duplicate, or a variable is unset and has no default.
     """
     if len(text) > _MAX_CHARACTERS:
         raise ConfigError(f"{origin}: must have at most {_MAX_CHARACTERS:,} characters, got {len(text):,}")
@@ -106,7 +106,7 @@ def dump(value: Any) -> str:
 
 
 def expanded(text: str, where: str, env: Mapping[str, str]) -> str:
-    """Replace ``${env:NAME}`` variables in a text, as in :func:`load`. Its ConfigError starts with ``where``."""
+    """Replace ``${env:NAME}`` variables in a text, as in :func:`load`. Error messages start with ``where``."""
 
     def value_of(found: re.Match[str]) -> str:
         if found[0] == "$$":

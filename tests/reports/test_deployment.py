@@ -123,7 +123,7 @@ def test_addresses_with_credentials_arent_webhooks(url: str) -> None:
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/v1?key=a", "http://me@127.0.0.1:1/v1"])
 def test_addresses_of_servers_have_no_queries(url: str) -> None:
     """Opposites of backman 89: paths are appended to these addresses."""
-    with pytest.raises(ConfigError, match="without credentials, query or fragment"):
+    with pytest.raises(ConfigError, match="without credentials, query, or fragment"):
         load_config({"judge": {"base_url": url, "model": "m"}}, env={})
 
 
