@@ -280,6 +280,14 @@ def test_gate_without_any_verdict_is_allowed_beside_a_baseline(tmp_path: Path) -
     assert main([*command, "--allow-unevaluated"]) == 0
 
 
+@pytest.mark.parametrize("options", [[], ["--format", "table"], ["--gate", "--format", "table"]])
+def test_first_explanation_of_errors_is_printed(options: list[str], tmp_path: Path, capsys: Capture) -> None:
+    config = configured(tmp_path, "metrics: [{code_weighted_score: {weights: [1]}}]\n")
+    main(["eval", str(unpack(GOOD, tmp_path)), "--config", config, *options])
+    said = capsys.readouterr().err
+    assert "code_weighted_score: 1 error: missing_parameter: entries: required to evaluate a turn" in said
+
+
 def test_column_that_no_metric_reads_is_named(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "cases.jsonl").write_text('{"input": "Hello", "expected_tool": ["search"], "ground_truth": "Hi"}\n')
     config = configured(tmp_path, f"references: {{dataset: {tmp_path}/cases.jsonl}}\n")

@@ -195,10 +195,10 @@ def test_one_is_compared_with_another_case_by_case(tmp_path: Path) -> None:
             JudgeError("rejected with status 401 (api_key is missing or invalid)", "http_401"),
             "http_401: rejected with status 401 (api",
         ),
-        (JudgeError("got 'Paris'", "invalid_reply"), "invalid_reply\n"),
+        (JudgeError("got 'Paris'", "invalid_reply"), "invalid_reply: got 'Paris'\n"),
     ],
 )
-def test_most_frequent_cause_of_errors_is_shown(error: Exception, shown: str) -> None:
+def test_first_explanation_of_each_error_type_is_shown(error: Exception, shown: str) -> None:
     errors = itertools.chain([error], itertools.repeat(JudgeError("not called", "circuit_open")))
 
     class Judge:
@@ -208,7 +208,8 @@ def test_most_frequent_cause_of_errors_is_shown(error: Exception, shown: str) ->
             raise next(errors)
 
     found = oa.evaluate(str, [{"input": text} for text in "abc"], ["llm_relevance"], judge=Judge(), concurrency=1)
-    assert f"llm_relevance: 3 errors: {shown}" in f"{found}\n"
+    assert f"llm_relevance: 1 error: {shown}" in f"{found}\n"
+    assert "llm_relevance: 2 errors: circuit_open: not called\n" in f"{found}\n"
 
 
 @pytest.mark.parametrize("column", ["input", "user", "turns"])

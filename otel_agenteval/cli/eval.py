@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
+from ..core.display import LINES, escaped
 from ..core.processes import jobs_of
 from ..evaluation.case_metrics import CaseMetrics
 from ..evaluation.references import ReferenceSources
 from ..report import Run, open_outputs
+from ..report.formatting import errors_in
 from ..turns.recordings import Reading
 from ..turns.spool import results as in_order
 from . import FAILED, OK, UNUSABLE
@@ -56,11 +59,12 @@ def run(args: argparse.Namespace) -> int:
         for found in in_order(
             args.files, work, jobs=jobs_of(args.jobs), alone=work.asks, meet=work.looks_at_conversations, seen=reading
         ):
-            found.add_to(outputs, results if keeps else None)
+            found.add_to(outputs, results, only_errors=not keeps)
         code = report_reading(reading)
         if not reading.turns:
             code = UNUSABLE  # nothing was scored
         close_models(judge, embedder, budget)
+        print(escaped("".join(f"{line}\n" for line in errors_in(results)), LINES), end="", file=sys.stderr)
         report = reported(args, results, both, baseline, watch)
         if not code:
             for output in outputs:

@@ -167,19 +167,19 @@ class Evaluated(NamedTuple):
     texts: Sequence[str]
     """The text of the turn for each output."""
     scored: Sequence[tuple[Score, str]]
-    """The scores of the turn, each with the hash of the metric's parameters. Empty if no output needs them."""
+    """The scores of the turn, each with the hash of the metric's parameters. Only errors if no output needs the other scores."""
     facts: Mapping[str, FactValue]
     """The properties of the turn. Empty unless the run is compared with a baseline."""
 
-    def add_to(self, outputs: Iterable[RunOutput], run: Run | None) -> None:
-        """Write the turn to the outputs. If ``run`` isn't None, add the scores and properties of the turn to it."""
+    def add_to(self, outputs: Iterable[RunOutput], run: Run, *, only_errors: bool = False) -> None:
+        """Write the turn to the outputs, and add its scores and properties to ``run``."""
         for output, text in zip(outputs, self.texts, strict=True):
             output.add(text, self.scored)
-        if run is not None:
-            for score, parameters in self.scored:
+        for score, parameters in self.scored:
+            if score.status == "error" or not only_errors:
                 run.add(self.about, score, parameters)
-            if self.facts:
-                run.add_facts(self.about.turn_id, self.facts)
+        if self.facts:
+            run.add_facts(self.about.turn_id, self.facts)
 
 
 class Evaluation:
@@ -292,7 +292,8 @@ class Evaluation:
             shown: dict[str, Any] = {name: _beginning_of(text, redactor) for name, text in texts_of.items()}
             about = replace(about, **shown)
         texts = [rendering(public, about, scored, redactor) for rendering in self._renderings]
-        return Evaluated(about, texts, scored if self._with_scores else (), facts_of(public) if self._with_facts else {})
+        kept = [pair for pair in scored if self._with_scores or pair[0].status == "error"]
+        return Evaluated(about, texts, kept, facts_of(public) if self._with_facts else {})
 
 
 def _beginning_of(text: str | None, redactor: Redactor) -> str | None:

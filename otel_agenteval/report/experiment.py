@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..core.display import table_html
-from ..core.score import TASK_RAISED, Score, pass_rate
+from ..core.score import Score, pass_rate
 from ..core.turn import Turn
 from ..outlets.accounting import outcome
-from ..outlets.turn_text import number_of
 from ..statistics.repeated import FEWEST_CASES, Tries, consistency, mean_by_case, pass_at_k, pass_hat_k
 from .compare import Comparison, compare
-from .formatting import number, percent, share
+from .formatting import errors_in, number, percent, share
 from .frames import ScoredTurns
 from .outputs import render_comparison
 from .render import aligned
@@ -168,13 +167,9 @@ class Experiment:
                     file.writelines(jsonio.dumps(line_of(turn, about, score, "")) + "\n" for score in scores)
 
     def __str__(self) -> str:
-        lines = [aligned(list(_cells(self)))]
+        lines = [aligned(list(_cells(self))), *errors_in(self.run())]
         for one in self.summary():
             scored = [score for _, scores in self.scored for score in scores if score.metric == one.metric]
-            if failed := [score for score in scored if score.status == "error" and score.error_type != TASK_RAISED]:
-                first = [score for score in failed if score.error_type != "circuit_open"] or failed
-                (reason, _), *_ = Counter(map(_cause, first)).most_common(1)
-                lines.append(f"{one.metric}: {number_of(len(failed), 'error')}: {reason}")
             if one.skipped and not one.n and not one.errors:
                 reasons = Counter(why(score) or "nothing to evaluate" for score in scored)
                 lines.append(f"{one.metric} was skipped on every turn: {reasons.most_common(1)[0][0]}")
@@ -194,11 +189,6 @@ class Experiment:
     def _repr_html_(self) -> str:
         heads, *rows = _cells(self)
         return table_html(repr(self), heads, rows)
-
-
-def _cause(score: Score) -> str:
-    """Return the error type and, unless the message may quote the turn, the message."""
-    return why(score) if str(score.error_type).startswith(("http_", "unreachable")) else str(score.error_type)
 
 
 class Interrupted(KeyboardInterrupt):

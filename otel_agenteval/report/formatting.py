@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..core.score import TASK_RAISED
 from ..metrics.bound_metric import BoundMetric
-from ..outlets.turn_text import number_of
+from ..outlets.turn_text import number_of, one_line
 from ..statistics.intervals import Interval
 from .compare import Comparison, MetricChange
 from .run import Run, ScoreRow, SeriesSummary, parameters_hash
@@ -118,6 +119,19 @@ def unevaluated_gates(metrics: Iterable[BoundMetric], run: Run) -> list[str]:
             reason = f"skipped on {number_of(times, 'turn')}, {why}" if why else "its scores have no verdict. Set its threshold"
         found.append(f"{metric.name} was never evaluated: {reason}")
     return found
+
+
+def errors_in(run: Run) -> list[str]:
+    """Return a line per metric and error type with the number of errors and the first explanation, except for errors of the task."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in run.rows:
+        if row.outcome == "error":
+            found.setdefault((row.series.label, row.why.partition(":")[0]), []).append(row.why)
+    return [
+        one_line(f"{label}: {number_of(len(reasons), 'error')}: {reasons[0]}")
+        for (label, kind), reasons in found.items()
+        if kind != TASK_RAISED
+    ]
 
 
 def describe_change(change: MetricChange) -> str:
