@@ -508,7 +508,7 @@ def _allowed(path: tuple[str, ...], root: type[Section]) -> str:
 
 
 def _choice(words: list[str]) -> str:
-    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1]))) if words else ""
+    return f"{', '.join(words[:-1])}{',' * (len(words) > 2)} or {words[-1]}" if len(words) > 1 else "".join(words)
 
 
 def _literals(annotation: Any) -> Iterator[Any]:

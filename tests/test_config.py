@@ -220,7 +220,7 @@ MAY_BE_SECRET = (
         ("judge.prices", {"m": {"input": 1, "output": True}}, "a mapping of models to prices"),
         ("embedder.prices", {"m": {"input": 1, "output": -1}}, "a mapping of models to prices"),
         ("judge.budget.metrics", 5, "a mapping of names"),
-        ("judge.queue.backend", "kafka", "memory, sqlite or redis"),
+        ("judge.queue.backend", "kafka", "memory, sqlite, or redis"),
         ("judge.queue", {"backend": "sqlite"}, "{backend: sqlite, path: FILE}"),
         ("judge.queue.url", "http://127.0.0.1", "redis://host:6379/0"),
         ("judge.panel.models", ["a"], "two or more models"),

@@ -48,7 +48,7 @@ class SampleRate(_AsGiven):
     when: Selector | None = None
     """Turns with this rate (default: all)."""
     rate: Share
-    """Share of these turns, 0 to 1."""
+    """Share of these turns to judge, from 0 to 1."""
 
 
 class CascadeOptions(_AsGiven):
@@ -68,7 +68,7 @@ class SampleOptions(_AsGiven):
     """Sampling rules of a judged metric: ``{rate: 0.05, always_if: "error or duration_s > 30"}``."""
 
     rate: Share
-    """Share of the turns, 0 to 1."""
+    """Share of turns to judge, from 0 to 1."""
     always_if: Text | None = None
     """Condition for turns that are always judged."""
     rates: tuple[SampleRate, ...] = ()

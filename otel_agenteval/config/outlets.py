@@ -110,8 +110,8 @@ class WebhookOptions(Section):
     about: Subjects = ("gates", "critical", "changes")
     """Subjects of the messages: failed ``gates`` (metrics with ``policy: gate``), ``critical`` findings, every ``failed`` score, ``errors`` of metrics, and detected ``changes`` of scores."""
     floors: Annotated[dict[str, float], Before(_floors), Kind("mapping of metrics to numbers")] = NO_ENTRIES
-    """Worst acceptable mean of a metric over ``window``, for each agent and service. The webhook receives a message when the mean gets
-    worse than this value, and another when it recovers."""
+    """Worst acceptable mean of a metric over ``window``, for each agent and service. The webhook receives a message when the mean
+    gets worse than this value, and another message when the mean recovers."""
     window: Duration = 3600.0
     """Period over which the means for ``floors`` are calculated."""
     least: Count = 20
@@ -123,7 +123,7 @@ class WebhookOptions(Section):
     routing_key: Secret | None = None
     """PagerDuty integration key."""
     headers: Headers = NO_ENTRIES
-    """Headers of each message. Write secrets as ``${env:NAME}``."""
+    """Headers for each message. Write secrets as ``${env:NAME}``."""
     link: Text | None = None
     """Link to a turn's trace, such as ``https://tempo.example/trace/{trace_id}``. Allowed placeholders are ``{trace_id}``, ``{span_id}``, and ``{turn_id}``."""
     timeout: Duration = 10.0
@@ -175,7 +175,7 @@ class StoreOptions(Section):
     max_age: Duration = 30 * 86400.0
     """Seconds after which a turn and its scores are deleted."""
     max_bytes: Size = 2**30
-    """Maximum size of the file. If it is reached, the oldest turns are deleted. PostgreSQL ignores this option."""
+    """Maximum size of the file. At the limit, the oldest turns are deleted. PostgreSQL ignores this option."""
     queue_bytes: Size = 64 * 2**20
     """Maximum memory for turns that wait while the store is unavailable. Above the limit, the oldest turns are dropped and counted.
     In a sidecar with a journal, senders must retry instead."""
@@ -220,7 +220,7 @@ class OutletOptions(Section):
     otlp_metrics: Switch = False
     """Export the metrics through OpenTelemetry's Meter API, for applications that push metrics."""
     prometheus: PrometheusOptions | None = PrometheusOptions.of(registry="default")
-    """Metrics with exemplars for Prometheus. Null switches them off."""
+    """Metrics with exemplars for Prometheus. Null disables these metrics."""
     jsonl: FilePath | None = None
     """File to append scores to, as JSON lines."""
     otlp_file: FilePath | None = None
@@ -232,4 +232,4 @@ class OutletOptions(Section):
     webhook: WebhookOptions | None = None
     """Messages to Slack, Teams, PagerDuty, or any URL, for example about failed gates. Null disables messages."""
     otlp: OtlpOptions | None = None
-    """Direct export of scores to an OTLP endpoint. Null disables it."""
+    """Direct export of scores to an OTLP endpoint. Null disables this export."""

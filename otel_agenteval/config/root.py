@@ -175,7 +175,7 @@ def explained(error: ValidationError, root: type[Section], sources: Mapping[KeyP
 
 
 def entry_from(value: Any) -> MetricEntry:
-    """Parse a metric that isn't part of a configuration. Paths in error messages start inside the metric."""
+    """Parse a metric outside of a configuration. Paths in error messages start inside the metric."""
     from pydantic_core import ValidationError
 
     try:
@@ -219,7 +219,7 @@ def _line(fault: dict[str, Any], root: type[Section], sources: Mapping[KeyPath, 
 
 
 def _may_hold_secret(path: KeyPath, root: type[Section], value: Any) -> bool:
-    """Return True for an option with a secret value and for any section, list, or mapping, because it can contain a secret."""
+    """Return True for an option with a secret value and for any section, list, or mapping, because these can contain secrets."""
     parent = _section_at(path[:-1], root) if path else None
     option = None if parent is None else options_of(parent).get(str(path[-1]))
     if option is None:  # the root, an entry of a list or mapping, or an unknown option
@@ -237,7 +237,7 @@ def _rule(fault: dict[str, Any], section: type[Section] | None) -> str:
     if fault["type"] in ("model_type", "dict_type"):
         return "must be a mapping of names" if section is None else mapping_of(section)
     if fault["type"] == "literal_error":
-        return f"must be {fault['ctx']['expected'].replace(chr(39), '')}"
+        return "must be " + re.sub("(, .*) or ", r"\1, or ", fault["ctx"]["expected"].replace("'", ""))
     if fault["type"] in ("tuple_type", "list_type"):
         return (
             "must be a list of metrics. Example: [code_latency, llm_relevance]"
