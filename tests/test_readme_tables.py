@@ -67,7 +67,7 @@ def test_every_option_has_its_variable_and_each_variable_works() -> None:
 def test_first_figures_of_the_readme_are_measured() -> None:
     defaults = [metric for metric in catalog() if metric.inline]
     turns = re.search(r"no false alarm on (\d+) ordinary turns", text := read("README.md"))
-    assert f"{len(defaults)} metrics that need no model or API key" in text
+    assert f"{len(defaults)} metrics that don't need a model or API key" in text
     assert turns is not None
     measured = read("docs/reference/metrics/detectors.md")
     assert f"{turns[1]} are ordinary" in measured
