@@ -22,6 +22,7 @@ from ..dialects.capture import Capture, of_package
 from ..engine.selected import Selected
 from ..judging.models import embedder_from, judge_from
 from ..judging.models.probe import probe
+from ..judging.session import advice_on
 from ..metrics.bound_metric import asked_in
 from ..outlets.store.postgres import is_address
 from ..outlets.turn_text import number_of
@@ -105,7 +106,7 @@ def configuration_findings(config: Config, metrics: Selected) -> Findings:
         elif model is not None:
             if not model.priced and any(getattr(config.judge.budget, name) is not None for name in _IN_DOLLARS):
                 text = f"{section}.model: the price of {model.model} is unknown, so a budget in USD blocks all calls"
-                yield bad(text, f"set {section}.prices, or limit calls")
+                yield bad(text, advice_on("unpriced", section))
             model.close()
     for metric in (*metrics.of_turns, *metrics.of_conversations):
         if metric.missing is not None:
@@ -133,17 +134,7 @@ def judge_findings(config: Config) -> Findings:
         text = f"{model} replies, and scores a good case better than a bad one"
         yield good(f"{text}; to measure its quality, run `otel-agenteval judge bench`")
     else:
-        advice = "check judge.base_url, judge.model and judge.api_key"
-        if found.fault.startswith("unreachable: "):
-            refused = "nothing listens at judge.base_url. Start the server, or correct the address"
-            advice = refused if "ConnectionRefusedError" in found.fault else "check judge.base_url and the server"
-        elif found.fault.startswith(("http_429", "rate_limited")):
-            advice = "the server limits the rate. Wait and try again, or raise your limit at the provider"
-        elif found.fault.startswith("the judge "):  # the server works
-            advice = "use a more capable model"
-        elif not found.fault.startswith("http_"):
-            advice += ", or use a more capable model"
-        yield bad(f"the judge {model} can't be used: {found.fault}", advice)
+        yield bad(f"the judge {model} can't be used: {found.fault}", advice_on(found.fault))
 
 
 # --- packages and environment variables

@@ -7,7 +7,9 @@ per call, and then returns error scores (:class:`CommandBudget`).
 from __future__ import annotations
 
 import copy
+import functools
 import hashlib
+import logging
 import marshal
 import time
 from collections import Counter
@@ -47,6 +49,7 @@ from .sampling import Chance
 OF_THE_SERVER = frozenset(("circuit_open", "insufficient_quota"))
 """Error types that affect all judge calls to the same server."""
 _WAIT_FOR_BOOK = 15.0
+_log = logging.getLogger("otel_agenteval")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +165,7 @@ class Session(Answers):
         """Reserve budget for the model call in the block, and record its requests. Raises :class:`OverBudget` if the call must wait."""
         if self._budget.wants_prices(self._metric) and not model.priced:
             self.fault = "unpriced"
+            self._warn(model, "unpriced", f"the price of {model.model} is unknown, so a budget in USD blocks all calls")
             raise JudgeError(f"judge.prices: must contain {model.model}, because judge.budget has a dollar limit", "unpriced")
         admissions = [self._admit()]
         self.urgent = True  # a job that began can finish
@@ -173,6 +177,7 @@ class Session(Answers):
             except JudgeError as error:
                 self.fault, self.message, outcome = error.error_type, str(error), "error"
                 self.pause = error.retry_after
+                self._warn(model, error.error_type, str(error))
                 raise
             finally:
                 self._telemetry.add(JUDGE_REQUESTS, outcome=outcome)
@@ -182,6 +187,12 @@ class Session(Answers):
                     if account.cost_usd is not None:
                         self._telemetry.add(JUDGE_SPENT, account.cost_usd)
                 self._correct(admissions, accounts)
+
+    def _warn(self, model: Model, error_type: str, message: str) -> None:
+        if error_type in _OF_SETTINGS and not is_transient(error_type):
+            warn_of_settings(
+                "embedder" if model is self._models.embedder else "judge", model.address, model.model, error_type, message
+            )
 
     def _admit(self) -> Admission:
         try:
@@ -277,6 +288,33 @@ def is_transient(error_type: str | None) -> bool:
     return error_type is not None and (
         error_type in _TRANSIENT or (error_type.startswith("http_5") and error_type not in _LASTING)
     )
+
+
+_OF_SETTINGS = frozenset(("unpriced", "insufficient_quota", "http_401", "http_403", "http_404"))
+"""Errors that repeat until someone changes the settings or the account."""
+
+
+@functools.cache
+def warn_of_settings(section: str, address: str, model: str, error_type: str, message: str) -> None:
+    """Log an error that affects all calls, once per server and kind of error."""
+    where = f" at {address}" if address else ""
+    text = "%s %s%s: %s (%s); %s. Further errors are only counted"
+    _log.warning(text, section, model, where, message, error_type, advice_on(error_type, section))
+
+
+def advice_on(fault: str, section: str = "judge") -> str:
+    """Return how to fix a judge's fault. ``fault`` starts with the error type."""
+    if fault.startswith("unpriced"):
+        return f"set {section}.prices, or limit calls"
+    if fault.startswith("unreachable: "):
+        refused = f"nothing listens at {section}.base_url. Start the server, or correct the address"
+        return refused if "ConnectionRefusedError" in fault else f"check {section}.base_url and the server"
+    if fault.startswith(("http_429", "rate_limited")):
+        return "the server limits the rate. Wait and try again, or raise your limit at the provider"
+    if fault.startswith("the judge "):  # the server works
+        return "use a more capable model"
+    advice = f"check {section}.base_url, {section}.model and {section}.api_key"
+    return advice if fault.startswith(("http_", "insufficient_quota")) else f"{advice}, or use a more capable model"
 
 
 # --- commands

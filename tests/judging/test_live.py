@@ -20,6 +20,7 @@ from otel_agenteval.judging.dispatcher import Dispatcher
 from otel_agenteval.judging.job import VERSION, Decision, Gathering, InnerOutcome, NewerPayload, Payload, Waiting
 from otel_agenteval.judging.queues import Job
 from otel_agenteval.judging.sampling import Chance
+from otel_agenteval.judging.session import warn_of_settings
 from otel_agenteval.outlets.store.reader import StoreReader
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
@@ -162,6 +163,29 @@ def test_after_all_attempts_the_score_is_an_error(models: ScriptedModels) -> Non
         assert rig.engine.judging is not None
         [(_, reason)] = rig.engine.judging.queue.dead_letters()
         assert reason == "http_401"
+
+
+@pytest.mark.parametrize(
+    ("status", "judge", "found"),
+    [
+        (401, {}, ["http_401", "check judge.base_url, judge.model and judge.api_key"]),
+        (404, {}, ["http_404", "path or model not found"]),
+        (500, {"budget": {"usd_per_hour": 1}}, ["unpriced", "set judge.prices, or limit calls"]),
+        (422, {}, None),
+    ],
+)
+def test_lasting_judge_error_is_logged_once(
+    status: int, judge: dict[str, Any], found: list[str] | None, models: ScriptedModels, caplog: pytest.LogCaptureFixture
+) -> None:
+    warn_of_settings.cache_clear()
+    models.play(status, status)
+    with Rig(config(models, judge=judge)) as rig:
+        for _ in range(2):
+            rig.run()
+            assert drain(rig)
+    lines = [line for line in caplog.messages if line.startswith("judge scripted")]
+    assert len(lines) == (found is not None)
+    assert all(text in lines[0] for text in (*(found or ()), models.url) if found)
 
 
 def test_dollars_are_bounded_and_reported(models: ScriptedModels, monkeypatch: pytest.MonkeyPatch) -> None:

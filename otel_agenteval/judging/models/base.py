@@ -24,6 +24,8 @@ class Model:
     """Base class of judges and embedders."""
 
     model: str = ""
+    address: str = ""
+    """URL of the model server. Empty for a model in this process."""
     ledger: AccountLedger
 
     @property

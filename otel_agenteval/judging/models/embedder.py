@@ -79,6 +79,7 @@ class Embedder(EmbedderModel):
         self._images = images
         own = openai.headers((api_key or "").strip() or None)
         self._server = ModelServer("openai", base_url, own, options, largest_reply=_LARGEST_REPLY)
+        self.address = self._server.base_url
         self.ledger = self._server.ledger
         self._cache = cache
         self._lock = threading.Lock()

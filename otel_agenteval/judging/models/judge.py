@@ -97,6 +97,7 @@ class Judge(JudgeModel):
         region = region_in(base_url) if self.provider == "bedrock" and key is None and isinstance(base_url, str) else None
         sign = None if region is None else Signer(region)
         self.server = ModelServer(self.provider, base_url, self._wire.headers(key), options, sign=sign)
+        self.address = self.server.base_url
         """The judge's server. Models on the same server share connections, limits, and usage records."""
         self.ledger = self.server.ledger
         self._most_tokens = max_input_tokens
