@@ -16,6 +16,7 @@ from otel_agenteval.core.extras import entry_points, version_of
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.metrics.bound_metric import BoundMetric
 from otel_agenteval.metrics.registry import catalog, group_of
+from tests.support.rig import Rig
 
 
 @pytest.mark.parametrize(
@@ -68,6 +69,50 @@ def test_a_missing_parameter_is_an_error_and_a_missing_fact_skips():
     assert (score.status, score.error_type, score.value, score.passed) == ("error", "missing_parameter", None, None)
     score = oa.get_metric("code_latency").evaluate(oa.Turn())
     assert (score.status, score.detail, score.value) == ("skipped", {"reason": "missing:duration"}, None)
+
+
+def test_exception_of_a_metric_is_found_in_its_file(tmp_path, monkeypatch, caplog):
+    """The place is the innermost line of the metric's own file. The log never has the text of the exception."""
+    (tmp_path / "buggy.py").write_text(
+        "import json\nimport otel_agenteval as oa\n\n\n@oa.metric()\ndef code_buggy(turn: oa.Turn) -> float:\n"
+        '    """Has a bug."""\n    return helper(turn)\n\n\ndef helper(turn):\n    return json.loads(turn.output)\n'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("buggy")
+    score = oa.get_metric("code_buggy").evaluate(oa.Turn(output="secret content"))
+    assert score.error_type == "JSONDecodeError"
+    assert score.explanation.endswith("(buggy.py, line 12)")
+    assert caplog.messages == []  # this may be an agent's thread
+    with Rig({"inline": {"metrics": ["code_buggy"]}}) as rig:
+        rig.run(says="secret content")
+        rig.run(says="secret content")
+        rig.scored()
+    [line] = [line for line in caplog.messages if "code_buggy" in line]
+    assert "JSONDecodeError" in line
+    assert f'File "{tmp_path / "buggy.py"}", line 12, in helper' in line
+    assert "secret" not in line
+
+
+def test_async_metric_is_scored_live_and_offline(new_metric):
+    fn = new_metric("return wait(turn, k)")
+
+    async def wait(turn, k):
+        await asyncio.sleep(0)
+        return len(turn.output) * k
+
+    async def code_later(turn: oa.Turn, *, k: int = 1) -> float:
+        """Counts characters."""
+        return await wait(turn, k)
+
+    fn.__globals__["wait"] = wait
+    oa.metric(needs=("output",))(code_later)
+    for name in ("code_mine", "code_later"):
+        assert oa.get_metric(name, k=2).evaluate(oa.Turn(output="abc")).value == 6.0
+        assert asyncio.run(oa.get_metric(name).evaluate_async(oa.Turn(output="abc"))).value == 3.0
+    assert oa.get_metric("code_later").heavy
+    with Rig({"inline": {"metrics": ["code_mine", "code_later"]}}) as rig:
+        rig.run(says="Paris.")
+        assert {score.value for score in rig.scored()[0].scores} == {6.0}
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextvars import ContextVar, copy_context
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
@@ -128,6 +128,8 @@ def submitted(coroutine: Coroutine[Any, Any, _R], loop: asyncio.AbstractEventLoo
 def result_of(coroutine: Coroutine[Any, Any, _R]) -> _R:
     future = submitted(coroutine)
     try:
+        while not wait((future,), _LONGEST_WAIT).done:
+            pass  # between waits, the thread can be interrupted
         return future.result()
     except BaseException:
         future.cancel()

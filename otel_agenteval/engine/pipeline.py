@@ -21,6 +21,7 @@ from ..core.tenancy import trace_name
 from ..core.threads import OutOfTime, is_meant_for_host, own_work
 from ..evaluation.evaluator import Evaluator
 from ..evaluation.scored_turn import ScoredTurn
+from ..metrics.bound_metric import log_exceptions
 from ..outlets.fan_out import FanOut
 from ..outlets.span_events import SpanEventOutlet
 from ..turns.composer import Composer
@@ -257,6 +258,7 @@ class Pipeline:
             return
         self._announce_changes(self._outlets.emit(done))
         self._hints.check_scores(done)
+        log_exceptions()
         for scored in done:
             if scored.of_turn_itself:
                 self.outcomes.keep(scored.turn.turn_id, scored.scores)

@@ -18,7 +18,7 @@ from ..core.score import GATED, SHED, Score
 from ..core.turn import Turn
 from ..core.turn_cost import Pricing, add_cost
 from ..media.rules import sharing
-from ..metrics.bound_metric import BoundMetric, live_metric
+from ..metrics.bound_metric import BoundMetric, live_metric, log_exceptions
 from ..metrics.registry import Asks, Embeds, builtin, indexed
 from .limits import ForeignMetrics, Shedding
 from .redaction import redacted_turn
@@ -196,7 +196,9 @@ def begin(
 
     def finish() -> list[Score]:
         with sharing():
-            return [score_once(metric) for metric in wanted]
+            scores = [score_once(metric) for metric in wanted]
+        log_exceptions()
+        return scores
 
     return finish
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import logging
 import math
 import operator
+import os
 import re
 import reprlib
+import traceback
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,10 +44,10 @@ class _Absent:
     """Placeholder for a missing judge or embedder. A metric is skipped only if it calls the placeholder."""
 
     def __init__(self, reason: str) -> None:
-        self._reason = reason
+        self.reason = reason
 
     def ask(self, *args: Any, **kwargs: Any) -> Any:
-        raise NoModel(self._reason)
+        raise NoModel(self.reason)
 
     embed = ask
 
@@ -289,7 +292,10 @@ class BoundMetric:
                 found = self._fn(turn, model, **self._call)
                 while evaluation.next_piece():  # once for each piece of a turn that is too long
                     found = max(found, self._fn(turn, model, **self._call), key=self._badness)
-            return self._accepted(self._score_of(found), evaluation)
+            score = self._score_of(found)
+            if isinstance(model, _Absent) and score.status == "ok" and not score.vacuous:  # such as 0 for a blank answer
+                return self._skipped(model.reason)
+            return self._accepted(score, evaluation)
 
     def _accepted(self, score: Score, evaluation: EvaluationState) -> Score:
         evaluation.accept()
@@ -408,6 +414,10 @@ class BoundMetric:
         value, passed, label, facts = result.value, result.passed, result.label, self._facts
         if value is None and label is not None:  # a label without a value
             return Score.of(facts, None, None, "ok", label, result.explanation, result.detail, result.also, None)
+        if inspect.iscoroutine(value):
+            from ..core.futures import result_of  # imports asyncio
+
+            return self._score_of(result_of(value))
         if not isinstance(value, (int, float)):
             (value,) = written((value,), finite=False)
         if not isinstance(value, (int, float)) or not math.isfinite(value):
@@ -440,11 +450,39 @@ class BoundMetric:
         error_type = error.error_type if isinstance(error, (MetricError, JudgeError)) else type(error).__name__
         # Messages of other exceptions can quote content, so only our own messages are used.
         is_ours = isinstance(error, (MetricError, ConfigError, JudgeError))
-        explanation = str(error) if is_ours else f"{self.name} raised {error_type}"
+        explanation = str(error) if is_ours else f"{self.name} raised {error_type}{self._noted(error)}"
         return Score.of(self._facts, None, None, "error", None, explanation, None, None, error_type)
+
+    def _noted(self, error: BaseException) -> str:
+        """Keep a custom metric's first exception for :func:`log_exceptions`. Return the place in the metric's file as text."""
+        if self.metric.is_ours:
+            return ""
+        file = inspect.unwrap(self.metric.fn).__code__.co_filename
+        frames = [
+            (frame.f_code.co_filename, line, frame.f_code.co_name, None) for frame, line in traceback.walk_tb(error.__traceback__)
+        ]
+        first = next((place for place, (name, *_) in enumerate(frames) if name == file), 0)
+        message = f": {error}" if _log.isEnabledFor(logging.DEBUG) else ""
+        _raised.setdefault(self.name, (f"{type(error).__name__}{message}", frames[first:]))
+        line = next((line for name, line, *_ in reversed(frames) if name == file), None)
+        return "" if line is None else f" ({os.path.basename(file)}, line {line})"
 
     def __repr__(self) -> str:
         return f"get_metric({', '.join([repr(self.name), *(f'{k}={v!r}' for k, v in self.params.items())])})"
+
+
+_log = logging.getLogger("otel_agenteval")
+_raised: dict[str, tuple[str, list[Any]]] = {}
+"""First exception of each custom metric, by name: its type, and the frames from the metric on. No frames after it was logged."""
+
+
+def log_exceptions() -> None:
+    """Log the traceback of each custom metric's first exception. Must not run on an agent's thread, because it reads files."""
+    for name, (what, frames) in list(_raised.items()):
+        if frames:
+            _raised[name] = what, []
+            lines = "".join(traceback.StackSummary.from_list(frames).format())
+            _log.warning("metric %s raised %s (further exceptions are only counted):\n%s", name, what, lines.rstrip())
 
 
 def _signature_hash(name: str, params: Mapping[str, Any], view: SeedView | None) -> str:

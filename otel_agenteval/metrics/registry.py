@@ -253,7 +253,7 @@ def metric(
 
     Other properties are derived from the function. The function's name starts with the metric's kind. Its keyword-only arguments
     are the metric's parameters, and their annotations validate the values (:class:`Param` adds alternative names). If the first
-    argument's type includes scores, the metric is a composite. The family is the module's name or its constant ``FAMILY``.
+    argument's type includes scores, the metric is a composite. A coroutine function is also ``heavy``. The family is the module's name or its constant ``FAMILY``.
 
     Turns contain expensive data, such as earlier turns for judged metrics, only if a configured metric declares this data in ``needs``,
     ``uses``, or ``references``. Each score records the source of the metric's declared references.
@@ -317,7 +317,8 @@ def metric(
             fn, parameters, applies,
             dict(aliases) if isinstance(aliases, Mapping) else {alias: {} for alias in aliases}, inspect.getdoc(fn) or "",
         )  # fmt: skip
-        also_heavy: tuple[Trait, ...] = ("heavy",) if "media" in traits and name.startswith("code_") else ()
+        is_slow = ("media" in traits and name.startswith("code_")) or inspect.iscoroutinefunction(fn)
+        also_heavy: tuple[Trait, ...] = ("heavy",) if is_slow else ()
         _METRICS[name] = Metric(
             name=name, source=defined, family=fn.__globals__.get("FAMILY") or fn.__module__.rsplit(".", 1)[-1], unit=unit,
             direction=direction, type="boolean" if boolean else "numeric", threshold=threshold, version=version,
