@@ -38,6 +38,14 @@ def test_what_is_empty_is_unknown_and_left_out_except_three_facts():
 
 
 @pytest.mark.parametrize("make", [oa.Turn.from_dict, lambda data: oa.Turn(**data)], ids=["from_dict", "the constructor"])
+def test_objects_of_a_turn_can_be_dictionaries(make: Any) -> None:
+    turn = make({"tool_calls": [{"name": "find", "arguments": {"q": "x"}}], "usage": {"input_tokens": 3}, "error": {"type": "E"}})
+    assert (turn.tool_calls[0].name, turn.usage.input_tokens, turn.error.type) == ("find", 3, "E")
+    with pytest.raises(oa.ConfigError, match="nmae"):
+        make({"tool_calls": [{"nmae": "find"}]})
+
+
+@pytest.mark.parametrize("make", [oa.Turn.from_dict, lambda data: oa.Turn(**data)], ids=["from_dict", "the constructor"])
 def test_a_field_that_no_turn_has_is_refused_with_the_nearest(make: Any) -> None:
     with pytest.raises(oa.ConfigError, match=r"^turn\.agnet: .*'agent'"):
         make({"turn_id": "t1", "agnet": "bot"})

@@ -275,10 +275,10 @@ class Turn:
     The module's docstring explains which empty values are unknown.
 
     Args:
-        known: the known fields, by name.
+        known: the known fields, by name. Objects, such as tool calls, can also be dictionaries, as in :meth:`from_dict`.
 
     Raises:
-        ConfigError: If a name isn't a field.
+        ConfigError: If a name isn't a field, or a dictionary has an unknown key or an invalid value.
     """
 
     turn_id: str
@@ -355,6 +355,12 @@ class Turn:
         if not known.keys() <= _DEFAULTS.keys():
             raise unknown("turn", next(name for name in known if name not in _DEFAULTS), _DEFAULTS)
         self.__dict__.update(known)
+        for name in _OF_OBJECTS & known.keys():
+            value = known[name]
+            if isinstance(value, Mapping) or (
+                isinstance(value, (list, tuple)) and any(isinstance(one, Mapping) for one in value)
+            ):
+                self.__dict__[name] = _READERS[name](value, f"turn.{name}")
 
     @classmethod
     def _of(cls, known: dict[str, Any]) -> Turn:
@@ -511,6 +517,10 @@ _DEFAULTS: dict[str, Callable[[], Any]] = {
     **dict.fromkeys(("agents", "metadata", "references"), dict),
 }  # fmt: skip
 """Functions that return a field's value while the field is unknown."""
+_OF_OBJECTS = frozenset((
+    "messages", "llm_calls", "tool_calls", "retrievals", "agent_runs", "handoffs", "spans", "usage", "error",
+))  # fmt: skip
+"""Fields that contain objects of a class, for which :class:`Turn` also accepts dictionaries."""
 _ONLY_WHEN_TRUE = ("truncated", "cost_estimated")
 
 
