@@ -260,13 +260,22 @@ def processes_changed(bench: Bench, before: int, after: int) -> Outcome:
     return bench.finish(sender)
 
 
-def journal_disk_full(bench: Bench) -> Outcome:
-    """Fill the journal's disk after a few requests, and free the space later."""
+def journal_disk_full(bench: Bench, left: int = 256 << 10, *, restart: bool = False) -> Outcome:
+    """Fill the journal's disk except for ``left`` bytes, and free the space later. ``restart`` kills and starts the full sidecar."""
     with small_disk(bench.folder / "small") as disk:
         bench.journal = disk / "journal"
+        bench.config["turn"] = {"decision_delay": "5s" if restart else "300ms"}
         bench.start()
-        ballast = fill(disk, 256 << 10)
-        sender = bench.send()
+        if restart:
+            sender = bench.send(hold=0.5)
+            sender.until(0.5)
+        ballast = fill(disk, left)
+        if restart:
+            bench.sidecar.kill()
+            bench.sidecar.start()
+            sender.release()
+        else:
+            sender = bench.send()
         sender.until_refused()
         ballast.unlink()
         return bench.finish(sender)
@@ -527,6 +536,8 @@ FAULTS: Mapping[str, Callable[[Bench], Outcome]] = {
     "sidecar killed, then started with 1 process instead of 2": lambda bench: processes_changed(bench, 2, 1),
     "parent of 2 processes killed during a burst": lambda bench: processes_changed(bench, 2, 2),
     "journal's disk is full for a while": journal_disk_full,
+    "journal's disk is full before the first turn": lambda bench: journal_disk_full(bench, 0),
+    "sidecar restarts on a full journal disk": lambda bench: journal_disk_full(bench, 0, restart=True),
     "disk with JSON lines is full for a while": json_lines_disk_full,
     "store's disk is full for a while": store_disk_full,
     "store's database is read-only for a while": database_read_only,
@@ -544,6 +555,8 @@ FAULTS: Mapping[str, Callable[[Bench], Outcome]] = {
 }
 NEED_MOUNTS = {
     "journal's disk is full for a while",
+    "journal's disk is full before the first turn",
+    "sidecar restarts on a full journal disk",
     "disk with JSON lines is full for a while",
     "store's disk is full for a while",
 }

@@ -364,10 +364,12 @@ def _write_multiprocess_files(folder: Path, process: Process, families: Sequence
         beside = path.with_suffix(f".{os.getpid()}.new")
         with suppress(FileNotFoundError):
             beside.unlink()
+        samples = [sample for family in some for sample in _multiprocess_samples(family)]
+        # allocated first, because writing to the memory map of a sparse file on a full disk ends the process
+        beside.write_bytes(bytes(8 + sum(len(key.encode()) + 28 for key, _ in samples)))
         values = MmapedDict(str(beside))  # type: ignore[no-untyped-call]
-        for family in some:
-            for key, value in _multiprocess_samples(family):
-                values.write_value(key, value, 0.0)  # type: ignore[no-untyped-call]
+        for key, value in samples:
+            values.write_value(key, value, 0.0)  # type: ignore[no-untyped-call]
         values.close()  # type: ignore[no-untyped-call]
         beside.replace(path)
     for path in folder.glob(f"gauge_*_{_OURS}-*.db"):

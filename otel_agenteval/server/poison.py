@@ -1,9 +1,8 @@
 """Traces and requests that crashed the process, so that restarts don't retry them forever.
 
-While a trace is scored, or a request is read from the journal, its name is in a memory-mapped file. The file survives ``kill
--9``. At startup, each name in the file of a crashed process gets one strike. A name with one strike is retried once, after all
-other work. A name with two strikes is poisoned, and the journal skips it. A trace that the watchdog stopped is poisoned
-immediately.
+While a trace is scored, or a request is read from the journal, its name is in a file, which survives ``kill -9``. At startup,
+each name in the file of a crashed process gets one strike. A name with one strike is retried once, after all other work. A name
+with two strikes is poisoned, and the journal skips it. A trace that the watchdog stopped is poisoned immediately.
 
 The file ``poison.txt`` contains one line for each strike of a name. A file ``in-hand-…`` contains the current work of a process,
 which holds a lock on the file.
@@ -13,12 +12,11 @@ from __future__ import annotations
 
 import fcntl
 import logging
-import mmap
 import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..core.tenancy import trace_name
@@ -45,8 +43,7 @@ class PoisonList:
         self._file, new = tempfile.mkstemp(dir=folder)
         fcntl.flock(self._file, fcntl.LOCK_EX)
         self._own = Path(new).rename(folder / f"{_IN_HAND}{Path(new).name}")  # other processes read it only from now on
-        os.ftruncate(self._file, 2 * _SLOT)
-        self._names = mmap.mmap(self._file, 2 * _SLOT)
+        self._write(0, bytes(2 * _SLOT))
 
     @property
     def poisoned(self) -> list[str]:
@@ -69,7 +66,7 @@ class PoisonList:
         try:
             yield
         finally:
-            self._names[_REQUEST] = 0
+            self._write(_REQUEST, b"\0")
 
     # --- the turn that is being scored, see ``engine/watchdog.py``
 
@@ -77,7 +74,7 @@ class PoisonList:
         self._write_name(_TURN, trace_name(trace_key))
 
     def end(self) -> None:
-        self._names[_TURN] = 0
+        self._write(_TURN, b"\0")
 
     def set_aside(self, trace_key: int) -> None:
         name = _cut(trace_name(trace_key))
@@ -85,13 +82,16 @@ class PoisonList:
         _append(self._list, [name] * _POISONED)
 
     def close(self) -> None:
-        self._names.close()
+        file, self._file = self._file, -1
         self._own.unlink(missing_ok=True)
-        os.close(self._file)
+        os.close(file)
 
     def _write_name(self, slot: int, name: str) -> None:
-        written = name.encode()[: _SLOT - 1] + b"\0"
-        self._names[slot : slot + len(written)] = written
+        self._write(slot, name.encode()[: _SLOT - 1] + b"\0")
+
+    def _write(self, at: int, data: bytes) -> None:
+        with suppress(OSError):  # on a full disk, the name isn't recorded; with a memory map, the process would end
+            os.pwrite(self._file, data, at)
 
 
 def forget_strikes(folder: Path) -> None:

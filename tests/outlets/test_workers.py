@@ -171,6 +171,9 @@ def test_the_folder_of_prometheus_client_is_used_where_it_is_set(tmp_path: Path)
         turns = server.ask(10)
         server.shows(turns)
         assert "trace_id" in next(iter(server.pages().values()))  # the format of these files has none
+        files = [path.stat() for path in shared.glob("*agenteval-*.db")]
+        assert files
+        assert all(one.st_blocks * 512 >= one.st_size for one in files), "a sparse memory map ends a process on a full disk"
         text = collected_by_their_collector(shared)
         assert sample(text, TURNS) == turns
         assert sample(text, FAILED) == 1

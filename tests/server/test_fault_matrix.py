@@ -24,6 +24,8 @@ from tests.support.process import ROOT, environment
         ("sidecar killed, then started with 2 processes instead of 3", True),
         ("parent of 2 processes killed during a burst", False),
         ("journal's disk is full for a while", True),
+        ("journal's disk is full before the first turn", True),
+        ("sidecar restarts on a full journal disk", True),
         ("store's database is read-only for a while", False),
         ("store rejects some other turns", False),
         ("judge queue's file is locked for 25 seconds", False),

@@ -66,6 +66,17 @@ def test_trace_in_the_hand_of_a_living_process_has_no_strike(tmp_path: Path) -> 
     living.close()
 
 
+def test_full_disk_neither_ends_the_process_nor_later_records(tmp_path: Path) -> None:
+    full = "import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (0, r.RLIM_INFINITY))\n"
+    freed = "found.begin(7)\nr.setrlimit(r.RLIMIT_FSIZE, (r.RLIM_INFINITY,) * 2)\nfound.begin(7)\n"
+    script = full + DIES.replace("found.begin(7)\n", "found.begin(7)\nfound.end()\n" + freed, 1)
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path), "during"], env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert strikes(tmp_path) == (True, False)
+
+
 KILLS = """
 import os
 import otel_agenteval as oa
