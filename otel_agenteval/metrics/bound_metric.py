@@ -8,7 +8,6 @@ import inspect
 import logging
 import math
 import operator
-import os
 import re
 import reprlib
 import traceback
@@ -17,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from ..core import jsonio
@@ -293,7 +293,7 @@ class BoundMetric:
                 while evaluation.next_piece():  # once for each piece of a turn that is too long
                     found = max(found, self._fn(turn, model, **self._call), key=self._badness)
             score = self._score_of(found)
-            if isinstance(model, _Absent) and score.status == "ok" and not score.vacuous:  # such as 0 for a blank answer
+            if isinstance(model, _Absent) and score.status == "ok" and not (score.vacuous or (turn.output or "").strip()):
                 return self._skipped(model.reason)
             return self._accepted(score, evaluation)
 
@@ -465,7 +465,7 @@ class BoundMetric:
         message = f": {error}" if _log.isEnabledFor(logging.DEBUG) else ""
         _raised.setdefault(self.name, (f"{type(error).__name__}{message}", frames[first:]))
         line = next((line for name, line, *_ in reversed(frames) if name == file), None)
-        return "" if line is None else f" ({os.path.basename(file)}, line {line})"
+        return "" if line is None else f" ({Path(file).name}, line {line})"
 
     def __repr__(self) -> str:
         return f"get_metric({', '.join([repr(self.name), *(f'{k}={v!r}' for k, v in self.params.items())])})"

@@ -147,6 +147,11 @@ def test_a_text_that_states_nothing(models: ScriptedModels, name: str, changes: 
     assert (score.status, score.value, score.passed, score.vacuous) == found
 
 
+@pytest.mark.parametrize("output", ["", " \n ", "Paris"])
+def test_relevance_without_a_judge_is_skipped(output: str) -> None:
+    assert oa.get_metric("llm_relevance").evaluate(turn(output=output)).detail == {"reason": "no_judge"}
+
+
 @pytest.mark.parametrize(
     ("name", "reply", "detail"),
     [
