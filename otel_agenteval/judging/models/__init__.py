@@ -1,6 +1,6 @@
 """Model clients: judges, which score turns, and embedders, which compute vectors.
 
-This folder may import the same packages as :mod:`~otel_agenteval.judging`. Start at :mod:`.judge`.
+Modules in this folder may import the same packages as :mod:`~otel_agenteval.judging`. Start reading at :mod:`.judge`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 def judge_from(
     config: Config, *, clock: Clock = SYSTEM_CLOCK, sleep: Callable[[float], None] = time.sleep
 ) -> Judge | JudgeGroup | None:
-    """Return the configured judge or group of judges, or None. Raises a ConfigError that names the option and its line."""
+    """Return the configured judge or group of judges, or None. A ConfigError contains the name and line of the invalid option."""
     options = config.judge
     if not _is_configured(config, "judge", options):
         return None

@@ -30,7 +30,7 @@ class Model:
 
     @property
     def priced(self) -> bool:
-        """True if the model's price is known. With a dollar limit, only such models are called."""
+        """True if the model's price is known. If the budget has a dollar limit, only models with a known price are called."""
         return True
 
     def accounts(self) -> list[Account]:
@@ -42,14 +42,14 @@ class Model:
         return self.ledger.total()
 
     def close(self) -> None:
-        """Close connections and files. Safe to call twice. Later calls open them again."""
+        """Close connections and files. Safe to call twice. Later requests open them again."""
 
 
 class JudgeModel(Model, Answers):
     """Base class of judges, which score ``llm_`` metrics."""
 
     has_cache: bool = False
-    """True if replies are cached, so that identical judge calls aren't repeated."""
+    """True if replies are cached, so that identical calls aren't sent again."""
 
     def cached(self, question: Question) -> dict[str, Any] | None:
         return None
@@ -82,11 +82,11 @@ class Account:
     """Record of one model request and its retries. Unknown values are None. Only ``charge_usd`` can be an estimate."""
 
     stage: str
-    """Name of the judge call, as set by the metric. ``embed`` for embeddings."""
+    """Name that the metric gives to the judge call, or ``embed`` for embeddings."""
     provider: str
     model: str
     attempts: int
-    """Number of HTTP requests sent, or 0 if no request was sent."""
+    """Number of HTTP requests that were sent. 0 if the call failed before the first one."""
     duration_s: float
     """Duration in seconds, including all waiting."""
     input_tokens: int | None = None
@@ -95,9 +95,9 @@ class Account:
     """Input tokens read from the server's cache, included in ``input_tokens``."""
     cost_usd: float | None = None
     price_source: str | None = None
-    """Source of the price: ``prices`` for configured prices, otherwise the name and version of the price table."""
+    """Source of the price: ``prices`` for configured prices, or the name and version of the price table."""
     charge_usd: float | None = None
-    """Amount charged to the budget in USD: the cost, or an estimate if only the price is known."""
+    """Amount charged to the budget, in USD: the cost or, if the server reported no token counts, an estimate."""
     error_type: str | None = None
     repair: bool = False
     """True if the request asked the model to repair an unreadable reply."""
@@ -115,7 +115,7 @@ class Total:
     cost_usd: float = 0.0
     """Sum of the known costs, in USD."""
     unpriced: int = 0
-    """Number of answers whose cost is unknown."""
+    """Number of answered requests with unknown cost."""
 
     def plus(self, account: Account) -> Total:
         failed = account.error_type is not None
@@ -140,7 +140,7 @@ _RECORDERS: ContextVar[tuple[list[Account], ...]] = ContextVar("otel_agenteval_r
 
 
 def recording() -> AbstractContextManager[list[Account]]:
-    """Collect the :class:`Account` of each model request in the block, for the current thread or task."""
+    """Collect an :class:`Account` for each model request that this thread or task sends in the block."""
     return _collecting(_RECORDERS)
 
 
@@ -148,7 +148,7 @@ _LISTENERS: ContextVar[tuple[list[Exchange], ...]] = ContextVar("otel_agenteval_
 
 
 def listening() -> AbstractContextManager[list[Exchange]]:
-    """Collect the prompts and replies of judge calls in the block, for the current thread or task. Prompts contain turn content."""
+    """Collect prompts and replies of judge calls that this thread or task makes in the block. Prompts contain turn content."""
     return _collecting(_LISTENERS)
 
 
@@ -162,7 +162,7 @@ _ADMIT: ContextVar[Callable[[], None]] = ContextVar("otel_agenteval_admit_repair
 
 @contextmanager
 def admitting_repairs(admit: Callable[[], None]) -> Iterator[None]:
-    """Call ``admit`` before each repair request in the block. ``admit`` can raise a :class:`JudgeError`."""
+    """Call ``admit`` before each repair request in the block. ``admit`` can raise a :class:`JudgeError` to prevent the request."""
     token = _ADMIT.set(admit)
     try:
         yield

@@ -1,7 +1,7 @@
 """Cache of judge replies in an SQLite file.
 
-The key is a hash of the judge call without random delimiters and marker numbers (``[EMAIL_1]``). Old replies are deleted, and the
-total size is limited. During an audit (:func:`bypassing_cache`), the model is called, and its reply replaces the cached one.
+The key is a hash of the judge call without random delimiters, and with renumbered markers (``[EMAIL_1]``). Old replies are deleted,
+and the total size is limited. In an audit (:func:`bypassing_cache`), the model is always called and the cached reply replaced.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BYPASSED: ContextVar[bool] = ContextVar("otel_agenteval_cache_bypassed", defaul
 
 @contextmanager
 def bypassing_cache() -> Iterator[None]:
-    """Bypass the caches of all judges in the block, for the current thread or task."""
+    """Bypass the caches of all judges that this thread or task calls in the block."""
     token = _BYPASSED.set(True)
     try:
         yield
@@ -59,7 +59,7 @@ def without_marker_numbers(text: str) -> str:
 class VerdictCache(MutableMapping[str, str]):
     """Judge replies in an SQLite file that processes can share. The key is the hash of the judge call.
 
-    If the file can't be read, a lookup is a cache miss. ``faults`` counts all failed operations. Replies expire after ``ttl``
+    If the file can't be read, each lookup is a cache miss. ``faults`` counts failed reads and writes. Replies expire after ``ttl``
     seconds. Above ``max_bytes``, the oldest replies are deleted.
     """
 

@@ -1,13 +1,13 @@
-"""Embedders: a client for an embedding server, and two embedders that run in this process at no cost.
+"""Embedders: a client for an embedding server, and two embedders that run in this process free of charge.
 
 The local text model is a table with one vector for each of 32,000 word pieces. A text's vector is the mean of its word pieces'
-vectors, computed in less than a millisecond. The vectors show if two texts have a similar topic: paraphrases score 0.5 to 1, and
-unrelated texts less than 0.2. Word order is ignored, so negation isn't recognized. Scores aren't comparable with scores from
-other models.
+vectors, computed in less than a millisecond. The vectors show how similar the topics of two texts are. Paraphrases have a
+similarity of 0.5 to 1, and unrelated texts of less than 0.2. Word order is ignored, so negation isn't recognized. Scores aren't
+comparable with scores from other models.
 
-The local model for images and texts is a CLIP or SigLIP model in ONNX files. This package doesn't include the weights. The
-model's folder must contain the files that Hugging Face exporters write: ``tokenizer.json``, ``preprocessor_config.json``, and
-either ``text_model.onnx`` and ``vision_model.onnx``, or ``model.onnx``. The ONNX files can be in a subfolder ``onnx``.
+The local model for images and texts is a CLIP or SigLIP model in ONNX files. This package doesn't include the weights. The model's
+folder must contain these files, which Hugging Face exporters write: ``tokenizer.json``, ``preprocessor_config.json``, and either
+``text_model.onnx`` and ``vision_model.onnx``, or ``model.onnx``. The ONNX files can be in a subfolder ``onnx``.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class Embedder(EmbedderModel):
         base_url: URL including the API version, without credentials or query.
         model: name of the model on the server. Vectors of different models are never compared.
         api_key: API key, sent as bearer token.
-        images: format of images in requests. ``text``: URIs in the list of texts. ``object``: a list of ``{"image": ...}`` and
-            ``{"text": ...}`` (Jina's format). ``messages``: one image per request (vLLM's format).
-        cache: mapping from text to vector that stores vectors. Default: no cache.
+        images: format of images in requests. ``text``: image URIs in the list of texts. ``object``: a list of ``{"image": ...}``
+            and ``{"text": ...}`` objects (Jina's format). ``messages``: one image per request (vLLM's format).
+        cache: mapping that stores vectors by text. Default: no cache.
         **requests: same options as for :class:`Judge`: ``headers``, ``timeout``, ``deadline``, ``max_concurrency``,
             ``requests_per_minute``, ``tokens_per_minute``, and ``prices``.
 
@@ -84,21 +84,21 @@ class Embedder(EmbedderModel):
         self._cache = cache
         self._lock = threading.Lock()
         self._most = 0
-        """Maximum number of texts per request, as learned from rejections. 0 if unknown."""
+        """Maximum number of texts per request, learned from rejected requests. 0 if unknown."""
 
     def __repr__(self) -> str:
         return f"Embedder({self._server.base_url!r}, {self.model!r})"
 
     @property
     def priced(self) -> bool:
-        """True if the price is known from ``prices`` or from the price table."""
+        """True if ``prices`` or the price table contains the model's price."""
         return self._server.priced(self.model)
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector per text, in order.
 
-        Each text that isn't cached is sent once, if possible in a single request. With ``images="messages"``, each image is a
-        separate request.
+        Each distinct text that isn't cached is sent once. If possible, one request contains all texts. With ``images="messages"``,
+        each image is sent in a separate request.
 
         Raises:
             JudgeError: the server can't be called, or doesn't return a vector for each text.
@@ -134,7 +134,7 @@ class Embedder(EmbedderModel):
         return hashlib.sha256(f"{self._server.base_url}\n{self.model}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
 
     def _in_batches(self, texts: list[str], until: float) -> list[list[float]]:
-        """Return all vectors. If the server rejects a batch as too large, halve the batch size, down to one text."""
+        """Return all vectors. While the server rejects batches as too large, halve the batch size, down to one text."""
         found: list[list[float]] = []
         while len(found) < len(texts):
             batch = texts[len(found) : len(found) + (self._most or len(texts))]
@@ -198,7 +198,7 @@ _FEATURE = "embeddings without a server"
 
 
 class InProcessEmbedder(EmbedderModel):
-    """Base class of embedders that run in this process at no cost. They load their model on first use."""
+    """Base class of embedders that run in this process free of charge. The first call loads the model."""
 
     def __init__(self, model: str) -> None:
         self.model = model
@@ -233,9 +233,9 @@ class InProcessEmbedder(EmbedderModel):
 
 
 class LocalEmbedder(InProcessEmbedder):
-    """Embedder with a model from an installed package, without downloads. Thread-safe.
+    """Embedder that uses a model from an installed package and downloads nothing. Thread-safe.
 
-    ``local/wordllama`` has 256 dimensions and works best for English (extra ``[embed]``). The first call loads the model (18 MB).
+    ``local/wordllama`` (extra ``[embed]``) has 256 dimensions and works best for English. The first call loads the model (18 MB).
     """
 
     def __init__(self, model: str = "local/wordllama") -> None:
@@ -279,14 +279,14 @@ class LocalEmbedder(InProcessEmbedder):
 CLIP = "local/clip"
 _LONGEST_TEXT = 77
 _EDGE = 224
-"""Default text length in tokens, and default image size in pixels. Both are from the first CLIP models."""
+"""Default maximum text length in tokens, and default image size in pixels. Both values are from the first CLIP models."""
 _OF_TEXTS = ("text_embeds", "text_features", "pooler_output")
 _OF_IMAGES = ("image_embeds", "image_features", "pooler_output")
 """Names of model outputs, in order of preference."""
 
 
 class ClipEmbedder(InProcessEmbedder):
-    """Embedder with comparable vectors for images and texts. Thread-safe. The first call loads the model in ``folder``."""
+    """Embedder whose vectors of images and texts are comparable. Thread-safe. The first call loads the model from ``folder``."""
 
     def __init__(self, folder: str) -> None:
         super().__init__(CLIP)

@@ -40,9 +40,9 @@ class _Capabilities:
     system: bool = True
     """False if the model rejects system messages. The system prompt is then part of the first message."""
     stream: bool = False
-    """True if the model only answers with an event stream, as some reasoning models do."""
+    """True if the model answers only with an event stream, as some reasoning models do."""
     accepted: frozenset[Form] = frozenset()
-    """Reply forms that the model accepted with these settings. If an accepted form is rejected later, it is still supported."""
+    """Reply forms that the model accepted with these settings. A later rejection has another cause than the form."""
     refused: frozenset[str] = frozenset()
     """Schemas that the model rejected, although it accepts other schemas."""
 
@@ -57,12 +57,12 @@ class Judge(JudgeModel):
         api_key: API key, sent in the provider's header. Without a key, requests to Bedrock are signed with AWS credentials from
             the environment (extra ``[bedrock]``).
         provider: ``openai`` (default), ``responses``, ``anthropic``, ``gemini``, or ``bedrock``. ``openai`` uses chat completions,
-            which OpenAI, vLLM, Ollama, llama.cpp, LiteLLM, and many others support. If set, the model name is sent unchanged.
-        endpoint: ``chat`` (default) or ``moderations``. With ``moderations``, calls of ``llm_moderation`` use the server's
+            which vLLM, Ollama, LiteLLM, and many others support. If ``provider`` is set, the model name is sent unchanged.
+        endpoint: ``chat`` (default) or ``moderations``. With ``moderations``, the metric ``llm_moderation`` uses the server's
             ``/moderations`` endpoint. Only for provider ``openai``.
         max_input_tokens: approximate maximum input of a judge call. Longer texts are shortened in the middle, and the score has
-            ``detail["input_truncated"]``. Metrics that need the complete turn send it in pieces. The worst score is used.
-        cache: mapping from text to text that stores replies, so that identical calls aren't repeated. Default: no cache.
+            ``detail["input_truncated"]``. Metrics that need the complete turn send it in several pieces and use the worst score.
+        cache: mapping from key to text that stores replies, so that identical calls aren't repeated. Default: no cache.
         **requests: ``headers``: additional headers. ``timeout``: maximum seconds for one attempt. ``deadline``: maximum seconds
             for one judge call, including retries, repair, and waiting. ``max_concurrency``, ``requests_per_minute``, and
             ``tokens_per_minute``: limits. Calls above a limit wait. ``prices``: prices by model in USD per million tokens, such
@@ -112,14 +112,14 @@ class Judge(JudgeModel):
 
     @property
     def priced(self) -> bool:
-        """True if the price is known from ``prices`` or from the price table."""
+        """True if ``prices`` or the price table contains the model's price."""
         return self.server.priced(self.model)
 
     def with_model(self, model: str) -> Judge:
         """Return a judge for another model on the same server, with the same connections and usage records.
 
         Raises:
-            ConfigError: the model has another provider and needs a separate judge.
+            ConfigError: the model belongs to another provider, so it needs a separate judge.
         """
         provider, name = chosen(model, self._explicit)
         if provider != self.provider:
@@ -231,7 +231,7 @@ class Judge(JudgeModel):
     def _complete(
         self, messages: tuple[ChatMessage, ...], question: Question, until: float, *, repair: bool = False, room: int = MAX_TOKENS
     ) -> ChatReply:
-        """Return a reply in the strictest format that the model supports (JSON schema, JSON mode, or plain text). Later calls reuse this format."""
+        """Return a reply in the strictest form that the model supports (schema, JSON, or plain text). Later calls reuse it."""
         schema = schema_of(question.reply) if question.schema is None else question.schema
         capabilities = self._capabilities
         while True:
@@ -264,7 +264,7 @@ class Judge(JudgeModel):
             return reply
 
     def _verdict(self, message: ChatMessage, reply: ChatReply, question: Question, until: float) -> dict[str, Any]:
-        """Return the verdict in a reply. If the reply is invalid or its scale is unclear, ask the model once more."""
+        """Return the verdict in a reply. If the reply is invalid or its scale is unclear, ask the model again once."""
         ranges, schema = ranges_of(question.reply), question.schema
         keys = tuple(hints_of(question.reply) if schema is None else schema.get("properties", ()))
         found = verdict_in(reply.text, keys, material="\n".join(material_of(question.data, ())[0].values()))
@@ -281,9 +281,9 @@ class Judge(JudgeModel):
         return found
 
     def _repair(self, message: ChatMessage, reply: ChatReply, question: Question, until: float, request: str) -> ChatReply:
-        """Ask for the reply again, without structured output if it was blank, and with a higher token limit if it was truncated.
+        """Request a new reply. After a blank reply, don't use structured output. After a truncated reply, raise the token limit.
 
-        If the server rejects the limit, return the first reply.
+        If the server rejects the higher limit, return the first reply.
         """
         cut = reply.finish == "length"
         room = MORE_TOKENS if cut else MAX_TOKENS
@@ -313,7 +313,7 @@ def _name_of(schema: Mapping[str, Any] | None) -> str:
 
 
 def _without(capabilities: _Capabilities, form: Form, schema: str, refusal: NotAnswered) -> _Capabilities | None:
-    """Return reduced capabilities if the model rejected a setting of the request, or None if the rejection has another cause."""
+    """Return capabilities without the setting that the model rejected, or None if the rejection has another cause."""
     if refusal.status not in (400, 422, 500, 501) or refusal.transient or refusal.hints & {"context", "refusal", "credit"}:
         return None
     if not capabilities.stream and "stream" in refusal.hints:

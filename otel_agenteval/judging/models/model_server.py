@@ -1,8 +1,8 @@
 """Client of one model server: retries, limits, prices, and records of all requests.
 
-Connection errors and the statuses 408, 409, 424, 498, and 5xx (except 501 and 505) are retried after random pauses, or after the
-pause that the server requests. Rate limits (429) are retried until the deadline. If the account has no credit, requests aren't
-retried.
+After a connection error or the status 408, 409, 424, 498, or 5xx (except 501 and 505), a request is sent up to three times. Pauses
+are random, and at least as long as the server requests. After a rate limit (429), requests are retried until the deadline. If the
+account has no credit, requests aren't retried.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TOKENS_PER_IMAGE = 800
 _CHARACTERS_PER_TOKEN = 4
 _MOST_TOKENS = 10_000_000
 _FREE = frozenset(("unreachable", "circuit_open", "rate_limited", "context_overflow"))
-"""Error types of requests that the server didn't process, in addition to all types that start with ``http_``."""
+"""Error types of requests that the server didn't process. The same applies to all types that start with ``http_``."""
 
 
 class RequestKeywords(TypedDict, total=False):
@@ -60,21 +60,21 @@ class RequestOptions:
 
     headers: Mapping[str, str] | None = None
     timeout: float = 30.0
-    """Maximum seconds for one attempt, up to the last byte of the reply."""
+    """Maximum seconds from the start of an attempt to the last byte of the reply."""
     deadline: float = 120.0
     """Maximum seconds for one judge call, including retries, repair, and waiting."""
     max_concurrency: int | None = None
     """Maximum number of concurrent requests. Further requests wait."""
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
-    """Maximum input and output tokens per minute. Estimated before a request, and corrected by the server's count."""
+    """Maximum input and output tokens per minute. The server's token count replaces the estimate for each request."""
     prices: Prices | None = None
     clock: Clock = SYSTEM_CLOCK
     sleep: Callable[[float], None] = time.sleep
 
     @classmethod
     def of(cls, taker: str, keywords: RequestKeywords) -> Self:
-        """Return options from keyword arguments. For an unknown argument, raise a TypeError that names ``taker``."""
+        """Return options from keyword arguments of the function ``taker``. For an unknown argument, raise a TypeError."""
         for name in keywords.keys() - {field.name for field in fields(cls)}:
             raise TypeError(f"{taker}() got an unexpected keyword argument {name!r}")
         return cls(**keywords)
@@ -84,14 +84,14 @@ class RequestOptions:
 class _Sent:
     attempts: int = 0
     began: float = float("inf")
-    """Monotonic start time of the current attempt, or infinity if the attempt wasn't sent."""
+    """Monotonic time when the current attempt was sent, or infinity if it wasn't sent."""
     usage: TokenUsage = TokenUsage()  # noqa: RUF009 - it is never changed
 
 
 class ModelServer:
     """Client of one server. Models on the same server share connections, limits, and usage records. Thread-safe.
 
-    ``headers`` are the provider's headers. ``largest_reply`` is in bytes.
+    ``headers`` are the provider's headers. ``largest_reply`` is the maximum size of a reply in bytes.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class ModelServer:
         self._breaker = CircuitBreaker(self.clock, _FAILURES_UNTIL_DOWN, _HOLD)
         self._last_failure = ""
         self._holds: dict[tuple[str, object], float] = {}
-        """Monotonic time until which the server accepts no requests, by path and model."""
+        """Monotonic time until which the server asked for no more requests, by path and model."""
 
     def until(self) -> float:
         return self.clock.monotonic() + self._deadline
@@ -143,7 +143,7 @@ class ModelServer:
         """Send a request with retries and return the result. Raises a JudgeError on failure.
 
         ``until`` is the monotonic deadline. ``read`` parses the reply into a result and token counts. ``estimate`` contains the
-        expected tokens. ``stage`` and ``repair`` are recorded in the account.
+        expected token counts. ``stage`` and ``repair`` are recorded in the request's :class:`.Account`.
         """
         route = request.path, request.body.get("model")
         expected = (estimate.input_tokens or 0) + (estimate.output_tokens or 0)
@@ -213,7 +213,7 @@ class ModelServer:
 
     @contextmanager
     def _unless_down(self, sent: _Sent) -> Iterator[None]:
-        """Run the block as one attempt, or raise a JudgeError if the server is known to be down. Record whether it answers."""
+        """Run the block as one attempt and record its success. If the server is known to be down, raise a JudgeError instead."""
         wait, probe = self._breaker.enter()
         if wait != 0:
             problem = f"{self.base_url} failed {self._breaker.failures} times in a row: {self._last_failure}"
@@ -252,15 +252,15 @@ def tokens_in(texts: Sequence[str]) -> int:
 class RateLimits:
     """Limits on concurrent requests, and on requests and tokens per minute. Thread-safe.
 
-    Many local model servers process one request at a time. Therefore, each timeout halves the allowed concurrency, and each reply
-    increases it again.
+    Many local model servers process one request at a time. Therefore, each timeout halves the number of concurrent requests, and
+    each reply increases the number again, up to the configured maximum.
     """
 
     def __init__(self, options: RequestOptions) -> None:
         requests, tokens = options.requests_per_minute, options.tokens_per_minute
         self._clock, self._sleep = options.clock, options.sleep
         self._most = self._room = float("inf") if options.max_concurrency is None else options.max_concurrency
-        """Configured maximum and current maximum of concurrent requests."""
+        """Configured and current maximum number of concurrent requests."""
         self._running = 0
         self._free = threading.Condition()
         self._slowed = float("-inf")
@@ -271,7 +271,7 @@ class RateLimits:
 
     @contextmanager
     def slot(self, tokens: int, until: float) -> Iterator[None]:
-        """Hold a slot for one request during the block. Raises the same errors as :meth:`enter`."""
+        """Hold a slot for one request during the block. Raise a JudgeError under the same conditions as :meth:`enter`."""
         self.enter(tokens, until)
         answered = False
         try:
@@ -281,7 +281,7 @@ class RateLimits:
             self.leave(answered=answered)
 
     def enter(self, tokens: int, until: float) -> None:
-        """Wait for a slot until the monotonic deadline, or raise a JudgeError. The caller must call :meth:`leave` afterwards."""
+        """Wait for a slot, which the caller returns with :meth:`leave`. Raise a JudgeError if none is free before the deadline."""
         wait = self._reserve(1, tokens)
         late = self._clock.monotonic() + wait > until
         if wait and not late:
@@ -305,8 +305,8 @@ class RateLimits:
     def slow_down(self, began: float) -> bool:
         """Halve the allowed concurrency after a timeout. Return True if the timeout counts as a server failure.
 
-        A request that began before the last reduction changes nothing. It counts as a failure only if the server has never
-        answered.
+        If the request began before the last reduction, its timeout changes nothing. In this case, the timeout counts as a failure
+        only if the server has never answered.
         """
         with self._free:
             news = began >= self._slowed

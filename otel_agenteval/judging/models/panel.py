@@ -1,7 +1,7 @@
 """Groups of judges: separate judges for metrics or agents, a second opinion, or a panel.
 
-The group's result is always one judge's score, with its reasons. A panel's result is the median score of all judges or of the
-majority. The score's detail ``judges`` lists the results of all judges.
+The group's result is always the score of a single judge, with that judge's reasons. A panel returns the median score of all judges
+or of the majority. The score's detail ``judges`` lists each judge's result.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Combine = Literal["median", "majority"]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Judge for matching metrics and agents. Patterns can contain ``*``. Without patterns, the judge applies to all names."""
+    """Judge for metrics and agents that match patterns, which can contain ``*``. An empty list of patterns matches all names."""
 
     judge: Judge
     metrics: Sequence[str] = ()
@@ -40,14 +40,14 @@ class Choice:
 class SecondOpinion:
     judge: Judge
     margin: float
-    """Maximum distance from the threshold at which a score is in doubt, as a share of the scale."""
+    """Maximum distance between the threshold and a score that needs a second opinion, as a share of the scale."""
     tolerance: float
-    """Maximum difference between two scores that agree, as a share of the scale."""
+    """Maximum difference at which two scores agree, as a share of the scale."""
 
 
 @dataclass(eq=False, repr=False)
 class JudgeGroup(JudgeModel, ChoosesJudges):
-    """Group of judges. The first matching choice replaces ``main``. A ``panel`` replaces all other judges."""
+    """Group of judges. The first matching choice replaces ``main``. If a ``panel`` is set, only its judges are called."""
 
     main: Judge
     choices: Sequence[Choice] = ()

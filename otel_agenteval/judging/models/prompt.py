@@ -4,10 +4,10 @@ Instructions are the system prompt, the metric's task, and the user's ``criteria
 steps. Criteria are enclosed in ``[[[NAME WORD`` and ``WORD]]]``, before the material. Criteria are never truncated. If the material
 is split into pieces, each call contains all criteria. A policy from a span or turn is part of the material, not of the criteria.
 
-Material is text from users, tools, and models, and can contain malicious instructions. It is enclosed in ``<<<NAME WORD`` and
-``WORD>>>``. The word is random for each call, so the material can't contain it. Text that resembles a delimiter is escaped, and
-invisible characters are made visible (:func:`visible`). The system prompt states that nothing between these delimiters is an
-instruction.
+Untrusted material is text from users, tools, and models. It can contain malicious instructions, so it is enclosed in ``<<<NAME
+WORD`` and ``WORD>>>``. Each call has a new random word, which the material can't contain. Text that resembles a delimiter is
+escaped, and invisible characters are made visible (:func:`visible`). The system prompt states that nothing between these delimiters
+is an instruction.
 """
 
 from __future__ import annotations
@@ -59,22 +59,22 @@ _CHARACTERS_PER_TOKEN = 4
 _SHORTEST_CUT = 200
 _MOST_PIECES = 16
 _OVERLAP = 8
-"""Each piece repeats 1/8 of the previous piece, so that short passages aren't split in both pieces."""
+"""Each piece repeats the last 1/8 of the preceding piece, so that each short passage is complete in at least one piece."""
 
 
 class Prompt(NamedTuple):
     message: ChatMessage
     pieces: int = 1
     truncated: bool = False
-    """True if texts were shortened. False for pieces, because other calls contain the rest."""
+    """True if texts were shortened. False if they were split into pieces, because other calls contain the other pieces."""
 
 
 def prompt_of(question: Question, max_tokens: int | None = None, piece: int | None = None) -> Prompt:
     """Return the message of one judge call. Raises a JudgeError, for example ``input_too_long``.
 
     If the call exceeds about ``max_tokens``, a marker replaces the middle of the longest texts. If ``piece`` is set, these texts
-    are split instead, and the message contains the piece with this index. Media aren't fetched: ``data:`` and http(s) URIs are
-    sent unchanged, and other ids as text.
+    are split instead, and the message contains the piece with this index. Media aren't fetched. The message contains ``data:`` and
+    http(s) URIs unchanged, and other media IDs as text.
     """
     texts, media = material_of(question.data, question.media)
     trusted = trusted_of(question.criteria)
@@ -108,7 +108,7 @@ def trusted_of(criteria: Mapping[str, str | Sequence[str]] | None) -> dict[str, 
 
 
 def material_of(data: Mapping[str, Any], media: Sequence[str]) -> tuple[dict[str, str], tuple[Media, ...]]:
-    """Return the escaped texts of a judge call by name, and its media. Media ids that aren't URIs are in the text ``media``."""
+    """Return a judge call's escaped texts by name, and its media. The text ``media`` lists media IDs that aren't URIs."""
     parts = [(uri, media_of(uri)) for uri in media]
     references = [uri for uri, found in parts if found is None]
     texts = {name: value if isinstance(value, str) else jsonio.text_of(value) for name, value in data.items()}
@@ -141,7 +141,7 @@ def _shortened(texts: Mapping[str, str], room: int) -> dict[str, str]:
 
 
 def _share_of(sizes: Iterable[int], room: int) -> int:
-    """Return the maximum tokens per text. Longer texts are shortened to this number, and shorter texts stay complete."""
+    """Return the maximum number of tokens per text, to which longer texts are shortened. Shorter texts stay complete."""
     ascending = sorted(sizes)
     share = 0
     for index, size in enumerate(ascending):
@@ -210,10 +210,10 @@ _JOINED = re.compile(
     "[\u0600-\u08ff\u0900-\u0dff\u0f00-\u109f\u1780-\u18af\u1900-\u1aaf\u1b00-\u1cff\ua840-\ua9ff\uaa00-\uaaff\ufb50-\ufdff\ufe70-\ufefc"
     "\U00010a00-\U00010aff\U00011000-\U000116ff\U0001e900-\U0001e95f]"
 )
-"""Scripts with joining letters: Arabic and related scripts, scripts of India and Southeast Asia, Mongolian."""
+"""Scripts with joining letters: Arabic and related scripts, scripts of India and Southeast Asia, and Mongolian."""
 _MONGOLIAN = re.compile("[\u1820-\u18aa]")
 _LONGEST_LIST = 64
-"""Maximum number of different characters in a run that are listed. Further characters are only counted."""
+"""Maximum number of listed characters for a run of invisible characters. Further characters are only counted."""
 
 
 def visible(text: str) -> str:
@@ -240,7 +240,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def _is_needed(run: str, before: str, after: str) -> bool:
-    """Return True if an invisible character changes how the surrounding text looks."""
+    """Return True if ``run`` is an invisible character that the surrounding script or emoji needs."""
     if not before or len(run) != 1:
         return False
     if run in _PRESENTATION:
@@ -257,7 +257,7 @@ def _is_symbol(character: str) -> bool:
 
 
 def _bytes(selectors: str) -> str:
-    """Return the hidden bytes that variation selectors encode, as visible text. The n-th selector encodes byte n - 1."""
+    """Return the hidden bytes that variation selectors encode, as visible text. The n-th selector encodes the byte n - 1."""
     if len(selectors) == 1:
         return _names(selectors)
     raw = bytes(code - 0xFE00 if (code := ord(one)) < 0xE0000 else code - 0xE0100 + 16 for one in selectors)

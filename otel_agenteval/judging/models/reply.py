@@ -1,9 +1,9 @@
 """Parser for verdicts in judge replies, and JSON schemas for servers that enforce a reply format.
 
-The same rules apply to all models and metrics. A reply has a verdict if it is one JSON object. The object may follow a thought, a
-code fence, or a lead-in such as "Here is the JSON:", and may be followed by an end token. Other text isn't allowed, because it
-could contradict or quote the object. If the judged material also contains the object, the object is a quotation and not a
-verdict. If a reply doesn't have a verdict, the judge is called again.
+The same rules apply to all models and metrics. A reply has a verdict if it is one JSON object. Before the object, the reply may
+contain a thought, a code fence, or a lead-in such as "Here is the JSON:". After the object, it may contain an end token. Other text
+isn't allowed, because it could contradict or quote the object. If the judged material also contains the object, the object is a
+quotation and not a verdict. If a reply has no verdict, the judge is called again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MARKED = (
 )
 """Start and end markers of thoughts that the server left in the reply."""
 _UNMARKED = (r"(?:analysis|commentary)(?=[^\W\d_])", r"assistant\s*final")
-"""Channels without markers: ``analysisIt fits.assistantfinal{…}``. Not in :data:`_ENDED`, because replies can contain these words."""
+"""Start and end of thoughts without special markers: ``analysisIt fits.assistantfinal{…}``. Not used in :data:`_ENDED`."""
 _UNQUOTED = r"(?<![\"'“‘«])(?<![^`]`)"  # a quoted "</think>" doesn't end a thought
 _THOUGHTS = [(re.compile(rf"(?i)\s*{begin}"), re.compile(rf"(?i){_UNQUOTED}{end}")) for begin, end in (*_MARKED, _UNMARKED)]
 _ENDED = re.compile(rf"{_UNQUOTED}(?<![ \t])(?:{'|'.join(end for _, end in _MARKED)})[ \t]*\r?\n\s*\n", re.IGNORECASE)
@@ -58,7 +58,7 @@ _LEAD_IN = re.compile(
     )?\s*""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Words that only introduce an object: "Sure! Here is the JSON:" or "My final answer is", but not "The answer is"."""
+"""Words that only introduce an object, such as "Sure! Here is the JSON:" or "My final answer is", but not "The answer is"."""
 _MARKDOWN = re.compile(r"[*_#]+")  # **Verdict:** → Verdict:
 _LONGEST_LEAD_IN = 200
 # before the object: ```json, ~~~ or one backtick; after it: the same and end marks, as in ```<|im_end|>
@@ -93,9 +93,9 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_finite, parse
 
 
 def verdict_in(text: str, keys: Collection[str] = (), *, material: str = "") -> dict[str, Any] | None:
-    """Return a reply's verdict. Return None if the reply isn't exactly one object or quotes the judged ``material``.
+    """Return a reply's verdict. Return None if the reply isn't exactly one object, or if the object is in the judged ``material``.
 
-    Missing keys are allowed, because the metric reports them. For the reply to a repair request, ``material`` is empty.
+    Some ``keys`` can be missing, because the metric reports them. For the reply to a repair request, ``material`` is empty.
     """
     requested = {_plain(key): key for key in keys}
     text = text.lstrip(_INVISIBLE)
@@ -111,7 +111,7 @@ def verdict_in(text: str, keys: Collection[str] = (), *, material: str = "") -> 
 
 
 def _after_thoughts(text: str) -> dict[str, Any] | None:
-    """Return the single JSON object after the model's thoughts. The first thought can have begun in the prompt."""
+    """Return the only JSON object after the model's thoughts. The start of the first thought can be in the prompt."""
     start = 0
     while ends := [end for begin, end in _THOUGHTS if begin.match(text, start)]:
         closed = ends[0].search(text, start)
@@ -143,7 +143,7 @@ def _plain(key: str) -> str:
 
 
 _LOOK_ALIKES = str.maketrans("авекмнорстухѕіјһԁԛԝгαεικνορτυϲ", "abekmhopctyxsijhdqwraeikvoptuc")
-"""Cyrillic and Greek letters, with the Latin letters that they resemble."""
+"""Mapping from Cyrillic and Greek letters to the Latin letters that they resemble."""
 
 
 # --- faults of a verdict ----------------------------------------------------------------------------------------------
@@ -152,10 +152,10 @@ _NUMBER_AS_TEXT = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*")  # 
 
 
 def fault_in(found: Mapping[str, Any], keys: Collection[str], ranges: Mapping[str, tuple[float, float]]) -> str | None:
-    """Return the fault of a verdict, or None.
+    """Return the kind of fault in a verdict, or None if the verdict is valid.
 
     - ``form``: the verdict has no requested key, no readable number, or an unknown key instead of the number.
-    - ``scale``: numbers from 0 to 100 seem to be shares, such as 0.8 for 80. All are at most 1, and at least one is a fraction.
+    - ``scale``: instead of 0 to 100, numbers seem to range from 0 to 1. All are at most 1, and at least one is a fraction.
     """
     if keys and found.keys().isdisjoint(keys):
         return "form"
@@ -196,7 +196,7 @@ def _is_in(material: str, found: dict[str, Any], requested: Collection[str]) -> 
 
 
 def _flat(text: str) -> str:
-    """Return a text without spaces, escapes, quote styles, and case, which can vary between equal JSON objects."""
+    """Normalize a text: remove spaces, escapes, quotation marks, and case, which can vary between equal JSON objects."""
     unescaped = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
     return _BLANK.sub("", unescaped).translate(_QUOTES).casefold()
 
@@ -219,7 +219,7 @@ class _Open(Exception):
 
 @functools.lru_cache(maxsize=1_000)
 def schema_of(form: str) -> Mapping[str, Any] | None:
-    """Return the JSON schema of a reply form such as ``{"score": <0 to 100>}``. Return None for an unreadable form or one with ``...``."""
+    """Return the JSON schema of a reply form such as ``{"score": <0 to 100>}``, or None if it's unreadable or contains ``...``."""
     try:
         schema = _value(_tokens(form))
     except _Open:

@@ -3,8 +3,8 @@
 Instrumentations don't record these requests, so the requests never become turns. Error messages contain neither the API key nor
 turn content. This module logs nothing.
 
-Each concurrent request has its own connection. A shared connection pool would check all connections for each request. With 200
-connections, these checks take several times as long as the rest of the request.
+Each concurrent request has its own connection. A shared pool would check all connections for each request. With 200 connections,
+these checks take several times as long as the rest of the request.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _DEFAULT_HEADERS = {"User-Agent": "otel-agenteval", "Accept": "application/json"
 _FRAMING_HEADERS = frozenset(("content-length", "transfer-encoding"))
 _HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _RETRIED_STATUSES = frozenset((408, 409, 424, 429, 498))
-"""Statuses to retry in addition to 5xx. Bedrock sends 424 if the model failed, and Groq 498 if it has no capacity."""
+"""Statuses to retry in addition to 5xx. Bedrock sends 424 if the model failed, and Groq sends 498 if capacity is exhausted."""
 _UNSUPPORTED_STATUSES = frozenset((501, 505))
 """Statuses of servers that don't support a feature, such as llama.cpp without ``--embeddings``."""
 _MAX_REJECTION = 65_536
@@ -74,9 +74,9 @@ _HINTS = {
 """Words in an error reply that indicate the reason for the rejection."""
 _SETTING_HINTS = frozenset(("format", "temperature", "parameter", "system", "stream"))
 _MAX_REASON = 2_000
-"""Maximum length of an error reply that is searched for a setting. Longer replies quote the request."""
+"""Maximum length of error replies that are searched for setting names. Longer replies probably quote the request."""
 _RESET_HEADER = re.compile(r"(?:x-|anthropic-)?ratelimit-(?:reset(?:-(\w+))?|(\w+)-reset)")
-"""Headers with the time when a rate limit resets. The groups match the limit's name."""
+"""Names of headers with the time when a rate limit resets. The groups match the limit's name."""
 _TIME_SPAN = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 _RETRY_INFO = re.compile(r'"retrydelay"\s*:\s*"(\d+(?:\.\d+)?)s"')  # in Google's replies
 _SSE_DATA = re.compile(rb"^data:[ \t]*(\{.*)$", re.MULTILINE)
@@ -100,8 +100,8 @@ class ReplyTooLarge(Exception):
 class JsonTransport:
     """Client that posts JSON to one server. Each thread sends one request at a time. Thread-safe.
 
-    ``own_headers`` are configured by the user and replace ``headers`` of the same name. ``timeout`` is in seconds,
-    ``largest_reply`` in bytes.
+    ``own_headers`` are configured by the user and replace ``headers`` of the same name. ``timeout`` is in seconds, and
+    ``largest_reply`` is in bytes.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class JsonTransport:
     def post(self, path: str, content: bytes, until: float) -> Reply:
         """Send a request without retries, and return the reply. Raises a JudgeError if no reply arrives.
 
-        ``until`` is the monotonic deadline. Redirects with status 307 or 308 are followed to the same host, or from HTTP to HTTPS.
+        ``until`` is the monotonic deadline. Redirects (307 and 308) are followed only on the same server, or from HTTP to HTTPS.
         """
         from ...core.outbound import bounded_by, encoded  # imports httpx
 
@@ -223,11 +223,11 @@ class Connections:
         self._process = os.getpid()
         self._idle: deque[tuple[Any, float]] = deque()
         self._times_closed = 0
-        """Number of calls to :meth:`close`. A connection isn't kept if :meth:`close` was called while it was lent."""
+        """Number of calls to :meth:`close`. If it changes while a connection is lent, this connection isn't kept."""
 
     @contextmanager
     def lend(self) -> Iterator[Any]:
-        """Lend a connection to the block. If the server closed it, the connection is opened again.
+        """Lend a connection to the block. If the server closed the connection, the next request opens it again.
 
         The most recently used connection is lent first, because it is most likely still open.
         """
@@ -264,7 +264,7 @@ class Connections:
 
 
 def _redirect_target(reply: Reply, url: str) -> str | None:
-    """Return the redirect target on the same server, or None. Raises NotAnswered if the target is another server."""
+    """Return the redirect target, or None without a redirect. Raises NotAnswered if the target is on another server."""
     location = reply.headers.get("location")
     if reply.status not in (307, 308) or not location:
         return None
@@ -301,7 +301,7 @@ def _read(response: Any, largest: int) -> Reply:
 
 
 def _decompressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Decompress a body piece by piece. Some servers send compressed bodies although the request doesn't accept them."""
+    """Decompress a body piece by piece. Some servers compress bodies although the request doesn't allow compression."""
     inflater = zlib.decompressobj(zlib.MAX_WBITS | 32)
     for piece in pieces:
         compressed = piece
@@ -360,7 +360,7 @@ def _rejection(reply: Reply, status: int, request: bytes, clock: Clock) -> NotAn
 
 
 def _hints_in(body: bytes, request: bytes) -> frozenset[str]:
-    """Return the reasons (keys of ``_HINTS``) that a rejection mentions. Words that also occur in the request are ignored, except for settings."""
+    """Return the keys of ``_HINTS`` whose words a rejection contains. Ignore words from the request, except for settings."""
     rejection, quotable = body.decode("utf-8", "replace").lower(), request.decode("utf-8", "replace").lower()
     if not rejection.strip():  # the reason can be any parameter
         return frozenset(("parameter",))
@@ -372,7 +372,7 @@ def _hints_in(body: bytes, request: bytes) -> frozenset[str]:
 
 
 def _requested_wait(reply: Reply, clock: Clock) -> float:
-    """Return the seconds that the server's headers request to wait. By default, wait until all exhausted rate limits reset."""
+    """Return the requested wait in seconds. If the headers report only rate limits, wait until all exhausted limits reset."""
     headers = reply.headers
     wait = retry_after(headers.get("retry-after-ms"), clock) / 1_000 or retry_after(headers.get("retry-after"), clock)
     if wait:

@@ -19,7 +19,7 @@ def headers(api_key: str | None) -> dict[str, str]:
 
 
 def request(chat: ChatRequest) -> HttpRequest:
-    """Return the request. Without a schema, only the prompt asks for JSON, because the API has no JSON mode."""
+    """Return the HTTP request. Without a schema, only the prompt asks for JSON, because the API has no JSON mode."""
     body: dict[str, Any] = {
         "model": chat.model,
         "max_tokens": chat.room,

@@ -13,13 +13,13 @@ from typing import Any, Literal, Protocol
 from ....core.errors import JudgeError
 
 Form = Literal["schema", "json", "plain"]
-"""How the reply's form is enforced: by a JSON schema, by the server's JSON mode, or only by the prompt."""
+"""Means to enforce the reply's form: a JSON schema, the server's JSON mode, or only the prompt."""
 Finish = Literal["stop", "length", "refusal"]
 FORMS: tuple[Form, ...] = ("schema", "json", "plain")
 MAX_TOKENS = 4096
 """Maximum output tokens, for servers that require a limit."""
 MORE_TOKENS = 16_384
-"""Maximum output tokens for a repair after a truncated reply, because some models write long thoughts."""
+"""Maximum output tokens of a repair request after a truncated reply. Higher, because some models write long thoughts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class ChatRequest:
     form: Form = "json"
     schema: Mapping[str, Any] | None = None
     temperature: float | None = 0.0
-    """Sampling temperature. None uses the model's default, because some models reject any value."""
+    """Sampling temperature. None selects the model's default, because some models reject all values."""
     room: int = MAX_TOKENS
     """Maximum output tokens, for servers that require a limit."""
     stream: bool = False
@@ -87,7 +87,7 @@ class ChatReply:
     text: str
     usage: TokenUsage
     finish: Finish | None = None
-    """Why the reply ended: it is complete, a limit truncated it, or the model declined. None if unknown."""
+    """Reason why the reply ended: it was complete, a limit truncated it, or the model declined. None if unknown."""
 
 
 class Provider(Protocol):
@@ -97,7 +97,7 @@ class Provider(Protocol):
         """Return the headers, including the API key."""
 
     def request(self, chat: ChatRequest) -> HttpRequest:
-        """Return the request of a judge call. Raises a JudgeError for unsupported media."""
+        """Return the HTTP request for a judge call. Raises a JudgeError for unsupported media."""
 
     def answer(self, body: Mapping[str, Any]) -> ChatReply:
         """Parse a response. Raises a JudgeError if the response has another format or reports a failure."""
@@ -107,7 +107,7 @@ class Provider(Protocol):
 
 
 def media_of(uri: str) -> Media | None:
-    """Parse a ``data:`` or http(s) URI. Return None for an id without a scheme. Raises a JudgeError for other schemes."""
+    """Parse a ``data:`` or http(s) URI. Return None for an ID without a scheme. Raises a JudgeError for other schemes."""
     scheme, colon, rest = uri.partition(":")
     scheme = scheme.lower() if colon else ""
     if scheme in ("http", "https"):

@@ -28,7 +28,7 @@ _FINISHES: dict[str, Finish] = {
 
 
 def request(chat: ChatRequest) -> HttpRequest:
-    """Return the request. Without a schema, only the prompt asks for JSON, because the API has no JSON mode."""
+    """Return the HTTP request. Without a schema, only the prompt asks for JSON, because the API has no JSON mode."""
     settings: dict[str, Any] = {"maxTokens": chat.room}
     if chat.temperature is not None:
         settings["temperature"] = chat.temperature

@@ -68,7 +68,7 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
 
 
 def _reply(message: Mapping[str, Any], stop: Any) -> str:
-    """Return the content of a message. If it is blank, return the arguments of a tool call, or reasoning that is one JSON object."""
+    """Return a message's content. If it is blank, return a tool call's arguments, or reasoning that consists of one JSON object."""
     content, role = message.get("content"), message.get("role")
     if isinstance(content, list):
         texts = (part.get("text") for part in parsing.mappings(content) if part.get("type", "text") in ("text", "output_text"))
@@ -98,7 +98,7 @@ def _joined(events: Any) -> Mapping[str, Any]:
 
 
 def _usage(body: Mapping[str, Any]) -> TokenUsage:
-    """Return the token usage. Reasoning tokens that a server counts only in the total (Gemini, xAI) are added to the output."""
+    """Return the token usage. Gemini and xAI count reasoning tokens only in the total, so these tokens are added to the output."""
     usage = parsing.mapping(body.get("usage"))
     given, written, total = (parsing.count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
     if given is not None and written is not None and total is not None:

@@ -1,4 +1,4 @@
-"""Type-safe access to server responses, in which any value can have a wrong type."""
+"""Type-safe access to server responses, whose values can all have a wrong type."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def text(value: Any) -> str:
 
 
 def said(words: str, role: Any, stop: Any) -> str:
-    """Return the model's final text. Return ``""`` for another role, or if the model stopped to call a tool."""
+    """Return the model's final text. Return ``""`` if another role wrote the text, or if the model stopped to call a tool."""
     is_final = role in (None, "", "assistant", "model") and text(stop).lower() not in ("tool_calls", "function_call", "tool_use")
     return words if is_final else ""
 
