@@ -1,6 +1,6 @@
 """Limits on the cost and number of judge calls.
 
-Before a judge call, the budget reserves an estimated cost, based on recent calls of the same metric. After the call, the actual
+Before a judge call, the budget reserves an estimated cost, based on recent calls for the same metric. After the call, the actual
 cost replaces the estimate. If the process is killed during the call, the estimate stays reserved.
 """
 
@@ -57,7 +57,7 @@ def bounds_of(options: BudgetOptions) -> list[Bound]:
 
 
 class JudgeBudget:
-    """Budget for judge calls. Thread-safe. Calls that aren't urgent can use only the share ``soft`` of each limit."""
+    """Budget for judge calls. Thread-safe. Calls that aren't urgent can use each limit only up to the share ``soft``."""
 
     def __init__(self, bounds: Sequence[Bound], book: SpendBook, clock: Clock, soft: float = 0.8) -> None:
         self.bounds = tuple(bounds)
@@ -74,11 +74,11 @@ class JudgeBudget:
         """Estimated cost of a judge call in USD, by metric: the highest recent cost, reduced by 10 % with each later call."""
 
     def wants_prices(self, metric: str) -> bool:
-        """Return True if a dollar limit applies to the metric. Such a metric can call only models with a known price."""
+        """Return True if a dollar limit applies to the metric. Such metrics can call only models with a known price."""
         return any(bound.counter.unit == "usd" for bound in self._about(metric))
 
     def admit(self, metric: str, *, urgent: bool = False) -> Admission:
-        """Reserve budget for one judge call, or return the time to wait. Only urgent calls can use more than the share ``soft``."""
+        """Reserve budget for one judge call. If a limit is reached, reserve nothing and return the estimated time to wait."""
         at, about = self._clock.time_ns() / 1e9, self._about(metric)
         if not about:
             return Admission(0.0, at)
@@ -103,7 +103,7 @@ class JudgeBudget:
         return Admission(wait, at, () if wait else demands, metric)
 
     def correct(self, admission: Admission, usd: float | None, calls: int) -> None:
-        """Replace the reserved estimate with the actual amounts. If ``usd`` is None, keep the estimated cost."""
+        """Replace the reserved amounts with the actual cost and number of calls. If ``usd`` is None, keep the estimated cost."""
         if not admission.metric:  # no limit applies
             return
         spent = {"usd": usd, "calls": calls}
@@ -119,7 +119,7 @@ class JudgeBudget:
             self._book.add(changes, admission.at)
 
     def remaining(self, unit: str) -> list[tuple[Mapping[str, str], float]]:
-        """Return the labels and remaining amount of each limit in ``unit`` (``"usd"`` or ``"calls"``)."""
+        """Return the metric labels and the remaining amount of each limit in ``unit`` (``"usd"`` or ``"calls"``)."""
         at = self._clock.time_ns() / 1e9
         bounds = [bound for bound in self.bounds if bound.counter.unit == unit]
         labels = [{"metric": bound.counter.account, "window": bound.window} for bound in bounds]

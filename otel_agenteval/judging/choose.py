@@ -1,7 +1,7 @@
-"""Selection of the metrics to judge on a turn, by conditions, sampling rules, and quotas.
+"""Selection of the judged metrics to evaluate on a turn, by conditions, sampling rules, and quotas.
 
-:class:`Chooser` calculates the probability that each metric is judged on a turn. :class:`JudgedSample` records the judged turns
-for fleet estimates. :class:`History` lets conditions compare a turn with earlier turns.
+:class:`Chooser` calculates the probability that a turn is judged on each metric. :class:`JudgedSample` records the judged turns for
+fleet estimates. :class:`History` compares a turn with the agent's earlier turns, for use in conditions.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from .outcomes import NoScore
 from .sampling import EVERY_TURN, Chance, SamplingRule, position, rules_of
 
 _LONG = math.log1p(20_000)
-"""Logarithm of 20,000 characters. The length proxy is 1 for answers of this length or longer."""
+"""Logarithm of an answer length of 20,000 characters. For such answers and longer ones, the length covariate is 1."""
 _REMEMBERED = 1_000
 _CERTAIN = Chance(1.0, "rule")
 
 
 class MetricChoice(NamedTuple):
-    """Result of :meth:`Chooser.choose` for one metric: the probability that it is judged, or the reason to skip it."""
+    """Result of :meth:`Chooser.choose` for one metric: the probability of a judge evaluation, or the reason to skip the metric."""
 
     metric: BoundMetric
     key: str
@@ -49,12 +49,12 @@ class MetricChoice(NamedTuple):
 
 @dataclass(eq=False)
 class Chooser:
-    """Sampler that calculates the probability that each metric is judged on a turn. Used only on the worker thread."""
+    """Sampler that calculates the probability that a turn is judged on each metric. Used only on the worker thread."""
 
     _metrics: JudgedMetrics
     _sample: JudgedSample
     _seed: str
-    """Sampling seed. Processes with the same seed choose the same traces."""
+    """Sampling seed. Processes with the same seed sample the same traces."""
     _incomplete: bool
     """True if incomplete turns are judged."""
     _failed: Callable[[str, BaseException], None]
@@ -67,7 +67,7 @@ class Chooser:
 
     def reset(self) -> None:
         self._chances: OrderedDict[str, dict[str, Chance]] = OrderedDict()
-        """Chances of recent turns, by turn id and metric key. Later revisions of a turn reuse its first chances."""
+        """Judging probabilities of recent turns, by turn ID and metric key. Later revisions of a turn reuse them."""
 
     def position(self, scored: ScoredTurn) -> float:
         turn = scored.turn
@@ -75,7 +75,7 @@ class Chooser:
         return position(qualified(turn.tenant, subject), self._seed)
 
     def choose(self, scored: ScoredTurn) -> Iterator[MetricChoice]:
-        """Yield the decision on each judged metric and composite. Later revisions of the turn reuse its probabilities."""
+        """Yield the choice for each judged metric and composite. A later revision reuses the turn's first probabilities."""
         turn, whole = scored.turn, scored.conversation
         earlier = {} if scored.new else self._chances.get(scored.supersedes or turn.turn_id, {})
         known, now, proxies = self._known_of(scored), self._clock.time_ns() / 1e9, self._proxies(scored)
@@ -100,7 +100,7 @@ class Chooser:
         self._remember(turn.turn_id, chances)
 
     def choose_again(self, scored: ScoredTurn) -> Iterator[MetricChoice]:
-        """Yield metrics that weren't sampled at first, but whose ``always_if`` condition holds after new user feedback."""
+        """Yield the metrics that sampling skipped, but whose ``always_if`` condition holds after new user feedback."""
         turn = scored.turn
         earlier = self._chances.get(turn.turn_id, {})
         self._remember(turn.turn_id, earlier)
@@ -125,7 +125,7 @@ class Chooser:
         return None if decided_without_judge(metric, turn) is not None else metric.not_applicable(turn)
 
     def _is_certain_now(self, metric: BoundMetric, key: str, before: Chance, scored: ScoredTurn, known: Known) -> bool:
-        """Return True if new feedback makes ``always_if`` true. A turn sampled before then stands only for itself in estimates."""
+        """Return True if new user feedback makes ``always_if`` true. A turn that was already sampled now stands only for itself."""
         rule = self._metrics.rule(key).always_if
         if before.by == "rule" or rule is None or not any(score.metric == FEEDBACK for score in known.scores):
             return False
@@ -148,7 +148,7 @@ class Chooser:
         """Return three covariates that make fleet estimates more precise. Return None for conversations and after errors.
 
         The covariates are the pass rate of the computed metrics, the score of ``code_refusal``, and the answer length on a
-        logarithmic scale. Each value is between 0 and 1, or 0 if it is unknown.
+        logarithmic scale. Each value is in the range 0..1. Unknown values are 0.
         """
         if scored.conversation:
             return None
@@ -180,11 +180,11 @@ class JudgedMetrics:
         self._by_key: Mapping[str, BoundMetric] = {}
         self._rules: Mapping[str, SamplingRule] = {}
         self._newest: Mapping[str, str] = {}
-        """Current key of each metric, by the key without its version."""
+        """Latest key of each metric, by the part of the key before the version."""
         self.reload(config, of_turns, of_conversations)
 
     def reload(self, config: Config, of_turns: Sequence[BoundMetric], of_conversations: Sequence[BoundMetric]) -> None:
-        """Use new metrics for later turns. Waiting jobs keep their metrics and rules. If a ConfigError is raised, nothing changes."""
+        """Replace the metrics for later turns. Waiting jobs keep their metrics and rules. A ConfigError changes nothing."""
         rules = {False: rules_of(config, of_turns), True: rules_of(config, of_conversations)}
         keyed = {
             key_of(metric, conversation=whole): (metric, rule) for whole, some in rules.items() for metric, rule in some.items()
@@ -214,7 +214,7 @@ class JudgedMetrics:
         return key_of(metric, conversation=conversation, inner=any(metric is one for one in self.inner[conversation]))
 
     def by_key(self, key: str) -> BoundMetric | None:
-        """Return the metric for a job's key, or its latest version if the job's version is unknown. Return None for an unknown metric."""
+        """Return the metric with this key, in its latest version if the key's version is unknown, or None for an unknown metric."""
         return self._by_key.get(self._current_key(key))
 
     def rule(self, key: str) -> SamplingRule:
@@ -226,13 +226,13 @@ class JudgedMetrics:
 
 @dataclass(frozen=True)
 class JudgedSample:
-    """Fleet estimates, calculated from the judged turns. Conversations and metrics that only composites use are ignored."""
+    """Fleet estimates, calculated from the judged turns. Ignores conversations, and metrics that are used only in composites."""
 
     estimates: Estimates
     corrected: Corrected | None = None
 
     def record_turn(self, metric: str, key: str, scored: ScoredTurn, proxies: tuple[float, float, float] | None) -> None:
-        """Record a turn that is eligible for a metric's sample. Does nothing if ``proxies`` is None."""
+        """Record a turn that can be sampled for a metric. Does nothing if ``proxies`` is None."""
         for estimates in self._estimates_of(metric, key, scored) if proxies is not None else ():
             estimates.add_proxies(metric, scored.turn.agent or "", scored.first_id, proxies or ())
 
@@ -242,7 +242,7 @@ class JudgedSample:
             estimates.choose(metric, scored.turn.agent or "", chance.probability, group_of(chance.by), scored.first_id)
 
     def make_certain(self, metric: str, key: str, scored: ScoredTurn) -> None:
-        """Count a sampled turn only as itself in fleet estimates, because a rule now selects it."""
+        """Let a sampled turn stand only for itself in fleet estimates, because a rule now selects this turn."""
         for estimates in self._estimates_of(metric, key, scored):
             estimates.make_certain(metric, scored.first_id)
 
@@ -302,9 +302,9 @@ class _Amounts:
 
 
 class History:
-    """Durations, costs, and tools of each agent's recent turns in this process. Not thread-safe.
+    """Durations and costs of each agent's recent turns, and the tools that it called, in this process. Not thread-safe.
 
-    If an agent has too few turns, its comparisons are None and match no condition.
+    For an agent with too few turns, comparisons are None and don't match any condition.
     """
 
     def __init__(self) -> None:

@@ -38,21 +38,21 @@ _THREADS_PER_CLAIM = 8
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A judged score and its job. The job is acknowledged after the score is emitted."""
+    """Judged score and its job, which is acknowledged after the score is emitted."""
 
     done: Done
     job: Job
-    """Job that created the score. If another process has claimed the job, the score isn't emitted."""
+    """Job that produced the score. If another process claims the job first, this score isn't emitted."""
     acknowledge: Callable[[], None]
 
     def turns(self) -> Sequence[ScoredTurn]:
-        """Return the judged turn and its composite scores. Each has this verdict as ``receipt``."""
+        """Return the turn once with its judged score, and once per composite score. Each has this verdict as ``receipt``."""
         return [replace(scored, receipt=self) for scored in (self.done.scored, *self.done.next.composites)]
 
 
 @dataclass(eq=False)
 class Dispatcher:
-    """Planner, queue, and threads for judge jobs."""
+    """Owner of the judge threads. Plans judge jobs, queues and runs them, and delivers their scores."""
 
     planner: Planner
     runner: JobRunner
@@ -75,9 +75,9 @@ class Dispatcher:
 
     def _reset(self) -> None:
         self._changed = threading.Condition()
-        """Condition on which idle threads wait. Each new job wakes one thread."""
+        """Condition variable on which idle threads wait. Each new job wakes one thread."""
         self._news = 0
-        """Number of wake-ups. If it changed since a thread checked for jobs, the thread checks again instead of waiting."""
+        """Number of wake-ups so far. If this number changed after a thread's last check for jobs, the thread checks again."""
         self._is_polling = False
         """True if a waiting thread polls the queue on behalf of the other threads."""
         self._stopped = threading.Event()
@@ -89,11 +89,11 @@ class Dispatcher:
         self._claiming = threading.Lock()
         self._claimed: deque[Job] = deque()
         self._sent: OrderedDict[str, None] = OrderedDict()
-        """Ids of recent jobs whose scores were emitted. Prevents a second score after a lease expires."""
+        """IDs of recent jobs whose scores were emitted. Prevents a second score after a lease expires."""
         self._under_way: dict[str, Job] = {}
         """Jobs that are running, or whose scores wait for the worker."""
         self._delivered: set[str] = set()
-        """Ids of jobs in ``_under_way`` whose scores wait for the worker."""
+        """IDs of jobs in ``_under_way`` whose scores wait for the worker."""
         self._given_up = False
         self._gathered_jobs: list[Job] | None = None
         """Jobs to queue at the end of :meth:`at_once`, or None outside of it."""
@@ -105,7 +105,7 @@ class Dispatcher:
     def plan(self, scored: ScoredTurn, *, again: bool = False) -> list[ScoredTurn]:
         """Queue a turn's judge jobs. Return the scores that don't need a judge call. Never raises.
 
-        If ``again`` is true, the turn was planned before, and only jobs that new user feedback requires are queued.
+        Set ``again`` for a turn that was planned before. In this case, only jobs that new user feedback requires are queued.
         """
         answered, jobs = self.planner.plan(scored, self.runner.models.can_ask, again=again)
         self._put(jobs)
@@ -141,7 +141,7 @@ class Dispatcher:
     def start(self, jobs: int = 1) -> None:
         """Start judge threads: at most one per job, and at most the configured number.
 
-        Without a configured model, no thread starts. Called only on the worker thread.
+        If no model is configured, no thread starts. Called only on the worker thread.
         """
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         if self.runner.models == Models():
@@ -173,7 +173,7 @@ class Dispatcher:
         self.runner.models.close()  # a judge call in progress may have reconnected after an earlier close
 
     def _wait_for_news(self, seen: int) -> None:
-        """Wait for news since ``seen``. One thread polls the queue, because due retries and other processes cause no wake-up."""
+        """Wait until ``_news`` differs from ``seen``, or until the next poll. Retries and other processes don't wake threads."""
         polls = not self._is_polling
         pause = _POLL if polls and (self.queue.is_shared or self._depth()) else _IDLE
         with self._changed:
@@ -217,7 +217,7 @@ class Dispatcher:
         return True
 
     def _next(self) -> Job | None:
-        """Return a due job, or None. One thread claims jobs for all threads, because an SQLite queue allows only one claim at a time."""
+        """Return a due job, or None. One thread claims jobs for all threads, because an SQLite queue allows one claim at a time."""
         while True:
             with suppress(IndexError):
                 return self._claimed.popleft()
@@ -233,7 +233,7 @@ class Dispatcher:
                 self._wake(len(found))  # a thread for each further job, and one that claims more
 
     def _begin(self, job: Job) -> bool:
-        """Start a claimed job. Return False if an earlier claim of this job still runs in this process."""
+        """Record that a claimed job starts. Return False if the job still runs in this process under an earlier claim."""
         overdue = self._leases.is_overdue(job)
         with self._lock:
             begins = job.id not in self._under_way or (overdue and job.id in self._delivered)
@@ -270,7 +270,7 @@ class Dispatcher:
         self._progressed.set()
 
     def _finish(self, job: Job, done: Done) -> None:
-        """Queue the follow-up jobs of an emitted score, and acknowledge its job. Called on the worker thread."""
+        """Queue the follow-up jobs of an emitted score, and acknowledge the score's job. Called on the worker thread."""
         self._put(done.next.jobs)
         self._acknowledge(job, done.score)
         for made in (done.scored, *done.next.composites):
@@ -281,7 +281,7 @@ class Dispatcher:
         self._progressed.set()
 
     def confirm(self, done: Sequence[ScoredTurn]) -> list[ScoredTurn]:
-        """Return the turns to emit. Omit turns whose job lost its lease or whose score was already emitted.
+        """Return the turns to emit. Omit a turn if its job lost the lease or if its score was already emitted.
 
         The leases are extended, so that no other process claims the jobs before :meth:`Verdict.acknowledge`. After :meth:`stop`
         has emitted the pending scores, all judged turns are omitted. Called on the worker thread.
@@ -368,7 +368,7 @@ class Dispatcher:
     # --- end of life
 
     def drain(self, until: float, render: Callable[[float], object], *, patient: bool = True) -> bool:
-        """Wait until all jobs have ended, then return True. ``render`` makes the worker emit finished scores.
+        """Wait until all jobs have ended, then return True. ``render`` lets the worker emit finished scores.
 
         Returns False at the monotonic time ``until``, or if no judge thread runs. If ``patient`` is false, also returns False if
         all remaining jobs wait for a retry or for budget.
@@ -385,10 +385,10 @@ class Dispatcher:
         return True
 
     def stop(self, render: Callable[[], object], left_behind: set[int] | None = None) -> None:
-        """Stop claiming jobs. Jobs that are lost with this process are counted as dropped.
+        """Stop claiming jobs. Count jobs that end with this process as dropped.
 
-        If the queue is persistent, the lost jobs' traces are added to ``left_behind``. The next process judges these turns from
-        its journal.
+        If the queue is persistent, add the traces of these jobs to ``left_behind``. The next process reads these turns from the
+        journal and judges them.
         """
         if self._stopping:
             return

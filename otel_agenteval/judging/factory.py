@@ -34,7 +34,7 @@ from .session import Models
 
 _ESTIMATE_WINDOW = 3_600.0
 _LEASES = 10
-"""Minimum time to keep a job whose evaluation hasn't ended, in lease durations."""
+"""Lower limit of the maximum time for which a lease is extended, in lease durations."""
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -53,7 +53,7 @@ def judging_from(
     """Return the configured dispatcher.
 
     ``put`` receives scores and their size in bytes, and adds the scores to the worker's queue. It returns False if that queue is
-    full. ``record_outcome`` receives a turn id, a metric, and an outcome, and may be called on any thread.
+    full. ``record_outcome`` receives a turn ID, a metric, and an outcome, and must be safe to call on any thread.
     """
     wanted = config.judge
     for name, path, schema, consequence in (

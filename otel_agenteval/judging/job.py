@@ -1,4 +1,4 @@
-"""Judge jobs. Each job has a metric, a turn, an inclusion probability, and the metrics that wait for its score.
+"""Judge jobs. Each job contains a metric, a turn, an inclusion probability, and the metrics that wait for the job's score.
 
 A job's payload is a JSON header, a line feed, and the turn as JSON in ``turn.v1`` form. Only :class:`Payload` reads and writes
 this format. Payloads can outlive the process that wrote them, so each payload has a version number.
@@ -41,7 +41,7 @@ class Waiting:
     key: str
     metric: str
     chance: Chance
-    """Chance of the metric itself, without the effect of cascades."""
+    """Probability from the metric's own sampling rule, without the effect of cascades."""
     then: Sequence[Waiting] = ()
     decided: Decision | None = None
     """Score of an earlier metric that caused this metric to be judged. None until this score exists."""
@@ -67,10 +67,10 @@ def flattened(waiting: Sequence[Waiting]) -> Iterator[Waiting]:
 @dataclass(frozen=True, slots=True)
 class InnerOutcome:
     score: Score
-    """Score of the inner metric. If the metric wasn't evaluated, the score is skipped and has a reason."""
+    """Score of the inner metric. If the metric wasn't evaluated, a skipped score with the reason."""
     chance: Chance
     cost_usd: float | None = None
-    """Cost of the judge calls. None if it is unknown, or if the inner score is exported separately."""
+    """Cost of the judge calls. None if the cost is unknown, or if the inner score is exported separately."""
 
     def to_dict(self) -> dict[str, Any]:
         return {"score": self.score.to_dict(), "chance": list(self.chance), "cost_usd": self.cost_usd}
@@ -82,7 +82,7 @@ class InnerOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Gathering:
-    """Composites of one turn that wait for scores of their inner metrics.
+    """Composites on one turn, waiting for the scores of their inner metrics.
 
     Inner metrics are judged one after the other, and each job contains the earlier outcomes. Therefore, the process that runs the
     last job can compute the composites, and a crash loses nothing.
@@ -90,7 +90,7 @@ class Gathering:
 
     composites: Sequence[Waiting]
     found: Mapping[str, InnerOutcome] = field(default_factory=dict)
-    """Inner outcomes so far, by unmarked key (see :func:`unmarked`)."""
+    """Outcomes of inner metrics so far, by unmarked key (see :func:`unmarked`)."""
     next: Sequence[Waiting] = ()
     """Metrics to judge after this job and its follow-up jobs."""
 
@@ -191,7 +191,7 @@ class Payload:
         )  # fmt: skip
 
     def job(self, metric: BoundMetric) -> Job:
-        """Return a queue job. Its id is the id of the score, so that the same job isn't queued twice."""
+        """Return the job for the queue. Its ID is the score's result ID, so that the same job isn't queued twice."""
         score = metric.left_out("")
         score.about = (self.turn_id, b"%d" % self.revision)
         return Job(score.result_id, self.encode(), 2 * (self.chance.by == "rule") + (metric.policy == "gate"))
@@ -235,7 +235,7 @@ class ContentFilter:
     _exporter: Exporter | None
 
     def redacted_json(self, scored: ScoredTurn) -> bytes:
-        """Return the redacted turn as JSON in ``turn.v1`` form, for a queue and a judge."""
+        """Return the redacted turn as JSON in ``turn.v1`` form, for the job queue and the judge."""
         content = scored.turn.to_dict()
         if self._redact:
             content = (scored.redactor or Redactor(self._redact)).turn(content)

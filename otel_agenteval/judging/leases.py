@@ -1,6 +1,6 @@
-"""Job leases, which prevent other processes from claiming this process's jobs.
+"""Job leases, which prevent other processes from claiming the jobs of this process.
 
-This process keeps extending its leases. If it dies, the leases expire and other processes claim its jobs.
+A process keeps extending its leases. If the process dies, its leases expire and other processes claim its jobs.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class LeaseLost(Exception):
 @dataclass(slots=True)
 class _Lease:
     job: Job
-    """Job with its latest claim token. A thread may still run the job under an earlier token."""
+    """Job with its latest claim token. A thread might still run the job under an earlier token."""
     since: float
-    """Monotonic time when the job started, or when it was claimed if it hasn't started."""
+    """Monotonic time when the job started. If it hasn't started, the time when it was claimed."""
     until: float
     """Monotonic time until which no other process can claim the job."""
     lost: bool = False
@@ -34,7 +34,7 @@ class _Lease:
 
 @dataclass(eq=False)
 class HeldLeases:
-    """Leases that this process holds. Thread-safe. A thread extends each lease for at most ``_longest`` seconds."""
+    """Leases that this process holds. Thread-safe. A background thread extends each lease for up to ``_longest`` seconds."""
 
     queue: JobQueue
     _lease: float
@@ -60,7 +60,7 @@ class HeldLeases:
         return jobs
 
     def hold(self, jobs: Sequence[Job], now: float) -> None:
-        """Keep extending the leases of ``jobs``. If a running job was claimed again, extend its new lease."""
+        """Keep extending the leases of ``jobs``. For a running job that was claimed again, extend the new lease."""
         with self._changed:
             if jobs and not self._held:
                 self._changed.notify()
@@ -69,7 +69,7 @@ class HeldLeases:
                 self._held[job.id] = _Lease(job, now if known is None else known.since, now + self._lease)
 
     def begin(self, job: Job) -> None:
-        """Record that a job starts. Its lease is then extended for at most ``_longest`` seconds."""
+        """Record that a job starts. From now on, extend its lease for up to ``_longest`` seconds."""
         now = self._clock.monotonic()
         with self._changed:
             held = self._held.get(job.id)
@@ -88,9 +88,9 @@ class HeldLeases:
         return job if held is None else held.job
 
     def confirm(self, jobs: Sequence[Job]) -> Collection[str]:
-        """Extend leases before scores are emitted. Return the ids of jobs with a lost lease.
+        """Extend leases before scores are emitted. Return the IDs of jobs with a lost lease.
 
-        If the queue can't be reached, also return jobs whose lease expired or is unknown.
+        If the queue can't be reached, also return the IDs of jobs with an expired or unknown lease.
         """
         held = [lease.job if (lease := self._held.get(job.id)) is not None else job for job in jobs]
         try:
@@ -119,7 +119,7 @@ class HeldLeases:
     # --- the thread
 
     def start(self) -> None:
-        """Start the thread that extends leases, if it isn't running. Raises a RuntimeError during interpreter shutdown."""
+        """Start the thread that extends leases, unless it is running. Raises a RuntimeError during interpreter shutdown."""
         if (self._thread is None or not self._thread.is_alive()) and not self._stopping.is_set():
             self._thread = OwnThread(self._run, "otel-agenteval-leases")
             self._thread.start()

@@ -1,4 +1,4 @@
-"""Outcomes of judged metrics and their composites. All outcomes are counted, and those of recent turns are kept.
+"""Outcomes of judged metrics and their composites. All outcomes are counted, and the outcomes of recent turns are kept.
 
 Each judged metric ends with exactly one outcome per turn, which the counter ``agenteval.results`` counts.
 """
@@ -26,11 +26,11 @@ _REMEMBERED = 1_000
 
 class NoScore(NamedTuple):
     label: str
-    """Label in the counter ``agenteval.results``."""
+    """Value of the label ``outcome`` in the counter ``agenteval.results``."""
     text: str
     """Outcome as text, such as ``gated: when.agent``."""
     reason: str | None = None
-    """Label in the counter of dropped results, or None if the result wasn't dropped."""
+    """Value of the label ``reason`` in the counter of dropped results, or None if the result wasn't dropped."""
 
     @classmethod
     def gated(cls, by: str) -> NoScore:
@@ -57,7 +57,7 @@ class NoScore(NamedTuple):
 
 
 class Outcomes:
-    """Store and counter for outcomes of judged metrics. Thread-safe. ``record`` may be called on any thread."""
+    """Store and counter for outcomes of judged metrics. Thread-safe. ``record`` must also be thread-safe."""
 
     def __init__(self, telemetry: Telemetry, record: Callable[[str, str, str], None] | None = None) -> None:
         self._telemetry = telemetry
@@ -82,7 +82,7 @@ class Outcomes:
                 self._recent.popitem(last=False)
 
     def end(self, metric: str, scored: ScoredTurn, outcome: NoScore) -> None:
-        """Record why a metric has no score. Revisions of a turn aren't counted again."""
+        """Record why a metric has no score. Later revisions of a turn aren't counted again."""
         if scored.new:
             self._count(metric, scored.turn.agent or "", outcome)
         self.report(scored.turn.turn_id, metric, outcome.text)
@@ -98,7 +98,7 @@ class Outcomes:
                 self.report(payload.turn_id, composite.metric, f"waiting for {', '.join(one.metric for one in payload.waits)}")
 
     def drop(self, jobs: Sequence[Job], reason: str) -> None:
-        """Record jobs that won't run, and all metrics that wait for them, as dropped. Composites of these metrics are recorded as skipped."""
+        """Record the metrics of jobs that won't run, and all waiting metrics, as dropped. Record their composites as skipped."""
         outcome = NoScore.dropped(reason)
         for job in jobs:
             try:
@@ -129,7 +129,7 @@ class Outcomes:
 # among the failing scores.
 
 NEVER = Chance(0.0, "")
-"""Chance of a metric that doesn't apply to a turn."""
+"""Judging probability of a metric that doesn't apply to a turn."""
 ALWAYS = Chance(1.0, "rate")
 _REASONS = {"gated": GATED, "error": "error_of_ours"}
 
@@ -160,7 +160,7 @@ def can_be_made(metric: BoundMetric, found: Mapping[str, InnerOutcome], *, conve
 
 
 def result_of(metric: BoundMetric, own: Chance, found: Mapping[str, InnerOutcome], *, conversation: bool) -> InnerOutcome | None:
-    """Return a composite's score and probability, or None if an inner outcome is still missing."""
+    """Return a composite's score and judging probability, or None if an inner outcome is still missing."""
 
     def known(one: BoundMetric) -> tuple[Score, Chance] | None:
         at = None if one is metric else found.get(key_of(one, conversation=conversation))

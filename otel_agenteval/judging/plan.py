@@ -47,12 +47,12 @@ from .sampling import Chance
 
 _ABSENT = frozenset(("no_judge", "no_embedder"))
 _Composite = tuple[BoundMetric, Chance]
-"""Composite metric, and the chance from the composite's ``sample`` option."""
+"""Composite metric, and its probability from the ``sample`` option."""
 
 
 @dataclass(eq=False)
 class Planner:
-    """Planner of judge jobs. Used only on the worker's thread."""
+    """Planner of judge jobs. Used only on the worker thread."""
 
     metrics: JudgedMetrics
     chooser: Chooser
@@ -66,10 +66,10 @@ class Planner:
     def plan(
         self, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool], *, again: bool = False
     ) -> tuple[list[ScoredTurn], list[Job]]:
-        """Plan a turn's judge jobs. Return the scores that don't need a judge call, and the jobs. Never raises.
+        """Plan a turn's judge jobs. Return the scores that don't need a judge call, and the planned jobs. Never raises.
 
-        The turn must already have its inline scores. Scores of skipped metrics are added to the turn. If ``again`` is true, plan
-        only metrics that a rule adds because of new user feedback.
+        The turn must already have its inline scores. Skipped scores are added to ``scored``. If ``again`` is true, plan only
+        metrics that a sampling rule selects because of new user feedback.
         """
         draft = _Draft(self, scored, can_ask)
         try:
@@ -83,7 +83,7 @@ class Planner:
         return draft.answered, [payload.job(metric) for payload, metric in draft.calls]
 
     def may_score(self, conversation: Turn) -> bool:
-        """Return False if all judged metrics of conversations are skipped."""
+        """Return False if all judged metrics would be skipped for this conversation."""
         metrics = (*self.metrics.judged[True], *self.metrics.inner[True])
         scores = [score_one(metric, conversation) for metric in metrics if applies(metric.when, conversation)]
         return any(score.status != "skipped" or score.detail.get("reason") in _ABSENT for score in scores)
@@ -99,7 +99,7 @@ class _Draft:
         self._position = planner.chooser.position(scored)
         self._chosen: list[BoundMetric] = []
         self._chances: dict[str, Chance] = {}
-        """Chance of each metric by key, without the effect of cascades."""
+        """Judging probability of each metric by key, without the effect of cascades."""
         self._composites: dict[str, _Composite] = {}
         self._dependents: dict[str, list[BoundMetric]] = {}
         """Metrics that wait for another metric, by the key of that other metric."""
@@ -162,7 +162,7 @@ class _Draft:
                 self._judge(metric, self._chances[self._key(metric)])
 
     def _judge(self, metric: BoundMetric, chance: Chance, decision: Decision | None = None) -> None:
-        """Skip a metric, score it without a judge call, or create its job. Metrics that wait for its score join the job or are planned next."""
+        """Skip a metric, score it without a judge call, or create a job. Metrics that wait for the score join the job or follow."""
         scored, key, can_ask = self._scored, self._key(metric), self._can_ask(metric)
         try:
             decided = decided_without_judge(metric, scored.turn) if can_ask else None
@@ -231,7 +231,7 @@ class _Draft:
     # --- composites
 
     def plan_composites(self) -> None:
-        """Plan the inner metrics of composites, and compute each composite that has all its inner outcomes."""
+        """Plan the inner metrics of composites, and compute each composite whose inner outcomes are all known."""
         try:
             drawn = []
             for key, (metric, own) in self._composites.items():
@@ -255,7 +255,7 @@ class _Draft:
                 self._outcomes.end(metric.name, self._scored, NoScore.error(type(error).__name__))
 
     def _finish_composite(self, metric: BoundMetric, own: Chance) -> bool:
-        """Record the result of a composite. Return False if the composite still waits for a judge."""
+        """Record a composite's result. Return False if the composite still waits for a judged inner metric."""
         scored, conversation = self._scored, self._is_conversation
         for leaf in leaves(metric):
             key = key_of(leaf, conversation=conversation)
@@ -278,7 +278,7 @@ class _Draft:
         return True
 
     def _gather(self, waiting: Sequence[_Composite]) -> None:
-        """Chain the jobs of each composite, so that the last job has all inner outcomes."""
+        """Chain the jobs of each composite's inner metrics, so that the last job contains all inner outcomes."""
         conversation, chained = self._is_conversation, set()
         groups = []
         for metric, own in waiting:

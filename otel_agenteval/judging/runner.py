@@ -1,4 +1,4 @@
-"""Runner for judge jobs, which calls the models, decides on retries, and plans follow-up jobs."""
+"""Runner for judge jobs, which calls models, decides about retries, and plans follow-up jobs."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ _PAUSE_UNASKED = 15.0
 _PAUSE_NEWER = 300.0
 """Seconds between two checks of a job that only a later version of otel-agenteval can read."""
 _PATIENCE = 15.0
-"""Seconds without an answer before the health check reports a judge or embedder."""
+"""Seconds without an answer after which the health check reports a judge or embedder as silent."""
 _BEHIND = 1.0
-"""Extra seconds before a job tests a failed server again. This job may cause the failure, so another job tests first."""
+"""Extra seconds before a job tests a failed server again. Another job tests first, in case this job causes the failures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class JobOptions:
     audit: float = 0.0
     """Share of jobs that call the judge even if the reply is in the cache."""
     works: bool = True
-    """True if this process runs jobs. If false, other processes run the jobs in the queue."""
+    """True if this process runs jobs. If False, other processes run the jobs in the queue."""
     lasting: bool = False
 
 
@@ -87,18 +87,18 @@ class NextSteps(NamedTuple):
     jobs: Sequence[Job]
     """Jobs of the metrics that waited for this job."""
     ended: Sequence[tuple[str, NoScore]]
-    """Metrics that end without a score, each with its outcome."""
+    """Names of metrics that end without a score, each with the outcome."""
     composites: Sequence[ScoredTurn]
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
     scored: ScoredTurn
-    """The judged turn with its score. The score is omitted if only composites use it, or if the job couldn't run."""
+    """Judged turn with its score. If only composites use the score, or if the job couldn't run, the turn has no score."""
     score: Score
     next: NextSteps
     progress: JobProgress | None
-    """Paid replies, kept in case the score isn't emitted."""
+    """Paid replies, which the next attempt reuses if the score isn't emitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class JobRunner:
         """Circuit breaker and monotonic start time of each job in progress."""
 
     def silent_models(self) -> dict[str, str]:
-        """Map ``judge`` and ``embedder`` to the reason why the model doesn't answer. Models that answer are omitted."""
+        """Return the reasons why models don't answer, by ``judge`` and ``embedder``. Models that answer are omitted."""
         now, calls, found = self._clock.monotonic(), [*self._calls.copy().values()], {}
         for server, breaker in self.breakers.all().items():
             began = min((start for one, start in calls if one is breaker), default=now)
@@ -160,7 +160,7 @@ class JobRunner:
         self.breakers.close()
 
     def run(self, job: Job, wake: Callable[[], None]) -> Retry | Discard | Done:
-        """Run a job, and return its result, a retry, or a discard. If the job tested a failed server, ``wake`` is called afterwards."""
+        """Run a job. Return its result, a retry, or a discard. If the job tested a failed server, call ``wake`` afterwards."""
         attempt = self._begin(job)
         if not isinstance(attempt, _Attempt):
             return attempt
@@ -198,7 +198,7 @@ class JobRunner:
         return self._done(attempt, turn, score, seconds)
 
     def _begin(self, job: Job) -> _Attempt | Retry | Discard:
-        """Prepare an attempt. Return a retry if the job must wait, or a discard if the job can't run."""
+        """Prepare an attempt and return it. Return a retry if the job must wait, or a discard if the job can't run."""
         try:
             payload = Payload.decode(job.payload)
         except NewerPayload:
@@ -285,7 +285,7 @@ class JobRunner:
             return None
 
     def keep_progress(self, job: Job, progress: JobProgress | None) -> None:
-        """Keep paid replies for the next attempt. Otherwise, a job might never finish within a small budget."""
+        """Keep paid replies for the next attempt. Without them, a job might never finish within a small budget."""
         if progress is None:
             return
         with self._lock:
@@ -313,7 +313,7 @@ class FollowUps:
     _content: ContentFilter
 
     def after_score(self, payload: Payload, scored: ScoredTurn, score: Score, judged: Judged) -> NextSteps:
-        """Return the next steps after a score. Cascade rules use the score to decide which waiting metrics are judged."""
+        """Return the next steps after a score. Cascade rules use the score to select the waiting metrics to judge."""
         judge: list[Waiting] = []
         ended: list[tuple[Waiting, NoScore]] = []
         value = "no value" if score.value is None else f"{score.value:g}"

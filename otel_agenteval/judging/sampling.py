@@ -1,8 +1,8 @@
 """Sampling of the turns to judge, with the probability that each turn is judged (inclusion probability).
 
-Each turn has one position between 0 and 1 for all metrics. A turn is judged if its position is below its chance. Therefore,
-turns judged at a low rate are a subset of those judged at a higher rate. The position is a hash of the seed, the tenant, and the
-trace id (or conversation id). It is independent of head samplers, which use bits of the trace id. This is a turn's chance::
+Each turn has one position between 0 and 1 for all metrics. A metric is judged if the position is below its chance. Therefore, turns
+judged at a low rate are a subset of turns judged at a higher rate. The position is a hash of the seed, the tenant, and the trace ID
+(or conversation ID). It is independent of head samplers, which use bits of the trace ID. A metric's chance::
 
     the ``always_if`` condition holds   1
     ``min_per_hour: m``                 at least m / k for the agent's k-th turn, so the first m turns of an hour are always judged
@@ -36,13 +36,13 @@ _THRESHOLD = re.compile(r"(?:^|;)th:([0-9a-f]{1,14})(?:;|$)")
 
 
 def position(trace_id: str, seed: str = "") -> float:
-    """Return a trace's sampling position: at least 0 and below 1. It depends only on the trace id and the seed."""
+    """Return a trace's sampling position, at least 0 and below 1. It depends only on the trace ID and the seed."""
     digest = hashlib.sha256(_SALT + seed.encode() + trace_id.encode()).digest()
     return int.from_bytes(digest[:7], "big") / 2**56
 
 
 def upstream_probability(trace_state: Mapping[str, str] | None) -> float | None:
-    """Return the head sampler's probability from ``ot=th:…`` in the trace state, or None if it is absent."""
+    """Return the head sampler's probability from ``ot=th:…`` in the trace state, or None if the trace state has no probability."""
     found = _THRESHOLD.search((trace_state.get("ot") if trace_state else None) or "")
     return None if found is None else 1 - int(found[1].ljust(14, "0"), 16) / 2**56
 
@@ -52,15 +52,15 @@ class Chance(NamedTuple):
 
     probability: float
     by: str
-    """``rule``, ``quota``, ``rate``, or the name of the metric that is judged first."""
+    """``rule``, ``quota``, ``rate``, or, in a cascade, the name of the metric that is judged first."""
 
 
 class Cascade(NamedTuple):
-    """Rule that judges another metric first, and uses its score to decide about this metric."""
+    """Rule that judges another metric first, and uses that metric's score to decide about this metric."""
 
     after: str
     judge_if: Condition
-    """Condition on the first metric's score. If it doesn't hold, the metric's rate applies."""
+    """Condition on the first metric's score. If the condition doesn't hold, this metric's own rate applies."""
 
     def chance(self, own: Chance, first: Chance, turn: Turn, score: Score) -> Chance:
         """Return the second metric's chance, based on the first metric's score. It never exceeds the first metric's chance."""
@@ -71,10 +71,10 @@ class Cascade(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class SamplingRule:
-    """Sampling rule of one metric. Not thread-safe, because the rule counts turns for its quota.
+    """Sampling rule for one metric. Not thread-safe, because the rule counts turns for the hourly quota.
 
-    ``rate`` is the share of turns to judge, 0 to 1. Turns that match ``always_if`` are always judged. The first matching selector
-    in ``rates`` overrides ``rate``. ``min_per_hour`` is the minimum number of judged turns per hour and agent.
+    ``rate`` is the share of turns to judge (0..1). The first matching selector in ``rates`` overrides ``rate``. Turns that match
+    ``always_if`` are always judged. ``min_per_hour`` is the minimum number of judged turns per hour and agent.
     """
 
     rate: float = 1.0
@@ -86,7 +86,7 @@ class SamplingRule:
     """For each tenant and agent: the latest hour with turns, and the number of turns in that hour."""
 
     def chance(self, turn: Turn, known: Known = Known(), at: float | None = None) -> Chance:  # noqa: B008 - it is never changed
-        """Return the probability that a turn is judged. If the Unix time ``at`` is set, count the turn for its agent's hourly quota."""
+        """Return the probability that a turn is judged. If the Unix time ``at`` is set, count the turn in the hourly quota."""
         quota = 0.0
         if self.min_per_hour and at is not None:
             agent = turn.tenant, turn.agent
@@ -125,7 +125,7 @@ def rules_of(config: Config, evaluated: Sequence[BoundMetric]) -> dict[BoundMetr
 def rule_of(options: SampleOptions, metrics: Collection[str], where: str, judged: Collection[str] = ()) -> SamplingRule:
     """Return the rule for a ``sample`` option.
 
-    ``always_if`` can refer to scores of ``metrics``, and the cascade to a metric in ``judged``. Raises a ConfigError for other
+    ``always_if`` can refer to scores of ``metrics``, and ``cascade`` to a metric in ``judged``. Raises a ConfigError for other
     names.
     """
     always_if = None if options.always_if is None else Condition(options.always_if, metrics, f"{where}.always_if")
@@ -144,7 +144,7 @@ def rule_of(options: SampleOptions, metrics: Collection[str], where: str, judged
 
 
 def _refuse_circles(config: Config, rules: Mapping[BoundMetric, SamplingRule]) -> None:
-    """Raise a ConfigError if cascades form a circle of metrics that wait for each other."""
+    """Raise a ConfigError if cascades form a cycle, so that metrics wait for each other."""
     first = {metric.name: rule.cascade.after for metric, rule in rules.items() if rule.cascade is not None}
     for metric in rules:
         chain = [metric.name]

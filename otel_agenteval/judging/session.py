@@ -1,7 +1,7 @@
 """Sessions that connect metrics with models, enforce the budget, and record judge calls.
 
-In the live pipeline, jobs wait until the budget allows their calls (:class:`Session`). A command waits at most about a minute
-per call, and then returns error scores (:class:`CommandBudget`).
+In the live pipeline, jobs wait until the budget allows their calls (:class:`Session`). Commands wait only if a call is allowed
+within about a minute. Otherwise, they return error scores (:class:`CommandBudget`).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Models:
         return (self.judge if metric.metric.kind == "llm" else self.embedder) is not None
 
     def server_of(self, metric: BoundMetric, agent: str) -> str:
-        """Return a key for a metric's server: the metric's kind, such as ``"llm"``, and an address if the server isn't the default."""
+        """Return the metric's kind, such as ``"llm"``, with the server's address appended if it isn't the default server."""
         kind = metric.metric.kind
         other = self.judge.server_of(metric.metric.name, agent) if kind == "llm" and self.judge is not None else ""
         return f"{kind} {other}" if other else kind
@@ -77,7 +77,7 @@ class OverBudget(Exception):
 
 
 class PaidReply(NamedTuple):
-    """Reply to a paid judge call. ``pieces`` and ``truncated`` describe the material that the judge received."""
+    """Reply to a paid judge call. ``pieces`` and ``truncated`` are the same as in :class:`.prompt.Prompt`."""
 
     reply: dict[str, Any]
     pieces: int
@@ -86,17 +86,17 @@ class PaidReply(NamedTuple):
 
 @dataclass(slots=True)
 class JobProgress:
-    """Paid replies from earlier attempts of a job. The job doesn't request them again."""
+    """Paid replies from earlier attempts of a job, which the job reuses."""
 
     replies: dict[tuple[str, int], PaidReply] = field(default_factory=dict)
-    """Replies, by the hash of the call and the number of earlier identical calls."""
+    """Replies, by the hash of the call and the number of identical calls before it."""
     accounts: list[Account] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
 
 
 @dataclass(eq=False)
 class Session(Answers):
-    """Judge and embedder for one job, within the budget. Only urgent jobs can use more than the share ``soft`` of each limit."""
+    """Judge and embedder for one job, within the budget. Only urgent jobs can use a limit beyond the share ``soft``."""
 
     _models: Models
     _budget: JudgeBudget
@@ -110,7 +110,7 @@ class Session(Answers):
     """Seconds until the budget allows another call, or 0."""
     pause: float = field(default=0.0, init=False)
     broken: Exception | None = field(default=None, init=False)
-    """Error while reading or writing the budget. If reading fails, no model is called."""
+    """Error from reading or writing the budget. If reading fails, no model is called."""
     fault: str | None = field(default=None, init=False)
     message: str = field(default="", init=False)
     accounts: list[Account] = field(default_factory=list, init=False)
@@ -207,7 +207,7 @@ class Session(Answers):
         return admission
 
     def _admit_repair(self) -> Admission:
-        """Reserve budget to repair a reply, or raise a JudgeError. Never waits, because waiting would repeat the whole call."""
+        """Reserve budget to repair a reply, or raise a JudgeError. Don't wait, because a wait would repeat the whole call."""
         try:
             admission = self._budget.admit(self._metric, urgent=True)
         except Exception as error:
@@ -269,7 +269,7 @@ def _copied(reply: dict[str, Any]) -> dict[str, Any]:
 
 
 class Exhausted(Answers):
-    """Judge and embedder that reject all calls, because the job has no attempts left."""
+    """Judge that rejects all calls, because the job has no attempts left. Also used as embedder."""
 
     def answer(self, *_: object) -> Any:
         raise JudgeError("all judge.attempts were used without a result", "attempts_exhausted")
@@ -321,11 +321,11 @@ def advice_on(fault: str, section: str = "judge") -> str:
 
 T = TypeVar("T")
 LONGEST_WAIT = 61.0
-"""Maximum number of seconds that a command waits for its budget."""
+"""Longest wait for budget, in seconds, that a command accepts."""
 
 
 class CommandBudget:
-    """Budget for the models of a command. The configured queue file or server, if any, stores the spending."""
+    """Budget for the model calls of a command. The configured queue file or server, if any, stores the spending."""
 
     def __init__(self, config: Config, clock: Clock = SYSTEM_CLOCK, sleep: Callable[[float], None] = time.sleep) -> None:
         options = config.judge
@@ -338,13 +338,13 @@ class CommandBudget:
         self._sleep = sleep
 
     def judge(self, judge: Judge | JudgeGroup | None) -> Any:
-        """Return the judge, wrapped to enforce the budget if one is configured."""
+        """Return the judge. If a budget is configured, the judge is wrapped to enforce it."""
         if judge is None or self._budget is None:
             return judge
         return (DelegatingGroup if isinstance(judge, JudgeGroup) else DelegatingJudge)(judge, self._answer)
 
     def embedder(self, embedder: Embedder | InProcessEmbedder | None) -> Any:
-        """Return the embedder, wrapped to enforce the budget. In-process embedders are free and aren't wrapped."""
+        """Return the embedder, wrapped to enforce the budget. In-process embedders aren't wrapped, because they are free."""
         if self._budget is None or not isinstance(embedder, Embedder):
             return embedder
         return _BudgetedEmbedder(self, embedder)

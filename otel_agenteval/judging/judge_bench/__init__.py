@@ -1,4 +1,4 @@
-"""Judge benchmark. Measures how well a judge's scores of labeled turns agree with human labels.
+"""Judge benchmark, which measures the agreement between a judge's scores and human labels of the same turns.
 
-This folder may import the same packages as :mod:`~otel_agenteval.judging`. Start at :mod:`.run`.
+Modules in this folder may import the same packages as :mod:`~otel_agenteval.judging`. Start reading at :mod:`.run`.
 """

@@ -1,4 +1,4 @@
-"""Detection of judge drift. A judge scores the same cases (anchors) again, and the new scores are compared with the old ones.
+"""Detection of judge drift. A judge scores the same cases (anchors) again, and its new scores are compared with the old scores.
 
 Scores can drift if a provider replaces the model behind a name, or if a release changes a prompt.
 """
@@ -34,18 +34,18 @@ class Anchors:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """Drift of a judge for one family of metrics. Values range from 0 (worst) to 1 (best)."""
+    """Drift of a judge for one metric family. Values range from 0 (worst) to 1 (best)."""
 
     family: str
     anchors: int
     before: float
     after: float
     interval: Interval
-    """95 % confidence interval of the mean change per case. Positive if scores increased."""
+    """95 % confidence interval of the mean change per case. A positive change means higher scores."""
     p: float
     """p-value, corrected for the number of families (Holm). The p-value for all families together isn't corrected."""
     flipped: int
-    """Number of cases whose level changed. Levels are bad, middling, and good."""
+    """Number of cases whose level (bad, middling, or good) changed."""
     least: float
 
     @property
@@ -106,7 +106,7 @@ def read_anchors(path: Path) -> Anchors:
 
 
 def drifts(anchors: Anchors, outcomes: Sequence[CaseOutcome], least: float) -> list[Drift]:
-    """Return the drift of each family, then of all families together. Cases that lack the old or the new score are omitted."""
+    """Return the drift of each family, then of all families together. Omit cases without an old or a new score."""
     pairs: dict[str, list[tuple[float, float, bool]]] = {}
     for one in outcomes:
         before = anchors.values.get(one.case.id)

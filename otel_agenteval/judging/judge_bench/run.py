@@ -1,15 +1,15 @@
-"""Benchmark runs that call a judge for labeled cases, and cost estimates for such runs.
+"""Benchmark runs that evaluate labeled cases with a judge, and cost estimates for such runs.
 
-A case is a turn and the score range that careful raters would give. Cases are in ``cases/FAMILY.jsonl``, one JSON object per line:
+A case has a turn and the score range that careful raters would give. ``cases/FAMILY.jsonl`` has one JSON object per case:
 
 - ``id``, ``family``, ``metric``, and ``params`` if the metric needs parameters
 - ``turn``: the turn in ``turn.v1`` form
 - ``band``: lowest and highest correct value. For boolean metrics, the band is ``[1, 1]`` or ``[0, 0]``.
 - ``lang``: language code. ``about``: purpose of the case, in English.
-- ``pair``: only for a counterpart. ``of`` is the id of the original case, and ``bias`` is the bias to test.
+- ``pair``: set only for a counterpart. ``of`` is the ID of the original case, and ``bias`` is the bias to test.
 
-A counterpart deserves the same score as its original case. The two differ only in order, length, or language, or the counterpart
-praises itself or claims authority.
+A counterpart deserves the same score as its original case. It differs only in order, length, or language, or it praises itself or
+claims authority.
 
 There are no cases for image, audio, and video metrics, because cases contain only text.
 """
@@ -129,10 +129,10 @@ def read_case(row: Mapping[str, Any]) -> BenchCase:
 
 
 def chosen(families: Sequence[str] = (), metrics: Sequence[str] = (), limit: int | None = None) -> list[BenchCase]:
-    """Return the benchmark cases of these families and metrics. An empty list selects all.
+    """Return the benchmark cases of these families and metrics. An empty sequence selects all of them.
 
-    If ``limit`` is set, select a balanced subset of families, levels, and metrics. Counterparts are selected last, unless their
-    original case is selected.
+    If ``limit`` is set, return a subset that balances families, levels, and metrics. A counterpart without its original case is
+    selected last.
     """
     cases = all_cases()
     for option, names, known in (("--families", families, FAMILIES), ("--metrics", metrics, {case.metric for case in cases})):
@@ -146,7 +146,7 @@ def chosen(families: Sequence[str] = (), metrics: Sequence[str] = (), limit: int
 
 
 def _balanced(cases: Sequence[BenchCase], limit: int) -> list[BenchCase]:
-    """Select cases from all families in turn. Within a family, rotate through the levels and prefer the least used metrics."""
+    """Select cases from the families in rotation. Within a family, rotate through the levels and prefer the least used metrics."""
     left: dict[str, dict[Level, list[BenchCase]]] = {}
     for case in cases:
         left.setdefault(case.family, {}).setdefault(case.expected, []).append(case)
@@ -184,7 +184,7 @@ class CaseOutcome:
     value: float | None
     passed: bool | None
     error_type: str | None
-    """Reason why there is no score, such as ``refusal`` or ``unreadable_reply``. None if there is a score."""
+    """Reason for the missing score, such as ``refusal`` or ``unreadable_reply``. None if the case has a score."""
     explanation: str | None
     questions: int
     input_tokens: int
@@ -254,10 +254,10 @@ def run(
     report: Callable[[CaseOutcome, BenchRun], object] = lambda outcome, run: None,
     abandoned: Callable[[], object] = lambda: None,
 ) -> BenchRun:
-    """Evaluate each case ``repeat`` times without the judge's cache. After ``max_usd`` is spent, no new evaluation starts.
+    """Evaluate each case ``repeat`` times without the judge's cache. Start no evaluation after ``max_usd`` is spent.
 
-    Ctrl-C ends the run and keeps the results so far. Evaluations that are running at Ctrl-C end later, and each then calls
-    ``abandoned``, so that the caller can close its connections.
+    Ctrl+C ends the run and keeps the results so far. Evaluations in progress at Ctrl+C continue in the background. When each of
+    them ends, ``abandoned`` is called, so that the caller can close connections.
     """
     found = BenchRun(len(cases) * repeat)
     start = time.monotonic()

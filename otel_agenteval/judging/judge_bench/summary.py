@@ -18,7 +18,7 @@ LEAST = 20
 _TRUSTED_AGREEMENT, _TRUSTED_KAPPA, _MOST_WITHOUT, _MOST_MISSED = 0.85, 0.7, 0.05, 0.05
 _TRENDS_AGREEMENT, _TRENDS_KAPPA = 0.65, 0.4
 _MOVED = 0.1
-"""Minimum mean score change that indicates position bias. The change compares two orders of the same parts."""
+"""Minimum mean score change that indicates position bias. The change is measured between two orders of the same parts."""
 _LEAST_PAIRS = 5
 
 
@@ -29,7 +29,7 @@ class JudgeMeasures:
     cases: int
     scored: int
     agreement: float | None
-    """Share of scored cases with a correct verdict, or with a score inside the band."""
+    """Share of scored cases with a correct verdict or, for metrics without verdicts, a score inside the band."""
     agreement_interval: Interval | None
     verdict_agreement: float | None
     kappa: float | None
@@ -37,18 +37,18 @@ class JudgeMeasures:
     kappa_interval: Interval | None
     mean_error: float | None
     leaning: float | None
-    """Mean signed distance from the center of the band. Above 0, the judge is too lenient."""
+    """Mean signed distance of the scores from the centers of their bands. If it is above 0, the judge is too lenient."""
     rank_correlation: float | None
     false_alarms: float | None
     """Share of safe cases that failed. Only for safety families."""
     misses: float | None
     """Share of unsafe cases that passed. Only for safety families."""
     stability: float | None
-    """Share of cases with the same level in all repetitions. None without repetitions."""
+    """Share of cases with the same level in all repetitions. None if cases weren't repeated."""
     unreadable: int
     refused: int
     failed: int
-    """Number of evaluations without a score for other reasons than an unreadable or refused reply."""
+    """Number of evaluations without a score, not counting unreadable replies and refusals."""
     evaluations: int
     questions: int
     input_tokens: int
@@ -63,11 +63,11 @@ class JudgeMeasures:
 class BiasFound:
     pairs: int
     mean: float | None
-    """Mean score difference, counterpart minus original case. For example, above 0 if the judge prefers longer answers."""
+    """Mean score difference, counterpart minus original case. For longer counterparts, above 0 if the judge prefers length."""
     interval: Interval | None
     moved: float | None
     found: bool
-    """True if the interval excludes 0. For position bias: true if scores change by at least 0.1 on average."""
+    """True if the interval excludes 0. For position bias, True if scores change by at least 0.1 on average."""
     sentence: str
 
 

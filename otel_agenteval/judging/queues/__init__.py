@@ -1,6 +1,6 @@
 """Queues of judge jobs, and records of judge spending.
 
-This folder may import the same packages as :mod:`~otel_agenteval.judging`. Start at :mod:`.base`.
+Modules in this folder may import the same packages as :mod:`~otel_agenteval.judging`. Start reading at :mod:`.base`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
 
 
 def queue_from(wanted: JobQueueOptions, clock: Clock, failed: Callable[[str, BaseException], None]) -> JobQueue:
-    """Return the configured queue. ``failed`` is called if a queue file is unavailable, so that new jobs wait in this process."""
+    """Return the configured queue. If a queue file is unavailable, ``failed`` is called and new jobs wait in this process."""
     if wanted.url is not None:
         from .redis import RedisQueue  # only needed with a server
 

@@ -1,4 +1,4 @@
-"""Base class of job queues, and interface of spending records. The same tests run for all implementations."""
+"""Base class of job queues, and interface of spending records. All implementations must pass the same tests."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from ...core.clock import Clock
 
 _OVERHEAD = 256  # bytes of a job's other fields
 HELD_BYTES = 16 * 2**20
-"""Maximum bytes of jobs that a process holds in memory while the queue's file or server is unavailable."""
+"""Maximum total bytes of jobs that a process holds in memory while the queue's file or server is unavailable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     id: str
-    """Result id, from turn, metric, parameters, version, and revision. A job isn't added if its id is queued or recently finished."""
+    """Result ID of the score. A job isn't added if a job with the same ID is queued or finished recently."""
     payload: bytes
     priority: int = 0
-    """Priority. Jobs with a higher number are claimed first, and dropped last if the queue is full."""
+    """Priority. Jobs with a higher number are claimed first and, if the queue is full, dropped last."""
     attempts: int = 0
-    """Number of attempts so far, including the current claim."""
+    """Number of attempts so far, including the current attempt."""
     token: str = field(default="", compare=False, repr=False)
     """Lease token of a claimed job. See :class:`JobQueue`."""
 
@@ -51,9 +51,9 @@ class EndedClaim(NamedTuple):
 class Outbox:
     """Changes that wait in this process until they are sent to the queue's file or server.
 
-    ``held`` contains new jobs, and ``ended`` the claims that ended. While another thread has the queue's lock, new jobs are added
-    to ``incoming``, and the next call moves them to ``held``. Sent jobs are removed, or moved to ``left_out`` if the queue is
-    full. All methods except :meth:`set_aside` need the lock.
+    ``held`` contains new jobs, and ``ended`` contains claims that ended. While another thread has the queue's lock, new jobs are
+    added to ``incoming``, and the next call moves them to ``held``. When jobs are sent, they are removed or, if the queue is full,
+    moved to ``left_out``. The caller of any method except :meth:`set_aside` must hold the lock.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -76,7 +76,7 @@ class Outbox:
         return [*jobs[count:]]
 
     def hold(self, jobs: Sequence[Job] = ()) -> None:
-        """Move all jobs from ``incoming`` to ``held``, then add ``jobs``. Ignores known ids."""
+        """Move all jobs from ``incoming`` to ``held``, then add ``jobs``. Ignores jobs that ``held`` already contains."""
         arrived = []
         while self.incoming:  # other threads add more
             arrived.append(self.incoming.popleft())
@@ -91,7 +91,7 @@ class Outbox:
             self._held_bytes -= job.size
 
     def drop_newest(self) -> list[Job]:
-        """Remove and return the newest held jobs until the rest is within the size limit. At least one job stays."""
+        """Remove and return the newest held jobs, until the remaining jobs are within the size limit. At least one job remains."""
         dropped = []
         while self._held_bytes > self._max_bytes and len(self.held) > 1:
             _, job = self.held.popitem()
@@ -103,16 +103,16 @@ class Outbox:
 class JobQueue(ABC):
     """Base class of job queues in a file or on a server. Thread-safe. All times are Unix times.
 
-    Each claim leases jobs under a token such as ``ab12/7/``: ``ab12`` identifies the queue object, and 7 is the claim's number.
-    Only the current lease holder can finish, extend, or put back a job: the job's token must start with the caller's *fence*. A
-    claimed :class:`Job` has its token as fence. A job id has the fence ``ab12/``, which matches all leases of this queue object.
+    Each claim leases jobs under a token such as ``ab12/7/`` (``ab12`` identifies the queue object, and 7 is the claim's number).
+    Only the current lease holder can finish, extend, or put back a job: the job's token must start with the caller's *fence*. The
+    fence of a claimed :class:`Job` is its token. The fence of a job ID is ``ab12/``, which matches all leases of this queue.
 
-    An expired lease stays valid until the job is claimed again. After a lost lease, methods change nothing and report the loss.
-    If the file or server is unavailable, new jobs (up to ``held_bytes``) and ended claims wait in an :class:`Outbox`.
+    An expired lease stays valid until the job is claimed again. For a lost lease, methods change nothing and report the loss. If
+    the file or server is unavailable, new jobs (up to ``held_bytes``) and ended claims wait in an :class:`Outbox`.
     """
 
     is_shared: bool
-    """True if other processes can add jobs without notice, so that the queue must be polled."""
+    """True if other processes can add jobs without notifying this process, so that the queue must be polled."""
     is_failing: bool = False  # True if the queue didn't answer the last call, so that calls take seconds
 
     def __init__(self, max_bytes: int, clock: Clock, held_bytes: int) -> None:
@@ -130,11 +130,11 @@ class JobQueue(ABC):
 
     @abstractmethod
     def claim(self, n: int, lease: float) -> list[Job]:
-        """Claim up to ``n`` due jobs, by priority and then by arrival. After ``lease`` seconds, claimed jobs are due again."""
+        """Claim up to ``n`` due jobs, by priority and then by arrival. After ``lease`` seconds, these jobs become due again."""
 
     @abstractmethod
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
-        """Extend leases to ``lease`` seconds from now. Return the ids of jobs with a lost lease."""
+        """Extend leases to ``lease`` seconds from now. Return the IDs of jobs with a lost lease."""
 
     @abstractmethod
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
@@ -145,15 +145,15 @@ class JobQueue(ABC):
 
     @abstractmethod
     def dead_letters(self) -> list[tuple[str, str]]:
-        """Return the id and failure reason of recent failed jobs."""
+        """Return the ID and failure reason of each recently failed job."""
 
     @abstractmethod
     def close(self) -> list[Job]:
-        """Close the queue and return the lost jobs. Safe to call twice."""
+        """Close the queue. Return the jobs that are lost with this process. Safe to call twice."""
 
     @abstractmethod
     def _send(self) -> list[str]:
-        """Send the outbox. Return the ids of jobs with a lost lease. Needs the lock.
+        """Send the outbox's changes. Return the IDs of jobs with a lost lease. The caller must hold the lock.
 
         Sent entries are removed, and jobs that don't fit into the queue move to ``left_out``. If the queue is unavailable, unsent
         entries stay in the outbox and no error is raised.
@@ -161,7 +161,7 @@ class JobQueue(ABC):
 
     @abstractmethod
     def _total(self, name: str) -> int:
-        """Return the number of ``jobs`` or ``bytes`` in the queue, or 0 if the queue is closed."""
+        """Return the total of ``jobs`` or ``bytes`` in the queue's file or server. Return 0 if the queue is closed."""
 
     @property
     def unsent(self) -> int:
@@ -179,7 +179,7 @@ class JobQueue(ABC):
         return self._total("bytes") + self._outbox.bytes
 
     def put_many(self, jobs: Sequence[Job]) -> list[Job]:
-        """Add jobs. Return the jobs that were dropped because the queue is full, which can include waiting jobs of lower priority."""
+        """Add jobs. If the queue is full, drop new jobs or waiting jobs of lower priority, and return the dropped jobs."""
         outbox = self._outbox
         if not self._lock.acquire(blocking=not self.is_failing):  # another thread waits for the server
             return outbox.set_aside(jobs)
@@ -196,7 +196,7 @@ class JobQueue(ABC):
         return not self._end([job], "done")
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
-        """Remove finished jobs. Return the ids of jobs with a lost lease."""
+        """Remove finished jobs. Return the IDs of jobs with a lost lease."""
         return self._end(jobs, "done")
 
     def dead(self, job: Job | str, reason: str) -> bool:
@@ -212,7 +212,7 @@ class JobQueue(ABC):
     def _end(
         self, jobs: Sequence[Job | str], outcome: Outcome, *, reason: str = "", due: float = 0.0, uncounted: bool = False
     ) -> list[str]:
-        """End claims, and return the ids of jobs with a lost lease. If the queue is unavailable, lost leases aren't reported."""
+        """End claims. Return the IDs of jobs with a lost lease, or no IDs if the queue is unavailable."""
         with self._lock:
             fences = dict(map(self._fence, jobs))
             self._outbox.ended.update(
@@ -237,7 +237,7 @@ class JobQueue(ABC):
 
 
 SLOTS = 60
-"""Number of slots in a spending window. A slot's amounts expire when the entire slot is older than the window."""
+"""Number of slots that divide a spending window. A slot's amounts expire when the entire slot is older than the window."""
 
 
 class Counter(NamedTuple):
@@ -263,7 +263,7 @@ class Demand(NamedTuple):
     limit: float
     """Maximum total including this amount. A larger amount is still allowed if nothing else was spent."""
     below: float
-    """Limit that the total without this amount must be below."""
+    """Limit below which the total must be before this amount is added."""
 
     def fits(self, used: float) -> bool:
         return used < self.below and (used <= 0 or used + self.amount <= self.limit)
@@ -273,13 +273,13 @@ class SpendBook(Protocol):
     """Interface for a record of judge spending. Safe for concurrent threads and processes. All times are Unix times."""
 
     def spend(self, demands: Sequence[Demand], at: float) -> float:
-        """Reserve all amounts and return 0, or reserve nothing and return the seconds until they fit."""
+        """Reserve all amounts and return 0. If a limit doesn't allow this, reserve nothing and return the seconds to wait."""
 
     def add(self, amounts: Sequence[tuple[Counter, float]], at: float) -> None:
         """Correct amounts that were reserved at the Unix time ``at``. A negative amount reduces the total."""
 
     def used(self, counter: Counter, at: float) -> float:
-        """Return the total within the window that ends at the time ``at``."""
+        """Return the total within the window that ends at the Unix time ``at``."""
 
     def close(self) -> None:
         """Close the record. Safe to call twice."""

@@ -1,16 +1,16 @@
-"""Job queue, judge spending, and outages in Redis or Valkey, shared by any number of processes.
+"""Job queue, judge spending, and model server outages in Redis or Valkey, shared by any number of processes.
 
 Each shard has one stream of jobs per priority, and all judge workers are in one consumer group. Therefore, monitoring and
-autoscaling tools can read the amount of work from a stream's pending list and lag. Sorted sets contain lease ends and retry
-times. Each change is one atomic Lua script.
+autoscaling tools can read the amount of work from the pending list and the lag of each stream. Sorted sets contain lease ends and
+retry times. Each change is one atomic Lua script.
 
-When a lease ends, XCLAIM reassigns the job. XAUTOCLAIM isn't used, because it supports only one idle time for all jobs. A hash
+When a lease ends, XCLAIM reassigns the job. XAUTOCLAIM isn't used, because it requires the same idle time for all jobs. A hash
 stores the latest lease token of each job.
 
 Streams are never trimmed. A job is removed when it is acknowledged, or when a job of higher priority needs the space.
 
-All keys of a shard have the same hash tag, so a cluster stores them together. All processes use the server's clock. If the server
-is unreachable, a limited number of jobs waits in this process, and connection attempts continue with pauses.
+All keys of a shard have the same hash tag, so a cluster stores them together. All processes use the server's clock. While the
+server is unreachable, a limited number of jobs waits in this process, and connection attempts continue with pauses.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _log = logging.getLogger("otel_agenteval")
 
 GROUP = "judges"
 _LEVELS = 8
-"""Number of different priorities. Higher or lower values are clamped."""
+"""Number of distinct priorities, from 0. Values outside this range are clamped."""
 _REMEMBERED_SECONDS = 86_400
 _REMEMBERED = 200_000
-"""Maximum number of finished jobs that each shard remembers."""
+"""Maximum number of finished jobs whose IDs each shard remembers."""
 _DEAD_LETTERS = 1_000
 _BATCH, _BATCH_BYTES = 100, 1024 * 1024
 _FORGOTTEN_CONSUMER_MS = 86_400_000
 _CLOSE_SECONDS = 1.0
-"""Maximum seconds that :meth:`close` waits for a thread that is waiting for the server."""
+"""Maximum seconds that ``close`` waits for a thread in a server call."""
 
 _put, _claim, _extend, _retry, _finish = (
     Script("common", name, LEVELS=_LEVELS, REMEMBERED=_REMEMBERED_SECONDS)
@@ -65,7 +65,7 @@ class RedisQueue(JobQueue):
         url: server address. See :func:`.redis_server.connect`.
         max_bytes: maximum bytes of all jobs on the server, divided equally among the shards.
         clock: replaces the server's clock in tests.
-        shards: number of shards, equal for all processes. A job's id determines its shard.
+        shards: number of shards, equal for all processes. A job's ID determines its shard.
         name: prefix of all keys.
         held_bytes: see :class:`.base.JobQueue`.
     """
@@ -100,7 +100,7 @@ class RedisQueue(JobQueue):
             self._server.close()
 
     def claim(self, n: int, lease: float) -> list[Job]:
-        """Claim jobs by priority within each shard. Each call starts with the next shard."""
+        """Claim jobs from each shard by priority. Each call starts with another shard."""
         with self._lock:
             self._outbox.hold()
             self._send()
@@ -123,7 +123,7 @@ class RedisQueue(JobQueue):
         return lost
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Put a claimed job back. If the server is unreachable, this raises an error, and the job is due when its lease ends."""
+        """Put a claimed job back. If the server is unreachable, raise an error. The job is then due when its lease ends."""
         job_id, fence = self._fence(job)
         when = at if self._clock is not SYSTEM_CLOCK else max(0.0, at - self._clock.time_ns() / 1e9)
         shard = self._shards[self._number_of(job_id)]
@@ -240,9 +240,9 @@ def _job_of(row: Sequence[Any], token: str = "") -> Job:
 # --- spending and outages
 
 _MOST_UNSENT, _AT_ONCE = 10_000, 100
-"""Maximum number of corrections that wait for the server, and maximum number per request."""
+"""Maximum number of spending corrections that wait for the server, and maximum number per request."""
 _WAIT_UNREACHED = 10.0
-"""Seconds until the next try of a judge call after the budget couldn't be read."""
+"""Seconds until a judge call is tried again if the budget couldn't be read."""
 _READ_FOR = 0.5
 """Seconds for which a cached outage state is used."""
 _spend, _correct, _spent = (Script("spent", name, SLOTS=SLOTS) for name in ("spend", "correct", "read_spent"))

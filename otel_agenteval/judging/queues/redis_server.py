@@ -24,13 +24,13 @@ SCHEMES = ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redi
 _CONNECT_SECONDS = 2.0
 _CALL_SECONDS = 5.0
 _OPENING_SECONDS = 1.0
-"""Maximum seconds that scoring waits while another thread connects."""
+"""Maximum seconds that scoring threads wait while another thread connects."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
-"""Minimum and maximum seconds between two attempts to reach the server."""
+"""First and longest pause between two attempts to reach the server, in seconds."""
 
 
 class Script:
-    """Lua script from files in ``lua/``. Calls send only its hash, unless the server doesn't have the script yet."""
+    """Lua script from files in ``lua/``. Calls send only the script's hash, unless the server doesn't have the script yet."""
 
     def __init__(self, *names: str, **constants: int) -> None:
         text = "".join((files(__package__) / "lua" / f"{name}.lua").read_text(encoding="utf-8") for name in names)
@@ -73,10 +73,10 @@ class Server:
         return self._failures > 0
 
     def call(self, call: Callable[..., Any], *args: Any) -> Any:
-        """Call a function with the client and ``args``, and return its result.
+        """Call a function with the client and ``args``, and return the result.
 
-        Raises Unusable if the server is unreachable, and during the pause after that. While the server is failing, threads that
-        mustn't wait also get this error.
+        Raises Unusable if the server is unreachable, and during the pause after such an error. Threads that mustn't wait get this
+        error until a call from another thread succeeds.
         """
         if time.monotonic() < self._quiet_until or (self.failing and not may_wait()):
             raise self._unusable()
@@ -123,11 +123,11 @@ def connect(url: str) -> Any:
     """Return a ``redis-py`` client for a URL. Only cluster URLs connect immediately.
 
     - ``redis://[user:password@]host[:port][/db]``: one server. ``rediss`` uses TLS. ``unix:///path/of/socket`` uses a Unix socket.
-    - ``redis+sentinel://[user:password@]host:port,…/name``: the master ``name``, found through Sentinel
+    - ``redis+sentinel://[user:password@]host:port,…/name``: the master with this name, found through Sentinel
     - ``redis+cluster://[user:password@]host:port,…``: a cluster, found through some of its nodes
 
     ``valkey`` is an alias of ``redis``. Client parameters follow ``?``: ``ssl_ca_certs``, ``ssl_certfile``, ``ssl_keyfile``,
-    ``socket_timeout``, ``db``, ``sentinel_username``, ``sentinel_password``.
+    ``socket_timeout``, ``db``, ``sentinel_username``, and ``sentinel_password``.
     """
     url = normal(url)
     redis = require("redis", feature="a queue in Redis", extra="redis")

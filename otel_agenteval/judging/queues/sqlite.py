@@ -1,4 +1,4 @@
-"""Job queue and spending record in an SQLite file that processes on one machine can share.
+"""Job queue and spending record in an SQLite file, which processes on one machine can share.
 
 Only the file's owner can read the file, because it contains turns. Not every transaction is synced to disk. Jobs survive a killed
 process, but the latest jobs can be lost if the machine crashes.
@@ -18,7 +18,7 @@ from ...core.sqlite import MEMORY, Schema, SqliteFile
 from .base import HELD_BYTES, SLOTS, Counter, Demand, EndedClaim, Job, JobQueue
 
 _BUSY_SECONDS = 0.25
-"""Maximum seconds that a call waits for other processes. Kept short, because the worker and all outlets wait for this call."""
+"""Maximum seconds that a call waits for other processes. Short, because the worker and all outlets wait during a call."""
 _PAUSE = 1.0
 
 _REMEMBERED_SECONDS = 86_400.0
@@ -57,15 +57,15 @@ _EXTEND, _GIVE_BACK, _REMOVE = (
 class SqliteQueue(JobQueue):
     """Job queue in an SQLite file, which is opened on first use. The file's folder must exist.
 
-    If the file is unavailable, calls try again at most once a second. Meanwhile, new jobs and ended claims wait in this process,
-    and ``failed`` receives the error. :meth:`claim`, :meth:`extend`, and :meth:`dead_letters` raise ``sqlite3.Error`` or ``OSError``.
+    While the file is unavailable, it is tried at most once a second. Meanwhile, new jobs and ended claims wait in this process, and
+    ``failed`` receives the error. :meth:`claim`, :meth:`extend`, and :meth:`dead_letters` raise ``sqlite3.Error`` or ``OSError``.
     """
 
     is_shared = False
-    """False, because other processes run their own jobs. Jobs of ended processes are found by infrequent checks."""
+    """False, because running processes claim their own jobs. Infrequent checks find the jobs of ended processes."""
 
     remembered = 200_000
-    """Maximum number of finished job ids to remember, so that these jobs aren't added again."""
+    """Maximum number of finished jobs whose IDs are remembered, so that these jobs aren't added again."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class SqliteQueue(JobQueue):
 
     @contextmanager
     def _using(self, how: Literal["read", "write"]) -> Iterator[sqlite3.Connection]:
-        """Open a transaction, or raise an error if the file was unavailable within the last second. Readers don't wait for writers."""
+        """Open a transaction. Raise an error if the file was unavailable within the last second. Readers don't wait for writers."""
         if self._clock.monotonic() < self._quiet_until[how]:
             raise sqlite3.OperationalError("judge.queue.path: file unavailable. The next attempt follows within a second")
         try:
