@@ -18,7 +18,7 @@ from ..core.processes import jobs_of
 from ..core.turn import Turn, usd_text
 from ..outlets.accounting import outcome
 from ..outlets.store.reader import StoreReader, Wanted, score_of_row, store_path
-from ..outlets.turn_text import BOLD, DIM, RED, Paint, colors_wanted, columns, number_of, one_line, short_name
+from ..outlets.turn_text import BOLD, DIM, RED, Paint, colors_wanted, columns, number_of, one_line, short_id, short_name
 from ..turns.conversations import RecordedConversations
 from ..turns.recordings import Reading
 from ..turns.spool import Key, results
@@ -30,7 +30,6 @@ EXIT_CODES = {
     UNUSABLE: "an argument is invalid, a file or the store can't be read, or the files don't contain spans",
 }
 _LATEST = 20
-_SHORT_ID = 8
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,8 +85,7 @@ def _stored_turn(turn: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> 
     facts = [escaped(turn["agent"] or "unnamed agent")]
     facts += [f"{turn['duration_s']:.2f} s"] if turn["duration_s"] is not None else []
     facts += [usd_text(turn["cost_usd"], turn["cost_estimated"])] if turn["cost_usd"] is not None else []
-    name = escaped(str(turn["turn_id"]))
-    short = name[: name.find(":") + 1 + _SHORT_ID]  # ids of tenants start with the tenant's name
+    short = escaped(short_id(str(turn["turn_id"]), bool(turn["is_conversation"])))
     head = f"{paint(short, BOLD)}  {when:%Y-%m-%d %H:%M:%S}  {', '.join(facts)}"
     said = paint(f"✗ {', '.join(wrong)}", RED) if wrong else paint(number_of(len(scores), "score"), DIM)
     lines = [f"{head}  {said}"]

@@ -14,7 +14,7 @@ from ..core.display import escaped
 from ..evaluation.redaction import Redactor
 from ..evaluation.scored_turn import Root, ScoredTurn
 from .base import Outlet, Setup
-from .turn_text import colors_wanted, columns, render_scores, render_turn
+from .turn_text import colors_wanted, columns, render_scores, render_turn, short_id
 
 if TYPE_CHECKING:
     from ..statistics.changes import Change
@@ -53,12 +53,13 @@ class ConsoleOutlet(Outlet):
 
 def _rendered(scored: ScoredTurn, width: int, color: bool) -> str:
     turn = scored.turn
-    title = f"{turn.agent or 'agent'} · turn {(turn.turn_id or '')[:8]}"
-    later = "user feedback" if scored.is_feedback else "conversation" if scored.conversation else None
+    title = f"{turn.agent or 'agent'} · {'' if scored.conversation else 'turn '}{short_id(turn.turn_id, scored.conversation)}"
+    if scored.is_feedback:
+        title += " · user feedback"
     if scored.judged is not None:
-        later = f"judged by {scored.judged.model or 'a model'}"
-    if later is not None:
-        return render_scores(scored.scores, width, title=f"{title} · {later}", color=color)
+        title += f" · judged by {scored.judged.model or 'a model'}"
+    if scored.is_feedback or scored.conversation or scored.judged is not None:
+        return render_scores(scored.scores, width, title=title, color=color)
     if scored.supersedes is not None:
         title += f" · revision {turn.revision}"
     redactor = scored.redactor

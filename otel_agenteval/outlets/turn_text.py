@@ -1,7 +1,7 @@
 """Text rendering of a turn and its scores for a terminal.
 
-Errors and failed scores come first, with their reasons. Measured values and passed, vacuous, and skipped scores follow. Control
-characters in turn texts are removed, so that an agent can't send commands to the terminal.
+Errors and failed scores come first, with their reasons, followed by measured values, then passed, vacuous, and skipped scores.
+Control characters in turn texts are removed, so that an agent can't send commands to the terminal.
 """
 
 from __future__ import annotations
@@ -37,9 +37,14 @@ def colors_wanted(stream: TextIO) -> bool:
 
 
 def columns(stream: TextIO) -> int:
-    """Return the table width: ``COLUMNS`` or the terminal width, limited to 60 to 140. Return 100 if both are unknown."""
+    """Return the table width, 60 to 140: ``COLUMNS`` or the terminal width. Return 100 if both are unknown."""
     is_known = stream.isatty() or os.environ.get("COLUMNS")
     return min(max(shutil.get_terminal_size((100, 24)).columns, 60), 140) if is_known else 100
+
+
+def short_id(turn_id: str, is_conversation: bool) -> str:
+    """Return the first 8 characters of a turn's id, after the tenant's name, or the whole id of a conversation."""
+    return turn_id if is_conversation else turn_id[: turn_id.find(":") + 9]
 
 
 def render_turn(
@@ -150,7 +155,7 @@ class _Text:
         self._add_list("-", DIM, "skipped", skipped)
 
     def add_score(self, mark: str, code: str, score: Score, note: str) -> None:
-        """Add a score with the reason for its result, truncated to three lines."""
+        """Add a score and the reason for its result, which is truncated to three lines."""
         first, *rest = self._wrapped(("gate; " if score.policy == "gate" else "") + note, 4 + NAME_WIDTH, most=3)
         name = _plain(score.metric)
         name = name if len(name) < NAME_WIDTH else name + " "
@@ -158,7 +163,7 @@ class _Text:
         self.lines += rest
 
     def add_finding(self, finding: Mapping[str, Any]) -> None:
-        """Add a finding: severity, type, place in the turn, and, if known, the quoted text and the text it was compared with."""
+        """Add a finding: severity, type, place in the turn, and, if known, the quoted text and the text that contradicts it."""
         severity = str(finding.get("severity", "warning"))
         code = _SEVERITIES.get(severity, BOLD)
         label, rest = f"{_plain(finding['type'])} in {_plain(finding['place'])}", []
@@ -177,7 +182,7 @@ class _Text:
         self.lines += (" " * _FINDING + line for line in rest)
 
     def _excerpt(self, part: Mapping[str, str], code: str, taken: int = 0) -> str:
-        """Return the text that a finding quotes, with as much surrounding text as fits into the line."""
+        """Return the text that a finding quotes, with as much surrounding text as fits on the line."""
         room = max(30, self._width - _FINDING - taken)
         found = _cut(_printable(part["found"]), room - 20)
         before, after = _printable(part["before"]).lstrip(), _printable(part["after"]).rstrip()
@@ -221,7 +226,7 @@ def _content(text: str | None, clean: Callable[[str], str]) -> str:
 
 
 def _calls(calls: Sequence[ToolCall]) -> Iterator[str]:
-    """Yield tool names in order. Repeated calls are counted, and failed calls marked: ``search ×3``, ``book ✗``."""
+    """Yield tool names in order, with the number of repeated calls and a mark for failed calls: ``search ×3``, ``book ✗``."""
     for name, same in groupby(_plain(call.name or "?") + (" ✗" if call.error is not None else "") for call in calls):
         count = len([*same])
         yield name if count == 1 else f"{name} ×{count}"
@@ -245,7 +250,7 @@ def _bound(score: Score) -> str:
 
 
 def reason_of(score: Score, *, facts: bool = True) -> str:
-    """Return a score's explanation or threshold in one line. If ``facts`` is True, append texts from its detail."""
+    """Return a score's explanation or threshold in one line. If ``facts`` is True, append texts from the score's detail."""
     about = _plain(score.explanation or "")
     if score.type == "numeric":
         bound = f", at {_bound(score)} passes" if score.threshold is not None else ""
@@ -254,7 +259,7 @@ def reason_of(score: Score, *, facts: bool = True) -> str:
 
 
 def facts_in(detail: Mapping[str, Any], shown: str) -> Iterator[str]:
-    """Yield the findings in a score's detail or, without findings, its other texts with their keys. Omit texts in ``shown``."""
+    """Yield the findings in a score's detail or, if it has none, its other texts with their keys. Omit texts in ``shown``."""
     findings = [describe(one) for one in findings_in(detail) if str(one.get("text") or one["type"]) not in shown]
     if findings:
         yield ", ".join(findings[:5]) + (", …" if len(findings) > 5 else "")

@@ -50,6 +50,16 @@ def test_failed_shows_failed_turns_only(capsys: pytest.CaptureFixture[str]) -> N
     assert "agent     Rome" in shown
 
 
+def test_whole_conversation_is_shown_with_its_id(capsys: pytest.CaptureFixture[str]) -> None:
+    config: Any = {"inline": {"metrics": []}, "conversation": {"metrics": ["code_latency"]}, "outlets": {"console": True}}
+    with Rig(config) as rig:
+        rig.run(attributes={"gen_ai.conversation.id": "thread:1"})
+        rig.turns()
+        assert rig.engine.end_conversation("thread:1")
+        rig.scored()
+    assert "── bot · conversation-thread:1 ─" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("closed", [True, False])
 def test_a_program_without_standard_error_goes_on(monkeypatch: pytest.MonkeyPatch, closed: bool) -> None:
     stream = io.StringIO()
