@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +27,8 @@ FULL = Score(
 )
 FAILED = Score("code_x", status="error", error_type="ValueError", explanation="why", result_id="r")
 IDS = {"turn_id": "t", "trace_id": "1", "conversation_id": "c", "agent": "a", "service": "s"}
-TURN = Turn(**IDS, close_reason="root_ended", llm_calls=[LlmCall(response_id="r")])
+START = datetime.datetime(2026, 11, 21, tzinfo=datetime.timezone.utc)
+TURN = Turn(**IDS, start=START, close_reason="root_ended", llm_calls=[LlmCall(model="m", response_id="r")])
 
 
 def read(name: str) -> str:

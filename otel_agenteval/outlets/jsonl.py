@@ -1,11 +1,11 @@
 """Outlet that writes scores to a file of JSON lines, one line per score.
 
-Explanations and details can quote the turn, after redaction. Lines contain no other turn content. Only the file's owner can read
-the file.
+Explanations and details can quote the redacted turn. Lines contain no other turn content. Only the file's owner can read the file.
 """
 
 from __future__ import annotations
 
+import datetime
 import errno
 import logging
 import os
@@ -18,14 +18,16 @@ from typing import Any
 from ..core import jsonio
 from ..core.files import fault_of_file, fixed, is_at, private
 from ..core.telemetry import Telemetry
+from ..core.turn import iso
 from ..evaluation.scored_turn import ScoredTurn
+from .accounting import answering_call
 from .base import Outlet, RecordAccount, Setup, loggable
 
 _log = logging.getLogger("otel_agenteval")
 
 _MAX_WAITING = 16 * 2**20
 _WRITE_BYTES = 1 << 20
-"""Maximum bytes per write. A longer line is written by itself."""
+"""Maximum bytes per write. A line that exceeds this limit is written by itself."""
 
 
 class JsonLinesOutlet(Outlet):
@@ -75,7 +77,9 @@ class JsonLinesOutlet(Outlet):
         turn, root = scored.turn, scored.root
         place: dict[str, Any] = {
             "turn_id": turn.turn_id, "tenant": root.tenant, "labels": dict(root.labels) or None,
-            "trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}", "service": turn.service, "agent": turn.agent,
+            "trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}", "conversation_id": turn.conversation_id,
+            "service": turn.service, "agent": turn.agent, "model": call.model if (call := answering_call(turn)) is not None else None,
+            "start": None if turn.start is None else iso(turn.start), "scored_at": iso(datetime.datetime.now(datetime.timezone.utc)),
             "cost_usd": turn.cost_usd, "cost_estimated": turn.cost_estimated or None, "close_reason": turn.close_reason,
             "complete": turn.complete, "revision": turn.revision, "supersedes": scored.supersedes,
         }  # fmt: skip
@@ -104,7 +108,7 @@ class JsonLinesOutlet(Outlet):
         return True
 
     def close(self) -> None:
-        """Write waiting lines, count those that can't be written as dropped, and close the file."""
+        """Write waiting lines and close the file. Lines that can't be written are counted as dropped."""
         if not self.flush(0):
             lost = len(self._waiting)
             self.records.finish("shutdown", lost)

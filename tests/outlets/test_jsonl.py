@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import resource
 from collections.abc import Iterator
@@ -34,11 +35,14 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def test_a_line_says_where_the_score_belongs_and_what_it_is(path: Path, outlet: JsonLinesOutlet) -> None:
-    outlet.emit([scored_turn(PASSED, turn={"system": "SECRET SYSTEM"})])
+    outlet.emit([scored_turn(PASSED, turn={"system": "SECRET SYSTEM", "start": "2026-11-21T02:57:01Z"})])
     trace, span = f"{TRACE_ID:032x}", f"{SPAN_ID:016x}"
     turn = {"turn_id": f"{trace}-{span}", "trace_id": trace, "span_id": span, "service": "shop", "agent": "travel"}
     state = {"cost_usd": 0.25, "close_reason": "root_ended", "complete": True, "revision": 1}
-    assert lines(path) == [{**turn, **state, **PASSED.to_dict()}]
+    turn |= {"conversation_id": "conv-1", "model": "gpt-5", "start": "2026-11-21T02:57:01.000000Z"}
+    [line] = lines(path)
+    assert datetime.datetime.fromisoformat(line.pop("scored_at")).utcoffset() == datetime.timedelta(0)
+    assert line == {**turn, **state, **PASSED.to_dict()}
 
 
 def test_the_score_can_be_read_back(path: Path, outlet: JsonLinesOutlet) -> None:
