@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -80,6 +81,16 @@ def has_other_workers() -> bool:
         return False
     children = b" ".join(_read(path) for path in (_PROC / str(parent) / "task").glob("*/children")).split()
     return any(int(child) != this and _goes_on_with(int(child), parent) for child in children)
+
+
+def listens(process: Process, port: int) -> bool:
+    """Return True if a process listens on a TCP port. False if the system has no ``/proc``."""
+    tables = b"\n".join(_read(_PROC / "net" / name) for name in ("tcp", "tcp6"))
+    rows = [line.split() for line in tables.splitlines()]
+    found = {f"socket:[{row[9].decode()}]" for row in rows if row[3:4] == [b"0A"] and row[1].endswith(b":%04X" % port)}
+    with suppress(OSError):
+        return any(str(link.readlink()) in found for link in (_PROC / str(process.pid) / "fd").iterdir())
+    return False
 
 
 def _is_worker_of_gunicorn() -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from typing import Any
 
 _log = logging.getLogger("otel_agenteval")
@@ -15,8 +16,8 @@ _log = logging.getLogger("otel_agenteval")
 def post_instrument() -> None:
     """Attach at startup with ``opentelemetry-instrument`` if ``OTEL_AGENTEVAL_ENABLED=true``, without code changes."""
     wanted = os.environ.get("OTEL_AGENTEVAL_ENABLED", "").strip()
-    if not wanted:
-        return
+    if not wanted or any("multiprocessing.resource_tracker" in argument for argument in sys.orig_argv):
+        return  # a helper process of multiprocessing runs no agent
     try:
         from ..config.types import truth_of
 

@@ -1,12 +1,12 @@
 """Metrics of several processes, so that each worker process of a server can export the counts of all of them.
 
-Each worker writes its counts to a file, at most once a second and at each flush. A scrape reads the files of the other workers.
-The counts of ended workers are added up in one file, so that counters never decrease. The gauges of ended workers are dropped. A
+Each worker writes its counts to a file, at most once a second and at each flush. A scrape reads the files of the other workers. One
+file contains the total counts of all ended workers, so that counters never decrease. The gauges of ended workers are dropped. A
 program with one process writes no files.
 
 The files are in a private folder that all processes of the program share (see :mod:`..core.lineage`). If
-``PROMETHEUS_MULTIPROC_DIR`` is set, the files are there, all processes that use this folder count as one program, and metrics are
-also written in the format of ``prometheus_client``.
+``PROMETHEUS_MULTIPROC_DIR`` is set, the files are in that folder, and all processes that use the folder count as one program. In
+this case, metrics are also written in the format of ``prometheus_client``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.forks import Step, at_fork
-from ..core.lineage import Process, first_of_program, this_process
+from ..core.lineage import Process, first_of_program, listens, this_process
 from ..core.semconv import ESTIMATES, INSTRUMENTS, Instrument, prometheus_name
 from ..core.telemetry import Distribution, Exemplar, Family, Labels, TelemetryGroup, merged
 
@@ -33,11 +33,11 @@ _log = logging.getLogger("otel_agenteval")
 _FORMAT = 1
 _PAUSE = 1.0
 _GATHERING = 0.05
-"""Seconds that a worker waits before a write, so that the write includes counts that follow soon."""
+"""Seconds that a worker waits before it writes a file, so that the file includes counts that follow soon."""
 _AT_LEAST_EVERY = 15.0
 """Seconds between checks of values that change without events, such as queue sizes."""
 _OLD = 7 * 86_400.0
-"""Age in seconds at which a folder from another machine is removed."""
+"""Age in seconds after which a folder from another machine is removed."""
 _OURS = "agenteval"
 """Part of the names of files that otel-agenteval writes in the format of ``prometheus_client``."""
 _BY_NAME = {instrument.name: instrument for instrument in INSTRUMENTS}
@@ -53,7 +53,7 @@ def shared_folder() -> str | None:
 
 
 def is_of_workers(path: Path) -> bool:
-    """Return True if this module wrote a file in the format of ``prometheus_client``."""
+    """Return True if a file in the format of ``prometheus_client`` is from this module."""
     return f"_{_OURS}-" in path.name
 
 
@@ -86,7 +86,7 @@ class Workers:
         self._others: list[Snapshot] = []
 
     def mark_changed(self) -> None:
-        """Record that counts changed. Costs almost nothing in a program with one process."""
+        """Record that counts changed. In a program with one process, this costs almost nothing."""
         self._counted = True
         if self._is_one_of_many():
             self._start_thread()
@@ -97,7 +97,7 @@ class Workers:
             self._write(live=True)
 
     def keep_trying(self, attempt: Callable[[], bool]) -> bool:
-        """Call ``attempt`` every second until it returns True. Return False if the program consists of this process only."""
+        """Call ``attempt`` every second until it returns True. If this is the program's only process, return False instead."""
         if not self._is_one_of_many():
             return False
         self._attempt = attempt
@@ -105,7 +105,7 @@ class Workers:
         return True
 
     def close(self) -> None:
-        """Write the final counts, marked as counts of an ended process."""
+        """Write the final counts and mark them as counts of an ended process."""
         if self._closed:
             return
         self._closed = True
@@ -115,18 +115,20 @@ class Workers:
             self._write(live=False)
 
     def after_fork_in_child(self, attempt: Callable[[], bool] | None) -> None:
-        """Reset the counts in a forked child. After the child's first count, call ``attempt`` as in :meth:`keep_trying`."""
+        """Reset the state in a forked child. After the child's first count, call ``attempt`` as in :meth:`keep_trying`."""
         self._reset()
         self._attempt = attempt
 
     def after_fork_in_parent(self) -> None:
-        """Write counts for the new child process. A thread writes them, so that a fork never waits for files."""
+        """Write this process's counts, so that the new child can read them. A thread writes them, so that a fork never waits for
+        files.
+        """
         if self._counted and not self._closed and self._folder is None:
             self._start_thread()
             self._changed.set()
 
     def others(self, name: str) -> Sequence[Snapshot]:
-        """Return the counts of the other processes. If ``name`` was already read, a new scrape has begun, and the files are read
+        """Return the counts of the other processes. A ``name`` that was already read starts a new scrape, which reads the files
         again.
         """
         with self._reading:
@@ -142,8 +144,10 @@ class Workers:
         with suppress(OSError):
             folder = self._folder_to_use()
             holder = Process.named((folder / f"{self.view}.held").read_text()) if folder is not None else None
-            return holder is not None and holder != self._this and holder.is_alive
-        return False
+            if holder is not None and holder != self._this and holder.is_alive:
+                return True
+        first = first_of_program()  # it may have opened the port before it had children
+        return first != self._this and listens(first, int(self.view.removeprefix("port-")))
 
     def hold(self) -> None:
         """Record that this process listens on the view's port. Only one process can listen on it."""
@@ -258,7 +262,9 @@ class Workers:
         return found
 
     def _snapshot(self, path: Path) -> Snapshot | None:
-        """Return the counts in a file, cached until the file changes. Return None if it is unreadable or from another version."""
+        """Return the counts in a file, cached until the file changes. Return None for an unreadable file or one from another
+        version.
+        """
         try:
             state = path.stat()
             version = (state.st_mtime_ns, state.st_size, state.st_ino)
@@ -274,7 +280,7 @@ class Workers:
         return known[1]
 
     def _sum_ended(self, folder: Path, names: Sequence[str]) -> None:
-        """Add the counts of ended processes to one file, unless another process has already done this."""
+        """Add the counts of ended processes to the file with their sums, unless another process has already added them."""
         with _locked(folder, self.view, shared=False):
             path = folder / f"{self.view}.gone.json"
             before = self._snapshot(path)
@@ -295,7 +301,7 @@ class Workers:
 
 
 class Snapshot:
-    """Counts of another process at its last write, or the sums of ended processes."""
+    """Counts that another process wrote last, or the sums of the counts of ended processes."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         self._families: dict[str, Any] = data["families"]
@@ -308,7 +314,7 @@ class Snapshot:
         return [name for name in self._families if name in _BY_NAME]
 
     def without_gauges(self) -> Snapshot:
-        """Return a copy without gauges, which no longer apply after the process has ended."""
+        """Return a copy without gauges, because gauges no longer apply after the process has ended."""
         if not self._live:
             return self
         families = {name: data for name, data in self._families.items() if name in _BY_NAME and _BY_NAME[name].kind != "gauge"}
@@ -410,7 +416,7 @@ def _folder_of(first: Process) -> Path:
 
 
 def _machine() -> str:
-    """Return a name for the machine or container, because several machines can share a temporary folder."""
+    """Return a name for this machine or container. Needed because several machines can share a temporary folder."""
     try:
         return f"{Path('/proc/sys/kernel/random/boot_id').read_text()[:8]}-{Path('/proc/self/ns/pid').stat().st_ino}"
     except OSError:
@@ -459,7 +465,7 @@ def _locked(folder: Path, view: str, *, shared: bool) -> Iterator[None]:
 
 _all: weakref.WeakSet[Workers] = weakref.WeakSet()
 _has_forked = False
-"""True if this process forked, or if a process that used otel-agenteval forked this process."""
+"""True if this process has forked, or if it is a fork of a process that used otel-agenteval."""
 
 
 def _after_fork(in_parent: bool) -> None:

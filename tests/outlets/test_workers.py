@@ -234,6 +234,33 @@ def test_a_program_of_one_process_writes_nothing(tmp_path: Path) -> None:
     assert not list((tmp_path / TEMPORARY).iterdir())
 
 
+def test_port_of_the_first_process_is_no_conflict(tmp_path: Path) -> None:
+    """The first process opens the port before it has children, so no file says so. It never scores a turn itself."""
+    warned = run(
+        tmp_path,
+        """
+        import logging, multiprocessing, sys
+        from otel_agenteval.core.telemetry import Telemetry
+        from otel_agenteval.outlets import prometheus
+        from tests.support.servers import free_port
+        def work(port, warnings):
+            prometheus._CLAIMED_WITHIN = -1.0  # a port without a known owner belongs to another program at once
+            outlet = prometheus.PrometheusOutlet(Telemetry(), port=port)
+            warnings.put((outlet._take_port(), outlet.trouble))
+        if __name__ == "__main__":
+            own, other = free_port(), free_port()
+            held = prometheus.PrometheusOutlet(Telemetry(), port=own)
+            spawn = multiprocessing.get_context("spawn")
+            warnings = spawn.SimpleQueue()
+            child = spawn.Process(target=work, args=(own, warnings))
+            child.start()
+            print(*warnings.get())
+            child.join(300)
+        """,
+    )
+    assert warned.split() == ["False"]
+
+
 def run(folder: Path, program: str) -> str:
     """Return the output of a program in a file, which processes started by multiprocessing need."""
     script, temporary = folder / "program.py", folder / TEMPORARY
