@@ -55,6 +55,8 @@ _FAILED_AT_ONCE = 100
 """Number of failed turns to read at a time. The first few turns usually provide all cases."""
 _LOW = 0.1
 """Share of a judge budget. If less remains, the page shows a warning."""
+_WITHOUT_TEXTS = {"turn_id", "conversation_id", "service", "agent", "start", "duration_s", "cost_usd", "llm_calls", "references"}
+"""Fields of a turn that was read from a file of scores."""
 _SCORE_FACTS = ("kind", "unit", "direction", "type", "threshold", "policy", "version")
 
 
@@ -166,7 +168,7 @@ class Api:
         return {
             "turn": turn,
             "content": content,
-            "content_kept": kept is not None,
+            "content_kept": kept is not None and not kept.keys() <= _WITHOUT_TEXTS,
             "scores": scores,
             "first_fault": None if fault is None else fault._asdict(),
             "texts": _texts(content, scores),
@@ -368,9 +370,12 @@ class Api:
         return {"by": by, **sides, "others": others, "lines": lines}
 
     def differences(self, request: Request) -> dict[str, Any]:
+        wanted = self.filter(request)
         with self.views() as views:
-            rows = views.filtered_verdicts(self.filter(request))
+            rows = views.filtered_verdicts(wanted)
             _require_causes(views, rows)
+            if not rows and any(cell.passed or cell.failed for cell in views.cells(wanted)):
+                raise Problem(404, "these turns have scores but no facts. Open the recorded traces or a score store instead")
         return as_data([differences_of(request.params["metric"], rows)])[0]
 
     def group_differences(self, request: Request) -> dict[str, Any]:

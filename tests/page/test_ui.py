@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
+import otel_agenteval as oa
 from otel_agenteval.cli.main import main
 from tests.support.browser import chromium
 from tests.support.process import ROOT, environment
@@ -130,6 +131,16 @@ def test_a_file_of_scores_is_shown_with_the_facts_that_it_has(tmp_path: Path) ->
         assert (shown["turn_id"], shown["asked"], shown["answered"]) == ("run-1/7", "What is due?", "Nothing.")
         assert (shown["duration_s"], shown["cost_usd"], shown["start"]) == (2.5, 0.25, 1_794_996_000.0)
         assert get(url, "turns/run-1%2F7")["content"]["output"] == "Nothing."
+
+
+def test_scores_of_an_experiment_have_neither_facts_nor_texts(tmp_path: Path) -> None:
+    cases = [{"case_id": str(number), "input": "Hi", "output": "Ho" * (number % 2)} for number in range(8)]
+    oa.evaluate(None, cases, ["code_empty_answer"]).write(tmp_path / "scores.jsonl")
+    with ui(str(tmp_path / "scores.jsonl")) as url:
+        response = httpx.get(f"{url}/api/v1/differences", params={"metric": "code_empty_answer"})
+        assert (response.status_code, "no facts" in response.text) == (404, True)
+        turn_id = get(url, "turns")["turns"][0]["turn_id"]
+        assert get(url, f"turns/{turn_id}")["content_kept"] is False
 
 
 @pytest.mark.parametrize(
