@@ -1,8 +1,8 @@
-"""Detect refusals, prompt injection, personal data, secrets, and links or numbers without a source.
+"""Detect refusals, prompt injection, personal data, secrets, and ungrounded links and numbers.
 
-A detector receives a text and its context, and returns findings with their positions. Metrics score the findings, and
-:mod:`otel_agenteval.evaluation.redaction` replaces their texts.
+A detector receives a text and its context, and returns findings with their positions in the text. Metrics compute scores from the
+findings, and :mod:`otel_agenteval.evaluation.redaction` replaces the found passages.
 
-Modules in this package may import :mod:`~otel_agenteval.core`, numpy and, only when needed, phonenumbers. Start reading at
-:mod:`.refusal` for a detector with word lists, and at :mod:`.redaction.find` for the data that redaction replaces.
+Modules in this package can import :mod:`~otel_agenteval.core`, numpy, and phonenumbers (only when needed). For a detector with word
+lists, start reading at :mod:`.refusal`. For redaction, start at :mod:`.redaction.find`.
 """

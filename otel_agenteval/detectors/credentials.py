@@ -1,6 +1,6 @@
-"""Find credentials in an answer by their format or by a nearby word such as "password".
+"""Find credentials in an answer by their format, or by a nearby word such as "password".
 
-Placeholders, documentation samples, hashes, variable references, code, and values that the user wrote are ignored.
+The search ignores placeholders, documentation samples, hashes, variable references, code, and values that the user wrote.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ class Credential(NamedTuple):
         return "critical" if self.has_format else "warning"
 
     def masked(self) -> str:
-        """Return a masked form such as ``…(20)``. Long values with a published format keep four characters: ``AKIA…(20)``."""
+        """Return a masked value with its length: ``…(20)`` or, if the format is published and the value is long, ``AKIA…(20)``."""
         head = self.value[:4] if self.has_format and self.end - self.start > 12 else ""
         return f"{head}…({self.end - self.start})"
 
 
 def credentials(text: str, *, given: Callable[[], str], asked: str, users: str) -> list[Credential]:
-    """Return the credentials that a text discloses, in text order and without overlaps.
+    """Return the credentials that a text discloses, sorted by position and without overlaps.
 
-    ``given`` is a function that returns all text that the agent received, except from the user. The function is called only when
-    needed. ``users`` is everything that the user wrote in the conversation.
+    ``given`` is a function that returns all texts that the agent received, except the user's. It's called only when needed.
+    ``asked`` is the request. ``users`` is everything that the user wrote in the conversation.
     """
     text = text[:SCAN_LIMIT]
     found: list[Credential] = []
@@ -78,7 +78,7 @@ def credentials(text: str, *, given: Callable[[], str], asked: str, users: str) 
 
 
 def _in_view(text: str, asked: str, given: Callable[[], str]) -> Iterator[Credential]:
-    """Yield the credentials in one decoded form of a text, most certain kinds first. The caller drops a credential that overlaps an earlier one."""
+    """Yield the credentials in one decoded form of a text, most certain kinds first. The caller drops later overlaps."""
     for kind, start, end in secret_spans(text):
         if _NOT_REAL.search(text, max(0, start - 40), start) is None:
             yield Credential(kind, start, end, text[start:end], True)
@@ -125,22 +125,22 @@ _SPELLED = (b" a a a ", b" a  a  a ", b" a    a    a ")
 _DIGITS_TOO = bytes.maketrans(b"0", b"a")
 _LETTER_BY_LETTER = re.compile(rb"(?<![a0!])(?:!?[a0]!?(?: {1,2}| {4})){12}")
 _STEMS = ScreenedWords(words("secrets.txt", "stems"))
-"""Lower-case stems of words such as "password". Every short secret has a stem nearby."""
+"""Lower-case stems of words such as "password". Short secrets are searched only near such a stem."""
 _CODE_STEMS = ScreenedWords(words("secrets.txt", "code_stems"))
 _HARMLESS = re.compile(
     rb"[^\w/]*(?:[A-Z]{1,5}(?:[-/#]?[0-9]{1,10}){1,4}|[0-9-]{8,10}T[0-9:.]+(?:Z|[+-][0-9:]+)?|[0-9][0-9.,:/-]*[^\w]?[A-Za-z]{1,3}"
     rb"|[a-z]+://[a-z0-9_.,:/-]+|(?:[a-z0-9_][a-z0-9_.-]*)?(?:/[a-z0-9_.-]+){2,})\W*"
 )
-"""Match harmless words with digits: order and train numbers (``A-1001``), times, amounts with units, URLs, and paths."""
+"""Pattern for harmless words with digits: order and train numbers (``A-1001``), times, amounts with units, URLs, and paths."""
 _LONGEST_HARMLESS = 400
-"""Maximum length for ``_HARMLESS``, which takes quadratic time on long runs of punctuation."""
+"""Maximum length of text to match with ``_HARMLESS``, which takes quadratic time for long runs of punctuation."""
 _SHORTEST = 6
 _AS_ONE = bytes(32 if code == 32 else 120 for code in range(256))
 _LONG_WORD = b"x" * 20
 
 
 def may_hold(text: str, look: Look | None = None) -> bool:
-    """Return True if a text may contain a credential and needs the full check."""
+    """Return True if a text needs the full check, because it might contain a credential."""
     if not text.isascii() and _HIDING.search(text) is not None:
         text, look = folded(_INVISIBLE.sub("", text)), None
     if " phrase" in text or ("://" in text and "@" in text and _USER_INFO.search(text) is not None):
@@ -200,7 +200,7 @@ _OPAQUE = re.compile(
     rb"(?=[a-z0-9+/_-]{0,23}[A-Z])(?=[A-Z0-9+/_-]{0,23}[a-z])[A-Za-z0-9+/_-]{24}|(?:[2-7][0-9a-fA-F]){20}"
     rb"|[?&#;][\w.-]{0,30}(?i:token|key|secret|pass|pwd|sig|sid|auth|session|jwt|code|otp)[\w-]{0,20}=|/(?:reset|verify|invite|magic|confirm|activate)/"
 )
-"""Match base64, hex-encoded text, and links that contain a secret."""
+"""Pattern for base64 text, hex-encoded text, and links that contain a secret."""
 
 
 # --- values after a word for secrets
@@ -338,7 +338,7 @@ _MARKS = lazy(r"[*`]{1,3}(?:\s?\+\s?)?[*`]{0,3}|[\"']\s?\+\s?[\"']|\\?\n[>|\s]{0
 
 
 def _spelled_out(text: str) -> Iterator[Credential]:
-    """Yield tokens that are spelled letter by letter or split by Markdown, code, or newlines."""
+    """Yield tokens that are spelled letter by letter, or split by Markdown, code, or newlines."""
     for found in _LETTERS.finditer(text):
         plain = re.sub(r"[ \u00b7,]", "", found.group())
         if (inner := next(secret_spans(plain), None)) is not None:
@@ -371,7 +371,7 @@ def _without_certificates(text: str) -> str:
 
 
 def _passwords_given_elsewhere(text: str, near: Iterable[Span], given: Callable[[], str]) -> Iterator[Credential]:
-    """Yield strong-looking values that also occur after a word such as "password" in the text of ``given``."""
+    """Yield random-looking values that follow a word such as "password" in the text that ``given`` returns."""
     for _, last in near:
         found = _VALUE.search(text, text.rfind(" ", 0, last) + 1, last)
         start, end = trimmed(text, *found.span()) if found is not None else (0, 0)

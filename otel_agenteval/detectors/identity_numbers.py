@@ -1,13 +1,13 @@
 """Find national identity numbers and IBANs in a text.
 
-``data/identity_numbers.yaml`` lists each kind of number: its shape, its check digits, and the words that usually precede it. Most
-kinds are found only after a word such as "passport", because many random numbers have valid check digits.
+``data/identity_numbers.yaml`` lists the kinds of numbers, with their shapes, check digits, and the words that usually precede them.
+Most kinds are found only after a word such as "passport", because many random numbers have valid check digits.
 
-Searching a text for 40 shapes would be slow. Kinds that require a word are therefore found in three steps:
+Because a search for 40 shapes would be slow, kinds that require a word are found in three steps:
 
-1. Find groups of at least four digits that ``given`` doesn't contain.
-2. Before each group, find a word that usually precedes one of the kinds of numbers.
-3. Search for the shapes of this kind only, and return the first number after the word.
+1. Find numbers with at least four digits that ``given`` doesn't contain.
+2. Before each of these numbers, find a word that usually precedes a kind of number.
+3. After the word, search only for the shape of this kind of number.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .texts import FOLDER, in_small_letters, lazy, table
 Check = Callable[[str], bool]
 
 
-# --- checks: data/identity_numbers.yaml names them
+# --- validation functions, which data/identity_numbers.yaml refers to by name
 
 
 def _weighted_sum(digits: str, weights: Iterable[int]) -> int:
@@ -48,7 +48,7 @@ def _both(one: Check, other: Check) -> Check:
 
 
 def _ends_with_11_minus(digits: str, weights: Iterable[int]) -> bool:
-    """Return True if the last digit is 11 minus the weighted sum of the other digits modulo 11. Results of 10 and 11 count as 0."""
+    """Return True if the last digit is 11 minus the weighted sum modulo 11. Results of 10 and 11 count as 0."""
     return int(digits[-1]) == (11 - _weighted_sum(digits[:-1], weights) % 11) % 11 % 10
 
 
@@ -65,7 +65,7 @@ def _begins_with_date(digits: str) -> bool:
 
 
 def _german(digits: str) -> bool:
-    """Check the ISO 7064 MOD 11,10 digit of a German tax ID."""
+    """Return True if the check digit of a German tax ID is valid (ISO 7064 MOD 11,10)."""
     product = 10
     for digit in digits[:-1]:
         product = ((int(digit) + product) % 10 or 10) * 2 % 11
@@ -211,7 +211,7 @@ CHECKS: Mapping[str, Check] = {
     "thai_identity": lambda digits: (11 - _weighted_sum(digits[:12], range(13, 1, -1)) % 11) % 10 == int(digits[12]),
     "turkish_identity": _turkish,
 }
-"""Checks by name. Each check receives a number in upper case without separators. Sample numbers from documentation fail."""
+"""Validation functions by name. They receive a number in upper case without separators, and reject samples from documentation."""
 
 
 # --- numbers of persons
@@ -229,7 +229,7 @@ class _NumberKind(NamedTuple):
 
 @cache
 def _kinds(*, named: bool) -> tuple[_NumberKind, ...]:
-    """If ``named``, return the kinds of numbers that require a preceding word such as "passport". Otherwise, return all other kinds."""
+    """Return the kinds of numbers that require a preceding word such as "passport" (``named``), or all other kinds."""
     return tuple(
         _NumberKind(
             row.get("kind", "national_id"),
@@ -257,7 +257,7 @@ _UNNAMED = lazy(
         r"(?![A-Za-z0-9])(?![.,:/-][0-9])"
     )
 )
-"""Match numbers that need no word before them. Each kind has a group of its own."""
+"""Pattern for numbers that don't require a preceding word. Each kind of number has its own capturing group."""
 _ANY_WORD = lazy(lambda: _any_word(ascii_only=False))
 _ANY_ASCII_WORD = lazy(lambda: _any_word(ascii_only=True))
 _CANDIDATE = lazy(r"(?<![A-Za-z0-9])[A-Z]{0,6}[- ]?[0-9](?:[ .,\-/]{0,2}[A-Z0-9]){3,24}")
@@ -270,7 +270,7 @@ _LONGEST_WORD = 40
 
 
 def identity_numbers(text: str, given: str = "") -> Iterable[tuple[str, int, int, bool]]:
-    """Yield ``(kind, start, end, is_valid)`` for each identity number. If a kind requires a word, numbers in ``given`` are skipped."""
+    """Yield ``(kind, start, end, is_valid)`` of identity numbers. Skip numbers in ``given`` that require a word."""
     for found in _UNNAMED.finditer(text):
         kind = _kinds(named=False)[(found.lastindex or 1) - 1]
         if kind.is_valid(_without_separators(found.group())):
@@ -292,7 +292,7 @@ def identity_numbers(text: str, given: str = "") -> Iterable[tuple[str, int, int
 
 
 def _first_number_after(text: str, lowered: str, word_end: int) -> Iterator[tuple[str, int, int, bool]]:
-    """Yield the first valid number after a word. If none is valid, yield the first number with the right shape."""
+    """Yield the first valid number after a word or, if none is valid, the first number with the right shape."""
     before = lowered[max(0, word_end - _LONGEST_WORD) : word_end]
     last_start = min(len(text), word_end + _REACH)
     invalid: tuple[str, int, int, bool] | None = None

@@ -1,4 +1,4 @@
-"""Find links in an answer that don't have a source in the texts given to the agent."""
+"""Find links in an answer that aren't supported by the texts that the agent received."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ _TEMPLATE = re.compile(r"(?:https?://)([^\s\"'`|]{1,300})", re.IGNORECASE)
 _WRAP = re.compile(r"(?:=|(?<![ \t=]))[ \t]*\r?\n[ \t>]*")
 _WORD = re.compile(r"[^\W_]+")
 _DATA = re.compile(r"(?<![^\W_])(?=[^\W_]*[0-9])(?!(?:19|20)[0-9]{2}(?![^\W_]))[^\W_]{4,}")
-"""Match words with digits that identify something: numbers and ids, but not years and durations such as ``24h``."""
+"""Pattern for numbers and IDs, but not years or short durations such as ``24h``."""
 _NAMED = re.compile(r"\b[A-Z][\w]{3,}")
 _READERS = re.compile(r"fetch|read|open|brows|visit|get|scrape|crawl|load|navigat|url|web|http|page|curl", re.IGNORECASE)
 _NO_PAGE = re.compile(r"\W*(?:\w+\W+){0,2}(?:error|404|403|410|50[0-9]|not[ _]found|failed|timeout|could not)", re.IGNORECASE)
 _PAGE = 120  # a result with at least this many characters shows that the opened page exists
 _EXAMINED = 100
-"""Maximum number of links without an exact source that are checked one by one. Further links are ignored."""
+"""Maximum number of links to check one by one because no given text contains them. Further links are ignored."""
 _ROUTE = 8
-"""Maximum length of a path word that needs no source, such as ``issues``."""
+"""Maximum length of a path segment that doesn't need a source, such as ``issues``."""
 _LEVELS = 10
-"""Maximum number of parent paths that are tried as the base of a relative link."""
+"""Maximum number of parent paths to try as the base of a relative link."""
 _MAX_OCCURRENCES = 50
 _TEMPLATES = 100
 _SLOTS = 2
-"""Maximum number of placeholders between two of ``/?&#`` in a URL template. More could be filled in too many ways."""
+"""Maximum number of placeholders in one segment of a URL template. With more placeholders, too many links would match."""
 
 
 Call: TypeAlias = tuple[str, Any, Any]
@@ -71,10 +71,10 @@ def ungrounded_urls(
     has_results: Callable[[], bool],
     allowed: Sequence[str] = (),
 ) -> list[str] | None:
-    """Return links without a source, and links whose text shows another site than their target.
+    """Return links without a source, and Markdown links whose text shows another site than their target.
 
-    Return None if nothing can be checked, because the agent received neither links nor other results (``has_results`` is False),
-    and no link is suspicious. Links count as given if they are arguments of a call that opened a page.
+    Return None if the agent received neither links nor other results (``has_results`` is False), and no link is suspicious. An
+    argument of a call that opened a page counts as a given link.
     """
     left = [link for link in links.values() if not _is_allowed(link.key, allowed)]
     if left := _not_written(left, given):
@@ -104,7 +104,7 @@ def _is_allowed(key: str, allowed: Sequence[str]) -> bool:
 
 
 def _not_written(left: list[Link], given: Iterable[str]) -> list[Link]:
-    """Return the links that no given text contains. A site's front page counts as given if a text contains any page of the site."""
+    """Return the links that no given text contains. A site's front page counts as given if any page of the site is given."""
     for text in given:
         if not left:
             break
@@ -142,14 +142,14 @@ class _Site:
         self.pages = pages
         self.plain = {_plain(page) for page in pages}
         self.queries: dict[str, set[str]] = {}
-        """All given ``name=value`` pairs by page."""
+        """Given ``name=value`` pairs, by page."""
         for known in self.plain:
             page, _, query = known.partition("?")
             self.queries.setdefault(page, set()).update(query.split("&") if query else ())
 
 
 class _LinkEvidence:
-    """The texts that the agent was given, prepared for checking links."""
+    """Given texts, prepared for checking links."""
 
     def __init__(self, given: list[str]) -> None:
         self._given = given
@@ -198,7 +198,7 @@ class _LinkEvidence:
         return len(rest) > 2 and (self._is_token(rest) or (rest.count("/") > 1 and self._is_token(rest[1:])))
 
     def _only_sets_options(self, query: str, given: set[str]) -> bool:
-        """Return False if the query changes a parameter of a given link, or adds a value that looks like data and isn't given."""
+        """Return False if no text contains a value of the query that is data or changes a parameter of a given link."""
         names = {pair.partition("=")[0] for pair in given}
         for pair in query.split("&"):
             name, _, value = pair.partition("=")
@@ -208,7 +208,7 @@ class _LinkEvidence:
         return True
 
     def _shows_given_data(self, key: str) -> bool:
-        """Return True if a URL on a well-known site contains data from the given texts, such as search words, a name, or an id."""
+        """Return True if a URL of a well-known site contains data from the given texts, such as search words, a name, or an ID."""
         page, _, query = key.partition("?")
         values = [value for _, value in parse_qsl(query) if len(value) > 1]
         if values:
@@ -230,7 +230,7 @@ class _LinkEvidence:
         return any(not text[end : end + 1].isalnum() for text, end in places)
 
     def _is_token(self, token: str) -> bool:
-        """Return True if a given text has the token as a word or at the end of a path. A token with a leading ``/`` must be a complete path."""
+        """Return True if a given text contains the token as a word, at the end of a path, or (``/token``) as a complete path."""
         if (known := self._tokens.get(token)) is None:
             known = self._tokens[token] = self._search_token(token)
         return known
@@ -252,7 +252,7 @@ class _LinkEvidence:
         return any(piece in text for text in self._texts)
 
     def _is_named(self, host: str) -> bool:
-        """Return True if a text mentions the site by name, such as "Acme" for ``acme.com``, but doesn't contain another domain with this name."""
+        """Return True if a text mentions the site by name ("Acme" for ``acme.com``), and no domain with this name."""
         label = host.split(".", 1)[0]
         if host != site_of(host) or len(label) < 4 or not (label.isascii() and label.isalpha()):
             return False
@@ -302,7 +302,7 @@ def _opened(calls: Iterable[Call]) -> Iterator[str]:
 
 
 def _plain(key: str) -> str:
-    """Remove tracking parameters, locale, and ``index.html`` from a URL key, because they don't change the page."""
+    """Remove parts that don't change the page from a URL key: tracking parameters, the locale, and ``index.html``."""
     if "?" in key:
         page, _, query = key.partition("?")
         query = _TRACKING.sub("", "?" + query).lstrip("&?")

@@ -1,7 +1,7 @@
 """Find passwords, PINs, and codes in prose by the words around them.
 
-The required evidence depends on the context. After "password is", a value that a person may have chosen is enough. Without "is",
-or in a login, the value must look random. Digits alone count only after a word for PINs or access codes.
+After "password is", a value with letters and digits is enough, because a person might have chosen it. Without "is", or after a user
+name, the value must look random. Values without letters count only after a word for PINs or codes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ENDS = lazy(r"[.!?;]\s|\n")
 
 
 def chosen_passwords(text: str, near: Iterable[Span]) -> Iterator[Found]:
-    """Yield passwords that follow a word such as "password". Only the ranges in ``near`` are searched."""
+    """Yield passwords that follow a word such as "password" within the ranges in ``near``."""
     for first, last in near:
         for name in _NAMED.finditer(text, first, last):
             if not needs_no_secret(text, *name.span()) and (found := _chosen_password_after(text, name)) is not None:
@@ -64,7 +64,7 @@ def _is_sample(text: str, before: int, start: int) -> bool:
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """Trim Markdown marks, closing punctuation, and trailing text in another script from a range."""
+    """Exclude Markdown marks, closing punctuation, and trailing text in another script from a range."""
     while end > start and (
         text[end - 1] in "*_`.:?!…" and not (text[end - 1] == "!" and end < len(text) and text[end] not in " \n")
     ):
@@ -126,7 +126,7 @@ _NEW_ONE = lazy(
 
 
 def login_pairs(text: str, near: Iterable[Span]) -> Iterator[Found]:
-    """Yield strong passwords after a word for logging in, as in ``login: ada / …`` or ``log in with …``."""
+    """Yield random-looking passwords after a word for logging in, as in ``login: ada / …`` or ``log in with …``."""
     last = -1
     for first, stop in near:
         for name in _LOGIN.finditer(text, first, stop):
@@ -149,7 +149,7 @@ _SIGN = lazy(r"[!#$%^&*?~]")
 
 
 def new_ones(text: str) -> Iterator[tuple[str, int, int, bool]]:
-    """Yield ``(kind, start, end, is_certain)`` for each value after "the new one is" or similar. Values with a sign such as ``!`` are certain."""
+    """Yield ``(kind, start, end, is_certain)`` of values after "the new one is". Values with a sign such as ``!`` are certain."""
     for match in _NEW_ONE.finditer(text):
         start, end = trimmed(text, *match.span(1))
         value = text[start:end]
@@ -192,7 +192,7 @@ _GROUP = lazy(r"[0-9a-zA-Z]{4,6}-[0-9a-zA-Z]{4,6}|[0-9]{8}|[0-9][a-z][0-9a-z]{6}
 
 
 def codes(text: str) -> Iterator[Found]:
-    """Yield PINs, access codes for doors and alarms, and lists of recovery codes."""
+    """Yield PINs, codes for doors, alarms, or logins, and lists of recovery codes."""
     if _GROUP.search(text) is not None:
         for found in _RECOVERY_CODES.finditer(text):
             if sum(sign.isdigit() for sign in found.group(1)) >= 6 and not _is_sample(text, found.start(), found.start(1)):
@@ -221,11 +221,11 @@ _REFERENCE = lazy(
     r"|[a-z_$]+[0-9]{0,2}(?:(?:\.|->|::)[a-z_$]+[0-9]{0,2}){2,}|[\w.]+\([^)]*\)?;?|https?:\S+|(?:~|\.{0,2})/\S+|[a-z]:\\\S+|[a-z_.-]{3,}=.*|[a-z_][a-z0-9_]{2,20}=[a-z_]+",
     re.IGNORECASE,
 )
-"""Match text that only looks like a secret: hashes, references to a vault, code, addresses, and paths."""
+"""Pattern for texts that resemble secrets: hashes, references to a vault, code, addresses, and paths."""
 _PLAIN = lazy(
     r"[0-9.,:/TZ+_-]+|v?[0-9]+(?:\.[0-9]+)+[\w.-]*|[A-Za-z]+[-_/.:]?[0-9]{1,4}|[0-9]{1,4}[-_/.]?[A-Za-z]+|[a-z]+(?:[_.-][a-z0-9]{1,15})+|[A-Z]+(?:_[A-Z0-9]{1,15})+|[A-Za-z]+(?:-[A-Za-z]+)+-?[0-9]{0,4}|[\w.-]+/[\w./#-]+|[\w.+-]+@[\w.-]+"
 )
-"""Match numbers, dates, versions, variable names, calls, and addresses."""
+"""Pattern for numbers, dates, versions, variable names, calls, and addresses."""
 _KEYS_ON_A_KEYBOARD = lazy(r"(?:ctrl|cmd|shift|alt|strg)\b|f[0-9]{1,2}\Z", re.IGNORECASE)
 
 
@@ -238,7 +238,7 @@ def _is_no_secret(value: str, plain: str) -> bool:
 
 
 def looks_random(value: str, *, least: int = 8) -> bool:
-    """Return True if a value mixes letters with digits or signs, without a regular pattern or a known form."""
+    """Return True if a value mixes letters with digits or signs, without a regular sequence or a known form."""
     if not least <= len(value) <= 512 or not value.isascii():
         return False
     digits = sum(sign.isdigit() for sign in value)
@@ -255,7 +255,7 @@ def looks_random(value: str, *, least: int = 8) -> bool:
 
 
 def _is_regular(plain: str) -> bool:
-    """Return True for a sequence, a repetition, or part of the alphabet."""
+    """Return True if a value consists of a sequence (``abc``), repeated parts, or few different characters."""
     if len(set(plain)) < min(6, len(plain) // 2 + 1):
         return True
     half = plain[: max(4, len(plain) // 3)]
@@ -287,7 +287,7 @@ _IDENTIFIER = lazy(
 
 
 def is_identifier(value: str) -> bool:
-    """Return True if a value looks like code or an id, for example the id of a commit or parcel."""
+    """Return True if a value looks like code or an identifier, such as a commit hash or a parcel number."""
     return _IDENTIFIER.fullmatch(value) is not None
 
 
@@ -305,7 +305,7 @@ _OPEN_TEMPLATE = lazy(r"(?:\$\{|\{\{|\$\(|<%|#\{|%\()[^}>)\n]{0,60}\Z")
 
 
 def needs_no_secret(text: str, start: int, end: int) -> bool:
-    """Return True if a word such as "password" is part of another word or topic, as in "password policy"."""
+    """Return True if a word such as "password" is part of another term, as in "password policy"."""
     before = text[max(0, start - 1) : start]
     return (
         before in ("/", ":", "+")
@@ -319,7 +319,7 @@ _SAYS_SO = lazy(r"[:=：→`\"'“„«「『*]\W{0,6}\Z|\b(?:is|are|was|to|ist|
 
 
 def may_be_meant(text: str, name_end: int, start: int, end: int) -> bool:
-    """Return False for an identifier, unless it is assigned to the word before it, as in ``password: …``."""
+    """Return False for an identifier, unless it is long, or a colon or a word such as "is" precedes it."""
     if not is_identifier(text[start:end]) or (end - start >= 32 and start - name_end < 3):
         return True
     return _SAYS_SO.search(text, name_end, start) is not None

@@ -1,7 +1,8 @@
-"""Rule out most texts without personal data within a few microseconds.
+"""Rule out most texts without personal data in a few microseconds.
 
 The check maps a text's bytes to a *shape* of digits, capitals, and separators. Most personal data contains ``@`` or at least seven
-digits that aren't a date. Dates of birth, addresses, and identity papers can have fewer digits, so they are found by typical words.
+digits that aren't part of a date. Dates of birth, addresses, and identity papers can have fewer digits, so the check also searches
+for typical words.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from .texts import has_any, lazy, words
 
 _SIGNS = {b"0123456789": 48, b"ABCDEFGHIJKLMNOPQRSTUVWXYZ": 65, b"-./": 45, b" ()\t\n\xc2\xa0\xe2\x80\x90\x91\x93\xaf": 32}
 _SHAPES = bytes(next((shape for signs, shape in _SIGNS.items() if code in signs), 97) for code in range(256))
-"""Byte table for shapes: ``0`` for digits, ``A`` for capitals, ``-`` or space for separators, ``a`` for the rest."""
+"""Byte table for shapes: ``0`` for digits, ``A`` for capitals, ``-`` or a space for separators, ``a`` for other bytes."""
 _ROW_OF_DIGITS = b"0000000"
 _DATE_SHAPE = re.compile(rb"0(?<!00)(?:000-00?-00?|0?- ?00?- ?0000)(?!-?0)")
 _CODES = (b"AA000000A", b"AAAAAA00A00", b"AAAAA0000A", b"AAAA000000A")
@@ -29,7 +30,7 @@ _LEADS = {
     "cyrillic": b"\xd0", "greek": b"\xce", "arabic": b"\xd8", "hebrew": b"\xd7", "indic": b"\xe0", "kana": b"\xe3",
     "han": b"\xe7", "hangul": b"\xec",
 }  # fmt: skip
-"""First UTF-8 byte of a script's letters. A text without this byte contains no stem of the script."""
+"""First UTF-8 byte of the letters of each script. A text without this byte doesn't contain word stems in the script."""
 
 
 def _spaced(stems: str) -> tuple[str, ...]:
@@ -37,7 +38,7 @@ def _spaced(stems: str) -> tuple[str, ...]:
 
 
 def _stems(**by_script: str) -> tuple[tuple[bytes, tuple[bytes, ...]], ...]:
-    """Group word stems by the first UTF-8 byte of their script. Most stems omit the first letter, because it may be a capital."""
+    """Group word stems by the first UTF-8 byte of their script. Most stems omit the first letter, because it can be a capital."""
     return tuple((_LEADS[script], tuple(stem.encode() for stem in _spaced(stems))) for script, stems in by_script.items())
 
 
@@ -74,9 +75,9 @@ PAPERS = _TypicalWords(
     _stems(cyrillic="аспорт", arabic="جواز", hebrew="דרכון", indic="पासपोर्ट", kana="パスポート 旅券 免許", han="护照 驾驶", hangul="여권"),
 )  # fmt: skip
 _CODE = b"0000000"
-"""Shape of the shortest identity number that mixes letters and digits."""
+"""Shape of the shortest identity number that mixes letters and digits, with letters as ``0``."""
 _REACH, _STRIDE = 144, 32
-"""Number of bytes searched before and after a digit, enough for a word such as "lives" and the street."""
+"""Number of bytes to search before and after a digit. The range includes a word such as "lives" and the street."""
 
 
 def may_hold(text: str, look: Look | None = None) -> bool:
@@ -101,7 +102,7 @@ def _hides_something(text: str, written: bytes) -> bool:
 
 
 def may_hold_numbers(written: bytes, look: Look | None = None) -> bool:
-    """Return True if a text has a long run of digits that isn't a date, or typical words of addresses, birth dates, or identity papers."""
+    """Return True if a text has a long number, or a digit and words typical of addresses, birth dates, or identity papers."""
     shape = written.translate(_SHAPES)
     if b"0" not in shape:
         return False
@@ -120,7 +121,7 @@ def may_hold_numbers(written: bytes, look: Look | None = None) -> bool:
 
 
 def _around_digits(written: bytes, shape: bytes) -> bytes:
-    """Return the text near digits. Words that announce an address or a date are close to its digits."""
+    """Return the text near digits, because words that introduce an address or a date of birth are close to its digits."""
     if not written.isascii() or b"&" in written or b"%" in written or b"\\" in written:
         return written  # decoded or non-ASCII text has other distances in bytes
     parts = []

@@ -1,7 +1,4 @@
-"""Find phone numbers that a country has issued, with the ``phonenumbers`` library.
-
-The library is imported only when a text contains a possible number.
-"""
+"""Find phone numbers that a country has issued. The ``phonenumbers`` library is imported only if a text might contain one."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ class DigitRow(NamedTuple):
     end: int
     written: str
     may_stand_alone: bool
-    """True if the prefix or grouping identifies a phone number. Other numbers need a word such as "phone" before them."""
+    """True if the prefix or the grouping identifies a phone number. Other numbers require a preceding word such as "phone"."""
 
 
 _ROW = lazy(
@@ -35,18 +32,18 @@ _DIALLED = lazy(
     r"\(?[2-9][0-9]{2}\)[ .\n-]{0,2}[2-9][0-9]{2}[ .-][0-9]{4}|[2-9][0-9]{2}([.-])[2-9][0-9]{2}\1[0-9]{4}|0[1-9](?:\.[0-9]{2}){4}|0[67](?: [0-9]{2}){4}|06-[0-9]{8}|0[1-9]0[- ][0-9]{3,4}[- ][0-9]{4}|05[0-9]-[0-9]{7}|\([1-9][0-9]\) ?9?[0-9]{4}-[0-9]{4}"
     r"|8 ?\(9[0-9]{2}\) ?[0-9]{3}[ -]?[0-9]{2}[ -]?[0-9]{2}|01[567][0-9][ /-][0-9]{7,8}|07[0-9]{3} [0-9]{3} ?[0-9]{3}|0[2378][0-9]{1,3}[ -][0-9]{3,4} ?[0-9]{4}"
 )
-"""Match digit groups that are rare outside phone numbers."""
+"""Pattern for groups of digits that rarely occur outside phone numbers."""
 _RESERVED = lazy(
     r"1?[2-9][0-9]{2}555(?:01[0-9]{2})|1?5550[0-9]{3}|(?:44|0)?(?:7700900|2079460|1632960|1134960|1144960|1154960|1164960|1174960|1184960|1214960|1314960|1414960|1514960|1614960|1914980|2890180|2920180|8081570|9098790|3069990)[0-9]{3}"
     r"|(?:61|0)?(?:491570|491571|255501|355501|755501|855501)[0-9]{3,4}|(?:33|0)?(?:199000|2619100|3535301|465719|5369000|639980)[0-9]{3,4}|(?:49|0)?(?:3023125|6990009|4066969|221 ?4710|8999998)[0-9]{2,5}"
     r"|1?1?234567890?|0?123456789|.*00000.*|.*99999.*"
 )
-"""Match numbers that are reserved for films and documentation."""
+"""Pattern for numbers that are reserved for films and documentation."""
 _AT_MOST = 200
 
 
 def rows(text: str) -> Iterator[DigitRow]:
-    """Yield every run of digits that looks like a phone number, except dates and reserved numbers."""
+    """Yield digits that look like a phone number, except dates and reserved numbers."""
     found_after = () if text.isascii() else _AFTER_EAST_ASIAN.finditer(text)
     for found in islice(chain(_ROW.finditer(text), found_after), _AT_MOST):
         start, written = found.start(), found.group().rstrip(" .-/(\n")
@@ -63,7 +60,7 @@ def rows(text: str) -> Iterator[DigitRow]:
 
 @lru_cache(maxsize=512)
 def national_digits(written: str) -> str | None:
-    """Return a phone number's digits without country code and trunk prefix, or None if no country has issued the number."""
+    """Return a phone number's digits without the country code and trunk prefix, or None if no country has issued the number."""
     return next((digits for digits, _ in _issued_numbers(written)), None)
 
 

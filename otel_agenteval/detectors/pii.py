@@ -1,10 +1,10 @@
 """Find personal data in text, fast enough for the agent's thread.
 
-One pass turns the text into its *shape*: ``Call (555) 123-4567 now`` becomes ``A-000-000-0000-``. Digits become ``0``, capitals
-``A``, spaces and separators ``-``, and other signs ``.``. ``@`` and ``+`` stay, and all other characters are removed. A few
-substring tests on the shape rule out most texts. A pattern runs only if its shape occurs.
+One pass converts the text to its *shape*: ``Call (555) 123-4567 now`` becomes ``A-000-000-0000-``. Digits become ``0``, capitals
+become ``A``, spaces and separators become ``-``, and other signs become ``.``. ``@`` and ``+`` stay, and all other characters are
+removed. Most texts are ruled out because their shape doesn't contain certain substrings.
 
-Hostile text can't slow the patterns down, because the patterns don't nest unbounded repetitions.
+Malicious text can't slow down the patterns, because they don't nest unbounded repetitions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DOMAIN = re.compile(r"[A-Za-z0-9.-]{1,253}\.[A-Za-z]{2,63}\b")
 
 
 def _emails(text: str) -> Iterator[Span]:
-    """Yield e-mail addresses. Each search starts at an ``@`` and covers at most 64 characters before it."""
+    """Yield e-mail addresses. Each search covers at most 64 characters before an ``@``."""
     at = text.find("@")
     end = 0
     while at >= 0:
@@ -77,14 +77,14 @@ class Detector(NamedTuple):
     kind: str
     """``email``, ``phone``, ``ssn``, ``credit_card``, ``name``, or ``address``."""
     confidence: float
-    """Confidence in a match, from 0 to 1."""
+    """Confidence that a match is personal data, from 0 to 1."""
     shape: re.Pattern[bytes]
-    """Pattern for the text's shape. If the pattern doesn't match, the text contains nothing of this kind."""
+    """Pattern for the text's shape. If it doesn't match, the text doesn't contain this kind of data."""
     spans: Callable[[str], Iterator[Span]]
 
 
 class Rule(NamedTuple):
-    """Detectors that run only if the text's shape contains at least one of the ``marks``."""
+    """Detectors that run only if the text's shape contains any of the ``marks``."""
 
     marks: tuple[bytes, ...]
     detectors: tuple[Detector, ...]
@@ -118,7 +118,7 @@ NAMES = Rule((b"A-A",), (Detector("name", 0.60, re.compile(rb"A-A"), _matches(_N
 
 
 def find(text: str, rules: Iterable[Rule]) -> list[tuple[Detector, int, int]]:
-    """Return every match in the first :data:`SCAN_LIMIT` characters as ``(detector, start, end)``. Matches may overlap."""
+    """Return each match in the first :data:`SCAN_LIMIT` characters as ``(detector, start, end)``. Matches can overlap."""
     if len(text) > SCAN_LIMIT:
         text = text[:SCAN_LIMIT]
     shape = text.encode("ascii", "replace").translate(_SHAPES, _VANISHING)

@@ -1,6 +1,6 @@
 """Measure how much of the system prompt's instructions an answer repeats.
 
-Disguised and encoded copies also count. Rewordings count only if the answer or the question mentions the agent's instructions.
+Disguised and encoded copies count too. Rewordings count only if the answer or the question mentions the agent's instructions.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ from .screen import Look, ScreenedWords
 from .texts import has_any, lazy, words
 
 RUN = 40
-"""Minimum length of a copy in letters. A letter outside ASCII counts as two to four letters."""
+"""Minimum length of a copy, in letters. A letter outside ASCII counts as two to four letters."""
 LONG = 55
-"""Minimum length of a copy that is a leak by itself: about twelve words. East Asian characters count three times."""
+"""Minimum length of a copy that is a leak by itself: about twelve words. An East Asian character counts as three letters."""
 SEVERAL = 3
-"""Minimum number of copies from different sentences that together are a leak."""
+"""Minimum number of short copies from different sentences that together are a leak."""
 _WHOLE = 20
 """Minimum length of an instruction that counts as a copy if the answer repeats it completely."""
 _PROBE = 12
 _STEP = _WHOLE - _PROBE + 1
-"""Distance between probes. It is small enough that each copy contains a complete probe."""
+"""Distance between probes, which are short parts of the prompt. Each copy contains at least one complete probe."""
 _MOST = 5_000_000
-"""Maximum product of pieces and letters for direct comparison. Larger inputs use an index, which takes linear time."""
+"""Maximum product of searched texts and letters for a direct search, which is slow for larger inputs."""
 _UNREADABLE = 200
-"""Minimum length of a prompt that counts as instructions even if no instruction in it is recognized."""
+"""Minimum length of a prompt that is treated as instructions although no instruction in it is recognized."""
 _LOWER = bytes(range(256)).lower()
 _NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalnum())
 
 
 class Leak(NamedTuple):
-    """The part of the instructions that an answer repeats."""
+    """Result of comparing an answer with the instructions."""
 
     share: float
-    """Share of the instructions' letters or words, from 0 to 1."""
+    """Share of the instructions' letters or words that the answer repeats, from 0 to 1."""
     longest: int
-    """Letters in the longest copy, or 0 if the answer rewords the instructions."""
+    """Number of letters in the longest copy, or 0 if the answer rewords the instructions."""
     copies: int
     spans: tuple[tuple[int, int], ...]
-    """Ranges of the copies in the answer, or the full range if the answer is encoded or reworded."""
+    """Ranges of the copies in the answer, or the full range of the answer if the copies are encoded or reworded."""
 
     @property
     def is_long(self) -> bool:
@@ -61,7 +61,7 @@ NONE = Leak(0.0, 0, 0, ())
 
 
 def letters(text: str) -> str:
-    """Lowercase ASCII letters, remove ASCII punctuation and spaces, and replace other characters with their UTF-8 bytes."""
+    """Convert ASCII to lower-case letters and digits without spaces, and other characters to UTF-8 bytes."""
     return text.encode("utf-8", "replace").translate(_LOWER, _NO_LETTERS).decode("latin-1")
 
 
@@ -83,7 +83,7 @@ class _Sentence:
 
 
 class _Given:
-    """Texts that the agent was given in addition to the system prompt, prepared on first use."""
+    """Given texts other than the system prompt, prepared on first use."""
 
     def __init__(self, asked: str, others: Iterable[str]) -> None:
         self._asked, self._others = asked, others
@@ -102,7 +102,7 @@ class _Given:
 
 
 class SystemPrompt:
-    """A system prompt that is compared with many answers. It is split into sentences only if an answer shares text with it."""
+    """A system prompt to compare with many answers. It is split into sentences on first use."""
 
     def __init__(self, system: str) -> None:
         self._system = system
@@ -128,14 +128,14 @@ class SystemPrompt:
 
     @cached_property
     def _is_unreadable(self) -> bool:
-        """True if no sentence of a long prompt is recognized as an instruction, for example in an unknown language. All sentences then count."""
+        """True if no sentence of a long prompt is recognized as an instruction. All sentences then count as instructions."""
         return self.size >= _UNREADABLE and not any(piece.instructs for piece in self._pieces)
 
     def _instructs(self, piece: _Sentence) -> bool:
         return piece.instructs or self._is_unreadable
 
     def leak(self, look: Look, asked: str, others: Iterable[str]) -> Leak:
-        """Measure how much of the prompt an answer leaks. The prompt's sentences in ``asked`` or ``others`` (other given texts) don't count."""
+        """Measure how much of the prompt an answer leaks. Sentences that ``asked`` or another given text contains don't count."""
         output = look.text
         spelled = letters(output)
         candidates = [text for text in _disguised_texts(look, spelled) if self._shares_text_with(text)]
@@ -166,7 +166,7 @@ class SystemPrompt:
         return False
 
     def _leak_test(self, answer: str, given: _Given) -> Callable[[_Sentence], bool]:
-        """Return a function that decides whether a repeated sentence counts. A sentence about the agent's role must be repeated from its start."""
+        """Return a function that checks if a repeated sentence counts. Sentences about the agent's role need their start."""
 
         @cache
         def is_known() -> Callable[[str], bool]:
@@ -200,7 +200,7 @@ class SystemPrompt:
         return self._measured(copied, counts, answer, output) if 1 in copied else NONE
 
     def _repeated_wholly(self, answer: str) -> list[tuple[int, int, _Sentence]]:
-        """Return the sentences that the answer contains completely, with their positions among the prompt's letters."""
+        """Return the sentences that the answer completely contains, with their positions in the prompt's letters."""
         found, at = [], 0
         is_said = _part_finder([answer], len(self._pieces))
         for piece in self._pieces:
@@ -235,7 +235,7 @@ class SystemPrompt:
         return Leak(repeated / total, longest, count, _spans(stretches, answer, output))
 
     def _reworded(self, output: str, given: _Given) -> Leak:
-        """Measure how many instructions an answer repeats in any wording. Use this only for texts that mention the instructions."""
+        """Measure how many instructions an answer repeats in any wording. Use it only if the answer or request is about them."""
         answer = _words_of(output)
         if not any(len(piece.words & answer) >= _FEW for piece in self._pieces):
             return NONE
@@ -254,7 +254,7 @@ def _probes_of(spelled: str) -> list[str]:
 
 
 def _copied(wanted: str, answer: str) -> bytearray:
-    """Return one byte per letter of the prompt: 1 if the letter is in a copied run of at least :data:`RUN` letters, otherwise 0."""
+    """Return one byte per letter of the prompt: 1 if it's part of a copy with at least :data:`RUN` letters, otherwise 0."""
     runs = {answer[i : i + RUN] for i in range(len(answer) - RUN + 1)}
     copied = bytearray(len(wanted))
     end = 0
@@ -267,7 +267,7 @@ def _copied(wanted: str, answer: str) -> bytearray:
 
 
 def _part_finder(texts: list[str], count: int) -> Callable[[str], bool]:
-    """Return a function that checks whether any text contains a string. ``count`` is the expected number of calls."""
+    """Return a function that checks if any text contains a string. ``count`` is the expected number of calls."""
 
     def contained(part: str) -> bool:
         return any(part in text for text in texts)
@@ -284,7 +284,7 @@ prompt = remembered(SystemPrompt, times=4)
 # --- rewordings ----------------------------------------------------------------------------------------------------
 
 _FEW, _MANY = 4, 8
-"""Minimum number of words repeated from one instruction, and from all instructions if only one is repeated and has no code."""
+"""Minimum number of repeated words from one instruction, and in total if a single instruction without codes is repeated."""
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = lazy("[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _STEM = 5
@@ -317,12 +317,12 @@ def _is_about_rules(look: Look, asked: str) -> bool:
 
 
 def _weight(spelled: str) -> int:
-    """Count the letters of a copied text. Chinese, Japanese, and Korean characters count three times."""
+    """Count the letters of a copied text. Chinese, Japanese, and Korean characters count as three letters."""
     return sum(3 if ch in "\xe3\xe4\xe5\xe6\xe7\xe8\xe9\xea\xeb\xec\xed" else 1 for ch in spelled if not "\x80" <= ch <= "\xbf")
 
 
 def _spans(stretches: Iterable[str], answer: str, output: str) -> tuple[tuple[int, int], ...]:
-    """Return the ranges of copied letters in an answer, or the full range of the answer if the copy is disguised or encoded."""
+    """Return the ranges of copies in an answer, or the full range of the answer if the copy is disguised or encoded."""
     if answer != _exact(output):
         return ((0, len(output)),)
     ends = [0]
@@ -348,11 +348,11 @@ _INVISIBLE = dict.fromkeys((0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F)
 _NO_WORD = re.compile(
     r"(?:[^\w\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0dff\u0e00-\u109f\u1780-\u17ff]|_)+"
 )
-"""Match characters outside words. Vowel signs belong to words, although regular expressions don't treat them as word characters."""
+"""Pattern for characters outside words. Vowel signs, which aren't word characters for regular expressions, don't match."""
 
 
 def _exact(text: str) -> str:
-    """Return a text's letters and digits, normalized and in lower case, encoded in the same way as by :func:`letters`."""
+    """Return a text's normalized, lower-case letters and digits in the encoding of :func:`letters`."""
     if text.isascii():
         return letters(text)
     text = unicodedata.normalize("NFKC", text.translate(_INVISIBLE)).lower()
@@ -379,7 +379,7 @@ _HEX_SHAPE = bytes(104 if chr(code) in "0123456789abcdef" else 32 for code in ra
 
 
 def _disguised_texts(look: Look, answer: str) -> Iterator[str]:
-    """Yield the letters of an answer and of its decoded versions, such as base64 or reversed text. Cheap tests skip most decoders."""
+    """Yield the letters of an answer and of its decoded forms, such as base64 or reversed text. Cheap tests skip most decoders."""
     output = look.text
     ascii_only = output.isascii()
     yield answer

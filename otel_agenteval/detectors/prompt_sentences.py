@@ -1,8 +1,8 @@
-"""Distinguish a system prompt's instructions to the agent from its texts for users.
+"""Separate a system prompt's instructions to the agent from its texts for users.
 
-A sentence is an instruction if it gives the agent a role, mentions the user in the third person, or is about answers, tools,
-tone, secrecy, or escalation. A command such as *never* or *do not* is an instruction too, unless it addresses the user (*your*,
-*we*). Quotations, scripted replies, and plain facts aren't instructions.
+A sentence is an instruction if it gives the agent a role, mentions the user in the third person, or is about answers, tools, tone,
+secrecy, or escalation. A sentence with words such as *never* or *do not* is an instruction too, unless it addresses the user
+(*your*, *we*). Quotations, scripted replies, and plain facts aren't instructions.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 _READ = 600
-"""Maximum number of characters that are read per sentence."""
+"""Maximum number of characters to read per sentence."""
 _SENTENCE = re.compile(r"(?<=[.!?;؟।])\s+|(?<=[。！？；])|\n+")
 
 _STRONG = re.compile(
@@ -55,7 +55,7 @@ _TO_USER = re.compile(
     r"(?:you|ないでください|てください|vous\ (?:devez|ne)|tu\ (?:dois|ne)|debes|debe\ usar|usa\ |utiliza|devi\b|deve\ usar|je\ (?:mag|moet)|use\ a|gebruik|vraag|verwende|benutze|frage|demande|utilise[zr]?|ask\ |kullan)",
     re.IGNORECASE,
 )
-"""Match instructions that are advice to the user if they are in a section of facts."""
+"""Pattern for commands that are advice to the user, not instructions to the agent, in sections with facts."""
 _WEAK = re.compile(
     r"""(?:^|[;:,]\s|\band\s|\bbut\s)(?:[-*•>\d.)\s]*)(?:never|always|do\ not|don't|don’t|under\ no\ circumstances)\b
       | ^[-*•>\d.)\s]*(?:only|avoid|ensure|make\ sure|refuse|refrain|prefer|use|ask|answer|keep|close|label|collect|push|hide|check|call|offer|give|stay|write|page|mark|comment|treat|route|follow|include|provide|respond|reply|verify|escalate|limit|translate|summari[sz]e|cite|list|act|be|focus|greet|explain|apologi[sz]e|convert|round|show|log|prioriti[sz]e|adapt|maintain|decline|redirect|stop|skip|assume|suggest|recommend|remind|speak|begin|output|produce|generate|review|select|choose|identify|extract|classify|report|hand|transfer|wait|confirm|mention|discuss|reveal|store|update|create|run|execute|search|load|if\ asked|when\ asked|unless\ asked|authori[sz]e|defer|steer|nudge|upsell|quote|format|return\ (?:only|json|a\ list))\s
@@ -78,19 +78,19 @@ _REPLY_TEXT = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _MARKER = re.compile(r"[\s>*•–-]*\(?\d{1,2}[.)]\s+")
-"""Match the number of a list item."""
+"""Pattern for the number of a list item."""
 _HEADING = re.compile(
     r"^\s*(?:\#{1,6}\s*\S|\*\*[^*\n]{2,60}\*\*:?\s*$|</?[A-Za-z][^<>\n]{1,60}>\s*$|[^\n.!?。]{2,60}[:：]\s*$|[A-ZÀ-ÞΑ-ΩА-Я][A-ZÀ-ÞΑ-ΩА-Я0-9 /&-]{3,50}\s*$|【[^】]{1,30}】\s*$)"
 )
 _LABEL = re.compile(r"[\w ]{2,30}[:：]\s+(?=\S)|[\w ]{2,30}：(?=\S)")
-"""Match a heading with text after it on the same line."""
+"""Pattern for a label before text on the same line."""
 _RULES = re.compile(
     r"\b(?:rules?|instruct|behaviou?r|style|tone|format|role|task|persona|guideline|limits|conduct|do|don'?ts?|never|always|safety|security|scope|tools?|escalat|confident|internal|identity|process|steps|workflow|output|goal|mission|duties|principles|boundar"
     r"|regel|aufgabe|auftrag|stil|verhalten|grundsätz|rolle|ablauf|ton|règles|consignes|rôle|mission|style|limites|reglas|instrucciones|tarea|estilo|tono|función|límites|normas|regole|istruzioni|compito|stile|ruolo|limiti|regras|instruções|tarefa|estilo|papel|regels|taak|stijl|zasady|zadani|styl|reguły|правил|задач|роль|стиль|инструкц|завдан|kural|görev|üslup|talimat|rol|regler|uppgift|pravidl|úkol|säännö|tehtäv|szabály|feladat|aturan|tugas|peran|quy tắc|nhiệm vụ|vai trò)"
     r"|ルール|規則|役割|指示|口調|制約|规则|角色|任务|要求|语气|規則|규칙|역할|지시|말투|قواعد|تعليمات|المهمة|الأسلوب|דור|כללים|הנחיות|תפקיד|סגנון|नियम|निर्देश|भूमिका|κανόνες|ρόλος|οδηγίες|กฎ|บทบาท",
     re.IGNORECASE,
 )
-"""Match words that occur in headings of instructions."""
+"""Pattern for words in headings of sections with instructions."""
 _FACTS = re.compile(
     r"""\b(?:facts?|faqs?|leaflets?|manual|article|knowledge|information|about\ us|opening|hours|prices?|pricing|polic(?:y|ies)|terms|disclaimers?|contact|products?|services|shipping|returns?|delivery|catalog\w*|menu|background|public|fakten|wissen|öffnungszeiten|preise|kontakt|informationen|lieferung|rückgabe
       | horaires|tarifs|informations|livraison|retours|horarios?|precios|información|envíos|devoluciones|datos|orari|prezzi|informazioni|spedizion\w+|horários|preços|informações|openingstijden|prijzen|informatie|godziny|cennik|informacje|факты|часы|цены|информация|доставка|saatler\w*|fiyatlar|bilgiler|öppettider|priser)\b

@@ -1,9 +1,8 @@
 """Screen a text once for the words of all detectors, to skip detectors that can't match.
 
-Fifty separate searches would read a text fifty times. Instead, the screen looks up every group of four letters in one table for
-all words. For example, "password" is listed under its rarest letters, "word". Detectors skip each group of words
-(:class:`ScreenedWords`) that the screen rules out, and search for the other words one by one. The screen never rules out a word
-that occurs.
+Fifty separate searches would read a text fifty times. Instead, the screen looks up each four adjacent letters of the text in one
+table for all words. For example, "password" is stored under its rarest letters, "word". The screen rules out groups of words
+(:class:`ScreenedWords`) without any word in the text. Detectors search for the words of the other groups one by one.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from .texts import SCAN_LIMIT
 
 _QUAD = 4
 _HASH_BITS = 18
-"""Size of the table as a power of two. A larger table has fewer collisions but uses more CPU cache."""
+"""Binary logarithm of the table's size. A larger table has fewer collisions, but uses more CPU cache."""
 _QUAD_AS_INTEGER = np.dtype("<u4")
 _MULTIPLIER = 0x9E3779B1
 """Factor that spreads four bytes over the upper bits of a 32-bit number."""
@@ -31,24 +30,24 @@ _FREQUENT_QUADS = frozenset(
     bytes(ord(letter) - 96 for letter in quad)
     for quad in "tion atio with here ould that have this from ough ence able ally ever ight hous ting ions ents ingt hing ithe ofth nthe".split()  # noqa: SIM905
 )
-"""Groups of four letters that are too frequent to distinguish texts."""
+"""Groups of four letters that are too frequent to identify a word."""
 
 
 class Finder:
-    """Search for many words in one pass over a text. ``pieces`` are the words to start with. For their format, see :meth:`add`."""
+    """Search for many words in one pass over a text. ``pieces`` contains the first words to :meth:`add`."""
 
     __slots__ = ("_last_number", "_number_by_hash", "_words_by_number")
 
     def __init__(self, pieces: Iterable[tuple[bytes, int]] = ()) -> None:
         self._number_by_hash: NDArray[np.uint8] = np.zeros(1 << _HASH_BITS, np.uint8)
-        """Number of each group of four letters, by hash. 0 if no word has these letters."""
+        """Number for each group of four letters, by hash. The number is 0 if no word has these letters."""
         self._words_by_number: list[list[tuple[bytes, int]]] = [[] for _ in range(_LAST_NUMBER + 1)]
-        """Words and their group bits, by number. Numbers are reused after 255."""
+        """Words with their group bits, by number. After 255, the numbers start again at 1."""
         self._last_number = 0
         self.add(pieces)
 
     def add(self, pieces: Iterable[tuple[bytes, int]]) -> None:
-        """Add ``(word, group_bit)`` pairs. A word needs at least three letters. Letters are encoded as numbers below 32: ``a`` is 1."""
+        """Add ``(word, group_bit)`` pairs. A word needs at least three letters, encoded as numbers below 32 (``a`` is 1)."""
         for word, group_bit in pieces:
             hashes = [
                 (int.from_bytes(quad, "little") * _MULTIPLIER & 0xFFFFFFFF) >> (32 - _HASH_BITS) for quad in _quads_of(word)
@@ -77,7 +76,7 @@ class Finder:
 
 
 def _quads_of(word: bytes) -> list[bytes]:
-    """Return the four rarest adjacent letters of a word. For a three-letter word, return the word with each possible fourth letter."""
+    """Return a word's four rarest adjacent letters. For a word of three letters, return it with each possible fourth letter."""
     if len(word) < _QUAD:
         return [word + bytes([next_letter]) for next_letter in range(32)]
     quads = [word[start : start + _QUAD] for start in range(len(word) - _QUAD + 1)]
@@ -98,12 +97,12 @@ def _letter_number(byte: int) -> int:
 
 
 _LETTERS = bytes(map(_letter_number, range(256)))
-"""Byte table: ``a`` to ``z`` become 1 to 26. Spaces, hyphens, and Western non-ASCII characters become gaps."""
+"""Byte table that maps ``a`` to ``z`` to 1 to 26, and spaces, hyphens, and Western non-ASCII characters to gaps."""
 _GAPS = bytes([_GAP]) * _QUAD
 _MOST_GROUPS = 32
 _ALL = (1 << _MOST_GROUPS) - 1
 _GROUPS: list[tuple[str, ...]] = []
-"""Lower-case words of each group. Importing a detector adds its groups. The group at index 3 has the bit ``1 << 3``."""
+"""Lower-case words of each group. The import of a detector adds groups. The group at index 3 has the bit ``1 << 3``."""
 
 _FINDER = Finder()
 _FOUND_GROUPS = 0
@@ -111,7 +110,7 @@ _FOUND_GROUPS = 0
 
 
 def _groups_in(letters: bytes) -> int:
-    """Return the bits of word groups that may occur. A group that another thread is adding counts as possible."""
+    """Return the bits of groups whose words might occur. A group that another thread is adding counts as possible."""
     global _FOUND_GROUPS
     searched_bits = _FOUND_GROUPS
     if searched_bits + 1 != 1 << len(_GROUPS):  # a detector was imported meanwhile
@@ -124,8 +123,8 @@ def _groups_in(letters: bytes) -> int:
 
 
 class ScreenedWords:
-    """Words, at least one of which a text must contain for a detector to match. The search for ``pieces`` is case-sensitive. If
-    given, ``screened`` replaces ``pieces`` in the screen, and a space in ``screened`` matches any gap between words.
+    """Words of a detector, which can match only texts with at least one of the words. The search for ``pieces`` is case-sensitive.
+    The screen uses ``screened`` instead, if given, in which a space matches any gap between words.
     """
 
     __slots__ = ("_group_bit", "_pieces")
@@ -139,11 +138,11 @@ class ScreenedWords:
         self._group_bit = 1 << len(_GROUPS) - 1
 
     def may_be_in(self, look: Look | None) -> bool:
-        """Return False if the screen rules out all words. Without a screen, return True."""
+        """Return False if the screen rules out all words. If ``look`` is None, return True."""
         return look is None or bool(look.found() & self._group_bit)
 
     def occur_in(self, written: bytes, look: Look | None = None) -> bool:
-        """Return True if any of the words occurs in ``written``, which must be the text of ``look`` or a section of it."""
+        """Return True if any word occurs in ``written``, which must be the text of ``look`` or part of this text."""
         if look is not None and not look.found() & self._group_bit:
             return False
         for piece in self._pieces:  # any() with a generator would be slower
@@ -159,7 +158,7 @@ _SHORT = 120
 
 
 class Look:
-    """A text and the groups of words that it may contain. Only the first :data:`SCAN_LIMIT` characters are screened."""
+    """A text, and the groups of words that it might contain. Only the first :data:`SCAN_LIMIT` characters are screened."""
 
     __slots__ = ("_group_bits", "text", "whole", "written")
 
@@ -170,7 +169,7 @@ class Look:
         self._group_bits = -1  # not screened yet
 
     def found(self) -> int:
-        """Return a bit for each group of words that may occur in the text. The text is screened on the first call."""
+        """Return the bits of groups whose words might occur in the text. The text is screened on the first call."""
         if self._group_bits < 0:
             self._group_bits = _ALL
             if len(self.written) > _SHORT:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PLACES = 1 << 16
 HEAD, TAIL = 450, 150
-"""Number of characters that are read at the start and at the end of a long text."""
+"""Number of characters to read at the start and at the end of a long text."""
 _RUNS = range(2, 7)
 _HIDDEN = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 _DIGITS = re.compile("[0-9]+")

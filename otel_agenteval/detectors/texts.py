@@ -12,13 +12,13 @@ from typing import Any, AnyStr, cast
 from ..core import jsonio
 
 SCAN_LIMIT = 100_000
-"""Maximum number of characters of a text that detectors search."""
+"""Maximum number of characters that detectors search per text."""
 Span = tuple[int, int]
 """Start and end of a range in a text."""
 
 
 def in_small_letters(text: str) -> str:
-    """Return the text in lower case with the same length. ``İ`` becomes ``i``, because its usual lower case has two characters."""
+    """Return the text in lower case, with the same length. ``İ`` becomes ``i``, because its usual lower case has two characters."""
     lowered = text.lower()
     return lowered if len(lowered) == len(text) else text.replace("\u0130", "i").lower()
 
@@ -35,12 +35,12 @@ _APOSTROPHE = re.compile(rf"(?<=[^\W\d_])[{''.join(_APOSTROPHES)}](?=[^\W\d_])")
 
 
 def with_plain_apostrophes(text: str) -> str:
-    """Replace accents, primes, and backticks between two letters with apostrophes. Positions stay the same."""
+    """Replace accents, primes, and backticks between two letters with apostrophes. The text's length stays the same."""
     return _APOSTROPHE.sub("'", text) if has_any(text, _APOSTROPHES) else text
 
 
 def tree(words: Iterable[str]) -> str:
-    """Return a pattern that matches any of the words. Words share prefixes, so it is much faster than a list of alternatives."""
+    """Return a pattern for any of the words. Words share prefixes, so the pattern is much faster than a list of alternatives."""
     branches: dict[str, list[str]] = {}
     for word in words:
         branches.setdefault(word[:1], []).append(word[1:])
@@ -53,7 +53,7 @@ def tree(words: Iterable[str]) -> str:
 
 
 class _Lazy:
-    """A pattern that is compiled on first use, because most processes need only a few patterns."""
+    """A pattern that is compiled on first use, because most processes use only a few patterns."""
 
     def __init__(self, pattern: str | Callable[[], str], flags: int) -> None:
         self._pattern, self._flags = pattern, flags
@@ -69,7 +69,7 @@ class _Lazy:
 
 
 def lazy(pattern: str | Callable[[], str], flags: int = 0) -> re.Pattern[str]:
-    """Return a pattern that is compiled on first use. ``pattern`` is the pattern's text, or a function that returns the text."""
+    """Return a pattern that is compiled on first use. ``pattern`` is its text, or a function that returns the text."""
     return cast("re.Pattern[str]", _Lazy(pattern, flags))
 
 
@@ -98,7 +98,7 @@ _ESCAPED_SLASH = re.compile(r"\\{1,8}/")
 
 
 def text_of(value: Any) -> str:
-    """Return a value as text without JSON escapes, cut to :data:`SCAN_LIMIT` characters."""
+    """Return a value as text without JSON escapes, truncated to :data:`SCAN_LIMIT` characters."""
     return unescaped(jsonio.text_of(value)[:SCAN_LIMIT])
 
 
@@ -112,7 +112,7 @@ def unescaped(text: str) -> str:
 
 
 class GivenTexts:
-    """The texts that the agent was given, in order. A value is converted to text only when an iteration reaches it."""
+    """Texts that the agent received, in order. Each value is converted to text only when an iteration reaches it."""
 
     __slots__ = ("_read", "_rest", "is_cut")
 

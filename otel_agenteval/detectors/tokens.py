@@ -1,8 +1,8 @@
 """Find access tokens by their published formats.
 
-``data/tokens.json`` lists the formats. Sources are the issuers' documentation and the public rules of scanners such as gitleaks,
-detect-secrets, and trufflehog. The patterns are written for this project. Redaction recognizes all formats. Scores use only
-formats with a type. A score describes a secret by its position, length, and first four characters, usually a public prefix.
+``data/tokens.json`` lists the formats, based on the issuers' documentation and on public rules of scanners such as gitleaks. The
+patterns are written for this project. Redaction uses all formats, and metrics use only formats with a type. A score contains a
+secret's position, length, and first four characters, which are usually a public prefix.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from .texts import SCAN_LIMIT, DistinctRanges, has_any, lazy, table, word_set
 class Token(NamedTuple):
     prefix: str
     body: str
-    """Characters allowed in the body, as a regular expression character class."""
+    """Characters allowed in the body, in the syntax of a regular expression's character class."""
     least: int
     most: int
     glued: bool = True
-    """True if a token may directly follow a letter or digit."""
+    """True if a token can directly follow a letter or digit."""
     cut: bool = True
-    """True if an incomplete token at the end of a text counts too."""
+    """True if a truncated token at the end of a text counts too."""
     type: str = ""
     literals: tuple[str, ...] = ()
-    """Every prefix contains one of these texts. Empty if the prefix itself starts with fixed text."""
+    """Texts, one of which every prefix contains. Empty if the prefix itself starts with fixed text."""
 
     def starts(self) -> tuple[str, ...]:
-        """Return texts for a fast pre-check. Every token contains one of them."""
+        """Return texts for a fast pre-check. Every token contains at least one of them."""
         if self.literals:
             return tuple(self.literals)
         plain = re.split(r"[^A-Za-z0-9_-]", self.prefix, maxsplit=1)[0]
@@ -43,7 +43,7 @@ class Format(NamedTuple):
 
     pattern: re.Pattern[str]
     literals: tuple[str, ...]
-    """Every match contains at least one of these texts."""
+    """Texts for a fast pre-check. Every match contains at least one of them."""
     type: str = ""
 
     def may_be_in(self, text: str) -> bool:
@@ -63,7 +63,7 @@ def formats(key: str) -> tuple[Format, ...]:
 
 @cache
 def _answer_formats() -> tuple[Format, ...]:
-    """Return the formats with a type. If two matches overlap, the format that is earlier in this order counts."""
+    """Return the formats with a type, in order of precedence for overlapping matches."""
     prefixed = (
         Format(
             lazy(rf"(?<![A-Za-z0-9_])(?:{token.prefix})[{token.body}]{{{token.least},{token.most}}}(?<!\.)(?![A-Za-z0-9_])"),

@@ -1,4 +1,4 @@
-"""Find the links in a text, including disguised ones, and normalize them for comparison."""
+"""Find links in a text, even if they're disguised, and normalize them for comparison."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .texts import lazy, word_set
 
 @cache
 def endings() -> frozenset[str]:
-    """Return the top-level domains that can end a host name without a scheme. For each word, :func:`_is_host` decides."""
+    """Return the top-level domains of links without a scheme. For each possible link, :func:`_is_host` decides."""
     return _prose_endings() | word_set("hosts.txt", "files")
 
 
@@ -26,7 +26,7 @@ def _prose_endings() -> frozenset[str]:
 
 
 def well_known() -> frozenset[str]:
-    """Return well-known hosts. An answer may link to their front pages without a source."""
+    """Return well-known hosts, whose front pages don't need a source."""
     return word_set("hosts.txt", "well_known")
 
 
@@ -67,7 +67,7 @@ _LONGEST_HOST = 253
 
 
 def _is_no_claim(host: str, key: str) -> bool:
-    """Return True for reserved or private hosts, placeholders, namespaces, and licenses. They don't claim that a page exists."""
+    """Return True for reserved or private hosts, placeholders, namespaces, and licenses, which don't claim that a page exists."""
     return (len(host) <= _LONGEST_HOST and _RESERVED.fullmatch(host) is not None) or _NAMESPACE_KEY.fullmatch(key) is not None
 
 
@@ -79,7 +79,7 @@ def site_of(host: str) -> str:
 
 
 def imitates_a_well_known_one(host: str) -> bool:
-    """Return True if a host imitates a well-known host by one changed letter or an added word."""
+    """Return True if a host imitates a well-known host with one changed letter or an added word."""
     site = site_of(host)
     label = site.split(".", 1)[0]
     if site in well_known() or len(label) < 5 or label in _known_labels():
@@ -140,7 +140,7 @@ _BARE = lazy(
     re.IGNORECASE,
 )
 _SITES = {"pl": "[ąćęłńśźż]", "pt": "[ãõ]"}
-"""Letters of a country's language. They distinguish a site such as ``shop.pl`` from a script such as ``train.pl``."""
+"""Letters of a country's language. If they occur nearby, ``shop.pl`` is a site and not a script."""
 _SHOWN_AS_SITE = re.compile(
     r"\b(?:visit|(?:web)?site|homepage|(?:log|sign) (?:in|up) (?:at|on|to)|(?:book|buy|order|pay|shop)\b[^.\n]{0,20} (?:at|on|via|from))[\s:*_\"(\[]+\Z",
     re.IGNORECASE,
@@ -157,7 +157,7 @@ _WIDE_DOTTED = re.compile(r"。(com|net|org|cn|jp|kr|tw|hk)")
 _DISGUISES = ("\uff0e", "\uff61", "\u2024", "\ufe52", "\uff0f", "\u200b", "\u200c", "\u200d", "\u2060", "\ufeff", "\u00ad")
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 _WIDE_MARKS = re.compile("[（）［］｛｝，；！？＂＇＜＞｀｜～]|：(?![/／])")
-"""Match full-width punctuation, which ends a link. As ASCII, it would be part of the link."""
+"""Pattern for full-width punctuation, which ends a link. As ASCII, it would be part of the link."""
 _SEPARATOR = re.compile(r"[,;'\u0590-\uffff]")
 _HOST_BEFORE_SEPARATOR = lazy(lambda: rf"(?:[A-Za-z0-9-]{{1,63}}\.){{1,6}}(?i:{_any_of(endings())})(?=[,;'\u0590-\uffff])")
 _DOT = re.compile(
@@ -177,7 +177,7 @@ _NAMESPACES = re.compile(
     re.IGNORECASE,
 )
 _DATA = frozenset(("", "json", "markdown", "md", "text", "csv"))
-"""Fence labels of blocks that contain data, not code."""
+"""Labels of code blocks that contain data, not code."""
 _MARKDOWN = re.compile(r"\[([^\[\]\n]{4,300})\]\(<?((?:https?:)?//[^\s()<>]{3,2048}|www\.[^\s()<>]{3,2048})")
 _END = ".,;:!?'*_~/·”’»«„“("
 _PREFIX = re.compile(r"(?:www[0-9]?|m|mobile|amp)\.(?=[^/?]*\.)")
@@ -186,7 +186,7 @@ _NEXT_LINE = re.compile(r"-?[ \t]*\r?\n[ \t>*-]*([^\s<>\"`|]{1,500})")
 
 
 def may_hold_links(text: str) -> bool:
-    """Return True if a text may contain a link. The check never misses a link and is fast for ordinary prose."""
+    """Return True if a text might contain a link. The check never misses a link, and is fast for ordinary prose."""
     if "://" in text or _has_host(text) or ("dot" in text and _DOT.search(text) is not None):
         return True
     if text.isascii():
@@ -202,7 +202,7 @@ def _has_host(text: str) -> bool:
 
 
 def revealed(text: str) -> str:
-    """Undo disguises of links: invisible and wide characters, ``hxxp``, ``[.]``, and Markdown and HTML escapes."""
+    """Undo disguises of links: invisible and full-width characters, ``hxxp``, ``[.]``, and Markdown and HTML escapes."""
     if not text.isascii():
         text = _WIDE_MARKS.sub(" ", _WIDE_DOTTED.sub(r".\1", _INVISIBLE.sub("", text)))
         text = unicodedata.normalize("NFKC", text)
@@ -218,7 +218,7 @@ def revealed(text: str) -> str:
 
 
 def without_code(text: str) -> str:
-    """Remove code blocks, inline code, commands, and XML namespaces. If an answer is a single block of data, keep the data."""
+    """Remove code blocks, inline code, commands, and XML namespaces. If the whole text is a block of data, keep the data."""
     if "`" in text or "~~~" in text:
         kind, _, rest = text.strip().removeprefix("```").removesuffix("```").partition("\n")
         data, newline, last = rest.rpartition("\n")
@@ -230,7 +230,7 @@ def without_code(text: str) -> str:
 
 
 def links_in(text: str) -> dict[str, Link]:
-    """Return the links in a result of :func:`without_code` by :func:`key_of`. Links that don't claim a page, such as placeholders, are skipped."""
+    """Return links by key (see :func:`key_of`), except links such as placeholders. Pass the result of :func:`without_code`."""
     found: dict[str, Link] = {}
     spans: list[str] = []
     at = 0
@@ -256,9 +256,9 @@ def links_in(text: str) -> dict[str, Link]:
 
 
 def _is_host(found: re.Match[str], host: str, rest: str) -> bool:
-    """Return True if a word with dots and without a scheme is a host name. If the ending is also a word (``unsure``), the name
-    needs a path, a hyphen, or ``www.``. If the ending is mainly used for files, the name needs ``www.`` or text that refers to a
-    site.
+    """Return True if a word with dots, but without a scheme, is a host name. An ending that is also a word (``unsure``) requires a
+    path, a hyphen, or ``www.``. An ending that is mainly used for files requires ``www.`` or, for ``.pl`` and ``.pt``, other
+    evidence.
     """
     name, _, top = host.rpartition(".")
     if host in _NO_HOST or host.startswith(_PACKAGE) or host.endswith(_PACKAGE[-2:]):
@@ -280,7 +280,7 @@ def _is_shown_as_site(found: re.Match[str], letters: str) -> bool:
 
 
 def _add(found: dict[str, Link], scheme: str, rest: str, next_line: re.Match[str] | None = None) -> None:
-    """Add a link, unless it is reserved or a placeholder. ``next_line`` matches the first word on the next line, because a link can wrap."""
+    """Add a link, unless it's reserved or a placeholder. ``next_line`` matches the next line's first word, for wrapped links."""
     parts = readings(rest)
     first = key_of(parts[0])
     if parts[0].endswith("...") and "/" in first:
@@ -294,7 +294,7 @@ def _add(found: dict[str, Link], scheme: str, rest: str, next_line: re.Match[str
 
 
 def readings(rest: str) -> tuple[str, ...]:
-    """Return the possible links at the start of ``rest``, most likely first. In CSV or text without spaces, the end of a link is unclear."""
+    """Return possible links at the start of ``rest``, most likely first. In CSV or text without spaces, the end can be unclear."""
     separator = _SEPARATOR.search(rest)
     if separator is None:
         return (rest,)
@@ -313,7 +313,7 @@ def _is_sentence_break(written: str) -> bool:
 
 
 def key_of(rest: str) -> str:
-    """Return a link's host, path, and query in lower case, without user, ``www.``, fragment, and closing punctuation."""
+    """Return a link's host, path, and query in lower case. Remove the user, ``www.``, the fragment, and closing punctuation."""
     rest = rest.split("#", 1)[0]
     if "&amp;" in rest:
         rest = rest.replace("&amp;", "&")
@@ -352,7 +352,7 @@ def ascii_host(host: str) -> str:
 
 
 def shown_otherwise(text: str) -> list[tuple[str, str, str]]:
-    """Return ``(displayed key, target key, source)`` of each Markdown link whose text shows another host than its target."""
+    """Return ``(displayed key, target key, Markdown)`` of each Markdown link whose text shows another host than its target."""
     found = []
     if "](" in text:
         for match in _MARKDOWN.finditer(text):

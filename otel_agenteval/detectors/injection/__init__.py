@@ -1,8 +1,8 @@
-"""Detect prompt injection: instructions to the agent in tool results and other untrusted text.
+"""Detect prompt injection: instructions to the agent in tool results and other untrusted texts.
 
-A small model rules out most texts. In the remaining texts, look-alike characters, invisible characters, and encodings are decoded,
-because a language model can read them too. Quotations are ignored. Each passage then gets a score from the model and from other
-evidence, such as hidden text. Start reading at :func:`~.orders.markers_in`.
+A small text model rules out most texts. The remaining texts are decoded, because language models understand look-alike characters,
+invisible characters, and encodings too. Quotations are ignored. Each passage then gets a score from the text model and from other
+evidence, for example that the passage is hidden. Start reading at :func:`~.orders.markers_in`.
 """
 
 from .orders import Marker, is_obeyed, markers_in

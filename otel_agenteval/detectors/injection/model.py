@@ -1,9 +1,9 @@
 """Rate passages with a linear model over character n-grams.
 
-Characters are first mapped to plain *letters*: lower case, without accents. Each n-gram of two to five letters is hashed to a
-*place*, which is an index in a table of 8-bit weights. ``scripts/text_models.py`` trains the weights on labeled passages. The
-model doesn't need word lists, so it works across inflections, spellings, and languages. Running sums of the weights make rating
-fast: about 10 ns per character.
+Characters are first mapped to *letters*, which are lower-case characters without accents. Each n-gram of two to five letters is
+hashed to a *place*, which is an index in a table of 8-bit weights. ``scripts/text_models.py`` trains the weights with labeled
+passages. The model doesn't need word lists, so it works across inflections, spellings, and languages. Cumulative sums of the
+weights make rating fast: about 10 ns per character.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _LONG_TOKEN = re.compile(r"[A-Za-z0-9+/_=-]{28,}")
 _TOKEN_SHAPES = bytes(97 if chr(code).isalnum() or chr(code) in "+/_=-" else 32 for code in range(128)).ljust(256)
 _LONG_TOKEN_SHAPE = b"a" * 28  # shapes are "a" for the characters of tokens, and a space for all others
 _WINDOW, _SHORT_WINDOW = 140, 50
-"""Window lengths in letters for :meth:`Rated.exceeds`. The short window is for dense scripts such as Chinese."""
+"""Window lengths for :meth:`Rated.exceeds`, in letters. The short window is for dense scripts such as Chinese."""
 _LATIN_MARGIN = 1.0
-"""Added to the short window's limit in Latin text, because 50 Latin letters are often too few to decide."""
+"""Increase of the short window's limit for Latin text, because 50 Latin letters often aren't enough for a decision."""
 _FEW, _MANY = 3, 32
 """The three most likely windows are rated one by one. The remaining windows are rated in batches of 32."""
 _NO_WINDOW, _FIRST_WINDOW = np.zeros(0, np.intp), np.zeros(1, np.intp)
@@ -42,7 +42,7 @@ _NO_WINDOW, _FIRST_WINDOW = np.zeros(0, np.intp), np.zeros(1, np.intp)
 
 @cache
 def _letters() -> tuple[NDArray[np.uint16], bytes]:
-    """Return two tables of plain letters (``É`` → ``e``, ``7`` → ``0``): one for code points below 65,536, and one for ASCII bytes."""
+    """Return tables that map characters to letters (``É`` → ``e``, ``7`` → ``0``), for code points below 65,536 and for ASCII."""
     letter_of = np.arange(1 << 16, dtype=np.uint16)
     for code in range(1 << 16):
         character = chr(code)
@@ -63,7 +63,7 @@ def _letters() -> tuple[NDArray[np.uint16], bytes]:
 
 
 def _letters_in(text: str) -> tuple[NDArray[np.uint32], NDArray[np.bool_] | None]:
-    """Return a text's plain letters (``Call  911`` → ``call 0``), and a mask of the kept characters, or None if all were kept."""
+    """Return a text's letters (``Call  911`` → ``call 0``), and a mask of the kept characters, which is None if all were kept."""
     if _LONG_TOKEN_SHAPE in text.encode("ascii", "replace").translate(_TOKEN_SHAPES):  # faster than a search for the pattern
         text = _LONG_TOKEN.sub(lambda token: "0" * len(token.group()), text)
     letter_of, ascii_letter_of = _letters()
@@ -82,9 +82,9 @@ def _letters_in(text: str) -> tuple[NDArray[np.uint32], NDArray[np.bool_] | None
 
 
 def _places_by_length(letters: NDArray[np.uint32]) -> list[NDArray[np.uint16]]:
-    """Return one array of table indexes per n-gram length. Element i is the index of the n-gram that starts at letter i.
+    """Return one array of table indexes per n-gram length. Element i is for the n-gram that starts at letter i.
 
-    For ``abc``, the first array has the indexes of ``ab`` and ``bc``, and the second array has the index of ``abc``.
+    For ``abc``, the first array contains the indexes of ``ab`` and ``bc``, and the second array contains the index of ``abc``.
     """
     places = []
     hashes = letters * _MULTIPLIER
@@ -105,7 +105,7 @@ def places_in(text: str) -> NDArray[np.intp]:
 
 
 class OrderModel(NamedTuple):
-    """Weights of hashed n-grams. The weights fit into 8 bits, but are stored in 16 bits because numpy adds 16-bit numbers faster."""
+    """Weights of hashed n-grams. The 8-bit weights are stored as 16-bit numbers, which numpy adds faster."""
 
     weights: NDArray[np.int8 | np.int16]
     unit: float
@@ -124,20 +124,20 @@ class OrderModel(NamedTuple):
         return Rated(self, places_by_length, letter_totals.cumsum(dtype=np.int32), is_kept)
 
     def log_odds(self, total: Any, root: Any) -> Any:
-        """Return the log-odds for a passage's total weight and the square root of its n-gram count. Both can be arrays."""
+        """Return the log-odds for the total weight and the square root of the n-gram count of one or more passages."""
         return total * self.unit / root + self.bias
 
     def total_for(self, log_odds: float, root: float) -> float:
-        """Return the total weight that results in these log-odds. This is the inverse of :meth:`log_odds`."""
+        """Return the total weight that results in the given log-odds. This is the inverse of :meth:`log_odds`."""
         return (log_odds - self.bias) / self.unit * root
 
 
 @dataclass(eq=False)
 class Rated:
-    """Ratings of the passages of one text. Public methods take character positions, and private methods take letter positions.
+    """Ratings of the passages of one text. Public methods accept character positions, and private methods accept letter positions.
 
-    A *score* counts every n-gram and is fast. Tables and lists repeat n-grams, which can inflate their scores. A *distinct
-    score* counts each n-gram once. It requires a sort, so it is computed only for passages with a high score.
+    A *score* counts every n-gram and is fast. Tables and lists repeat n-grams, which can inflate their scores. A *distinct score*
+    counts each n-gram once. It requires sorting, so it is computed only for passages with a high score.
     """
 
     _model: OrderModel
@@ -156,7 +156,7 @@ class Rated:
         return [self._distinct(start, end) for start, end in self._letter_spans(passages).tolist()]
 
     def _letter_spans(self, passages: Sequence[tuple[int, int]]) -> NDArray[np.intp]:
-        """Convert character positions to letter positions, and widen each passage by one character on both sides."""
+        """Convert character positions to letter positions, and extend each passage by one character on both sides."""
         spans = np.array(passages, np.intp)
         spans[:, 1] += 2  # 1 for the space before the rated text, and 1 for the character after the passage
         return spans if self._is_kept is None else self._letters_before.take(spans)
@@ -177,7 +177,7 @@ class Rated:
         return float(self._model.log_odds(total, math.sqrt(1 + np.count_nonzero(is_new))))
 
     def _distinct_each(self, starts: Sequence[int], width: int) -> list[float]:
-        """Return the distinct scores of windows of equal width. This is faster than calling :meth:`_distinct` for each window."""
+        """Return the distinct scores of windows with equal width. This is faster than calling :meth:`_distinct` for each window."""
         if len(starts) <= 2:
             return [self._distinct(start, start + width) for start in starts]
         by_length = list(zip(_NGRAM_LENGTHS, self._places, strict=True))
@@ -195,7 +195,7 @@ class Rated:
         return bool(len(self._likely_windows(_WINDOW, limit)[0]) or len(self._likely_windows(_SHORT_WINDOW, short_limit)[0]))
 
     def exceeds(self, limit: float, is_latin: bool) -> bool:
-        """Return True if any fixed-length window of the text has both a score and a distinct score above a limit."""
+        """Return True if both the score and the distinct score of any window of the text are above the limit."""
         return self._exceeds(_WINDOW, limit) or self._exceeds(_SHORT_WINDOW, limit + _LATIN_MARGIN * is_latin)
 
     def _exceeds(self, width: int, limit: float) -> bool:
@@ -213,7 +213,7 @@ class Rated:
         return any(max(self._distinct_each(np.minimum(some * step, size - width).tolist(), width)) > limit for some in batches)
 
     def _likely_windows(self, width: int, limit: float) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
-        """Return the indexes of windows with a score above the limit, and the totals of all windows."""
+        """Return the indexes of windows with a score above the limit, and the total weights of all windows."""
         sums, size, step = self._sums, len(self._sums) - 1, width // 4
         least = self._model.total_for(limit, math.sqrt(min(width, size) * len(_NGRAM_LENGTHS)))
         if size <= width:

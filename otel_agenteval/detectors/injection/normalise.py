@@ -18,16 +18,16 @@ from ..texts import has_any
 SUSPICIOUS = re.compile(
     "[\U000e0000-\U000e007f\u202d\u202e]|[\u200b-\u200d\u2060-\u2064\ufeff]{3}|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4}"
 )
-"""Match tag characters, directional overrides, and runs of zero-width characters or variation selectors."""
+"""Pattern for tag characters, directional overrides, and runs of zero-width characters or variation selectors."""
 
 
 def may_hide(text: str) -> bool:
-    """Return False if a text can't match :data:`SUSPICIOUS`. This check is faster than the search."""
+    """Return False if a text can't match :data:`SUSPICIOUS`. This check is faster than the pattern."""
     return not text.isascii() and has_any(_upper_bytes(text), (b"\x20", b"\xdb", b"\xfe"))
 
 
 def _upper_bytes(text: str) -> bytes:
-    """Return the upper byte of each UTF-16 unit. Bytes are much faster to search than text."""
+    """Return the upper byte of each UTF-16 code unit. Searching bytes is much faster than searching text."""
     return text.encode("utf-16-le", "surrogatepass")[1::2]
 
 
@@ -68,7 +68,7 @@ _LATIN_AND_FOREIGN = re.compile("[a-z][\u0370-\u058f]|[\u0370-\u058f][a-z]")
 
 
 def folded(text: str) -> str:
-    """Return the text in lower case, without accents and invisible characters, and with look-alikes as Latin letters."""
+    """Convert a text to lower case, remove accents and invisible characters, and replace look-alikes with Latin letters."""
     if text.isascii():
         return text.lower()
     text = _TO_PLAIN.sub(lambda found: found.group().translate(_PLAIN_CHARACTERS), unicodedata.normalize("NFKC", text).lower())
@@ -103,20 +103,20 @@ def _shape_of(sign: str) -> str:
 
 
 _SHAPES = "".join(map(_shape_of, map(chr, range(128)))).encode().ljust(256, b"x")
-"""Shape of each ASCII character: ``x`` for letters, ``0`` for look-alikes such as ``@``, a space for gaps, a dot for others."""
+"""Shape of each byte: ``x`` for letters, ``0`` for letter look-alikes such as ``@``, a space for gaps, a dot for other bytes."""
 _SLOW = 4_000
-"""Text length above which numpy is faster at ruling out words such as ``i g n o r e``."""
+"""Text length above which numpy is faster than a byte search at ruling out spelled words such as ``i g n o r e``."""
 _SPELLED = re.compile(r"(?<!\w)[^\W_]([ ._*/-]{1,3})[^\W_](?:[ ._*/-]{1,3}[^\W_]){3,}(?![^\W_])")
 _LEET = re.compile(r"[a-z][0134573@$!][a-z0-9@$!]|(?<!\w)[0134573@$!][a-z]{2}")
 _LEAST_LEET = 3
-"""Minimum number of words such as ``1gnore``. If there are fewer, they are probably ids or names such as ``b2b``."""
+"""Minimum number of words such as ``1gnore``. A few such words are probably IDs or names such as ``b2b``."""
 _LEET_SEARCHED = 20_000
 _LETTER_OF_DIGIT = str.maketrans("013457@$!", "oieastasi")
 _LEET_WORD = re.compile(r"(?=[a-z@$!]{0,40}[0-9@$!])(?=[0-9@$!]{0,40}[a-z])[a-z0-9@$!]{2,40}(?!\w)")
 
 
 def disguises(text: str) -> Iterator[str]:
-    """Yield copies of a normalized text, each with one kind of disguise undone: ``i g n o r e`` or ``1gn0re`` becomes ``ignore``."""
+    """Yield copies of a normalized text, each without one kind of disguise: ``i g n o r e`` or ``1gn0re`` becomes ``ignore``."""
     shape = text.encode("ascii", "replace").translate(_SHAPES)
     if _may_be_spelled(shape) and _SPELLED.search(text):
         yield _SPELLED.sub(_joined, text)
@@ -126,7 +126,7 @@ def disguises(text: str) -> Iterator[str]:
 
 
 def _may_be_spelled(shape: bytes) -> bool:
-    """Return False if a text can't contain four single letters in a row."""
+    """Return False if a text can't contain four single letters in a row, such as ``i g n o``."""
     if len(shape) > _SLOW:
         gaps = np.frombuffer(shape, np.uint8) == ord(" ")
         single = gaps[1:-6] & gaps[3:-4] & gaps[5:-2]  # a gap at each second place
@@ -149,7 +149,7 @@ def _joined(found: re.Match[str]) -> str:
 _MOST_PAYLOADS = 20
 _TOKEN = re.compile(r"[A-Za-z0-9+/_-]{40,8000}={0,2}")
 _TOKEN_SHAPES = bytes(ord("a" if chr(code) in "+/-_" or chr(code).isalnum() else " ") for code in range(128)).ljust(256)
-"""Map each token character to ``a``, because a byte search finds long tokens faster than a pattern."""
+"""Byte table that maps token characters to ``a``. Searching for a run of ``a`` is faster than a pattern."""
 _LONG_TOKEN = b"a" * 40
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}){20,}")
 _PERCENT = re.compile(r"(?<![\w.~+-])(?:[\w.~+-]*%[0-9A-Fa-f]{2}){3}[\w.~+%-]*")
@@ -163,7 +163,7 @@ _PRINTABLE = 0.9
 
 
 def payloads(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield ``(decoded, start, end)`` for base64, hex, percent-encoding, rot13, tag characters, and variation selectors."""
+    """Yield ``(decoded, start, end)`` of text in base64, hex, percent-encoding, rot13, tag characters, or variation selectors."""
     encoded = text.encode("ascii", "replace")
     for found in islice(_tokens(text, encoded.translate(_TOKEN_SHAPES)), _MOST_PAYLOADS):
         if (plain := _decoded_token(found.group())) is not None:
@@ -197,7 +197,7 @@ def _tokens(text: str, shape: bytes) -> Iterator[re.Match[str]]:
 
 
 _ROTATED = b"vafgehp", b"vtaber", b"cebzcg"
-"""Rot13 of frequent words in orders: "instruc", "ignore", and "prompt"."""
+"""Rot13 of frequent words in instructions: "instruc", "ignore", and "prompt"."""
 
 
 def _decoded_token(token: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Find instructions to an agent in tool results and other untrusted texts."""
+"""Find orders (instructions to an agent) in tool results and other untrusted texts."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from .normalise import SUSPICIOUS, disguises, folded, is_mixed, may_hide, payloa
 from .readers import ATTACK, ATTACKS, REPORTED, marked
 
 _MIN_SCORE = 0.8
-"""Minimum score of an order: the log-odds of the model plus the evidence scores below."""
+"""Minimum score of an order: the model's log-odds plus the evidence scores below."""
 _MIN_SURE_SCORE = 2.0
-"""Minimum score of an order that is clearly not meant for people. No innocent labeled turn scores this high."""
+"""Minimum score of an order that clearly isn't meant for people. No harmless turn in the labeled data scores this high."""
 _ADDRESS_EVIDENCE = 2.0
-"""Score added for a text that addresses a machine and demands something."""
+"""Score added if the text addresses a machine and makes a demand."""
 _HIDDEN_EVIDENCE = 1.0
-"""Score added for text that readers can't see."""
+"""Score added if people can't see the text."""
 _REPORT_EVIDENCE = 2.0
 """Score subtracted if the text is about attacks."""
 _OVERRIDE_EVIDENCE = 2.0
-"""Score added for a passage that cancels earlier instructions."""
+"""Score added if the passage cancels earlier instructions."""
 _MIN_ADDRESSED_SCORE = -0.8
-"""Score of the model above which an address to a machine counts as evidence."""
+"""Model score above which it counts as evidence that the text addresses a machine."""
 
 
 class Marker(NamedTuple):
@@ -40,7 +40,7 @@ class Marker(NamedTuple):
     start: int
     end: int
     is_sure: bool
-    """False if the model rates the passage only slightly higher than an instruction to people."""
+    """False if the passage can also be an instruction to people."""
 
 
 @remembered
@@ -57,7 +57,7 @@ def markers_in(text: str) -> tuple[Marker, ...]:
     def reads_like_orders() -> bool:
         return any(ratings.exceeds(_MAX_QUIET_SCORE, is_latin) for ratings in (rated, *(ratings for _, ratings in disguised)))
 
-    if is_structured(text):  # each of many texts would be rated
+    if is_structured(text):  # rating all its texts would be slow
         return tuple(_orders_in(text, texts_in(text))) if reads_like_orders() else ()
     markers = _orders_in(text, [text], rated, disguised if is_latin else None)
     return tuple(markers) if markers and reads_like_orders() else ()
@@ -66,7 +66,7 @@ def markers_in(text: str) -> tuple[Marker, ...]:
 def _orders_in(
     result: str, texts: list[str], rated: Rated | None = None, disguised: list[tuple[str, Rated]] | None = None
 ) -> list[Marker]:
-    """Return at most one forged role and one instruction. Pass ``rated`` and ``disguised`` if ``texts`` contains one text that is already rated."""
+    """Return at most one forged role and one instruction. If the only text is already rated, pass ``rated`` and ``disguised``."""
     markers: dict[str, Marker] = {}
     for text in texts:
         if ("instruction_override" in markers or not _has_enough_words(text)) and not has_any(text, _ROLE_MARKS):
@@ -84,7 +84,7 @@ def _orders_in(
 
 
 def _hidden_in(text: str) -> list[Marker]:
-    """Return at most one encoded instruction, one invisible text, and one bidirectional control character."""
+    """Return the first encoded instruction, invisible text, and bidirectional control character, if any."""
     markers = [
         Marker("encoded_text", start, end, True)
         for plain, start, end in payloads(text)
@@ -113,12 +113,12 @@ def _span_of(text: str, passage: str) -> tuple[int, int]:
 
 
 def readable(text: str) -> str:
-    """Return a text with quotations blanked and wrapped lines joined."""
+    """Return a text with spaces in place of quotations, and with wrapped lines joined."""
     return _ResultText(text).unquoted
 
 
 class _ResultText:
-    """A text in a tool result. ``unquoted`` is the text without quotations, and ``spoken`` also lacks the agent's speaker labels."""
+    """A text in a tool result. ``unquoted`` has no quotations, and ``spoken`` also has no speaker labels such as ``Agent:``."""
 
     def __init__(
         self, text: str, rated: Rated | None = None, disguised: Sequence[tuple[str, Rated | None]] | None = None
@@ -159,7 +159,7 @@ class _ResultText:
         )
 
     def order(self) -> tuple[str, bool] | None:
-        """Return the most likely instruction, or None. The second value is True if the instruction is clearly not meant for people."""
+        """Return the most likely instruction, with True if it clearly isn't meant for people, or None."""
         spoken = self.spoken
         if (order := _likeliest_order(spoken, self, may_be_called=True, rated=self._rated)) is not None:
             start, end, is_sure = order
@@ -178,7 +178,7 @@ class _ResultText:
 def _likeliest_order(
     text: str, source: _ResultText | None = None, *, may_be_called: bool = False, hidden: bool = False, rated: Rated | None = None
 ) -> tuple[int, int, bool] | None:
-    """Return ``(start, end, is_sure)`` of the most likely instruction, or None. ``is_sure`` is True if the instruction can't be meant for people."""
+    """Return ``(start, end, is_sure)`` of the most likely instruction, or None. See :attr:`Marker.is_sure`."""
     passages = list(passages_in(text)) if _has_enough_words(text) else []
     if not passages:
         return None
@@ -211,18 +211,18 @@ def _likeliest_order(
 
 
 def _has_enough_words(text: str) -> bool:
-    """Return False for a text that is too short for an instruction, such as most table cells."""
+    """Return False if a text is too short to be an instruction, as most table cells are."""
     return len(text) > _SHORT or _FEW_WORDS.search(text) is not None
 
 
 _MAX_TRIED = 2
 _FEW_WORDS = re.compile(r"(?:[^\W_]{1,60}[\W_]{1,60}){2}[^\W_]|[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]{7}")
-"""Match the minimum length of an order: three words, or seven characters in scripts without spaces."""
+"""Pattern for the shortest possible order: three words, or seven characters in scripts without spaces."""
 _MAX_PASSAGE = 400
 
 
 def passages_in(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the range of each pair of adjacent sentences and of each text in brackets. Long pairs are split into overlapping ranges."""
+    """Yield the range of each pair of adjacent sentences, and of each text in brackets. Long pairs result in overlapping ranges."""
     marks = _PASSAGE_ENDS.finditer(text) if has_any(text, _END_MARKS) else ()
     limits = [0, *[mark.end() for mark in marks], len(text)]
     sentences = [(start, end) for start, end in pairwise(limits) if text[start:end].strip()]
@@ -247,12 +247,12 @@ _TARGET = re.compile(
     r"|(?<![\w.])[A-Z]{2}\d{2}(?: ?[0-9A-Z]{4}){2,7}(?: ?[0-9A-Z]{1,3})?\b|(?<![\w.])\d(?:[ -]?\d){5,}\b"  # accounts, phones
 )
 _NAME = re.compile(r"(?<![\w./~-])(?:(?:~|\.{0,2})/[\w./-]{3,}|[\w.-]+/[\w./-]*\.\w{1,8}\b|[A-Za-z]\w*_\w+)")
-"""Match names of files and tools."""
+"""Pattern for names of files and tools."""
 _SEPARATORS = re.compile(r"[\s-]")
 
 
 def is_obeyed(order: str, known: Iterable[str], calls: Iterable[str]) -> bool:
-    """Return True if a later tool call uses a link, file, or other target from ``order`` that no ``known`` text contains."""
+    """Return True if any of the ``calls`` contains a link, file, or other target of ``order`` that no ``known`` text contains."""
     known_text = "\n".join(map(_comparable, known))
     named = (target for pattern in (_TARGET, _NAME) for target in map(_comparable, pattern.findall(order)))
     own_targets = {target for target in named if target not in known_text}
@@ -267,14 +267,14 @@ def _comparable(text: str) -> str:
 # --- fast pre-check ------------------------------------------------------------------------------------------------
 
 _MAX_QUIET_SCORE = 0.0
-"""If no window has a higher score, the text contains no order."""
+"""If no window of a text has a higher score, the text doesn't contain an order."""
 _FORGED_STARTS = (
     b"<|", b"[inst", b"[/inst", b"<<sys", b"<</sys", b"<system", b"</tool_re", b"</function_re", b"</search_re", b"# system", b"#system",
 )  # fmt: skip
 
 
 def _has_signs(text: str) -> bool:
-    """Return True if a text has signs of a forged role, canceled instructions, or encoded or hidden text."""
+    """Return True if a text shows signs of a forged role, canceled instructions, encoded text, or hidden text."""
     if "\\" in text and ("\\u" in text or "\\x" in text):
         return True
     if ("&" in text and "&#" in text) or ("%" in text and "%20" in text) or ("<" in text and "<!--" in text):
@@ -305,7 +305,7 @@ _ROLE_TAG = re.compile(  # <system>You are …, </tool_result> …, ### System: 
     re.IGNORECASE | re.MULTILINE,
 )
 _ROLE_MARKS = ("\n", "<", "[", "##", "&")
-"""Fast pre-check: every text with a role tag, a chat token, or a false end contains one of these strings."""
+"""Fast pre-check: every text with a role tag, a chat token, or a false end of the document contains one of these strings."""
 _FALSE_END = re.compile(  # END OF DOCUMENT, then on a new line SYSTEM
     r"\b(?:end|eof) of (?:the )?(?:tool|document|search|function|user|context|data|page|retrieved|file|untrusted|email)[ _]?(?:output|results?|data|content|input|call)?\b"
     r".{0,40}\s{0,5}(?:^|\n)\W{0,5}(?:system|user|assistant|developer|admin|human|new (?:task|instructions?|directive))\b",
@@ -337,7 +337,7 @@ _AGENT_LABEL = re.compile(  # [10:32] Agent: …
     r"(?:agent|assist\w*(?: virtu\w+)?|asist\w*|bot|botti|chatbot|support|system|systeme|sistema|система|бот|ボット|机器人|봇|الروبوت|المساعد|בוט|बॉट)\s?[:：]",
     re.MULTILINE | re.IGNORECASE,
 )
-"""Match speaker labels of agents, such as ``Agent:``, in a chat transcript."""
+"""Pattern for speaker labels of agents, such as ``Agent:``, in a chat transcript."""
 _CODE = re.compile(r"`[^`\n]{1,400}`")
 _QUOTED = re.compile(
     r"“[^”\n]{3,600}[”“]|„[^“”\n]{3,600}[“”]|«[^»\n]{3,600}»|「[^」\n]{2,600}」|『[^』\n]{2,600}』|‘[^’\n]{12,400}’(?!\w)"
@@ -348,7 +348,7 @@ _CELL_END = re.compile(r"\s*(?:[\]},)|]|$)", re.MULTILINE)
 
 
 def _without_quotations(text: str, is_reported: Callable[[], bool]) -> str:
-    """Blank quotations and code blocks. In texts about attacks, also blank inline code and quotations that fill a cell or field."""
+    """Blank quotations and code blocks. In texts about attacks, also blank inline code and quoted cells or fields."""
     if "`" in text or "~" in text:
         text = _FENCE.sub(_blanked, text)
     if "<" in text and "<blockquote" in text:
@@ -378,9 +378,9 @@ def _blanked(match: re.Match[str]) -> str:
 
 _ROLES = ("system", "user", "assistant", "tool", "developer", "human", "ai")
 _SHORT = 120
-"""Maximum length of a label. Texts up to this length are checked for enough words before they are rated."""
+"""Maximum length of a label. Texts up to this length are rated only if they have enough words."""
 _MAX_JSON_DEPTH = 3
-"""Maximum depth at which strings inside JSON are parsed as JSON again."""
+"""Nesting depth below which strings with JSON text are parsed too."""
 _FOR_MACHINES = re.compile(  # names of fields: "llm_hint", "note_for_ai"
     r"^(?:llm|ai|agent|assistant|bot)_?(?:hint|note|instruction|advice|message|directive|comment)s?$|(?:to|for)_(?:the_)?(?:llm|ai|agent|assistant|bot)$",
     re.IGNORECASE,
@@ -397,7 +397,7 @@ def is_structured(text: str) -> bool:
 
 
 def texts_in(text: str) -> list[str]:
-    """Return the strings in JSON or JSON lines, or the text itself. Chat messages, which have a ``role`` and ``content``, are skipped."""
+    """Return the strings in JSON or JSON lines, except chat messages (``role`` and ``content``). Return other text as it is."""
     if not is_structured(text):
         return [text]
     are_lines = text.lstrip()[0] == "{" and "\n{" in text
@@ -430,7 +430,7 @@ def _collect_texts(value: Any, texts: list[str], depth: int, may_report: bool) -
 
 
 def _reports_attacks(fields: dict[str, Any]) -> bool:
-    """Return True if an object's keys or short values mention attacks, as in a security scanner's finding."""
+    """Return True if an object's keys or short values mention attacks, as security scanners' findings do."""
     labels = "\n".join(item for item in (*fields, *fields.values()) if isinstance(item, str) and len(item) < _SHORT)
     return has_any(labels.lower(), ATTACKS) and ATTACK.search(labels) is not None
 

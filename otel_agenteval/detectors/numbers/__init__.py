@@ -1,1 +1,1 @@
-"""Find numbers in an answer that don't have a source in the texts given to the agent."""
+"""Find numbers in an answer that aren't supported by the texts that the agent received."""

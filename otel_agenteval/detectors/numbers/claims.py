@@ -36,16 +36,16 @@ class Claim(NamedTuple):
     end: int
     readings: tuple[Reading, ...] = ()
     scale: float = 1.0
-    """Factor of the following word, such as 1,000,000 for ``million`` or 0.01 for ``%``."""
+    """Factor of the word or sign after the number, such as 1,000,000 for ``million`` or 0.01 for ``%``."""
     after: str = ""
-    """The scaling word after the number, such as ``million``."""
+    """The word or sign after the number that scales it, such as ``million``."""
     days: tuple[Day, ...] = ()
     minutes: int = -1
     """Minutes since midnight, or -1 if the claim isn't a time of day."""
 
     @property
     def is_small(self) -> bool:
-        """True for whole numbers up to 10, which don't need a source."""
+        """True for a whole number up to 10, which doesn't need a source."""
         value, half = self.readings[0]
         return not value or (value <= 10 and half == 0.5 and self.scale == 1.0)
 
@@ -62,7 +62,7 @@ _NAME_BEFORE = re.compile(r"[A-Za-z_](?<!Rp)[-_./\\]?$")
 _POWER = re.compile(r"[eE]([-+][0-9]{1,2})(?![0-9A-Za-z])|\s?[×·⋅x*]\s?10(?:\^|\*\*)([-+]?[0-9]{1,2})(?![.,]?\d)")  # 6 × 10^23
 _VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){2,3}")
 _GLUED = re.compile(r"(?![hHx×])[A-Za-z]{1,4}[0-9]")
-"""Match letters and digits that turn the digits before them into an identifier, such as ``B2`` in ``7B2``."""
+"""Pattern for letters and digits after a number that make it part of an identifier, such as ``B2`` in ``7B2``."""
 _LONGEST = 200
 _DEEPEST_LIST = 40
 
@@ -102,7 +102,7 @@ def claims_in(text: str) -> list[Claim]:
 
 
 def _split_claims(text: str, at: int, token: str) -> Iterator[Claim]:
-    """Yield the claims in a token with punctuation: a date, a decimal number, or several numbers."""
+    """Yield the claims in digits with punctuation: a date, a decimal number, or several numbers."""
     end = at + len(token)
     if text.startswith("24/7", at):
         return
@@ -187,7 +187,7 @@ _SPACED = re.compile(
 
 
 def _spaced_claims(text: str) -> Iterator[Claim]:
-    """Yield numbers such as ``4 200``."""
+    """Yield numbers with spaces as separators, such as ``4 200``."""
     for found in _SPACED.finditer(text):
         whole, mark, cents = re.sub("[ \u00a0\u202f]", "", found.group()).replace(",", ".").partition(".")
         reading = float(f"{whole}{mark}{cents}"), 0.5 * 10.0 ** -len(cents)
@@ -216,7 +216,7 @@ _HYPOTHETICAL = re.compile(
     r"наприклад|припустимо|зазвичай|örneğin|diyelim|genel olarak|till exempel|t\.ex\.|i allmänhet|misalnya|contohnya|umumnya|ví dụ|thông thường|esimerkiksi|"
     r"például|for eksempel|if\b.{1,120}?(?:\bwould\b|'d\b)|würden?|wäre|olursa|olsa)\b"
 )
-"""Match phrases that introduce an example or a general statement. The text must be in lower case."""
+"""Pattern for phrases that introduce an example or a general statement, in lower case."""
 _HYPOTHETICAL_BEYOND_LATIN = (
     "例えば", "たとえば", "一般的に", "一般に", "比如", "例如", "假设", "一般来说", "예를 들어", "일반적으로", "على سبيل المثال", "مثلا", "बत के तौर", "उदाहरण", "לדוגמה", "למשל", "ตัวอย่าง",
 )  # fmt: skip
@@ -232,7 +232,7 @@ def _sentence_of(text: str, at: int) -> str:
 
 
 def is_no_claim(claim: Claim, text: str) -> bool:
-    """Return True if a number isn't stated as a fact, because it belongs to a name, an example, or a question."""
+    """Return True if a number isn't a factual claim, because it belongs to a name, an example, or a question."""
     sentence = _sentence_of(text, claim.at)
     if sentence.rstrip()[-1:] in ("?", "？", "؟") or _is_hypothetical(sentence):
         return True

@@ -1,7 +1,7 @@
 """Calculate numbers from given numbers: counts, totals, averages, differences, products, and ratios.
 
-With enough given numbers, almost any number can be calculated. A result therefore supports a claim only if a match by chance is
-unlikely.
+With enough given numbers, almost any number can be calculated. A calculated result therefore supports a number in the answer only
+if a match by chance is unlikely.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from .reading import readings_of
 
 Array = NDArray[np.float64]
 CHANCE = 0.15
-"""Maximum share of similar-sized numbers that the results may cover. With a larger share, a match proves nothing."""
+"""Maximum share of the numbers of similar size that calculated results cover. Above this share, a match proves nothing."""
 _POINTS = 15.0
-"""Range around a percentage, in percentage points. The number of results in this range decides how likely chance is."""
+"""Range around a percentage, in percentage points. The more results are in this range, the likelier is a match by chance."""
 _NODES = 20_000
-"""Maximum number of JSON values that are read."""
+"""Maximum number of JSON values to read."""
 _ROWS = 2_000
 _PROSE = 2_000
-"""Maximum length of a text whose numbers are combined."""
+"""Maximum length of a text whose numbers are combined in calculations."""
 POOL, _POOLS = 10, 20
-"""Maximum size of a pool, and maximum number of pools. Only numbers in the same pool are combined."""
+"""Maximum size of a pool (numbers that are combined with each other), and maximum number of pools."""
 _LONGEST = 40
-"""Maximum number of values in a column for which shares and sums are calculated."""
+"""Maximum number of values per column or group for which shares and sums are calculated."""
 _DIGIT = re.compile("[0-9]")
 _CELL = re.compile(r"[-−+]?[0-9]+(?:[.,'’\u00a0\u202f ][0-9]+)*")
 
@@ -39,7 +39,7 @@ _CELL = re.compile(r"[-−+]?[0-9]+(?:[.,'’\u00a0\u202f ][0-9]+)*")
 class Facts:
     """Counts, totals, and shares of the numbers in texts and JSON values.
 
-    A *pool* contains related numbers that can be combined.
+    A *pool* contains related numbers that are combined with each other in calculations.
     """
 
     def __init__(self, roots: Iterable[Any]) -> None:
@@ -66,7 +66,7 @@ class Facts:
                 stack += [each for each in rows[:_ROWS] if isinstance(each, (dict, list, str))]
 
     def _add_prose(self, text: str) -> None:
-        """Add the numbers of a short text as one pool, because its sentences are related."""
+        """Add the numbers of a short text as one pool, because they are probably related."""
         if len(self.pools) < _POOLS and len(text) <= _PROSE and " " in text and _DIGIT.search(text) is not None:
             numbers = [number for line in text.splitlines() for number in numbers_of(line)]
             self._add_pool(numbers if len(numbers) <= POOL else ())
@@ -131,7 +131,7 @@ def _plain(cell: str) -> str:
 
 
 def number_of(value: Any) -> float | None:
-    """Return the number in a field, or None. The field may be text such as ``€ 12.50``."""
+    """Return the number in a field, or None. The field can be a number or text such as ``€ 12.50``."""
     if isinstance(value, str):
         return _number_in(value) if len(value) <= 18 else None
     if isinstance(value, (int, float)):
@@ -160,7 +160,7 @@ _NO_NUMBERS = np.zeros(0)
 
 
 def _percentages(a: Array, b: Array) -> tuple[Array, ...]:
-    """Return ``b`` % of ``a``, ``a`` minus and plus ``b`` %, and the net amount and the tax if ``a`` includes ``b`` % tax."""
+    """Return ``b`` % of ``a``, ``a`` minus ``b`` %, ``a`` plus ``b`` %, and net amount and tax if ``a`` includes ``b`` % tax."""
     few = b <= 100
     a, b = a[few], b[few] / 100
     share, whole = a * b, a / (1 + b)
@@ -168,7 +168,7 @@ def _percentages(a: Array, b: Array) -> tuple[Array, ...]:
 
 
 def sums_of_runs(groups: Iterable[Sequence[float]]) -> list[float]:
-    """Return the sum of each sequence of adjacent numbers in a group, and the group's average."""
+    """Return the sum of each run of adjacent numbers in a group, and the average of each group."""
     found: list[float] = []
     for group in groups:
         for first in range(min(len(group), _LONGEST) - 1):
@@ -198,7 +198,7 @@ class Candidates:
         self._all = np.concatenate([_NO_NUMBERS, *(results for results, _ in self._kinds)])
 
     def support(self, readings: Iterable[tuple[float, float]], point: float = 0.0) -> bool:
-        """Return True if a result matches one of the ``readings`` and probably not by chance. For percentages, ``point`` is one percentage point."""
+        """Return True if a result matches a reading, probably not by chance. For percentages, ``point`` is a percentage point."""
         for value, half in readings:
             slack = half * (1 + 1e-9) + value * 1e-12
             if not value or not (np.abs(self._all - value) <= slack).any():
@@ -220,7 +220,7 @@ _WIDEST_OPERATOR = 24 + len("mal") + 8
 
 
 def results_shown(text: str, places: Sequence[tuple[int, int, float]]) -> list[float]:
-    """Return the results of calculations in a text, such as 56 and 58 for ``7 × 8 + 2``. ``places`` has each number's start, end, and value."""
+    """Return results of written calculations: 56 and 58 for ``7 × 8 + 2``. ``places`` has each number's start, end, and value."""
     found: list[float] = []
     total = product = 0.0
     for i, (start, _, value) in enumerate(places):

@@ -1,4 +1,4 @@
-"""Collect the numbers, dates, times of day, and quantities in the given texts."""
+"""Collect the numbers, dates, times of day, and quantities in the texts that the agent received."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ from .words import values_of_words
 
 _LIMIT = 400
 _ISO = re.compile(r"([12](?<![0-9][12])[0-9]{3})(?:[-/]|\. ?)(0?[1-9]|1[0-2])(?:[-/]|\. ?)(0?[1-9]|[12][0-9]|3[01])(?![0-9])")
-"""Match dates inside longer tokens or with spaces, as in ``88121,2026-11-17,84500`` and ``2026. 11. 5.``"""
+"""Pattern for dates between other numbers or with spaces, as in ``88121,2026-11-17,84500`` or ``2026. 11. 5.``"""
 _AMOUNT = re.compile(r"(?i:amount|cents|cost|fee|price|total)\w{0,20}\W{0,2}[:=]\W{0,2}(?:{\D{0,40})?(\d{1,15})(?![.,:-]?\d)")
 
 
 class GivenNumbers:
-    """The numbers that the agent was given. Each kind is collected on first use.
+    """Given numbers, which are in the texts that the agent received. Each kind of number is collected on first use.
 
-    ``paths`` maps each given text to its path in the turn. ``beside`` contains texts without a path. ``now`` is the turn's start.
+    ``paths`` maps each given text to its path in the turn. ``beside`` contains given texts without a path. ``now`` is the turn's
+    start.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class GivenNumbers:
         return sorted(self.plain.values)
 
     def rounds_to(self, value: float, half: float) -> bool:
-        """Return True if a given number, written in digits, rounds to ``value``. ``half`` is half the rounding interval, such as 0.05 for 4.2."""
+        """Return True if a given number in digits rounds to ``value``. ``half`` is half the rounding interval (0.05 for 4.2)."""
         return _is_near(self._plain_sorted, value, half)
 
     @cached_property
@@ -93,7 +94,7 @@ class GivenNumbers:
 
     @cached_property
     def minutes(self) -> set[int]:
-        """Given times of day and the time of the turn, in minutes since midnight."""
+        """Given times of day, and the turn's start, in minutes since midnight."""
         read = (minutes for _, _, minutes in islice(clocks_in(self._whole), _LIMIT))
         now = (self._now.hour * 60 + self._now.minute,) if self._now is not None else ()
         return {*self.plain.minutes, *read, *now}
@@ -138,7 +139,7 @@ class GivenNumbers:
 
     @cached_property
     def _quantities(self) -> dict[str, list[float]]:
-        """Given quantities by dimension, in base units and sorted."""
+        """Sorted given quantities in base units, by dimension such as ``time``."""
         found: dict[str, set[float]] = defaultdict(set)
         beside = ((claim.scaled[0][0], unit_after(self._whole, claim.end)) for claim in self._claims if claim.readings)
         for value, unit in (*beside, *self._fields):
@@ -154,7 +155,7 @@ class GivenNumbers:
         return facts
 
     def nearest(self, claim: Claim) -> tuple[str, str] | None:
-        """Return the path and text of the given number, date, or time closest to a claim, or None."""
+        """Return the path and text of the given number, date, or time that is closest to a claim, or None."""
         if not self._places:
             return None
         if claim.days:

@@ -1,8 +1,8 @@
 """Find numbers in an answer that don't follow from the given texts.
 
-A number in an answer (a *claim*) is supported if it is given as written, rounded, or in another unit or notation. A claim is
-also supported if it can be calculated from given numbers or from other supported claims. Cheap checks run first. A *reading* is
-a possible value and half its rounding interval. For example, 4.2 means 4.15 to 4.25, so its reading is ``(4.2, 0.05)``.
+A number in an answer (a *claim*) is supported if a given text contains it in any notation, in another unit, or with more digits. A
+claim is also supported if it can be calculated from given numbers or other supported claims. Cheap checks run first. A *reading* is
+a possible value with half its rounding interval. For example, 4.2 means 4.15 to 4.25, so its reading is ``(4.2, 0.05)``.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from .words import claims_in_words, may_have_words
 _PACE = re.compile("([0-9]{1,3}):([0-5][0-9])")  # 5:30
 _IDENTIFIER = re.compile("[0-9](?:[ ()./-]{0,3}[0-9])*")  # 030/12 34 56
 _MAX_CHECKED = 100
-"""Maximum number of claims without an exact source that are checked one by one. If there are more, all are ungrounded."""
+"""Maximum number of claims to check one by one because they aren't given exactly. If there are more, all are ungrounded."""
 _MAX_CHAIN = 3
-"""Maximum length of a chain of calculations in which each uses the previous result."""
+"""Maximum number of calculations in a row that use the result of the preceding calculation."""
 _MAX_OPERANDS = 24
 _MAX_LINE = 8
-"""Maximum number of values per line that are combined."""
+"""Maximum number of values per line to combine in calculations."""
 _MAX_POOL = 12
 _MAX_EXTRA = 4
-"""Maximum number of values in an answer that are combined with given numbers. With more, almost anything would match."""
+"""Maximum number of values in an answer to combine with given numbers. With more values, almost any number would match."""
 _CHANCE_OF_TOTAL, _CHANCE_OF_SHARE, _CHANCE_IN_LINE = 0.3, 0.4, 0.2
-"""Used in place of :data:`derive.CHANCE` for results that answers often state: totals, shares, and results within a line."""
+"""Limits that replace :data:`derive.CHANCE` for results that answers often state: totals, shares, and results within a line."""
 _MONEY = re.compile(r"(?:[$€£¥₹₽₺]|\b[A-Z]{3})\s?#|#\s?(?:[$€£¥₹₽₺]|[A-Z]{3}\b)")  # what is beside an amount, here #
 _WINDOW = 30
-"""Number of characters around a number that are searched for the rest of an identifier."""
+"""Number of characters before and after a number to search for the rest of an identifier."""
 _MIN_IDENTIFIER_DIGITS = 6
 _MIN_ROUNDED, _MAX_ROUNDING_SHARE = 1000, 0.05
 
@@ -52,7 +52,7 @@ def word_claims(text: str, look: Look | None = None) -> list[Claim]:
 
 @dataclass(eq=False)
 class AnswerNumbers:
-    """The claims of an answer. If ``derived`` is True, calculated results can also support a claim."""
+    """Claims of an answer. If ``derived`` is True, calculated results can support a claim too."""
 
     text: str
     claims: list[Claim]
@@ -90,7 +90,7 @@ class AnswerNumbers:
         return any(given.rounds_to(value, half) for value, half in self._readings(claim))
 
     def _is_given(self, claim: Claim) -> bool:
-        """Return True if a claim's value is given in words, as a date, time, or duration, in another unit, or with other separators."""
+        """Return True if a claim's value is given in words, in another unit or notation, or as a date, time, or duration."""
         duration = self.timeline.duration_at(claim.at)
         if duration is not None and self.timeline.has_duration(*duration):
             return True
@@ -117,7 +117,7 @@ class AnswerNumbers:
 
     @staticmethod
     def _rounding(value: float, half: float) -> float:
-        """Return half the rounding interval: 500 for ``58 000``, but at most 5 %. Numbers below 1000 count as exact."""
+        """Return half the rounding interval: 500 for ``58 000``, but at most 5 % of the value. Values below 1000 keep ``half``."""
         if half != 0.5 or value < _MIN_ROUNDED or value % 10:
             return half
         digits = str(int(value))
@@ -133,7 +133,7 @@ class AnswerNumbers:
         return "\n".join(re.sub(r"(?<=[0-9])[ ()./-]{1,3}(?=[0-9])", "", text) for text in self.given.texts)
 
     def _is_identifier(self, claim: Claim) -> bool:
-        """Return True if a given text contains the same identifier with other separators, such as ``030-123456`` for ``030/12 34 56``."""
+        """Return True if a given text contains the identifier with other separators: ``030-123456`` for ``030/12 34 56``."""
         identifiers = _IDENTIFIER.finditer(self.text, max(0, claim.at - _WINDOW), claim.end + _WINDOW)
         identifier = next((match.group() for match in identifiers if match.start() <= claim.at < match.end()), "")
         digits = re.sub("[^0-9]", "", identifier).lstrip("0")
@@ -145,7 +145,7 @@ class AnswerNumbers:
 
     @cached_property
     def rows(self) -> list[list[tuple[int, float]]]:
-        """Position and value of each number in the answer, grouped by line. Lines without claims are omitted."""
+        """Position and value of each number in the answer, grouped by line. Lines without numbers are omitted."""
         rows: list[list[tuple[int, float]]] = []
         line_end = -1
         for claim in self.claims:
@@ -206,7 +206,7 @@ class Timeline:
 
     @cached_property
     def _reachable_days(self) -> set[Day]:
-        """Days that are a known duration before or after a given day or today, and the first and last day of each given month."""
+        """Days at a known interval from today or a given day, and the first and last day of each given month."""
         days = np.array([*self._given.dates[:_MAX_DAYS], *self._given.today], "datetime64[D]")
         long_ones = [(seconds, unit) for seconds, unit in self._durations if _SECONDS_OF_DAY <= seconds < _MAX_DURATION]
         lengths = {(round(seconds / unit), unit) for seconds, unit in long_ones if unit >= 3600}
@@ -220,7 +220,7 @@ class Timeline:
     # --- times of day ----------------------------------------------------------------------------------------------
 
     def has_clock(self, claim: Claim) -> bool:
-        """Return True if a time is given, or is a known duration before or after a given time."""
+        """Return True if a time is given, or is at a known interval from a given time."""
         given, minutes = self._given, claim.minutes
         if minutes in given.minutes or (minutes <= 720 and ":" in claim.text and (minutes + 720) % 1440 in given.minutes):
             return True
@@ -260,7 +260,7 @@ class Timeline:
 
 
 def _days_of(dates: Iterable[NDArray[np.datetime64]]) -> set[Day]:
-    """Convert date arrays to ``(year, month, day)``. Each date is added with its year, and with 0, which matches claims without a year."""
+    """Convert dates to ``(year, month, day)``. Each date is also added with the year 0, which matches claims without a year."""
     days = {day for array in dates for day in array.tolist() if isinstance(day, datetime.date)}
     return {(year, day.month, day.day) for day in days for year in (0, day.year)}
 
@@ -272,7 +272,7 @@ def _is_given_day(day: Day, given: Collection[Day]) -> bool:
 
 
 def _days_moved(days: NDArray[np.datetime64], count: int, unit: float) -> list[NDArray[np.datetime64]]:
-    """Return dates moved by ``count`` units. A number of days is also counted in working days. Months and years follow the calendar."""
+    """Return dates moved by ``count`` units. Days are also counted as working days. Months and years follow the calendar."""
     moved = [days + int(count * unit / _SECONDS_OF_DAY)]
     if unit == _SECONDS_OF_DAY and abs(count) <= _MAX_WORKING_DAYS:
         moved.append(np.busday_offset(days, count, "backward" if count > 0 else "forward"))
@@ -289,7 +289,7 @@ def _days_moved(days: NDArray[np.datetime64], count: int, unit: float) -> list[N
 
 
 class Arithmetic:
-    """Results calculated from given numbers and from claims of the answer, except claims at the positions in ``missing``."""
+    """Results calculated from given numbers and from the answer's claims, except claims at the positions in ``missing``."""
 
     def __init__(self, answer: AnswerNumbers, missing: set[int]) -> None:
         self._answer = answer
@@ -339,7 +339,7 @@ class Arithmetic:
 
     @cached_property
     def _given_results(self) -> derive.Candidates:
-        """Totals and shares of given numbers, and results calculated from two numbers of the answer, or of the same record or text."""
+        """Totals and shares of given numbers, and results for two numbers of the answer or of a given record or text."""
         extra = self._operands if len(self._operands) <= _MAX_EXTRA else []
         pools = self._given.facts.pools
         if sum(map(len, pools)) <= derive.POOL:  # few enough to combine numbers of different records
@@ -356,7 +356,7 @@ class Arithmetic:
 
 
 def _as_number(claim: Claim) -> Claim:
-    """Convert a claim such as ``5:30``, a pace or duration that looks like a time of day, to a number. Return other claims unchanged."""
+    """Convert a claim such as ``5:30`` to a number, because it can be a pace or duration. Return other claims unchanged."""
     pace = _PACE.fullmatch(claim.text) if claim.minutes >= 0 else None
     if pace is None:
         return claim
@@ -374,7 +374,7 @@ _MIN_MATERIAL = 120
 
 
 def is_text_to_work_on(asked: str) -> bool:
-    """Return True if a request contains numbers and a task such as translating a text."""
+    """Return True if a request contains a text with numbers, and a task such as translating the text."""
     return len(asked) >= _MIN_MATERIAL and _TASK.search(asked) is not None and len(re.findall(r"\d+", asked[:20_000])) >= 2
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ..texts import table
 
 Reading = tuple[float, float]
-"""A possible value, and half a unit of its last shown digit: ``4.2`` is ``(4.2, 0.05)``."""
+"""A possible value, and half its rounding interval: ``(4.2, 0.05)`` for ``4.2``."""
 Day = tuple[int, int, int]
 """Year (0 if unknown), month, and day."""
 
@@ -25,7 +25,7 @@ _MAX_DIGITS = 300  # more digits overflow a float
 
 
 def with_ascii_digits(text: str) -> str:
-    """Replace digits of other scripts with 0 to 9. Positions stay the same."""
+    """Replace digits of other scripts with 0 to 9. The text's length stays the same."""
     if text.isascii():
         return text
     try:
@@ -40,11 +40,11 @@ def with_ascii_digits(text: str) -> str:
 
 
 TOKEN = re.compile(r"[0-9](?<![a-oq-wyz_0-9][0-9])[0-9]*(?:[.,:/'+-][0-9]+)*")
-"""Match digits with separators. Digits after a lower-case letter (``web12``) don't match, except in ``Rp12`` and ``3x4``."""
+"""Pattern for digits with separators. Digits after a lower-case letter (``web12``) don't match, except after ``p`` and ``x``."""
 
 
 class Meanings(NamedTuple):
-    """Possible meanings of a number with separators, such as ``11/12``."""
+    """Possible meanings of digits with separators, such as ``11/12``."""
 
     values: Collection[float] = ()
     days: Collection[Day] = ()
@@ -76,7 +76,7 @@ def _values_of(token: str) -> list[float]:
 
 @lru_cache(maxsize=4_096)
 def days_of(token: str) -> tuple[Day, ...]:
-    """Return the days that a token can mean. ``11/12`` can be November 12 or December 11."""
+    """Return the days that digits with separators can mean. ``11/12`` can be November 12 or December 11."""
     if (found := _DATE.fullmatch(token)) is None:
         return ()
     first, _, second, third = found.groups()
@@ -93,7 +93,7 @@ def days_of(token: str) -> tuple[Day, ...]:
 
 @lru_cache(maxsize=4_096)
 def readings_of(token: str) -> tuple[tuple[Reading, ...], ...]:
-    """Return the numbers in a token, each with its possible readings. ``1,234`` can be 1234 or 1.234."""
+    """Return the numbers in digits with separators, each with its possible readings. ``1,234`` can be 1234 or 1.234."""
     if not token or len(token) > _MAX_DIGITS:
         return ()
     if token.isdigit():
@@ -115,7 +115,7 @@ def readings_of(token: str) -> tuple[tuple[Reading, ...], ...]:
 
 
 def _in_thousands(groups: list[str]) -> bool:
-    """Return True for the digit groups of a large number, such as ``1 234 567`` or the Indian ``12 34 567``."""
+    """Return True if digit groups form one large number, such as ``1 234 567`` or the Indian ``12 34 567``."""
     first, *rest = groups
     return not rest or (len(first) <= 3 and first[0] != "0" and len(rest[-1]) == 3 and all(2 <= len(g) <= 3 for g in rest[:-1]))
 
@@ -136,7 +136,7 @@ _AFTERNOON = re.compile(r"(?:下午|晚上|午後|오후|中午)\s?$")
 
 
 def clocks_in(text: str) -> Iterator[tuple[int, int, int]]:
-    """Yield the start and end of each time of day, and its minutes since midnight."""
+    """Yield the start, end, and minutes since midnight of each time of day."""
     for found in _CLOCK.finditer(text):
         hour, minute, half = int(found.group(1)), int(found.group(2) or 0), found.group(3)
         if hour > 24:
@@ -170,7 +170,7 @@ _AFTER = re.compile(
 
 
 def scale_after(text: str, at: int) -> tuple[float, str]:
-    """Return the factor and the text of the word or sign after a number, such as 0.01 and ``%``."""
+    """Return the factor and the text of a scaling word or sign after a number, such as 0.01 and ``%``."""
     first = text[at : at + 1]
     if first in _BEFORE_SCALE:
         first = text[at + 1 : at + 2]
@@ -198,8 +198,7 @@ def _scale_of(following: str) -> tuple[float, str]:
 _DIGIT = re.compile(r"[0-9]")
 _CJK = r"\u2e80-\u9fff\uac00-\ud7af"
 _JOINED = rf"[^\W{_CJK}]"
-"""Match a character that continues a word. Chinese, Japanese, and Korean are excluded, because they have no spaces
-between words."""
+"""Pattern for a character that continues a word. Chinese, Japanese, and Korean characters don't match."""
 _LETTER = rf"[^\W\d_{_CJK}]"
 _SIGN = r"[$€£¥₹%‰°]"
 _SIGN_BEFORE = re.compile(rf"{_SIGN}[ \u00a0]?\Z")
@@ -209,7 +208,7 @@ _BESIDE = 31
 
 
 def form_of(text: str, start: int, end: int) -> str:
-    """Return a number's form, such as ``### kcal``, ``$#,###``, or ``Article ##``. Each ``#`` replaces a digit."""
+    """Return a number's form (its digits as ``#``, with text beside it), such as ``### kcal``, ``$#,###``, or ``Article ##``."""
     before = text[max(0, start - _BESIDE) : start]
     left, right = _SIGN_BEFORE.search(before), None
     if left is None:
@@ -219,7 +218,7 @@ def form_of(text: str, start: int, end: int) -> str:
 
 
 def without_forms(text: str, forms: Sequence[str]) -> str:
-    """Replace numbers that have one of the forms of :func:`form_of` with spaces. Positions stay the same."""
+    """Replace numbers in any of the forms (see :func:`form_of`) with spaces. The text's length stays the same."""
     return _pattern_of(tuple(forms)).sub(lambda found: " " * len(found[0]), text)
 
 
@@ -232,9 +231,9 @@ def _pattern_of(forms: tuple[str, ...]) -> re.Pattern[str]:
 # --- units next to numbers and in field names
 
 _TABLE: dict[str, list[tuple[float, str]]] = table("units.json")
-"""Factor to the base unit and words for the unit, by dimension."""
+"""Units by dimension, each with its factor to the base unit and its words."""
 Unit = tuple[str, float]
-"""Dimension and factor to the base unit, such as ``("time", 60.0)`` for minutes."""
+"""Dimension, and factor to the base unit, such as ``("time", 60.0)`` for minutes."""
 UNITS: dict[str, Unit] = {
     word: (dimension, factor) for dimension, rows in _TABLE.items() for factor, words in rows for word in words.split()
 }
@@ -246,7 +245,7 @@ _UNIT = re.compile(
     re.IGNORECASE,
 )
 _FIELD_VALUE = re.compile(r"([0-9](?<![0-9:-][0-9])[0-9]*(?:\.[0-9]+)?)['\"]?\s?[:=]\s{0,2}['\"]?\\?([A-Za-z_]{1,40})")
-"""Match a number and the name of its field in reversed text."""
+"""Pattern for a field's number and name in reversed text."""
 _FIELD_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _IN_NAMES = {"size": ("bytes", 1.0), "bytes": ("bytes", 1.0), "celsius": ("temperature", 1.0), "fahrenheit": ("temperature", 2.0)}
 _UNCLEAR = frozenset(
@@ -264,7 +263,7 @@ def unit_after(text: str, at: int) -> Unit | None:
 
 
 def unit_of(word: str) -> Unit | None:
-    """Return the unit that a word names, or None. In scripts without spaces, more text may follow the unit."""
+    """Return the unit that a word names, or None. In scripts without spaces, other text can follow the unit."""
     word = word.lower()
     if word in UNITS or word < "\u0e00":
         return UNITS.get(word)
@@ -272,7 +271,7 @@ def unit_of(word: str) -> Unit | None:
 
 
 def quantities_in_fields(text: str) -> Iterator[tuple[float, Unit]]:
-    """Yield the number and unit of fields such as ``distance_km``, starting with the last field."""
+    """Yield the number and unit of each field such as ``distance_km``, from the last to the first field."""
     for number, name in _FIELD_VALUE.findall(text[::-1]):
         if (unit := _unit_in_name(name[::-1])) is not None:
             yield float(number[::-1]), unit
@@ -290,7 +289,7 @@ def _unit_in_name(name: str) -> Unit | None:
 
 
 def in_base(value: float, unit: Unit) -> tuple[float, ...]:
-    """Convert a quantity to base units. A kilobyte has two results, because it can be 1000 or 1024 bytes."""
+    """Convert a quantity to base units. For kilobytes, return two results, because they can be 1000 or 1024 bytes."""
     dimension, factor = unit
     if dimension == "temperature":
         return (_TO_CELSIUS[factor](value),)
@@ -309,7 +308,7 @@ _AND = re.compile(r"[ ,\u00a0]{0,2}(?:and|und|et|y|e|og|och|и|و)?[ ,\u00a0]{0,
 
 
 def durations_in(text: str) -> Iterator[tuple[int, int, float, float]]:
-    """Yield ``(start, end, seconds, unit)`` of each duration. ``unit`` is the precision in seconds: 3600 for ``2 h``, 360 for ``2.5 h``."""
+    """Yield ``(start, end, seconds, unit)`` of durations. ``unit`` is the precision: 3600 for ``2 h``, 360 for ``2.5 h``."""
     start, end, seconds, unit = 0, 0, 0.0, 0.0
     for found in _DURATION.finditer(text):
         number, word = found.groups()

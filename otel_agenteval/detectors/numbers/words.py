@@ -1,4 +1,4 @@
-"""Read numbers written in words, in frequent languages and in East Asian numerals."""
+"""Read numbers written as words of frequent languages, or as East Asian numerals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..screen import Look, ScreenedWords
 from ..texts import in_small_letters, table, tree
 
 _NAMES = table("number_words.json")
-"""Number words by language. ``units`` has zero to nineteen. ``tens`` starts at twenty, or with the placeholder ``_`` for ten."""
+"""Number words by language. ``units`` are zero to nineteen. ``tens`` start with twenty, or with the placeholder ``_`` for ten."""
 
 
 def _table() -> dict[str, float]:
@@ -41,7 +41,7 @@ _SCREENED = ScreenedWords((), screened=tuple(f" {word} " for word in _ALONE))
 
 
 def may_have_words(text: str, look: Look | None = None) -> bool:
-    """Return True if a text may contain a number above ten in words. This check is much cheaper than a search."""
+    """Return True if a text might contain a number above ten in words. This check is much cheaper than a search."""
     if _SCREENED.may_be_in(look) and not _ALONE.isdisjoint(text.lower().replace("-", " ").split()):
         return True
     return not text.isascii() and _NUMERALS.search(text) is not None
@@ -74,7 +74,7 @@ def values_of_words(text: str) -> Iterator[tuple[int, int, float]]:
 
 
 def claims_in_words(text: str) -> Iterator[tuple[int, int, float]]:
-    """Yield numbers above ten in words. A single word is skipped if it is a round number (``hundred``) or if no word follows it."""
+    """Yield numbers above ten in words. Skip single words that are round numbers (``hundred``), or that no other word follows."""
     for start, end, value in values_of_words(text):
         word = text[start:end].lower()
         is_figure = word.isalpha() and (value in (1e2, 1e3, 1e6, 1e9) or not _FOLLOWED.match(text, end))

@@ -12,7 +12,7 @@ from .words import is_chosen, is_nothing
 
 
 def may_command(text: str, lowered: str) -> bool:
-    """Return True if the text may contain a command or statement with a secret. ``lowered`` is the text in lower case."""
+    """Return True if the text might contain a command or statement with a secret. ``lowered`` is the text in lower case."""
     return has_any(text, _COMMAND_LITERALS) or has_any(lowered, _STATEMENT_LITERALS)
 
 
@@ -42,13 +42,13 @@ class _SecretProgram(NamedTuple):
 
     names: str
     flags: str = ""
-    """Flags with a secret: ``-p`` if the secret is the next word, ``-p…`` if the secret follows in the same word."""
+    """Flags before a secret: ``-p`` if the secret is the next word, or ``-p…`` if it's the rest of the same word."""
     after: str = ""
-    """Separator before the secret within the value, such as ``:`` in ``user:secret``."""
+    """Separator before the secret in a flag's value, such as ``:`` in ``user:secret``."""
     needs: str = ""
-    """Pattern that at least one word of the command must match. Otherwise, the flags have another meaning."""
+    """Pattern that at least one word of the command must match, because the flags can have another meaning."""
     operands: int = 0
-    """Minimum number of operands for the last operand to be a secret. If 0, no operand is a secret."""
+    """Minimum number of operands of a command whose last operand is a secret. If 0, no operand is a secret."""
 
 
 @cache
@@ -64,7 +64,7 @@ _PROGRAM_NAME = lazy(
     lambda: rf"(?<![\w.=-])(?:{'|'.join(map(re.escape, sorted(_programs_by_name(), key=len, reverse=True)))})(?=[\s\"'\\])"
 )
 _COMMAND_LITERALS = (" -", '"-', "'-", " /p", " /rp", "net us", "rabbitmqctl", "sqlplus", "impdp", "expdp", "wpa_passphrase")
-"""Fast pre-check: every command of a listed program contains at least one of these texts."""
+"""Fast pre-check: every command with a secret for these programs contains at least one of these texts."""
 _WORD = lazy(
     r"""
     (?:[ \t]|\\\r?\n){0,40} (?:,\s{0,40})?  # in a list of arguments, words are separated by commas
@@ -116,7 +116,7 @@ def _secrets_of_program(program: _SecretProgram, words: list[_CommandWord]) -> I
 
 
 def _secret_in(program: _SecretProgram, word: _CommandWord, at: int) -> Iterator[Span]:
-    """Yield the range of the secret in a word whose value starts at offset ``at``."""
+    """Yield the range of the secret in a word, whose value starts at offset ``at``."""
     value = word.text[at:]
     if value[:1] in ("'", '"'):
         at, value = at + 1, value[1:-1]
@@ -136,7 +136,7 @@ def _secret_in(program: _SecretProgram, word: _CommandWord, at: int) -> Iterator
 
 class _SecretStatement(NamedTuple):
     literal: str
-    """Lower-case text that every match contains. This is a fast pre-check."""
+    """Lower-case text that every match contains, for a fast pre-check."""
     pattern: re.Pattern[str]
     """Pattern whose last matching group is the secret."""
     only_chosen: bool = False

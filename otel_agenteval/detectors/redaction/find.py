@@ -1,4 +1,4 @@
-"""Find all personal data and secrets in a text, including in its decoded views."""
+"""Find all personal data and secrets in a text and in its decoded forms."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LEAST_DIGITS = 7
 
 
 def may_hold(text: str) -> bool:
-    """Return True if a text needs the full search. This check takes a microsecond and rules out most short sentences."""
+    """Return True if a text needs the full search. This check takes a microsecond, and rules out most short sentences."""
     if len(text) < 5 or _PLAIN_WORD.fullmatch(text) is not None:
         return False
     if not text.isascii() or "@" in text or "\\" in text or "%" in text or "&" in text:
@@ -39,7 +39,7 @@ def may_hold(text: str) -> bool:
 
 
 def find_in(text: str, kinds: Collection[str]) -> tuple[Find, ...]:
-    """Return the personal data and secrets of the requested kinds in order, with overlaps merged. Results for recent texts are cached."""
+    """Return personal data and secrets of the given kinds by position, with overlaps merged. Recent results are cached."""
     return searcher(frozenset(kinds))(text)
 
 
@@ -55,7 +55,7 @@ _DETECTORS: tuple[tuple[str, Callable[[str], Iterator[tuple[int, int]]], int], .
     ("ssn", ssns, 9),
     ("phone", phones, _LEAST_DIGITS),
 )
-"""Detectors by precedence, with the minimum number of digits they need. Overlapping finds get the kind with the highest precedence."""
+"""Detectors by precedence, with the minimum number of digits in their matches. Merged overlaps get the first kind."""
 _RANK = {kind: rank for rank, (kind, _, _) in enumerate(_DETECTORS)}
 
 
@@ -107,7 +107,7 @@ def is_telling(name: str) -> bool:
 
 
 def kind_by_name(name: str, value: str, kinds: Collection[str]) -> str | None:
-    """Return the kind of a field's value according to the field's name, as in ``{"phone": 5551234567}``, or None."""
+    """Return the kind of a value that its field's name indicates, as in ``{"phone": 5551234567}``, or None."""
     of_phone, of_ssn, strength = _meaning_of(name[-_LONGEST_KEPT:])
     if of_phone and "phone" in kinds and is_phone(value):
         return "phone"

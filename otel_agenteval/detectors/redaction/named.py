@@ -35,7 +35,7 @@ class NamedValue(NamedTuple):
     start: int
     end: int
     is_sure: bool = False
-    """True if only a value can be in this position. Even an everyday word is then a secret."""
+    """True if the text in this position is certainly a value. Even an everyday word is then a secret."""
 
 
 def named_secrets(text: str, lowered: str) -> Iterator[Span]:
@@ -111,12 +111,12 @@ _BEFORE_QUOTE = lazy(
     r"(?:(?:[\w.$]{1,60}(?:[\[(][^\[\]()\n]{0,60}[\])])?\s{0,4}(?:\|\||\?\?|\?:|\bor\b)|[\w.$]{1,60}\sif\s[\w.$]{1,60}\selse)\s{0,4}){1,3}(?=[\"'`])"
     r"|(?:new\s)?(?:[\w.]{0,40}\.)?(?:\w{0,20}Secret\w{0,20}|String|Buffer\.from|b64decode|atob)(?:\.\w{1,20})?\(\s{0,8}(?=[bru]?[\"'`])"
 )
-"""Match code before a quoted value: an expression with the value as its default, or a conversion call."""
+"""Pattern for code before a quoted value, such as ``os.getenv("KEY") or`` or ``Buffer.from(``."""
 _BRACED = lazy(r"=\s?\{([^{}\n]{3,128}(?:\}\}[^{}\n]{0,64}){0,4})\}(?=(;)?)")  # Pwd={…};
 
 
 def _quotation_at(text: str, at: int) -> Span | None:
-    """Return the range of the quoted text that starts at ``at``, or None. An unclosed double quote ends at the end of the line."""
+    """Return the range of the quoted text at ``at``, or None. Text after an unclosed double quote ends at the end of the line."""
     if (opening := _QUOTE.match(text, at)) is None:
         return None
     start, mark, is_escaped = opening.end(), opening.group(1)[-1], len(opening.group(1)) > 1  # \"value\"
@@ -133,13 +133,13 @@ def _quotation_at(text: str, at: int) -> Span | None:
 
 
 def _whole_end(text: str, value: NamedValue) -> int:
-    """Return the end of a value. Values are first matched up to ``_MAX_VALUE`` characters, which keeps the search time linear."""
+    """Return the full end of a value. Patterns match at most ``_MAX_VALUE`` characters, which keeps the search time linear."""
     remainder = _REMAINDER.match(text, value.end) if value.end - value.start >= _MAX_VALUE else None
     return remainder.end() if remainder is not None else value.end
 
 
 def _value_at(text: str, at: int) -> NamedValue | None:
-    """Return the value that starts at ``at``, or None. A value is a quoted text, or a word that isn't part of a sentence or code."""
+    """Return the value at ``at``, or None. A value is quoted text, or a word that isn't part of a sentence or code."""
     quoted = _quotation_at(text, at)
     if quoted is None and (code := _BEFORE_QUOTE.match(text, at)) is not None:
         quoted = _quotation_at(text, code.end())
@@ -167,7 +167,7 @@ _TYPED = lazy(r"[ \t]{0,2}:?[ \t]{0,2}&?[A-Za-z][\w<>\[\]?]{0,15}[ \t]{0,2}=[ \t
 
 
 def _assigned(text: str, name: Name) -> Iterator[NamedValue]:
-    """Match ``password = …``, ``"password": …``, ``Password=…``."""
+    """Yield the value in ``password = …``, ``"password": …``, or ``Password=…``."""
     sign = _TYPED.match(text, name.end) or _ASSIGNS.match(text, name.end)
     value = _value_at(text, sign.end()) if sign is not None else None
     braced = _BRACED.match(text, name.end)
@@ -182,7 +182,7 @@ _QUOTE_AND_BRACKET = lazy(r"[\"']\s{0,4}[)\]]")
 
 
 def _argument(text: str, name: Name) -> Iterator[NamedValue]:
-    """Match ``define('DB_PASSWORD', '…')``, ``["--password", "…"]``, ``set_password("…")``."""
+    """Yield the value in ``define('DB_PASSWORD', '…')``, ``["--password", "…"]``, or ``set_password("…")``."""
     comma = _COMMA.match(text, name.end)
     quoted = _quotation_at(text, comma.end()) if comma is not None else None
     if comma is None or quoted is None or (comma.group()[0] == "(" and _QUOTE_AND_BRACKET.match(text, quoted[1]) is None):
@@ -202,7 +202,7 @@ _DIRECTIVES = ("requirepass", "masterauth")
 
 
 def _spaced(text: str, name: Name) -> Iterator[NamedValue]:
-    """Match ``--password …``, ``ENV DB_PASSWORD …``, ``login ada password …``, and similar."""
+    """Yield the value in ``--password …``, ``ENV DB_PASSWORD …``, ``login ada password …``, or similar commands."""
     if (space := _SPACE.match(text, name.end)) is None:
         return
     word, before = text[name.start : name.end].lower(), text[max(0, name.start - 120) : name.start]
@@ -228,7 +228,7 @@ _SIGNS_OF_IS = (":", "\uff1a", "=", "\u2192")
 
 
 def _in_sentence(text: str, name: Name) -> Iterator[NamedValue]:
-    """Match ``the password for the router is …``, in languages with spaces."""
+    """Yield the value in ``the password for the router is …``, in languages with spaces."""
     if (after_name := _AFTER_NAME.match(text, name.end)) is None:
         return
     sentence_end = _SENTENCE_ENDS.search(text, after_name.end(), name.end + _MAX_DISTANCE)
@@ -253,7 +253,7 @@ _GAP_WITHOUT_SPACES = lazy(r"[^\x21-\x7e\n。！？；]{0,14}[\s:：=\"“「『
 
 
 def _unspaced(text: str, name: Name) -> Iterator[NamedValue]:
-    """Match the first Latin word after a name in scripts without spaces, as in ``密码是…`` and ``パスワードは…です``."""
+    """Yield the first Latin word after a name in a script without spaces, as in ``密码是…`` or ``パスワードは…です``."""
     is_unspaced = max(text[name.end - 1 : name.end + 1]) > "\u0530"
     gap = _GAP_WITHOUT_SPACES.match(text, name.end) if is_unspaced else None
     word = _WORD.match(text, gap.end()) if gap is not None else None
@@ -290,7 +290,7 @@ _ATTRIBUTE_BEFORE = lazy(r"value\s?=\s?[\"']([^\"'<>]{2,200})[\"'][^<>]{0,80}?\s
 
 
 def _in_markup(text: str, name: Name) -> Iterator[NamedValue]:
-    """Match ``<password>…</password>``, ``<input name="password" value="…">``, and table cells."""
+    """Yield the value in ``<password>…</password>``, ``<input name="password" value="…">``, or a table cell."""
     attribute = _ATTRIBUTE.match(text, name.end)
     quoted = _quotation_at(text, attribute.end()) if attribute is not None else None
     if quoted is not None:
@@ -311,7 +311,7 @@ _CELL = lazy(r"[*_`:： ]{0,6}\|[ \t]{0,20}[`*_]{0,3}([^\s|]{6,64}?)[`*_]{0,3}[ 
 
 
 def _in_next_cell(text: str, name: Name) -> Iterator[NamedValue]:
-    """Match ``| Password | … |``."""
+    """Yield the value in ``| Password | … |``."""
     cell = _CELL.match(text, name.end)
     if cell is not None and _ROW_BEFORE.search(text, max(0, name.start - 200), name.start) is not None:
         yield NamedValue(*cell.span(1))
@@ -335,7 +335,7 @@ _SIBLING_BEFORE = lazy(
 
 
 def _sibling(text: str, name: Name) -> Iterator[NamedValue]:
-    """Match ``{"name": "DB_PASSWORD", "value": "…"}`` in JSON or YAML, with the fields in any order."""
+    """Yield the value in ``{"name": "DB_PASSWORD", "value": "…"}`` (JSON or YAML), with the fields in any order."""
     if _NAME_KEY_BEFORE.search(text, max(0, name.start - 90), name.start) is None:
         return
     if (after := _SIBLING.match(text, name.end)) is not None:
@@ -352,7 +352,7 @@ _IS_NAME_KEY, _IS_VALUE_KEY = lazy(rf"\w{{0,20}}{_NAME_KEY}", re.IGNORECASE), la
 
 
 def named_beside(entry: Mapping[Any, Any]) -> tuple[str, Collection[Any]] | None:
-    """Return the name and the value keys of an entry: ``"DB_PASSWORD"`` and ``["value"]`` for ``{"name": "DB_PASSWORD", "value": "…"}``."""
+    """Return an entry's name and value keys: ``("DB_PASSWORD", ["value"])`` for ``{"name": "DB_PASSWORD", "value": "…"}``."""
     value_keys = [key for key in entry if isinstance(key, str) and _IS_VALUE_KEY.fullmatch(key) is not None]
     if not value_keys or len(entry) > _MAX_KEYS:
         return None
@@ -369,7 +369,7 @@ _WORD_LIMITS = " \t\r\n\"'`«»“”„,;()"
 
 
 def _named_after_value(text: str, name: Name) -> Iterator[NamedValue]:
-    """Match ``use … as the password``."""
+    """Yield the value in ``use … as the password``."""
     as_the = _AS_THE.search(text, max(0, name.start - 40), name.start) if text[name.start - 1 : name.start] == " " else None
     if as_the is not None:
         start = as_the.start()
@@ -379,7 +379,7 @@ def _named_after_value(text: str, name: Name) -> Iterator[NamedValue]:
 
 
 def _frames_of(text: str, name: Name) -> Sequence[Frame]:
-    """Return the frames (search functions) for a name. :mod:`.secrets` handles HTTP headers, unless name and value are separate fields."""
+    """Return the frames to try for a name. For HTTP headers, which :mod:`.secrets` handles, try only :func:`_sibling`."""
     if text[name.start : name.end].lower().endswith(("cookie", "authorization")):
         return (_sibling,)
     is_in_path = text[name.start - 1 : name.start] == "/"  # or a flag: "/password=…"

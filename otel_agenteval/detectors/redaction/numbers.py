@@ -1,6 +1,6 @@
 """Find card, telephone, and social security numbers in the notations of many countries.
 
-A card number has an issuer's prefix, a valid length, and a valid check digit. A telephone number is in international form, has a
+A card number has an issuer's prefix, a valid length, and a valid check digit. A telephone number has an international prefix or a
 national grouping, or follows a word such as "phone". Dates, decimals, IP addresses, versions, and amounts are ignored.
 """
 
@@ -27,7 +27,7 @@ def digits_of(text: str) -> str:
 
 _DIGITS_IN_GROUPS = r"[0-9](?:(?:[ .,*\-_/\u00b7]{1,5}|\+|[ \t\\-]{0,20}\r?\n[ \t>]{0,20})?[0-9]){13,18}(?![0-9])"
 _CARD_RUN = lazy(r"(?<![0-9])(?:(?=[2-69][0-9]{3})|(?<![0-9][ .\-_/+\u00b7\n])(?=[2-69]))" + _DIGITS_IN_GROUPS)
-"""Match digits with the length of a card number, such as ``4111 1111 1111 1111``, also across lines."""
+"""Pattern for digits with the length of a card number, such as ``4111 1111 1111 1111``. They can span lines."""
 _SHORTEST_CARD = 14
 _LONG_ROW = lazy(r"[0-9](?:[ .,|\-_/+\\\u00b7\t\r\n>]{0,42}[0-9]){13}")
 _ISSUED_CARD = lazy(
@@ -40,7 +40,7 @@ _CARD_GROUPS = frozenset(  # sizes of groups: "3782 822463 10005" has 4-6-5
 
 
 def cards(text: str) -> Iterator[Span]:
-    """Yield card numbers of 14 to 19 digits in common groupings. They can be attached to words or split across lines."""
+    """Yield card numbers of 14 to 19 digits in common groupings, including numbers next to letters or split across lines."""
     if _LONG_ROW.search(text) is None:
         return
     position = 0
@@ -53,7 +53,7 @@ def cards(text: str) -> Iterator[Span]:
 
 
 def _card_in(text: str, start: int, end: int) -> Span | None:
-    """Return the range of the card number at the start of a digit run, or None. An expiry date may follow."""
+    """Return the range of the card number at the start of a run of digits, or None. An expiry date can follow the number."""
     stop = end
     while stop > start:
         row = text[start:stop]
@@ -79,7 +79,7 @@ def _has_card_groups(row: str) -> bool:
 
 
 def _is_near_card_word(text: str, start: int, end: int) -> bool:
-    """Return True if a word such as "card" is near, or the number stands alone. Return False in a list of numbers."""
+    """Return True if a word such as "card" is near, or if the number stands alone. Return False in a list of numbers."""
     before, after = text[max(0, start - 64) : start], text[end : end + 48]
     if re.search(r"[0-9], ?\Z", before) or re.match(r", ?[0-9]", after):
         return False
@@ -111,7 +111,7 @@ _BETWEEN_NAME_AND_NUMBER = (
     r"[.\"'`*\])]{0,3}(?:[\"'],\s{0,3}[\"']?value)?[\"']?\s{0,2}(?:is|est(?: le)?|es(?: el)?|ist(?: die)?|lautet|è(?: il)?|é(?: o)?|:|=|\uff1a|at|on|to|me|us|n°|no\.?|#|-|は|是|为|為|は|는|은){0,2}"
     r"\s{0,2}[\"'`*(]{0,3}\s{0,2}"
 )
-"""Match text between a number's name and the number, such as ``": "`` or ``" is "``."""
+"""Pattern for text between a number's name and the number, such as ``": "`` or ``" is "``."""
 
 # --- social security numbers
 
@@ -154,7 +154,7 @@ def _starts_of_words(lowered: str, words: Iterable[str]) -> list[int]:
 # --- telephone numbers
 
 _ADJACENT_LETTER = r"0-9A-Za-z_\u00c0-\u052f"
-"""Letters that can't be adjacent to a number. Letters of scripts without spaces aren't included."""
+"""Characters that can't be next to a number. Letters of scripts without spaces can."""
 _LEFT = rf"(?<![{_ADJACENT_LETTER}@#$€£%])(?<![0-9][.,/:+])(?<![A-Za-z0-9]-)"
 _RIGHT = rf"(?![{_ADJACENT_LETTER}@%€£$])(?![.,:/][0-9])(?!-\w)"
 _EXTENSION = (  # " ext. 12"
@@ -218,7 +218,7 @@ _THOUSANDS = lazy(r"\+?[0-9]{1,3}(?:([ .])[0-9]{3})(?:\1[0-9]{3})*")  # 1.234.56
 
 _DIALABLE = lazy(r"[0-9](?:(?:[ ()./\-\u00b7]{0,4}|\+)[0-9]){6,40}")
 _WINDOW_BEFORE, _WINDOW_AFTER = 64, 24
-"""Number of characters searched before digits for a word such as "phone", and after digits for an extension."""
+"""Number of characters to search before digits for a word such as "phone", and after digits for an extension."""
 _PHONE_NAME = lazy(
     rf"(?:\A|[^a-z]|(?<=[a-z])(?=[A-Z]))(?:{_PHONE_WORDS})(?:[ _-]?(?:number|no|nr|num|nummer)|号码?|號碼?|番号|번호)?[0-9]?\Z|(?:phone|mobile|telefon|telefono)(?:[_-]?(?:number|no|nr|num))?[0-9]?\Z",
     re.IGNORECASE,
@@ -228,7 +228,7 @@ _PHONE_VALUE = lazy(r"\+?\(?[0-9](?:(?:[ ()./-]{0,3}|\+)[0-9]){6,14}")
 
 
 def phones(text: str) -> Iterator[Span]:
-    """Yield telephone numbers in a known format, or after a word such as "phone". The phonenumbers library checks other grouped digits."""
+    """Yield telephone numbers in a known format or after a word such as "phone". ``phonenumbers`` checks other grouped digits."""
     candidate_count = 0
     for row in _DIALABLE.finditer(text):
         is_grouped = not row.group().isdigit()
@@ -256,7 +256,7 @@ _DIGITS_IN_ID = lazy(  # "whatsapp_4915123456789", but neither a date (20261231)
 
 
 def numbers_in_id(text: str) -> Iterator[Span]:
-    """Yield assigned telephone numbers in an id. Each number needs a country code, or the format of the United States or China."""
+    """Yield assigned telephone numbers in an ID, such as ``whatsapp_4915123456789``."""
     for run in _DIGITS_IN_ID.finditer(folded(text)):
         digits = run.group().lstrip("+")
         numbers = (parsed(f"+{digits}", None), parsed(digits, "US") if len(digits) == 10 else None)
@@ -274,7 +274,7 @@ def is_phone(value: str) -> bool:
 
 
 def _phones_in(text: str, start: int, end: int, *, is_grouped: bool) -> Iterator[Span]:
-    """Yield telephone numbers in a run of digits, recognized by their format or by a word before them."""
+    """Yield telephone numbers in a run of digits. They're recognized by their format or by a preceding word."""
     stop = min(end + _WINDOW_AFTER, len(text))
     head = text[max(0, start - 3) : end]
     if "+" in head or "00" in head:
@@ -325,7 +325,7 @@ def _is_trunk_number(match: str) -> bool:
 _CANDIDATE = lazy(_LEFT + r"\(?[1-9][0-9]{0,4}\)?([ .-])[0-9]{2,5}(?:\1[0-9]{2,5}){0,3}" + _RIGHT)
 _REGIONS = ("ES", "PL", "NO", "DK", "PT", "CZ", "GR", "SG", "HK", "MX", "IT", "IN", "CL", "CO")
 _MOST_CANDIDATES = 200
-"""Maximum number of candidates to validate per text. Each takes about 50 µs."""
+"""Maximum number of candidates to validate per text. Each candidate takes about 50 µs."""
 
 
 @cache

@@ -1,11 +1,11 @@
 """Find secrets: access tokens, private keys, passwords, and values next to a name such as ``password``.
 
-A token is recognized by its prefix (:mod:`..tokens`), even if it wraps across lines. At the end of a text, the start of a token
-is enough, because a truncated secret still reveals most of its value. Other secrets are recognized by the name before them:
-``password=…``, ``"client_secret": "…"``, ``Authorization: …``, ``?token=…``, ``scheme://user:…@host``. Placeholders, code, and
-ordinary words after such a name are ignored.
+A token is recognized by its prefix (:mod:`..tokens`), even if it wraps across lines. At the end of a truncated text, the start of a
+token counts too, because it still reveals most of the secret. Other secrets are recognized by the name before them: ``password=…``,
+``"client_secret": "…"``, ``Authorization: …``, ``?token=…``, ``scheme://user:…@host``. Placeholders, code, and ordinary words after
+such a name are ignored.
 
-Each search runs only if the text contains a word that its pattern requires. Limited repetitions keep the search time linear.
+Each search runs only if the text contains a word that the search requires. Limited repetitions keep the search time linear.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _LONGEST_KEY = 20_000
 _BEGIN = lazy(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?(?: ?-{4,5})?")
 _END = lazy(r"-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?(?: ?-{0,5})")
 _BREAK = r"(?:[ \t>|#*]|\r|\n|\\+[nrt]|\\+(?=\r?\n))"
-"""A space, quote mark, or line break between the lines of a key. Line breaks can be escaped."""
+"""A space, quote mark, or line break between the lines of a key. A line break can be escaped."""
 _BODY = lazy(
     rf"""
     (?:
@@ -78,7 +78,7 @@ class _KeyMark(NamedTuple):
 
 
 def _pem_keys(text: str) -> Iterator[Span]:
-    """Yield private keys. If the BEGIN or END line is missing, the key includes all adjacent lines that look like key lines."""
+    """Yield private keys. If the BEGIN or END line is missing, the key consists of all adjacent lines that look like key lines."""
     marks = [_KeyMark(*found.span(), True) for found in _BEGIN.finditer(text)]
     marks += [_KeyMark(*found.span(), False) for found in _END.finditer(text)]
     begin: _KeyMark | None = None
@@ -130,12 +130,12 @@ def _decoded(text: str) -> bytes | None:
 _TOKEN_RUN = lazy(r"[A-Za-z0-9+/_.~=%-]{8,}")
 _NOT_IN_PROSE = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _LINE_BREAK = lazy(r"[ \t`\"']{0,8}\\?\r?\n[ \t>|#*`\"'+]{0,40}")
-"""Match a line break inside a wrapped token, with the quote marks around it."""
+"""Pattern for a line break inside a wrapped token, and quote marks next to it."""
 _CUT = lazy(r"[\"'`)\]}\s]{0,4}(?:\Z|\u2026|\.\.\.|\[(?:trunc|cut|\.\.\.))")
 _LEAST_CUT = 6
 """Minimum length of a truncated token at the end of a text. Shorter matches also occur in names and prose."""
 _SHOWN = 200
-"""Number of characters in a token's body that are checked for placeholders."""
+"""Number of characters in a token's body to check for placeholders."""
 _LEAST_DIFFERENT = 5
 """Minimum number of different characters in a token's body. Placeholders such as ``xxxx-xxxx`` have fewer."""
 
@@ -143,7 +143,7 @@ _LEAST_DIFFERENT = 5
 class _TokenSearch(NamedTuple):
     token: Token
     literals: tuple[str, ...]
-    """Every token of this kind contains one of these texts."""
+    """Texts for a fast pre-check. Every token of this kind contains one of them."""
     prefix: re.Pattern[str]
     body: re.Pattern[str]
 
@@ -163,7 +163,7 @@ def _searches() -> tuple[_TokenSearch, ...]:
 
 @cache
 def _literals() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return two groups of token prefixes: one to search for in runs of token characters, and one to search for in the complete text."""
+    """Return two groups of token prefixes: to search for in runs of token characters, and in the complete text."""
     in_runs = [literal for token in tokens() if not token.literals for literal in token.starts()]
     return tuple(in_runs), tuple(literal for token in tokens() for literal in token.literals)
 
@@ -218,7 +218,7 @@ def _is_secret(content: str, end: int, token: Token, text: str) -> bool:
 
 
 _JWT = lazy(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,20000}(?:\.[A-Za-z0-9_-]{0,20000}){0,4}")
-"""Match a JSON Web Token: the base64 of ``{"``, the rest of the header, and up to four more parts."""
+"""Pattern for a JSON Web Token: the base64 of ``{"``, the rest of the header, and up to four more parts."""
 _JWT_LINE = lazy(r"[A-Za-z0-9_.-]{1,4000}")
 _LEAST_JWT_LINE = 6
 _CLAIMS = re.compile(rb'"(?:alg|typ|enc|kid|cty|jku|x5t|zip)"')
@@ -255,7 +255,7 @@ _AUTHORIZATION = lazy(
     re.IGNORECASE | re.VERBOSE,
 )
 _LONG = 20
-"""Minimum length of a value that is too long for an ordinary word."""
+"""Minimum length of a value that can't be an ordinary word."""
 _PARAMETERS_REACH = 2_000
 """Maximum length of the parameters after a scheme such as ``Digest``."""
 _DIGEST = lazy(
@@ -337,7 +337,7 @@ _SURE_IN_QUERY = lazy(
     r"token|secret|passw|pwd|pass|jwt|apikey|api[_-]key|subscription-key|sig(?:nature)?\Z|credential|otp|session|sid|auth",
     re.IGNORECASE,
 )
-"""Match names of parameters whose values are secrets. For other names, only long random values are secrets."""
+"""Pattern for names of query parameters with secrets. For other names, only long random values are secrets."""
 _LEAST_SURE, _LEAST_RANDOM = 6, 16
 _PAGES = lazy(r"page|next|cursor|continuation|sync|offset", re.IGNORECASE)
 _LINK_WORDS = ("reset", "verify", "invite", "magic", "confirm", "activate", "unsubscribe", "login")
@@ -345,7 +345,7 @@ _LINK = lazy(
     rf"/(?:{'|'.join(_LINK_WORDS)}|reset[_-]password|password[_-]reset|verify[_-]email|magic[_-]link)/([A-Za-z0-9_-]{{20,512}})(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
-"""Match a token in a path after one of the words, as in ``/reset-password/…``."""
+"""Pattern for a token after one of the words in a URL path, as in ``/reset-password/…``."""
 
 
 def _in_urls(text: str, lowered: str) -> Iterator[Span]:

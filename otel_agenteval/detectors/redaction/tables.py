@@ -1,4 +1,4 @@
-"""Find table cells with their column heading in Markdown, CSV, aligned columns, HTML, and SQL."""
+"""Find table cells and their column headings in Markdown, CSV, aligned columns, HTML, SQL, and JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TableCell(NamedTuple):
     start: int
     end: int
     sure: bool = True
-    """True if ``head`` is a column heading. False if it may be the label at the left of a row."""
+    """True if ``head`` is a column heading. False if it might be the label at the left of a row."""
 
 
 _LONGEST_HEAD, _LONGEST_ROW = 1_000, 4_000
@@ -27,7 +27,7 @@ _HEAD = lazy(r"[*`\"]{0,3}[^\W\d][^<>{}()=|,;\t:]{0,40}")
 
 
 def cells_in(text: str, places: Sequence[int]) -> Iterator[TableCell]:
-    """Yield the cells of tables with a column heading at one of the sorted ``places``. For SQL and JSON, yield all cells."""
+    """Yield cells of tables with a column heading at one of the sorted ``places``, and of all tables in SQL or JSON."""
     if not places:
         return
     if "\n" in text:
@@ -42,7 +42,7 @@ def cells_in(text: str, places: Sequence[int]) -> Iterator[TableCell]:
 
 _OPENED = lazy(r"[:\[]\s{0,4}\"(?=[^\"\n]{0,1000}\Z)")
 _CLOSED = lazy(r"\"\s{0,4}[}\],]")
-"""Match the end of a JSON string that contains a table. Such a table starts and ends in the middle of a line."""
+"""Pattern for the end of a JSON string that contains a table, which starts and ends in the middle of a line."""
 
 
 def _split_at(sign: str) -> Splitter:
@@ -67,7 +67,7 @@ _SPLITTERS: tuple[tuple[str, Splitter], ...] = (
     *((sign, _split_at(sign)) for sign in ("\t", ";", ",")),
     ("  ", lambda text, start, end: [found.span() for found in _ALIGNED.finditer(text, start, end)]),
 )
-"""Field separators and their splitting functions. The first separator that occurs in a line is used."""
+"""Field separators, each with a function that splits a line. The first separator that occurs in a line applies."""
 
 
 class _Heading(NamedTuple):
@@ -195,7 +195,7 @@ _GROUPS = (
         lazy(r"\[([^\[\]]{0,1000})\]"),
     ),
 )
-"""Text between headings and rows, pattern for the table, and pattern for one row."""
+"""Formats: the text between the headings and the rows, a pattern for the table, and a pattern for one row."""
 
 
 def _in_groups(text: str) -> Iterator[TableCell]:

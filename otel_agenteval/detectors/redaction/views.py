@@ -1,9 +1,9 @@
 """Decode a text in layers, and map positions back to the original.
 
-The first view has the same length as the text. It replaces digits of all scripts, full-width and mathematical letters, dashes,
-and spaces with ASCII. Each further view decodes one layer of JSON and Python escapes, percent-encoding, HTML entities, and
-quoted-printable, and removes invisible characters. A match in a view is replaced in the original text. Escapes are replaced
-completely, so the text stays as well-formed as before.
+The first view has the same length as the text. It replaces digits of all scripts, full-width and mathematical letters, dashes, and
+spaces with ASCII characters. Each further view decodes one layer of JSON and Python escapes, percent-encoding, HTML entities, and
+quoted-printable encoding, and removes invisible characters. A match in a view is replaced in the original text. Escapes are never
+split, so JSON stays valid.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from functools import cache
 
 _MAX_LAYERS = 4
-"""Maximum number of views after the first. JSON inside JSON inside JSON needs three."""
+"""Maximum number of views after the first view. JSON inside JSON inside JSON needs three."""
 
 _INVISIBLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
@@ -32,7 +32,7 @@ _WRITTEN = re.compile(
 )
 _MARKS = re.compile(rf"[\\%&{_INVISIBLE}]|=40|=\r?\n")
 _TAG = re.compile(r"</?(?:b|i|u|em|strong|span|font|mark|wbr|small|code)(?:\s[^<>]{0,200})?/?>")
-"""Match markup inside a word or number."""
+"""Pattern for markup inside a word or number."""
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "v": "\v"}
 
 
@@ -43,7 +43,7 @@ class View:
         self.text = text
         self._under = under
         self._places = places or []
-        """Segments: start in this view, start and end in the view below, and True if the segment was decoded."""
+        """Segments: their start in this view, their start and end in the preceding view, and True if they were decoded."""
         self._begins = [place[0] for place in self._places]
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
@@ -60,7 +60,7 @@ class View:
 
 
 def views_of(text: str) -> Iterator[View]:
-    """Yield the views of a text, least decoded first. The first view replaces look-alike characters with ASCII and keeps the length."""
+    """Yield the views of a text, least decoded first. The first view has the text's length."""
     view: View | None = View(folded(text))
     for _ in range(_MAX_LAYERS + 1):
         if view is None:
@@ -70,7 +70,7 @@ def views_of(text: str) -> Iterator[View]:
 
 
 def decoded(text: str) -> str:
-    """Return the fully decoded text, so that different spellings of a value become equal."""
+    """Return the fully decoded text, in which different spellings of a value are equal."""
     *_, last = views_of(text)
     return last.text
 

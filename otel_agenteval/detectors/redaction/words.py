@@ -1,4 +1,4 @@
-"""Find names of secrets in many languages, and test whether the value next to a name is a secret."""
+"""Find names of secrets in many languages, and check if the value next to a name is a secret."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import NamedTuple
 from ..texts import lazy, word_set, words
 
 PASSWORD, KEY, WEAK = 3, 2, 1
-"""Strength of a name.
+"""Strength of a name, which determines the values that count as secrets.
 
-A value after a password name is a secret unless it is an everyday word. A value after a key name must mix letters and digits. A
-value after a weak name must look random.
+After a password's name, any value except an everyday word is a secret. After a key's name, the value must mix letters and digits.
+After a weak name, it must look random.
 """
 
 _PASSWORDS = (
@@ -39,12 +39,12 @@ _STRENGTHS = tuple(
 _NO_NAME = lazy(
     r"(?:^|_)(?:ask|no|prompt|has|is|show|hide|forgot|reset|toggle|remember|without|allow|need)_pass|(?:page|next|cursor|continuation|sync|offset)_?token"
 )
-"""Match names of switches and list positions, such as ``show_password`` and ``next_token``."""
+"""Pattern for names of options and list positions, such as ``show_password`` and ``next_token``."""
 
 
 @cache
 def _unspaced() -> dict[str, int]:
-    """Return the strength of each name of a secret in languages without spaces, or with particles attached to words."""
+    """Return strengths of secrets' names in languages without spaces, or with particles attached to words."""
     return {
         name: strength
         for section, strength in (("unspaced_passwords", PASSWORD), ("unspaced_keys", KEY))
@@ -53,10 +53,7 @@ def _unspaced() -> dict[str, int]:
 
 
 _STEM = lazy(lambda: "|".join((*words("secrets.txt", "name_stems"), *_unspaced())))
-"""Match a lower-case stem that every name contains, or a complete name in a script without spaces.
-
-The stems start with few different letters, because each first letter costs time.
-"""
+"""Pattern for lower-case stems of names (with few different first letters, for speed), and for names in scripts without spaces."""
 _LONGEST = 64
 _SPLIT = lazy(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\s.\-/:'’]+")
 _AFTER = lazy(r"[\w$-]{0,64}(?:\.\w{1,64}){0,4}", re.ASCII)
@@ -116,7 +113,7 @@ def names_in(text: str, lowered: str) -> Iterator[Name]:
 
 
 def _strongest_name(text: str, start: int, end: int) -> Name | None:
-    """Return the name that most strongly suggests a secret: the word at ``start``, alone or with up to three words before it."""
+    """Return the strongest name: the word at ``start``, alone or with up to three preceding words."""
     word = text[start:end]
     best = Name(start, end, strength_of(word))
     if _LAST_WORDS.fullmatch(word.lower()) is not None:
@@ -136,7 +133,7 @@ _ORDINARY = lazy(
     r"|vuot|vazi|genera[td]|unchanged|forbidden|hunter-|wymagan|verlopen|vereist|zorunlu|обязател|неверн)\w*",
     re.IGNORECASE,
 )
-"""Match words about passwords in forms, messages, and tables, in several languages."""
+"""Pattern for ordinary values after a word such as "password" in forms, messages, and tables: "required", "expired"."""
 PLACEHOLDER = lazy(
     r"placeholder|redacted|change-?_?me|[_-]here\b|x{5,}|\*{3,}|\.{4,}|your[_-]?|<|0{8,}|\[[A-Z]+[_-][0-9a-f]+\]", re.IGNORECASE
 )
@@ -156,7 +153,7 @@ _UNCHOSEN = lazy(
     r"|(?:sha|md|utf|base|aes|rsa|oauth|argon|bcrypt|tls|pbkdf|http|scram|hs|rs|x)[-_]?[0-9]+[\w.-]*|[a-z]+-[0-9]{1,2}|(?:user|step|page|item|line|part|level|db|key|host|node)-?[0-9]+"
     r"|[0-9]{1,2}/[0-9]{1,2}|[\w./-]+:[0-9][\w.+~-]*|\w{1,3}&\w{1,3}|[A-Za-z]+\?|\+?[0-9][0-9\s().-]*"
 )
-"""Match versions, calls, addresses, paths, variable names, units, and counts."""
+"""Pattern for values that nobody chooses as a password: versions, calls, addresses, paths, variable names, and numbers."""
 _SIGNS = frozenset("!@#$%^&*+=?~")
 
 
@@ -175,7 +172,7 @@ def is_nothing(value: str) -> bool:
 
 
 def is_template(value: str) -> bool:
-    """Return True if a value is a template or masked, as in ``${…}``, ``<…>``, ``%s``, or ``****``."""
+    """Return True if a value is a template or masked, such as ``${…}``, ``<…>``, ``%s``, or ``****``."""
     return _TEMPLATE.match(value) is not None
 
 
@@ -198,7 +195,7 @@ def is_random(value: str) -> bool:
 
 
 def is_chosen(value: str, least: int = 6) -> bool:
-    """Return True if a person may have chosen the value as a password: letters with digits or signs."""
+    """Return True if a person might have chosen a value as a password, because it mixes letters with digits or signs."""
     value = value.rstrip(".!?:")
     if (
         not least <= len(value) <= 64

@@ -1,10 +1,10 @@
 """Detect answers that decline the complete request.
 
-The decision combines evidence from the complete answer, not a single phrase. Lexicons in 28 languages assign words to classes
-such as negation, speaker, rule, result, failure, or missing data. The evidence is the classes in each sentence, the request, tool
-calls, and the answer's length and numbers. All languages share the same weights, which ``scripts/refusal_weights.py`` fits.
+The decision is based on the complete answer, not on a single phrase. Lexicons for 28 languages assign words to classes such as
+negation, speaker, rule, result, failure, or missing data. The evidence consists of the classes in each sentence, the request, tool
+calls, and the answer's length and numbers. All languages share the weights, which ``scripts/refusal_weights.py`` fits.
 
-If the weighted sum of the evidence is close to zero, small text models decide. Quotations are ignored. Answers with code,
+If the weighted sum of the evidence is close to zero, small text models contribute too. Quotations are ignored. Answers with code,
 tables, or many numbers aren't refusals.
 """
 
@@ -26,15 +26,15 @@ _MANY_DIGITS = 12
 """Minimum number of digits that rules out a refusal in a long answer. A phone number has fewer digits."""
 _DIGITS = b"0123456789"
 _UNDECIDED = 3.0
-"""If the evidence is between minus and plus this value, the text models decide."""
+"""Maximum distance of the evidence from zero for which the text models are used too."""
 _MODEL_WEIGHT = 1.5
-"""Weight of the text models' score relative to the evidence. Both are log-odds. The models are too cautious."""
+"""Weight of the text models' score relative to the evidence. Both are log-odds. The models' log-odds are too close to zero."""
 _THRESHOLD = 0.3
-"""Minimum sum of evidence and model score for a refusal. A higher threshold misses more refusals but raises fewer false alarms."""
+"""Minimum sum of evidence and model score for a refusal. A higher value means more missed refusals, but fewer false alarms."""
 _PASSED_ON = 5
-"""If the sentences that don't decline contain this many words from tool results, the answer isn't a refusal."""
+"""An answer isn't a refusal if its sentences that don't decline contain this many words from tool results."""
 _TOLD = 12
-"""If an answer contains this many words of the instructions, it passes them on. Fewer words may only name the agent's scope."""
+"""An answer isn't a refusal if it contains this many words of the instructions. Fewer words can just name the agent's scope."""
 _WORD = re.compile(r"[^\W\d_]{5,}|[\u4e00-\u9fff]{2}")
 _NUMBER = re.compile(r"[0-9][0-9.,:/-]*")
 _MANY_NUMBERS = 8
@@ -64,7 +64,7 @@ class Declined(NamedTuple):
 def refusal_in(
     output: str, asked: str = "", acted: bool = False, material: Iterable[str] = (), instructions: str = ""
 ) -> Declined | None:
-    """Return the refusal in an answer, or None. An answer that repeats ``material`` (tool results) or ``instructions`` isn't a refusal."""
+    """Return the refusal in an answer, or None if the answer repeats ``material`` (tool results) or ``instructions``."""
     if output[:1] in ("{", "["):
         # the status of a JSON object must decline the request, and a reason, ``null`` or ``[]`` must be present
         if len(output) > _LONG or _DECLINED.match(output) is None or _REASON.search(output) is None:

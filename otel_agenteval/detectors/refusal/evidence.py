@@ -20,7 +20,7 @@ LANGUAGES = (
 class Lexicon(NamedTuple):
     no: tuple[str, ...]
     me: tuple[str, ...]
-    """Words for the speaker, such as "I", "assistant", or "here", and verbs such as "help" in the first person."""
+    """Words for the speaker, such as "I", "assistant", or "here", and first-person verbs such as "help"."""
     rule: tuple[str, ...]
     """Words for rules, secrecy, and authority, such as "private" or "reserved"."""
     wrong: tuple[str, ...]
@@ -28,7 +28,7 @@ class Lexicon(NamedTuple):
     scope: tuple[str, ...]
     """The speaker's purpose and abilities."""
     quit: tuple[str, ...]
-    """Verbs for declining or for leaving things unchanged."""
+    """Verbs for declining, or for leaving something unchanged."""
     other: tuple[str, ...]
     instead: tuple[str, ...]
     """Words for alternatives and regret."""
@@ -37,19 +37,19 @@ class Lexicon(NamedTuple):
     failed: tuple[str, ...]
     """Words for failed attempts and temporary unavailability."""
     lack: tuple[str, ...]
-    """Words for data that the user must still provide, and for searches without results."""
+    """Words for data that the user still has to provide, and for searches without results."""
     asked: tuple[str, ...]
-    """First words of factual questions that "no" can answer."""
+    """First words of factual questions that can be answered with "no"."""
     touchy: tuple[str, ...]
     """Words in requests that agents commonly decline."""
     common: tuple[str, ...] = ()
-    """Frequent words that identify the language. Empty if the letters identify the language."""
+    """Frequent words that identify the language. Empty if the language's letters identify it."""
 
 
 def lexicon(language: str) -> Lexicon:
-    """Load a language's words, grouped by class, from ``data/refusal``. The words have their usual spelling.
+    """Load a language's words by class from ``data/refusal``, in their usual spelling.
 
-    The entry ``word`` matches a complete word, ``stem*`` the start of a word, and ``*end`` the end of a word. An entry with a
+    ``word`` matches a complete word, ``stem*`` matches the start of a word, and ``*end`` matches the end of a word. An entry with a
     space matches a phrase in a sentence. In languages without spaces, or with attached particles, entries match any substring.
     """
     return Lexicon(**{section: tuple(entries) for section, entries in sections(f"refusal/{language}.txt").items()})
@@ -79,7 +79,7 @@ _ARABIC = re.compile("[\u0600-\u06ff]")
 
 
 class LexiconTable(NamedTuple):
-    """A lexicon prepared for fast lookup. Words, stems, endings, and substrings map to their classes, one bit per class."""
+    """A lexicon for fast lookup. Each word, stem, ending, and substring is mapped to its classes, with one bit per class."""
 
     name: str
     common: frozenset[str]
@@ -89,12 +89,12 @@ class LexiconTable(NamedTuple):
     ends: dict[str, int]
     end_lengths: tuple[int, ...]
     phrases: dict[str, dict[str, list[tuple[str, int]]]]
-    """Phrases by their first word and their second word."""
+    """Phrases by their first word, then by their second word."""
     pieces: tuple[tuple[str, int], ...]
     known: dict[str, int]
-    """Cache of the classes of single words."""
+    """Cache of the class bits of single words."""
     without: dict[int, set[str]]
-    """Cache of words by class bits. The words have none of these classes."""
+    """Cache of words that have none of the classes, by class bits."""
 
 
 def plain(text: str) -> str:
@@ -141,7 +141,7 @@ _LATIN = tuple(language for language in LANGUAGES if language not in dict(_SCRIP
 
 
 def language_of(text: str) -> LexiconTable | None:
-    """Return the lexicon of a folded text's language, or None if neither its letters nor frequent words identify the language."""
+    """Return the lexicon for a folded text, or None if neither letters nor frequent words identify the language."""
     if not text.isascii() and _OTHER_SCRIPT.search(text):
         for name, letters in _SCRIPTS:
             if len(letters.findall(text)) * (1 if name not in ("uk", "fa") else 12) > len(text) * 0.25:
@@ -158,7 +158,7 @@ def language_of(text: str) -> LexiconTable | None:
 
 @cache
 def _languages_of_words() -> dict[str, int]:
-    """Map each frequent word to an integer that holds a 16-bit counter per language. Adding these integers counts a text's words in all languages."""
+    """Map frequent words to integers with a 16-bit counter per language. Their sum contains the word counts per language."""
     found: dict[str, int] = {}
     for place, language in enumerate(_LATIN):
         for word in table_of(language).common:
@@ -175,12 +175,12 @@ def words_of(text: str) -> list[str]:
 
 
 def pieces_in(text: str, table: LexiconTable) -> tuple[tuple[str, int], ...]:
-    """Return the lexicon's substrings that occur in a text. Each sentence is then searched only for these substrings."""
+    """Return the lexicon's substrings that occur in a text, so that each sentence is searched only for these."""
     return tuple([piece for piece in table.pieces if piece[0] in text])
 
 
 def classes(sentence: str, table: LexiconTable, pieces: tuple[tuple[str, int], ...]) -> int:
-    """Return the classes of a sentence's words, one bit per class. ``pieces`` are the substrings that may occur."""
+    """Return the class bits of a sentence's words. ``pieces`` are the substrings to search for (see :func:`pieces_in`)."""
     found = 0
     for piece, bits in pieces:
         if piece in sentence:
@@ -203,7 +203,7 @@ def classes(sentence: str, table: LexiconTable, pieces: tuple[tuple[str, int], .
 
 
 def has_class(text: str, table: LexiconTable, wanted: int) -> bool:
-    """Return True if a text in a language with spaces has a word of the ``wanted`` classes. This is faster than :func:`classes`."""
+    """Return True if a text has a word or phrase of the ``wanted`` classes. Faster than :func:`classes`, but ignores substrings."""
     words = words_of(text.replace("'", "' ") if table.name in _ELIDING else text)
     different = frozenset(words)
     without = table.without.setdefault(wanted, set())

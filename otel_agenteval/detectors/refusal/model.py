@@ -1,4 +1,4 @@
-"""Convert the evidence for and against a refusal into numbers for the weighted sum."""
+"""Convert evidence for and against a refusal to numbers for the weighted sum."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .evidence import BITS, CLASSES, LexiconTable, classes, has_class, language_
 
 _MAX_CHARACTERS = 1_500
 _MAX_ACKNOWLEDGMENT = 16
-"""Maximum length of a first sentence that acknowledges an order, such as ``Saved.``"""
+"""Maximum length of a first sentence that confirms an action, such as ``Saved.``"""
 _MAX_SENTENCES = 14
 _DIGITS = re.compile(r"[0-9]+")
 _TO_REWORD = re.compile("[\"“„«「:：]|(?<![a-z])'|'(?![a-z])")
-"""Match signs that a request contains the text to translate or reword."""
+"""Pattern for punctuation that suggests that a request contains a text to translate or reword."""
 _QUESTION_MARKS = ("?", "？", "؟", ";")
 _SETS_IN_SENTENCE = (
     ("no", "me"), ("no", "rule"), ("no", "wrong"), ("no", "scope"), ("no", "quit"), ("no", "done"), ("no", "failed"), ("no", "lack"),
@@ -27,7 +27,7 @@ _DECLINING_CLASSES = ("no", "rule", "wrong", "scope", "quit", "other")
 _BARE_CLASSES = (*_DECLINING_CLASSES, "me", "touchy")
 _ORDER_CLASSES = (*_DECLINING_CLASSES, "done", "me", "touchy", "failed", "lack")
 _PAIRS_IN_ANSWER = (("no", "rule"), ("no", "wrong"), ("no", "scope"), ("no", "instead"), ("no", "other"), ("rule", "other"), ("wrong", "other"), ("scope", "instead"), ("wrong", "rule"))  # fmt: skip
-"""Pairs of classes that may occur in different sentences."""
+"""Pairs of classes that count even if they occur in different sentences."""
 _DECLINING_BITS = BITS["no"] | BITS["quit"] | BITS["rule"] | BITS["wrong"] | BITS["scope"] | BITS["other"]
 
 _REFUSAL_BITS = _DECLINING_BITS | BITS["instead"]
@@ -42,13 +42,13 @@ class Read(NamedTuple):
     language: str
     """Empty if the language is unknown."""
     numbers: dict[str, float]
-    """Evidence by name, from 0 to 1 except for ``len``. Empty if no word suggests a refusal."""
+    """Evidence by name. Values except ``len`` are from 0 to 1. Empty if no word suggests a refusal."""
     told: str = ""
-    """The folded sentences that don't decline. They may contain words of the class ``scope``."""
+    """The folded sentences without declining words, except words of the class ``scope``."""
 
 
 def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
-    """Return the evidence in an answer and its request, or None if the user requested a text that declines, such as a draft letter."""
+    """Return the evidence in an answer and its request, or None if the user requested a text such as a letter that declines."""
     head = plain(output[:_MAX_CHARACTERS]).replace("*", "").replace("~", "")
     table = language_of(head[:500]) or language_of(plain(asked[:400])[:200])
     if table is None:
@@ -91,7 +91,7 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
 
 
 def place_of_declining(output: str, language: str) -> tuple[int, int]:
-    """Return the range of the first sentence that declines, or of the complete answer if no sentence does."""
+    """Return the range of the first sentence that declines or, without such a sentence, of the complete answer."""
     table = table_of(language)
     start = 0
     for end in [*(mark.start() for mark in _SENTENCE_END.finditer(output)), len(output)]:
@@ -103,7 +103,7 @@ def place_of_declining(output: str, language: str) -> tuple[int, int]:
 
 
 def _says_nothing(text: str, table: LexiconTable) -> bool:
-    """Return True for English text that contains neither refusal words nor quotations. Such a text isn't checked further."""
+    """Return True if an English text contains neither refusal words nor quotations, and needs no further checks."""
     if has_any(text, _REMOVED_MARKS) or ">" in text or ("'" in text and _OPENING.search(text)):
         return False
     return not has_class(text, table, _REFUSAL_BITS | BITS["failed"])
@@ -161,11 +161,11 @@ _COMBINED_WITH_ANSWER = {
     "touchy": ("no", "rule"),
     "for data": ("no", "rule", "quit"),
 }
-"""Request evidence that is multiplied with answer evidence."""
+"""Names of request evidence that is multiplied with answer evidence."""
 
 
 def _combined_evidence(numbers: dict[str, float]) -> dict[str, float]:
-    """Return products of evidence that matters only in combination, such as a request without a question and an answer without a result."""
+    """Return products of evidence that matters in combination, such as an order and an answer without a result."""
     order = (1 - numbers["question mark"]) * (1 - numbers["question"])
     bare = (1 - numbers["done"]) * (1 - numbers["failed"]) * (1 - numbers["lack"]) * (1 - numbers["asks"])
     combined = {"order": order, "bare": bare, "order & bare": order * bare, "order & no & bare": order * numbers["no"] * bare}
@@ -178,7 +178,7 @@ def _combined_evidence(numbers: dict[str, float]) -> dict[str, float]:
 
 
 def _echo(question: str, answer: str) -> float:
-    """Return 1.0 if an English answer confirms the requested action ("Block him", "Blocked"), otherwise 0.0."""
+    """Return 1.0 if an English answer confirms the requested action ("Block him" → "Blocked"), otherwise 0.0."""
     first_words = words_of(question[:40])[:1]
     if not first_words or len(first_words[0]) < 3:
         return 0.0
@@ -189,7 +189,7 @@ def _echo(question: str, answer: str) -> float:
 _DRAFT = re.compile(
     r"^(?:\W*(?:subject|betreff|objet|asunto|oggetto|assunto|onderwerp|temat|konu|тема|件名|主题|제목)\s*[:：]|\W*(?:dear|sehr geehrt|liebe[rs]? |cher |chere |madame|monsieur|estimad|querid|gentile|egregi|caro |cara |prezad|geachte|beste |szanown|drog|sayin|sevgili|уважаем|дорог|шановн|عزيزي|السيد|लिए|प्रिय|拝啓|尊敬的|亲爱的|親愛|kara )[^.!?\n]{0,60}(?:[,:，、\n]|!\s*\n)|\W*(?:hi|hello|hey|hallo) [^.!?\n]{1,30},\s*\n)"
 )
-"""Match the start of a letter, which the user probably requested."""
+"""Pattern for the start of a letter that the user probably requested."""
 _DECLINING_TEXT = re.compile(  # write … refusal, draft … declining
     r"(?:writ|draft|compos|word|mak|soften|schreib|formulier|verfass|entw[iu]rf|redig|redact|escrib|scriv|escrev|schrijf|napis|yaz|напиш|напис|склад|состав|skriv|kirjoit|tulis|viet|buat)[^.?!\n]{0,60}"
     r"(?:refusal|rejection|declin|turn(?:s|ing)? (?:\w+ )?down|absage|ablehn|\brefus|rechaz|\bniega|rifiut|recus|afwijz|odmow|odmit|отказ|відмов|avslag|\bnej\b|penolak|tu choi|\bret )"
@@ -206,7 +206,7 @@ _OTHER_WORDS_STEMS = (
     "translat", "ubersetz", "tradu", "vertaal", "przetlum", "cevir", "dich", "terjemah", "oversatt", " say", "rewrite", "rephrase", "paraphras",
     "umformul", "reformul",
 )  # fmt: skip
-"""Fast pre-check: in ASCII text, every match of the pattern above contains one of these stems."""
+"""Fast pre-check: in ASCII text, every match of ``_OTHER_WORDS`` contains one of these stems."""
 
 
 def asks_for_refusal(question: str) -> bool:
@@ -233,13 +233,13 @@ _ENGLISH_IDIOM = re.compile(  # can't wait, couldn't find, no problem
     r"\b(?=[cunfwd])(?:(?:can't|cannot|can not|could not|couldn't|couldn’t) (?:\w+ly )?(?:wait\b|recommend[^.]{0,40}enough|stress|overstate|emphasi[sz]e|help but|thank you enough|agree more|go wrong|complain|be sure|guarantee|promise|say enough|believe)"
     r"|(?:can't|cannot|could not|couldn't|unable to|not able to|failed to) (?:find|reach|load|get through|connect|locate|retrieve|detect|open the|log in)\b|won't (?:keep|bore|take|be long|hurt)|(?:no|not a) (?:problem|worries|need|wonder|doubt|rush|trouble)\b|not only|not just|don't (?:hesitate|worry)|never mind|wouldn't hurt)"
 )
-"""Match negations that don't decline the request: idioms and failed searches."""
+"""Pattern for idioms and failed searches, whose negations don't decline the request."""
 _OTHER_IDIOM = re.compile(  # kein Problem, pas de souci
     r"\b(?:nicht nur|nicht genug empfehlen|kein problem|keine sorge|kann es kaum erwarten|warmstens|non (?:solo|vedo l'ora)|nessun problema|pas de (?:souci|probleme)|pas seulement|saurais trop|hate de|no (?:hay problema|solo|puedo esperar|puedo decir mas que)|no te preocupes|nao (?:ha problema|se preocupe|so|vejo a hora)|sem problema|geen probleem|niet alleen|nie (?:ma problemu|tylko|moge sie doczekac|moge sie \\w+ nachwalic)|не (?:только|могу нарадоваться|беспокойтесь|могут оторваться|могу дождаться)|не лише|inte bara|inga problem|ingen fara|tidak (?:sabar|masalah|hanya|apa-apa)|khong (?:sao|chi|the cho doi))|迫不及待|没问题|沒問題|不仅|不僅|不客气|待ちきれ|問題ありません|だけでなく|기다릴 수 없|문제없|뿐만 아니라"
 )
 _EAST_ASIAN_CHARACTER = lazy("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
 _LETTERS_PER_CHARACTER = 2.5
-"""Number of Latin letters that a Chinese, Japanese, or Korean character counts as."""
+"""Number of Latin letters that one Chinese, Japanese, or Korean character represents."""
 
 
 def _without_quotes(text: str) -> str:
