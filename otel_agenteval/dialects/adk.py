@@ -1,4 +1,4 @@
-"""Parser for Google's Agent Development Kit, which writes the GenAI convention's attributes and ``gcp.vertex.agent.*``.
+"""Parser for Google's Agent Development Kit (ADK), which writes the GenAI convention's attributes and ``gcp.vertex.agent.*``.
 
 ADK has used two span layouts. In the older layout, the root ``invocation`` has no role, a ``call_llm`` span encloses each model
 call, and requests and responses are JSON in ``gcp.vertex.agent.*``. The newer layout follows the convention. In both layouts,
@@ -29,7 +29,7 @@ _NOT_SPECIFIED = ('{"result": "<not specified>"}', '{"result":"<not specified>"}
 _RESPONSE_MODEL = re.compile(r'\{\s*"model_version"\s*:\s*"([^"\\]{1,200})"')
 _AGENT_RUN = re.compile(r"agent_run \[(.*)\]$")
 _COLLECTIONS = frozenset(("endpoints", "locations", "models", "projects", "publishers", "tunedModels"))
-"""First segments of Google resource paths. Any other first segment of a model name is a LiteLLM provider."""
+"""First segments of Google's resource names. Other first segments of a model name are LiteLLM providers."""
 _LONGEST_FAILURE = 16_384
 _EXECUTE, _MERGED = "execute_tool ", "execute_tool (merged)"
 
@@ -104,7 +104,7 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
 
 
 def _reported_failure(result: Any) -> ErrorInfo | None:
-    """Return the error that a tool returned, such as ``{"status": "error", "error_message": ...}``, or None."""
+    """Return the error in a tool's result, such as ``{"status": "error", "error_message": ...}``, or None."""
     if result.__class__ is not str or '"error' not in result[:1_000] or len(result) > _LONGEST_FAILURE:
         return None
     value, _ = jsonio.loads_or_text(result)

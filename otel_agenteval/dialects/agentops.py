@@ -1,9 +1,9 @@
-"""Parser for AgentOps, which writes ``agentops.span.kind``, and flattened messages in Traceloop's format.
+"""Parser for AgentOps, which writes ``agentops.span.kind`` and flattened messages in Traceloop's format.
 
 The attribute names of a decorated function's input and output contain the function's kind, as in ``agentops.task.input``.
 
-A ``session`` span is a step only if it encloses a decorated function. Applications can also start a session themselves and run
-any number of turns in it.
+A ``session`` span can be a turn only if it encloses a decorated function. Applications can also start a session themselves and run
+several turns in it.
 """
 
 from __future__ import annotations

@@ -13,14 +13,14 @@ from ..core.wellformed import is_count
 
 class _Refusals(threading.local):
     counts = 0
-    """Number of out-of-range counts that :func:`as_int` rejected on this thread."""
+    """Number of counts that :func:`as_int` rejected on this thread because they're out of range."""
 
 
 refusals = _Refusals()
 
 
 def as_int(value: Any) -> int | None:
-    """Convert a number or text to a token count. Return None unless it is from 0 to 2⁶³ - 1."""
+    """Convert a number or text to a token count. Return None if the count isn't between 0 and 2⁶³ - 1."""
     number: float
     if value.__class__ is int:
         number = value
@@ -38,11 +38,11 @@ def as_int(value: Any) -> int | None:
 
 
 _DIGITS = 40
-"""Texts of this length or longer are parsed by ``float()``, which is fast but less precise."""
+"""Minimum length of texts that ``float()`` parses, which is faster but less precise."""
 
 
 def as_float(value: Any) -> float | None:
-    """Convert a number or text to a float. Return None if it is negative or not finite."""
+    """Convert a number or text to a float. Return None if the number is negative or not finite."""
     if isinstance(value, bool) or value is None:
         return None
     try:
@@ -57,7 +57,7 @@ def as_text(value: Any) -> str | None:
 
 
 def seconds_until(moment: Any, start_ns: int) -> float | None:
-    """Return the seconds from a span's start to ``moment`` (ISO 8601 or Unix ms), or None if ``moment`` is invalid or before the start."""
+    """Return the seconds from a span's start to ``moment`` (ISO 8601 or Unix ms), or None if ``moment`` is invalid or earlier."""
     if moment.__class__ in (int, float):
         return as_float(round(moment / 1_000 - start_ns / 1e9, 6)) if 1e12 < moment < 1e13 else None
     text = as_text(jsonio.loads_or_text(moment)[0]) if moment.__class__ is str else None
@@ -83,7 +83,7 @@ def text_under(values: Mapping[str, Any], names: Iterable[str]) -> str | None:
 
 
 def first_text(value: Any) -> str | None:
-    """Return the first text in a list, in JSON text of a list, or in comma-separated text. Return None if there isn't any text."""
+    """Return the first text in a list, a JSON list, or comma-separated text. Return None if there isn't any text."""
     if value.__class__ is str:
         if value[:1] != "[":
             return value.partition(", ")[0] or None

@@ -1,7 +1,7 @@
 """Parser for AutoGen's runtime, which writes one span per message, with the message as JSON text.
 
-Each message is a separate trace. The addresses in a run's messages contain the team's id, which connects these traces. Agents and
-tools also have spans in the GenAI convention's format.
+Each message is a separate trace. The addresses of a run's messages contain the ID of the team of agents, which connects these
+traces. Agents and tools also have spans in the GenAI convention's format.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from .step import AGENT, INNER, LLM, SETUP, WORKFLOW, Step
 MARKS: frozenset[str] = frozenset()
 SCOPES = re.compile(r"autogen( |-core\b)")
 _TEAM = re.compile(r"_([0-9a-f-]{36})(?:\.\(|/)\1")
-"""Matches a team's id, which is repeated after the agent's name and as the key of its instance."""
+"""Pattern for a team's ID, which occurs twice: after the agent's name, and as the key of the agent's instance."""
 _USED = '"models_usage":{'
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role of a message's span, which depends on the recipient and the content. Return None for other spans."""
+    """Return the role of a message's span based on its recipient and content. Return None for other spans."""
     if not scope.startswith("autogen "):
         return SETUP if name.startswith("create_agent") and scope == "autogen-core" else None
     message = attributes.get("message")
@@ -79,7 +79,7 @@ def _read_model_call(step: Step, text: str) -> None:
 
 
 def _read_own_message(record: SpanRecord, step: Step, text: str) -> None:
-    """Read a message of a type that the application defined. The answer is in a separate trace that contains only the sender's address."""
+    """Read a message whose type the application defined. The answer is in a separate trace that has only the sender's address."""
     get = record.attributes.get
     step.thread = "core"
     if record.name.startswith("autogen ack"):

@@ -1,7 +1,7 @@
 """Parser for Braintrust, which writes JSON in ``braintrust.input_json`` and ``braintrust.output_json``.
 
-Braintrust's SDKs for Go and Java write ``braintrust.*`` attributes, and applications can write them too. The role is in
-``braintrust.span_attributes``. Spans of wrapped clients may lack this attribute, but have a model in their metadata.
+Braintrust's SDKs for Go and Java write ``braintrust.*`` attributes, and applications can write them too.
+``braintrust.span_attributes`` contains the role. Spans of wrapped clients can have a model in their metadata instead.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TYPE = re.compile(r'"type": ?"(\w+)"')
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role for the span's type. A span without a type is a model call if it has prompt tokens or a model."""
+    """Return the role for the span's type. A span without a type is a model call if it has prompt tokens or a model name."""
     about = attributes.get("braintrust.span_attributes")
     kind = _TYPE.search(about) if about.__class__ is str else None
     if kind is not None:

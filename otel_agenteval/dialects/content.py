@@ -8,7 +8,8 @@ Formats:
 - content blocks (Anthropic, Bedrock)
 - LangChain messages (serialized constructors, ``{type, data}``, and dumps)
 
-Messages may be JSON text, nested, or truncated. If a part has a type but no text, its text is None (not captured), not ``""``.
+Messages can be JSON text, nested, or truncated. If a part has a type but no text, its text is None (not captured) instead of
+``""``.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ ROLES = {
 
 REDACTED = ("__REDACTED__", "[REDACTED]", "<REDACTED>", "[redacted]", "REDACTED", "<fully masked due to failed mask function>",
             "<redacted>", "[Filtered]", "<elided>", "HIDDEN:non-empty", "HIDDEN:empty")  # fmt: skip
-"""Placeholders that instrumentations write instead of content that they don't capture."""
+"""Placeholders that instrumentations write in place of content that they don't capture."""
 
 _TEXT_TYPES = frozenset(("text", "output_text", "input_text", "refusal", "summary_text"))
 _REASONING_TYPES = frozenset(("reasoning", "thinking", "redacted_thinking", "reasoning_text"))
@@ -49,17 +50,17 @@ _UNTYPED_PARTS = frozenset((
     "text", "toolUse", "toolResult", "reasoningContent", "function_call", "functionCall", "function_response", "functionResponse",
     "toolRequest", "toolResponse",
 ))  # fmt: skip
-"""Keys that identify message parts without a type (Bedrock, Google's SDK, Genkit)."""
+"""Keys of message parts without a type (Bedrock, Google's SDK, Genkit)."""
 _FRAMEWORK_WORDS = (
     "Continue processing previous requests as instructed.", "Handle the requests as specified in the System Instruction.",
     "For context:\n[",
 )  # fmt: skip
-"""Texts that Google's ADK adds with the role ``user``: a final instruction, or the messages and actions of other agents."""
+"""Starts of texts that Google's ADK adds with the role ``user``: instructions, or messages and actions of other agents."""
 _MAX_NESTING = 6
 
 
 class Decoded:
-    """Messages from one attribute, with flags for truncated and hidden content."""
+    """Messages in one attribute, with flags for truncated and hidden content."""
 
     __slots__ = ("append_items", "hidden", "messages", "truncated")
 
@@ -69,11 +70,11 @@ class Decoded:
         self.hidden = hidden
         """True if any text is missing, for example because content capture is off."""
         self.append_items: Callable[[Sequence[Any], str, Decoded, int], None] | None = None
-        """Function that appends new messages of a longer history, or None if longer histories must be decoded in full."""
+        """Function that appends a longer history's new messages. None if a longer history must be decoded completely."""
 
 
 def decode(raw: Any, role: str) -> Decoded:
-    """Decode the messages in an attribute's value. ``role`` is used for plain text and for messages without a role."""
+    """Decode the messages in an attribute's value. Plain text and messages without a role get ``role``."""
     out = Decoded([])
     if raw.__class__ is Later:
         raw = raw.reader(raw.raw)
@@ -98,12 +99,12 @@ _RESPONSE_FIELDS = frozenset((
     "content", "candidates", "choices", "finish_reason", "finishReason", "error_code", "errorCode", "usage", "usage_metadata",
     "usageMetadata", "prompt_feedback", "promptFeedback", "model_version", "modelVersion",
 ))  # fmt: skip
-"""Fields of a complete model response. A response without a message (for example a blocked one) is an empty answer."""
+"""Fields of a complete model response. A response without a message, such as a blocked response, is an empty answer."""
 
 
 def decode_longer(raw: str, shorter: str, known: Decoded) -> Decoded | None:
-    """Decode a history that extends ``shorter``, such as ``[1, 2, 3]`` after ``[1, 2]``. Only the new messages are parsed.
-    ``known`` contains the decoded messages of ``shorter``. Return None if ``raw`` must be decoded in full.
+    """Decode a history that extends ``shorter``, such as ``[1, 2, 3]`` after ``[1, 2]``. Parse only the new messages, because
+    ``known`` contains the decoded messages of ``shorter``. Return None if ``raw`` must be decoded completely.
     """
     comma = len(shorter) - 1
     if known.append_items is None or known.truncated or not goes_on(raw, shorter):
@@ -121,7 +122,7 @@ def decode_longer(raw: str, shorter: str, known: Decoded) -> Decoded | None:
 
 
 def goes_on(raw: Any, shorter: Any) -> bool:
-    """Return True if ``raw`` is the JSON list ``shorter`` with further items at the end."""
+    """Return True if ``raw`` is the JSON list ``shorter`` with additional items at the end."""
     if raw.__class__ is not str or shorter.__class__ is not str or len(raw) <= len(shorter):
         return False
     end = len(shorter) - 1
@@ -129,7 +130,7 @@ def goes_on(raw: Any, shorter: Any) -> bool:
 
 
 def _join_streamed_messages(messages: list[Message]) -> None:
-    """Join consecutive assistant messages that are chunks of one streamed answer, which ends with a finish reason or tool call."""
+    """Join assistant messages that are chunks of a streamed answer. The last chunk has a finish reason or a tool call."""
     pieces: list[Message] = []
     joined = []
     for message in (*messages, Message("")):  # the empty message ends the last answer
@@ -148,7 +149,7 @@ def _join_streamed_messages(messages: list[Message]) -> None:
 
 
 def _is_streamed(texts: Sequence[str]) -> bool:
-    """Return True if a text continues the previous text's sentence, so that all texts are chunks of one text."""
+    """Return True if the texts are chunks of one text, because a chunk continues the preceding sentence."""
     return any(_CONTINUATION.match(later) or earlier[-1:] == " " for earlier, later in pairwise(texts))
 
 
@@ -189,11 +190,11 @@ _HANDLE = re.compile(
     r"|\[object (?:Async)?(?:Generator|Iterator|ReadableStream|Promise|Object|Response)\w*\]$"
     r"|Promise \{ <\w+> \}$"
 )
-"""Matches texts that programs write instead of an unfinished answer, such as the ``repr`` of a stream."""
+"""Pattern for texts that programs write in place of an unfinished answer, such as the ``repr`` of a stream."""
 
 
 def is_handle(text: str) -> bool:
-    """Return True if a text only refers to an object in memory, such as ``<generator object at 0x7f…>``."""
+    """Return True if a text is only a reference to an object in memory, such as ``<generator object at 0x7f…>``."""
     return text[:1] in "<[P\"'" and len(text) < 400 and _HANDLE.match(text) is not None
 
 
@@ -297,7 +298,7 @@ _ANSWER_KEYS = (*_MESSAGE_KEYS[:5], "output", *_MESSAGE_KEYS[5:])
 
 
 def _add_list(raw: Sequence[Any], role: str, out: Decoded, depth: int) -> None:
-    """Add the messages in a list. A list that has only message parts becomes one message."""
+    """Add the messages in a list. A list that consists of message parts becomes one message."""
     first = raw[0] if raw and raw[0].__class__ is dict else {}
     if "parts" in first and "role" in first:
         out.append_items = None if depth else _add_convention_messages
@@ -341,7 +342,7 @@ def _add_convention_messages(raw: Sequence[Any], role: str, out: Decoded, depth:
 
 
 def _events_of_role(events: Sequence[Any], role: str) -> list[Any]:
-    """For the role ``assistant``, return the output events at the end of a list. For other roles, return the events before them."""
+    """Return the output events at the end of a list for the role ``assistant``, and the preceding events for other roles."""
     first_output = len(events)
     has_choices = any(isinstance(event, Mapping) and event.get("event.name") == "gen_ai.choice" for event in events)
     output_names = ("gen_ai.choice",) if has_choices else ("gen_ai.assistant.message", "gen_ai.unknown")
@@ -354,7 +355,7 @@ _ENGINE_KEYS = frozenset(("source_nodes", "sources", "metadata", "current_agent_
 
 
 def _add_function_arguments(call: Mapping[str, Any], role: str, out: Decoded, depth: int) -> None:
-    """Add the messages or the text in a function's arguments, such as ``{"args": ["Hi there"], "kwargs": {"temperature": 0}}``."""
+    """Add the messages or text in a function's arguments, such as ``{"args": ["Hi there"], "kwargs": {"temperature": 0}}``."""
     args, kwargs = call.get("args"), call.get("kwargs")
     if kwargs.__class__ is str and kwargs[:1] == "{":
         kwargs, is_cut = jsonio.loads_or_text(kwargs)
@@ -379,7 +380,7 @@ def _add_function_arguments(call: Mapping[str, Any], role: str, out: Decoded, de
 
 
 def _append_pieces(messages: list[Message], pieces: list[Message]) -> None:
-    """Append chunks of a streamed message to the last message, and clear ``pieces``. The last chunk may repeat the whole text."""
+    """Append chunks of a streamed message to the last message, and clear ``pieces``. The last chunk can repeat the whole text."""
     if not pieces:
         return
     message, last = messages[-1], pieces[-1]
@@ -436,7 +437,7 @@ def _is_part(value: Mapping[str, Any]) -> bool:
 
 
 def _is_block(value: Mapping[str, Any]) -> bool:
-    """Return True if an object is a message part. An object with ``text`` and other fields, but without a type, is a tool result."""
+    """Return True if an object is a message part. Without a type, an object with ``text`` and other fields is a tool result."""
     return _is_part(value) and (_kind(value) is not None or "text" not in value or TEXT_BLOCK_FIELDS.issuperset(value))
 
 
@@ -490,7 +491,7 @@ _BESIDE_CONTENT = frozenset(("refusal", "additional_kwargs", *_REASONING_KEYS))
 
 
 def _read_beside_content(value: Mapping[str, Any], message: Message, texts: list[str]) -> None:
-    """Read an answer's refusal and reasoning, which OpenAI-compatible APIs and LangChain write beside its content."""
+    """Read an answer's refusal and reasoning, which OpenAI-compatible APIs and LangChain write next to the answer's content."""
     for holder in (value, value.get("additional_kwargs")):
         if not isinstance(holder, Mapping):
             continue
@@ -515,7 +516,7 @@ def _author_and_parts(value: Mapping[str, Any], parts: Any) -> tuple[Any, Any]:
 
 
 def _with_text(message: Message, texts: list[str], out: Decoded) -> Message:
-    """Set a message's text, and parse tool calls and results that some frameworks write in the text."""
+    """Set a message's text, and parse tool calls and results that some frameworks write into the text."""
     if len(texts) > 1 and message.role == "user":
         texts = [text for text in texts if not is_tagged(text)] or texts
     content = message.content = texts[0] if len(texts) == 1 else _joined_texts(texts)
@@ -540,7 +541,7 @@ def _joined_texts(texts: list[str]) -> str:
 
 
 def is_tagged(text: str) -> bool:
-    """Return True if one XML tag encloses the whole text. Frameworks add such texts to the user's message."""
+    """Return True if one XML element encloses the whole text. Frameworks add such texts to the user's message."""
     if text[:1] != "<" and text.lstrip()[:1] != "<":
         return False
     text = text.strip()
@@ -551,7 +552,7 @@ def is_tagged(text: str) -> bool:
 _TAG = re.compile(r"<([A-Za-z][\w.:-]{0,60})(?: [^<>]{0,200})?>")
 
 _LEADING_NOTES = re.compile(r"(?:<([a-z]+[_-][\w-]{1,58})>[^<>\n]{0,200}</\1>\n\n)+(?=\S)")
-"""Matches one-line notes that a framework adds before the user's message: ``<current_datetime>…</current_datetime>``."""
+"""Pattern for one-line notes that a framework adds before the user's message: ``<current_datetime>…</current_datetime>``."""
 _REQUEST_ITEMS = ("function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "computer_call")
 _RESULT_ITEMS = tuple(f"{kind}_output" for kind in _REQUEST_ITEMS)
 _PROVIDER_ITEMS = ("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call")
@@ -685,7 +686,7 @@ _T = TypeVar("_T")
 
 
 def _with_appended(items: Sequence[_T], item: _T) -> list[_T]:
-    """Append an item and return the list. An existing list is changed in place, because copying thousands of items would be slow."""
+    """Append an item and return the list. Lists are changed in place, because copying thousands of items would be slow."""
     if isinstance(items, list):
         items.append(item)
         return items
@@ -753,7 +754,7 @@ def _add_media_of_result(result: Any, message: Message) -> None:
 
 
 def _typed_tool_response(part: Mapping[str, Any], message: Message) -> None:
-    """Add a tool result in Vercel's format: ``{type: "text" | "json" | "error-text" | ..., value}``, or a value with an error flag."""
+    """Add a tool result in Vercel's format: ``{type: "text" | "json" | "error-text" | …, value}``, or a value and error flag."""
     result = part.get("output")
     kind = _kind(result) if isinstance(result, Mapping) else None
     has_failed = part.get("isError") is True
@@ -800,7 +801,7 @@ class ProviderRun(ToolRequest):
 
 
 def provider_runs(message: Message) -> list[Any]:
-    """Return the calls to tools that the model provider ran itself to create this message."""
+    """Return the calls to tools that the model provider ran itself for this message."""
     return [ProviderRun(**run) for run in message.extra[_RUNS]] if message.extra else []
 
 
@@ -838,7 +839,7 @@ _MODALITIES = frozenset(("image", "audio", "video"))
 _UNTYPED_MEDIA_KEYS = ("inline_data", "inlineData", "file_data", "fileData", "image", "video", "audio")
 """Keys of media parts without a type (Google, Bedrock)."""
 _MOST_PARTS = 1_000
-"""Maximum number of parts in a tool result that are searched for media."""
+"""Maximum number of parts of a tool result to search for media."""
 
 
 def _attachment(part: Mapping[str, Any], message: Message, modality: str | None) -> None:
@@ -864,7 +865,7 @@ def _attachment(part: Mapping[str, Any], message: Message, modality: str | None)
 
 
 def _first_text(holders: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> str | None:
-    """Return the first text under one of the keys, or None. Empty texts and placeholders are skipped. Bytes become Base64."""
+    """Return the first text under any of the keys, or None. Skip empty texts and placeholders. Convert bytes to base64."""
     for holder in holders:
         for key in keys:
             value = holder.get(key)

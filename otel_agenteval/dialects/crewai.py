@@ -1,7 +1,7 @@
 """Parser for CrewAI's spans from OpenInference and OpenLLMetry. The role of a CrewAI agent is used as its name.
 
-The user's words are in the crew's inputs (``{"question": "Why?"}``) and tasks (``[{"description": "Answer {question}"}]``). The
-output is the text of a ``TaskOutput(…)``. CrewAI's product telemetry (scope ``crewai.telemetry``) isn't part of a turn.
+A crew's inputs (``{"question": "Why?"}``) and tasks (``[{"description": "Answer {question}"}]``) contain the user's words. The
+output is the ``repr`` of a ``TaskOutput(…)``. CrewAI's product telemetry (scope ``crewai.telemetry``) isn't part of a turn.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ SCOPES = re.compile(r"(openinference|opentelemetry)\.instrumentation\.crewai(\.|
 _DELEGATING = frozenset(
     ("Delegate work to coworker", "Ask question to coworker", "delegate_work_to_coworker", "ask_question_to_coworker")
 )
-"""CrewAI's own tools for delegation. Another agent works below their spans."""
+"""CrewAI's own tools for delegation. Another agent runs below the spans of these tools."""
 _INPUTS_OF_USER = (
     "question", "query", "user_query", "user_question", "input", "user_input", "user_message", "customer_message", "message",
     "user_request", "customer_request", "request", "prompt", "text", "task", "topic",
 )  # fmt: skip
-"""Usual names of crew inputs with the user's words, by priority. Developers can choose other names."""
+"""Usual names of crew inputs with the user's words, most likely first. Developers can choose other names."""
 # Parts of "TaskOutput(description='Answer Why?', …, messages=[{'role': 'user', 'content': '[…]'}])"
 _TASK_TEXT = re.compile(r"""TaskOutput\(description=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
 _MESSAGES = ", messages=["
@@ -110,7 +110,7 @@ def _read_usage(raw: Any, step: Step) -> None:
 
 
 def _read_output(raw: Any, step: Step) -> None:
-    """Read the output of a crew, a task, or an agent. Skip a flow's output, because the methods of a flow can return anything."""
+    """Read the output of a crew, a task, or an agent. Skip a flow's output, because the flow's methods can return any value."""
     if step.output_messages is None and raw.__class__ is str and '"raw":' in raw and '"pydantic":' in raw:
         step.output_messages = raw
 
@@ -120,7 +120,7 @@ def _loaded(raw: Any) -> Any:
 
 
 def _user_words(tasks: Any, raw_inputs: Any, outputs: Any, has_finished: bool) -> str | None:
-    """Return the user's words, or None. They are the crew input with a name such as ``question``, the only crew input, or the main task's text."""
+    """Return the crew input with a name such as ``question``, the only crew input, the main task's text, or None."""
     index, template = _main_task(tasks)
     has_places = template is not None and PLACE.search(template) is not None
     inputs = _loaded(raw_inputs)
@@ -142,7 +142,7 @@ def _user_words(tasks: Any, raw_inputs: Any, outputs: Any, has_finished: bool) -
 
 
 def _main_task(raw_tasks: Any) -> tuple[int, str | None]:
-    """Return the index and text of the first task with a placeholder such as ``{question}``. Otherwise, use the first task."""
+    """Return the index and text of the first task with a placeholder such as ``{question}`` or, without one, of the first task."""
     tasks = _loaded(raw_tasks)
     texts = [as_text(task.get("description")) for task in tasks if isinstance(task, Mapping)] if isinstance(tasks, list) else []
     index = next((index for index, text in enumerate(texts) if text is not None and PLACE.search(text)), 0)
@@ -155,7 +155,7 @@ def _task_text(outputs: Any, index: int) -> str | None:
 
 
 def _messages_of_tasks(outputs: str) -> list[Any]:
-    """Return the messages in the text of a crew's task outputs, excluding calls that delegate work to another agent."""
+    """Return the messages in the ``repr`` of a crew's task outputs, except calls that delegate work to another agent."""
     all_messages: list[Any] = []
     position = outputs.find(_MESSAGES)
     while position >= 0:
@@ -168,7 +168,7 @@ def _messages_of_tasks(outputs: str) -> list[Any]:
 
 
 def _end_of_list(text: str, start: int) -> int:
-    """Return the end of the list that begins at ``start``, ignoring brackets in strings. For truncated text, return its end."""
+    """Return the end position of the list that begins at ``start``, or of the text if the list is truncated."""
     depth = 0
     for token in _STRING_OR_BRACKET.finditer(text, start):
         if token[0] == "[":

@@ -1,4 +1,4 @@
-"""Parser for DSPy's spans from OpenInference and the GenAI instrumentation. Inputs and outputs are fields of a DSPy signature."""
+"""Parser for DSPy's spans from OpenInference and OpenTelemetry. Inputs and outputs are fields of a DSPy signature."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCOPES = re.compile(r"openinference\.instrumentation\.dspy|opentelemetry\.instru
 _MODULE = (".forward", ".aforward")
 _TOOL = (".__call__", ".acall")
 _CLASSES = frozenset(("ReAct", "ReActV2", "CodeAct", "RLM", "ProgramOfThought", "Avatar"))
-"""DSPy's own classes. They aren't names of agents."""
+"""DSPy's own classes, whose names aren't names of agents."""
 _AGENT = re.compile(r"(ReAct\w*|CodeAct|RLM|\w*Agent)\.a?forward$")
 ASKED = (
     "question", "query", "user_message", "user_input", "user_query", "user_request", "message", "request", "input", "prompt", "task",
@@ -64,7 +64,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def user_words(raw: Any) -> Any:
-    """Return the user's words as a message: the input field with a name such as ``question``, the first text field, or the field ``messages``."""
+    """Return the field with a name such as ``question``, the first text field, or the field ``messages`` as the user's message."""
     fields, _ = jsonio.loads_or_text(raw) if isinstance(raw, str) else (raw, False)
     while isinstance(fields, dict) and len(fields) == 1:  # ``forward(**inputs)`` is one argument
         inner = next(iter(fields.values()))
@@ -100,7 +100,7 @@ def _answer(raw: Any) -> Any:
 
 
 def answer_of(value: Any) -> str:
-    """Return the answer in DSPy's output, without its reasoning: the field with a name such as ``answer``, the only field, or all fields."""
+    """Return the answer without reasoning: the field with a name such as ``answer``, the only field, or all fields."""
     if isinstance(value, Mapping):
         left = {name: inner for name, inner in value.items() if name not in _WORKING}
         named = next((left[name] for name in _ANSWERS if isinstance(left.get(name), str)), None)

@@ -1,7 +1,7 @@
-"""Parser for JetBrains Koog, which writes the GenAI convention's attributes, and ``koog.*`` spans for a strategy's steps.
+"""Parser for JetBrains Koog, which writes the GenAI convention's attributes and ``koog.*`` spans for the steps of an agent.
 
-Koog's scope name is the application's service name. An agent's span repeats its initial prompt, but lacks the user's message, the
-answer, and token counts. Unless the application calls ``setVerbose(true)``, content is ``HIDDEN:non-empty``.
+Koog's scope name is the application's service name. An agent's span repeats the initial prompt, but contains neither the user's
+message nor the answer or token counts. Unless the application calls ``setVerbose(true)``, ``HIDDEN:non-empty`` replaces content.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ SCOPES = re.compile(r"ai\.koog\b")
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return INNER for a span without an operation, which is a step of the agent's strategy. Return None for other spans."""
+    """Return ``INNER`` for a span without an operation, which is a step of an agent. Return None for other spans."""
     return None if "gen_ai.operation.name" in attributes else INNER
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Read Koog's own attributes. The GenAI convention's dialect reads the others."""
+    """Read Koog's own attributes. The GenAI convention's dialect reads the other attributes."""
     get = record.attributes.get
     step.framework = "koog"
     if step.role == AGENT:

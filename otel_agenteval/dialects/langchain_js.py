@@ -1,8 +1,8 @@
 """Parser for OpenLLMetry's spans of LangChain.js. These spans don't form a tree.
 
 Every chain has the kind ``workflow``. A graph's span contains all messages of its run, and a model's messages contain the agent's
-name. A tool's span has the name of the tool's class. The tool's own name is in its result message. Model calls contain only
-texts, so the spans of the provider's SDK are preferred. Unless the application creates a workflow, each span is a separate trace.
+name. A tool's span has the name of the tool's class, and the result message has the tool's own name. Model calls contain only
+texts, so spans of the provider's SDK take precedence. Unless the application creates a workflow, each span is a separate trace.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Parser for LangSmith's OpenTelemetry mode.
 
-``gen_ai.prompt`` and ``gen_ai.completion`` have a run's inputs and outputs as JSON: named parameters, a request and its response,
-or LangChain's state. The status of a failed run is often OK, because it is set at the start, but the run has an exception event.
-Metadata is in ``langsmith.metadata.*``. ``langsmith.trace.session_id`` is a project, not a conversation.
+``gen_ai.prompt`` and ``gen_ai.completion`` contain a run's inputs and outputs as JSON: named parameters, a request and its
+response, or LangChain's state. A failed run often has the status OK, which is set at the start, but it has an exception event.
+``langsmith.metadata.*`` contains metadata. ``langsmith.trace.session_id`` identifies a project, not a conversation.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _read_usage(usage: Any, step: Step) -> None:
 
 
 def _answer(raw: str) -> Any:
-    """Return a run's output without LangSmith's wrapper. If the output is a list of LangGraph commands, return the last update."""
+    """Return a run's output without LangSmith's wrapper. From a list of LangGraph commands, return the last update."""
     value = jsonio.loads_or_text(raw)[0]
     if isinstance(value, Mapping) and value.keys() == {"output"}:
         value = value["output"]
@@ -145,7 +145,7 @@ def _output(raw: Any) -> Any:
 
 
 def _read_failure(record: SpanRecord, step: Step) -> None:
-    """Read the error from the exception event. The error's type is in the event's message (``repr`` and traceback), not in ``exception.type``."""
+    """Read the error from the exception event, whose message (``repr`` and traceback) contains the type of the error."""
     for event in reversed(record.events):
         if event.name == "exception":
             text = as_text(event.attributes.get("exception.message")) or ""

@@ -1,7 +1,7 @@
 """Parser for Langtrace, which writes ``langtrace.*``, ``langchain.inputs``, and ``langchain.outputs``.
 
-Each LangChain span has the arguments and result of one Python method as JSON text, so a model call has up to four nested spans.
-Empty values are omitted. The span of a decorated function has only a name.
+Each LangChain span contains the arguments and result of one Python method as JSON text, so a model call has up to four nested
+spans. Langtrace omits empty values. The span of a decorated function has only a name.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 _CLASS_NAMES = re.compile(r'\{\s*"\w+": "\w+"\s*\}')
-"""Matches an input or output that has only the class name of its value."""
+"""Pattern for an input or output that contains only the class name of a value."""
 
 
 def _first(raw: str) -> Any:
@@ -95,7 +95,7 @@ def _read_langchain(raw_input: Any, raw_output: Any, step: Step) -> None:
 
 
 def _answer(raw: str) -> Any:
-    """Add role and content to a message if Langtrace omitted them. Return other values, such as generations, unchanged."""
+    """Add the role and content to a message if Langtrace omitted them. Return other values, such as generations, unchanged."""
     value = jsonio.loads_or_text(raw)[0]
     if isinstance(value, Mapping) and "generations" not in value:
         return [{"role": "assistant", "content": None, **value}]

@@ -1,8 +1,8 @@
 """Parser for LlamaIndex, whose spans mostly have names such as ``Class.method``.
 
 Three instrumentations use such names: OpenInference (with a kind), OpenLLMetry (``Class.task``, ``Class.workflow``), and
-LlamaIndex's OpenTelemetry package. LlamaIndex's package writes all data in span events, which have the names of LlamaIndex's
-event classes. It truncates the ``repr`` of values that aren't JSON to 200 characters. A truncated text isn't read as an answer.
+LlamaIndex's OpenTelemetry package. LlamaIndex's package writes all data to span events, whose names are LlamaIndex's event classes.
+It truncates the ``repr`` of values that aren't JSON to 200 characters. The parser ignores truncated answers.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _name_in(text: Any) -> str | None:
 
 
 def _read_output(raw: Any, step: Step) -> None:
-    """Read a root's output. It is a response object, or the ``repr`` of a workflow's last event, which is often truncated."""
+    """Read a root's output: a response object, or the ``repr`` of a workflow's last event, which is often truncated."""
     if raw.__class__ is not str or step.output_messages is not None:
         return
     if raw[:1] == "{" and '"response":' in raw:

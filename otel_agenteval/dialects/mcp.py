@@ -1,7 +1,7 @@
 """Parser for MCP requests, in spans from the SDK, FastMCP, OpenLLMetry, or Logfire.
 
 One tool call can have up to four nested spans: from the framework's tool, the client, the SDK, and the server. They count as one
-call. Only the method ``tools/call`` is a tool call. Other requests, such as handshakes and notifications, aren't steps.
+call. Only requests with the method ``tools/call`` are tool calls. Other requests, such as handshakes, aren't steps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SESSIONS = ("session", "server")
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return TOOL for a tool call with a tool's name, SETUP for a session (never a turn), and None for other spans."""
+    """Return ``TOOL`` for a call with a tool's name, ``SETUP`` for a session (never a turn), and None for other spans."""
     if (method := attributes.get("mcp.method.name")) is not None:
         return TOOL if method == _CALL and ("gen_ai.tool.name" in attributes or _NAMED_CALL in name) else None
     if not SCOPES.match(scope):

@@ -24,9 +24,9 @@ MARKS = frozenset(("openinference.span.kind",))
 SCOPES = re.compile(r"openinference\b")
 _LANGCHAIN = ("openinference.instrumentation.langchain", "@arizeai/openinference-instrumentation-langchain")
 _CALL_PARTS = ("llm.input_messages.", "llm.output_messages.", "llm.token_count.")
-"""Attribute prefixes of model calls. A span without a kind is a model call if it has at least two of these prefixes."""
+"""Attribute prefixes of model calls. A span without a kind is a model call if its attributes have two of these prefixes."""
 _SPEECH = ("stt", "tts")
-"""Values in span names or ``service.type`` that identify services for speech and text."""
+"""Values in span names or ``service.type`` that identify speech-to-text and text-to-speech services."""
 _MAX_INDEX = 2_000
 _MAX_PATH = 16
 
@@ -144,7 +144,7 @@ def _read_llm(attributes: dict[str, Any], step: Step, *, is_whole: bool) -> None
 
 
 def _output(value: Any) -> Any:
-    """Return an output. For a smolagents stream, return the final answer, and for the ``repr`` of any other stream, None."""
+    """Return an output, the final answer of a smolagents stream, or None for the ``repr`` of any other stream."""
     if value.__class__ is not str:
         return value
     if _OBJECTS.match(value):
@@ -154,18 +154,18 @@ def _output(value: Any) -> Any:
 
 
 _OBJECTS = re.compile(r"[A-Z]\w*\(\w+=")
-"""Matches the start of the ``repr`` of a streamed run's objects."""
+"""Pattern for the start of the ``repr`` of objects in a streamed run."""
 _COUNTS = (
     ("input_tokens", "llm.token_count.prompt"),
     ("output_tokens", "llm.token_count.completion"),
     ("reasoning_tokens", "llm.token_count.completion_details.reasoning"),
 )
 _WHOLE_REQUESTS = frozenset(("@arizeai/openinference-instrumentation-anthropic", "openinference.instrumentation.bedrock"))
-"""Scopes whose flattened messages are incomplete. The whole request has all content."""
+"""Scopes whose flattened messages are incomplete. Only the raw request contains all content."""
 
 
 def _read_request(attributes: dict[str, Any], step: Step) -> None:
-    """Read instructions and tool results from the whole request, because flattened messages contain only the last result."""
+    """Read instructions and tool results from the raw request, because flattened messages contain only the last result."""
     request = attributes.get("input.value")
     if request.__class__ is not str or request[:1] not in ("{", "["):
         return
@@ -245,7 +245,7 @@ _MEDIA_MARKS = (
 
 
 def _add_media(messages: list[dict[str, Any]], request: Any) -> None:
-    """Add audio, video, and documents from the whole request, because flattened messages contain only images."""
+    """Add audio, video, and documents from the raw request, because flattened messages contain only images."""
     values = map(request.get, ("messages", "input", "contents")) if isinstance(request, dict) else ()
     whole_messages = next((value for value in values if isinstance(value, list)), ())
     users = [one for one in whole_messages if isinstance(one, dict) and one.get("role") == "user"]
@@ -277,7 +277,7 @@ def messages_of(attributes: dict[str, Any], prefix: str) -> list[dict[str, Any]]
 
 
 def _outputs(attributes: dict[str, Any]) -> Any:
-    """Return the answers. Only the whole response has a refusal."""
+    """Return the answers. Read refusals from the raw response, because flattened messages don't contain them."""
     messages = messages_of(attributes, "llm.output_messages.")
     response = attributes.get("output.value")
     has_content = any(one.get("content") or one.get("tool_calls") for one in messages)
@@ -322,13 +322,13 @@ def _part(flat: dict[str, Any], beside: Any) -> dict[str, Any]:
 
 
 def objects_under(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]] | None:
-    """Return the list of objects in flattened attributes such as ``prefix.0.a``, or None if they don't contain a list."""
+    """Return the list of objects in flattened attributes such as ``prefix.0.a``, or None if the attributes don't contain a list."""
     items = unflatten(attributes, prefix)
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else None
 
 
 def unflatten(attributes: Mapping[str, Any], prefix: str) -> Any:
-    """Nest attributes such as ``prefix.0.a.b`` into lists and dicts. Missing indexes are skipped. Return None if no attribute has this prefix."""
+    """Nest attributes such as ``prefix.0.a.b`` into lists and dicts, without missing indexes. Return None if there are none."""
     root: dict[str, Any] = {}
     start = len(prefix)
     for key, value in attributes.items():

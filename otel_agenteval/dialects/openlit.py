@@ -1,8 +1,8 @@
 """Parser for OpenLIT, which writes the GenAI convention's attributes and some older ones.
 
 A decorated function has ``function.args`` and ``function.kwargs`` as a Python ``repr``, and its result in the message attributes.
-Before version 1.36, prompts were lines of ``role: text``, and tool calls were separate from the answer. LangChain's calls had two
-spans, with tokens estimated from their texts.
+Before version 1.36, prompts were ``role: text`` lines, and tool calls were separate from the answer. LangChain's calls had two
+spans, with tokens estimated from texts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NODES = frozenset(("model", "tools", "agent", "__start__", "model_request", "ca
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role of a function, a graph's node, or a failed call that has only a name. Return None for other spans."""
+    """Return the role of a function, a graph's node, or a failed call without attributes. Return None for other spans."""
     if "function.args" in attributes or scope == "openlit":
         return CHAIN
     if _WITHOUT_START.match(scope) and "gen_ai.operation.name" not in attributes:
@@ -100,7 +100,7 @@ def _read_call(record: SpanRecord, step: Step) -> None:
 
 
 def _prompt(raw: Any) -> Any:
-    """Parse ``role: text`` lines to messages. A text can have several lines. Return other values without messages."""
+    """Convert ``role: text`` lines to messages. A text can have several lines. Return other values unchanged."""
     value = opened(raw.removeprefix("messages=") if isinstance(raw, str) else raw)
     if not isinstance(value, str) or _LINE.match(value) is None:
         return value

@@ -1,4 +1,4 @@
-"""Parser for OpenLLMetry: ``traceloop.*``, and messages in ``gen_ai.prompt.N.*`` or, since version 0.5x, in the convention's format."""
+"""Parser for OpenLLMetry: ``traceloop.*``, and messages in ``gen_ai.prompt.N.*`` or, since 0.5x, in the convention's format."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ _LANGCHAIN = "opentelemetry.instrumentation.langchain"
 _NODES = "gen_ai.workflow.nodes"
 _AGENT_NAME = "traceloop.association.properties.lc_agent_name"
 _LOOP = frozenset(("model", "agent", "tools"))
-"""Nodes in the graph of a LangChain agent. Graphs of several agents or steps have other nodes."""
+"""Nodes in the graph of a single LangChain agent. Graphs with several agents or steps have other nodes."""
 
 
 def _graph_role(attributes: Mapping[str, Any], kind: Any) -> str | None:
-    """Return the role of LangChain's topmost runnable, which OpenLLMetry always records as an agent. Return None for other spans."""
+    """Return the role of LangChain's outermost runnable, which OpenLLMetry always records as an agent, or None for other spans."""
     if (nodes := attributes.get(_NODES)) is not None:
         found = parsed(nodes)
         known = isinstance(found, (list, tuple)) and bool(found) and not any(as_text(node) in _LOOP for node in found)
@@ -102,11 +102,11 @@ _CONVERSATIONS = (
     "respan.threads.thread_identifier", "respan.sessions.session_identifier",
 )  # fmt: skip
 _USERS = ("traceloop.association.properties.user_id", "respan.customer_params.customer_identifier")
-"""Attributes with user ids. Respan writes OpenLLMetry's attributes, but uses its own keys for conversation and user ids."""
+"""Attributes with user IDs. Respan writes OpenLLMetry's attributes, but uses its own keys for conversation and user IDs."""
 
 
 def _conversation(raw: Any) -> str | None:
-    """Return the conversation id from LangChain's metadata, or None. The metadata is in the same JSON text as a run's inputs."""
+    """Return the conversation ID from LangChain's metadata, or None. The JSON text of a run's inputs contains the metadata."""
     if raw.__class__ is not str or '_id"' not in raw or '"metadata"' not in raw:
         return None
     return text_under(object_in(object_in(raw).get("metadata")), ("session_id", "thread_id", "conversation_id"))

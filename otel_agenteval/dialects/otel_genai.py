@@ -1,7 +1,7 @@
 """Parser for OpenTelemetry's GenAI semantic conventions (*the convention*) in all versions since 1.28.
 
-Content is in attributes (JSON text or structured values), span events, or log records. Event and record names are
-``gen_ai.choice``, ``gen_ai.client.inference.operation.details``, and names such as ``gen_ai.user.message``.
+Content is in attributes (JSON text or structured values), span events, or log records. Events and log records have names such as
+``gen_ai.choice``, ``gen_ai.client.inference.operation.details``, or ``gen_ai.user.message``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MARKS = frozenset(("gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.request.
 SCOPES = re.compile(
     r"opentelemetry\.(instrumentation\.genai\.|util\.genai|instrumentation\.(openai|vertexai|google_genai))|com\.anthropic\.|strands\b|logfire(\.|$)"
 )
-"""Instrumentations that write almost no attributes outside the convention."""
+"""Scopes of instrumentations that write almost only the convention's attributes."""
 
 _MESSAGE_EVENTS = {
     "gen_ai.system.message": "system", "gen_ai.user.message": "user", "gen_ai.assistant.message": "assistant",
@@ -56,7 +56,7 @@ WHOLE = frozenset((
     "gen_ai.retrieval.query.text", "gen_ai.retrieval.documents", "gen_ai.retrieval.top_k", "operation.cost",
     "gen_ai.client.operation.time_to_first_chunk", "final_result", "model_request_parameters", "model_name", "agent_name", "tools",
 ))  # fmt: skip
-"""Attributes of the latest convention and of pydantic-ai. If a span has no other attributes, nothing is inferred."""
+"""Attributes of the latest convention and of pydantic-ai. If a span has only these attributes, nothing is inferred."""
 WHOLE_PREFIXES = (
     "gen_ai.request.", "gen_ai.usage.", "gen_ai.aggregated_usage.", "gen_ai.response.time", "gen_ai.server.", "logfire.", "pydantic_ai.",
     "baggage_conflict.",
@@ -132,7 +132,7 @@ def read(record: SpanRecord, step: Step) -> None:
         _read_events(record.logs, step)
 
 
-# The next functions run on the agent's thread, and most attributes are missing. Reading a default is cheaper than a branch,
+# The next functions run on the agent's thread. Because most attributes are missing, reading a default is cheaper than a branch,
 # and missing values cause no further calls.
 
 
@@ -253,7 +253,7 @@ _NOTHING = frozenset(("", "{}", "[]", "null", "None", '[""]', '{"output":null}')
 
 
 def _unless_empty(raw: Any) -> Any:
-    """Return None for a placeholder such as ``{}``, which stands for missing content. Return other values unchanged."""
+    """Return None for a placeholder such as ``{}``, which means that content is missing. Return other values unchanged."""
     return None if raw.__class__ is str and raw in _NOTHING else raw
 
 
@@ -261,7 +261,7 @@ _INSTRUCTED = re.compile(r"You(?:'re| are| answer| help) [^\n]{1,400}[.!]\n+(?=\
 
 
 def _without_roles(prompt: str) -> Any:
-    """Split a prompt that begins with instructions (``You are …``) into a system and a user message. Return other prompts unchanged."""
+    """Split a prompt that begins with instructions (``You are …``) into a system and a user message. Return others unchanged."""
     if (found := _INSTRUCTED.match(prompt)) is None:
         return prompt
     return [{"role": "system", "content": found[0].strip()}, {"role": "user", "content": prompt[found.end() :]}]
@@ -292,7 +292,7 @@ def _read_events(parts: Iterable[Any], step: Step) -> None:
 
 
 def _read_details(part: Any, step: Step, counted: list[tuple[int | None, int | None]]) -> None:
-    """Read messages from an event that has a call's input, output, or both. Append the call's token counts to ``counted``."""
+    """Read messages from an event with a call's input, output, or both. Append the call's token counts to ``counted``."""
     if part.name == _DETAILS:
         body = getattr(part, "body", None)
         get = {**(body if isinstance(body, Mapping) else {}), **part.attributes}.get
@@ -309,7 +309,7 @@ def _read_details(part: Any, step: Step, counted: list[tuple[int | None, int | N
 
 
 def _read_both(body: Mapping[str, Any], step: Step) -> None:
-    """Read a log record that has all messages of a span, as AWS's distribution of OpenTelemetry writes it."""
+    """Read a log record with all messages of a span, which AWS's distribution of OpenTelemetry writes."""
     inputs, outputs = (_messages_of(body.get(name), role) for name, role in (("input", "user"), ("output", "assistant")))
     if step.role == TOOL:
         step.tool_arguments = inputs[-1]["content"] if inputs and step.tool_arguments is None else step.tool_arguments
@@ -325,7 +325,7 @@ def _read_both(body: Mapping[str, Any], step: Step) -> None:
 
 
 def _messages_of(side: Any, role: str) -> list[dict[str, Any]]:
-    """Return the input or output messages of a log record. The content of a message may be an object with a span event's attributes."""
+    """Return the input or output messages of a log record. A message's content can be an object with a span event's attributes."""
     messages = side.get("messages") if isinstance(side, Mapping) else None
     found = []
     for message in messages if isinstance(messages, (list, tuple)) else ():
@@ -339,7 +339,7 @@ def _messages_of(side: Any, role: str) -> list[dict[str, Any]]:
 
 
 def _is_call_of_function(messages: list[dict[str, Any]]) -> bool:
-    """Return True if the only message is a JSON object as text, such as a function's arguments."""
+    """Return True if the only message is the JSON text of an object, such as a function's arguments."""
     content = messages[0].get("content") if len(messages) == 1 else None
     return content.__class__ is str and content.startswith('{"')
 
@@ -362,7 +362,7 @@ def _message_in(part: Any, role: str, step: Step) -> Any:
 
 
 def _whole_event(event: tuple[str, str]) -> Mapping[str, Any]:
-    """Return the message in an Azure event's JSON text. If content wasn't captured, the message has a part without text."""
+    """Return the message in an Azure event's JSON text. If content wasn't captured, the message has a part with no text."""
     fields = object_in(event[0])
     if not fields.keys() & {"content", "tool_calls", "message"}:
         return {"role": event[1], "content": [{"type": "text"}], "finish_reason": fields.get("finish_reason")}
@@ -404,7 +404,7 @@ def _tool_event(name: str, fields: Mapping[str, Any], step: Step) -> None:
 
 
 def documents(raw: Any) -> list[Document]:
-    """Parse retrieved documents, in order. Some instrumentations write only their ids and scores."""
+    """Parse retrieved documents, in order. Some instrumentations write only the documents' IDs and scores."""
     if isinstance(raw, str):
         raw, _ = jsonio.loads_or_text(raw)
     if isinstance(raw, Mapping):
@@ -420,7 +420,7 @@ def documents(raw: Any) -> list[Document]:
 
 
 def document(item: Mapping[str, Any]) -> Document:
-    """Convert an object from any known framework to a document. Its id and score may also be in its metadata."""
+    """Convert an object from any known framework to a document. The object's metadata can contain the ID and score."""
     node = item.get("node", item.get("document"))
     if isinstance(node, Mapping):  # LlamaIndex writes the score next to the node
         item = {"id": node.get("id_"), **node, "score": item.get("score", node.get("score"))}

@@ -74,7 +74,7 @@ def arguments_of(raw: Any) -> dict[str, Any] | None:
 
 
 def first_argument(raw: Any) -> Any:
-    """Return the query, or the first text, in JSON text of a call's arguments. Return other values unchanged."""
+    """Return the query, or the first text, in the JSON text of a call's arguments. Return other values unchanged."""
     if raw.__class__ is not str or raw[:1] not in '{["':
         return raw
     value, _ = jsonio.loads_or_text(raw)
@@ -97,7 +97,7 @@ _RESULT_KEYS = frozenset((
     "toolUseId", "status", "content", "isError", "is_error", "structuredContent", "structured_content", "meta", "_meta", "resultType",
 ))  # fmt: skip
 _WRAPPER_KEYS = ('"content"', '"text"', '"response"')
-"""Each wrapper of a result has at least one of these keys."""
+"""Keys, at least one of which every wrapper of a result has."""
 
 
 def unwrap_result(raw: Any) -> Any:
@@ -121,7 +121,7 @@ def unwrap_result(raw: Any) -> Any:
 
 
 def _is_text_block(item: Any) -> bool:
-    """Return True for a framework's text block. Other data with a ``text`` key lacks a ``type`` and has more keys."""
+    """Return True for a framework's text block. Other data with a ``text`` key has no ``type``, and has more keys."""
     if not isinstance(item, Mapping):
         return False
     kind = item.get("type")
@@ -168,7 +168,7 @@ _DEEPEST_LOGPROBS = 12
 
 
 def logprobs_in(raw: Any) -> list[float] | None:
-    """Return the log probability of each token in a model response, or None if any is missing."""
+    """Return the log probability of each token in a model response, or None if any probability is missing."""
     if raw.__class__ is str:
         if '"logprob"' not in raw and '"token_logprobs"' not in raw:
             return None

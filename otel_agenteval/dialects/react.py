@@ -1,7 +1,7 @@
 """Parse tool calls and results that frameworks write as text in messages.
 
-smolagents writes tool calls after the model's text and ``Calling tools:``, other frameworks after ``Tool calls:``. Like ReAct
-agents, smolagents writes results after ``Observation:``. It appends errors to the previous message.
+smolagents writes tool calls after the model's text and ``Calling tools:``. Other frameworks write them after ``Tool calls:``. Like
+ReAct agents, smolagents writes results after ``Observation:``. It appends errors to the preceding message.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _request(call: Mapping[str, Any]) -> ToolRequest:
 
 
 def read_user(message: Message, before: list[Message]) -> Message:
-    """Split a user message into messages with tool results, errors, and user text. Return the last message, and append the others to ``before``."""
+    """Split a user message into tool results, errors, and user text. Append all messages except the last to ``before``."""
     text, failures = _without_failures(message.content or "")
     if not failures:
         return _observed_or_asked(message, text, before)
@@ -93,7 +93,7 @@ def _without_failures(text: str) -> tuple[str, list[str]]:
 
 
 def _observations(text: str, asked: Message) -> list[ToolResponse]:
-    """Return one result per call: the call's line of the text or, if there aren't as many lines as calls, the whole text."""
+    """Return one result per call: the call's line in the text or, if the numbers of lines and calls differ, the whole text."""
     calls = asked.tool_calls
     lines = text.split("\n")
     if len(calls) < 2:
@@ -103,7 +103,7 @@ def _observations(text: str, asked: Message) -> list[ToolResponse]:
 
 
 INTERPRETER = "python_interpreter"
-"""Tool that runs a code agent's code. It isn't counted as a tool call, but the code can call tools."""
+"""Tool that runs a code agent's code. Its calls don't count as tool calls, but the code can call other tools."""
 _LOGGED = "Execution logs:\n"
 _LAST = "\nLast output from code snippet:\n"
 
@@ -135,7 +135,7 @@ def _literal_arguments(call: ast.Call, names: Sequence[str]) -> dict[str, Any] |
 
 
 def printed(observation: Any) -> Any:
-    """Return the text that an agent's code printed or, if it printed nothing, the code's last value. Return other observations unchanged."""
+    """Return the text that an agent's code printed, or the code's last value. Return other observations unchanged."""
     if not isinstance(observation, str) or not observation.startswith(_LOGGED):
         return observation
     logs, _, last = observation[len(_LOGGED) :].partition(_LAST)

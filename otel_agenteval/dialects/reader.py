@@ -1,8 +1,8 @@
 """Choose the dialects for each span, and combine their results into one step.
 
-The scope and the attribute names (together a :class:`Shape`) decide which dialects apply. Several can apply to one span, for
-example if a framework adds attributes to an SDK's span. Each dialect usually fills only fields that are still empty. If the
-format is unknown, :mod:`.generic` infers the role and the fields.
+A span's scope and attribute names (its :class:`Shape`) determine the dialects that apply. Several dialects can apply to one span,
+for example if a framework adds attributes to an SDK's span. Most dialects fill only empty fields. If the format is unknown,
+:mod:`.generic` infers the role and the fields.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ class Dialect(Protocol):
     """Module that parses the spans of one instrumentation."""
 
     MARKS: frozenset[str]
-    """Attribute keys of this instrumentation. The dialect applies to each span with at least one of them."""
+    """Attribute names of this instrumentation. The dialect applies to each span with at least one of these attributes."""
     SCOPES: Any
-    """Regular expression for the start of a scope. The dialect applies to each span with a matching scope."""
+    """Regular expression for the start of a scope's name. The dialect applies to each span with a matching scope."""
 
     def role_of(self, attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-        """Return the span's role, or None if its current attributes don't show the role."""
+        """Return the span's role, or None if its attributes don't show the role (yet)."""
 
     def read(self, record: SpanRecord, step: Step) -> None:
         """Fill the step's fields. Most dialects keep values from earlier dialects."""
@@ -81,10 +81,10 @@ DIALECTS: tuple[Dialect, ...] = (
     google_genai, beeai, openinference, braintrust, logfire, mcp, claude_code, langsmith, agentops,
     langtrace, openlit, ag2, litellm, autogen, openllmetry, otel_genai, agent_framework, adk, koog, semantic_kernel,
 )  # fmt: skip
-"""All dialects in the order of reading. Usually, the first dialect with a value for a field determines it."""
+"""All dialects in the order of reading. Usually, the first dialect with a value for a field determines the field."""
 
 ROLE_KEYS = frozenset[str]().union(*(dialect.MARKS for dialect in DIALECTS))
-"""``MARKS`` of all dialects. One ``isdisjoint`` call excludes most application spans."""
+"""``MARKS`` of all dialects. A single ``isdisjoint`` call excludes most application spans."""
 
 _OTHER_KEYS = ROLE_KEYS - otel_genai.MARKS
 _SHARED_MARKS = otel_genai.MARKS | {
@@ -93,7 +93,7 @@ _SHARED_MARKS = otel_genai.MARKS | {
     "traceloop.association.properties.session_id", "traceloop.association.properties.thread_id",
     "traceloop.association.properties.conversation_id", "traceloop.association.properties.user_id",
 }  # fmt: skip
-"""Marks that several instrumentations write. They don't identify an instrumentation."""
+"""Attributes that don't identify an instrumentation, because several instrumentations write them."""
 _OWN_MARKS = ROLE_KEYS - _SHARED_MARKS
 _MAX_CACHED = 4_096
 _dialects_by_marks: dict[tuple[str, Hashable], tuple[Dialect, ...]] = {}
@@ -101,12 +101,12 @@ _dialects_by_marks: dict[tuple[str, Hashable], tuple[Dialect, ...]] = {}
 
 @lru_cache(_MAX_CACHED)
 def is_genai_scope(scope: str) -> bool:
-    """Return True for the scope of a GenAI instrumentation. For some of its spans, the role is known only when the span ends."""
+    """Return True for the scope of a GenAI instrumentation. Some of its spans don't show their role until they end."""
     return any(dialect.SCOPES.match(scope) for dialect in DIALECTS)
 
 
 GENAI = Vocabulary(ROLE_KEYS, is_genai_scope, ("gen_ai.", "claude_code."), (b'"role"', b'\\"role\\"', b"\x0a\x04role"), is_call)
-"""Names by which :mod:`~otel_agenteval.spans.split` finds GenAI data in a request."""
+"""Names that :mod:`~otel_agenteval.spans.split` uses to find GenAI data in a request."""
 
 
 def _dialects_of(names: Collection[str], scope: str) -> tuple[Dialect, ...]:
@@ -128,7 +128,7 @@ def _dialects_of(names: Collection[str], scope: str) -> tuple[Dialect, ...]:
 
 
 class Shape:
-    """Properties that all spans with the same scope and attribute names share. Shapes are cached."""
+    """Cached properties that all spans with the same scope and attribute names share."""
 
     def __init__(self, scope: str, names: tuple[str, ...]) -> None:
         self._names = names
@@ -139,19 +139,19 @@ class Shape:
 
     @cached_property
     def is_whole(self) -> bool:
-        """True if nothing has to be inferred, because all GenAI attributes are from the convention or pydantic-ai."""
+        """True if nothing needs to be inferred, because all GenAI attributes are from the convention or pydantic-ai."""
         known, prefixes = otel_genai.WHOLE, otel_genai.WHOLE_PREFIXES
         return all(name in known or name.startswith(prefixes) or not interest.is_useful(name) for name in self._names)
 
     @cached_property
     def content(self) -> tuple[tuple[str, str], ...]:
-        """Attributes that may have content, as pairs of name and direction."""
+        """Names and directions of attributes that can contain content."""
         meanings = ((name, keys.meaning_of(name)) for name in self._names if interest.is_useful(name))
         return tuple((name, meaning.direction) for name, meaning in meanings if meaning.content and meaning.direction is not None)
 
     @cached_property
     def conversations(self) -> tuple[str, ...]:
-        """Names of attributes that may have a conversation id."""
+        """Names of attributes that can contain a conversation ID."""
         return tuple(filter(interest.may_hold_conversation, self._names))
 
     @cached_property
@@ -165,7 +165,7 @@ class Shape:
 
     @cached_property
     def arguments(self) -> tuple[tuple[str, str], ...]:
-        """Attributes that may be tool arguments, as pairs of attribute name and argument name."""
+        """Attributes that might be tool arguments, as pairs of attribute name and argument name."""
         return tuple((name, argument) for name in self._names if (argument := interest.argument_in(name)))
 
     @cached_property
@@ -174,7 +174,7 @@ class Shape:
 
 
 _MAX_SHAPES_SIZE = 8_000_000
-"""Maximum total size of cached shapes: the length of their names, plus :data:`_SIZE_OF_NAME` per name."""
+"""Maximum total size of cached shapes: the length of the attribute names, plus :data:`_SIZE_OF_NAME` per name."""
 _SIZE_OF_NAME = 64
 _shapes: dict[tuple[str, ...], Shape] = {}
 _shapes_size = 0
@@ -197,7 +197,7 @@ def shape_of(attributes: Mapping[str, Any], scope: str) -> Shape:
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return a span's role: ``unknown`` if a GenAI span's attributes don't show the role yet, and None if a span isn't about GenAI."""
+    """Return a span's role, ``unknown`` if a GenAI span doesn't show its role yet, or None if a span isn't about GenAI."""
     # Fast path on the agent's thread: the convention's attributes show the role of most spans.
     if _OTHER_KEYS.isdisjoint(attributes) and _is_otel_only(scope):
         operation = attributes.get("gen_ai.operation.name")
@@ -225,12 +225,12 @@ class Understood:
         self.shape = shape
         self.role = role
         self.stated_role = role
-        """Role from the dialects, before any inference."""
+        """Role that the dialects returned."""
         self.facts: Facts | None = None
         self.named = shape.is_known
-        """False if the span's format may be unknown, so its role has to be inferred."""
+        """False if the span's format might be unknown, and its role must be inferred."""
         self.inferred = False
-        """True if the role was inferred and isn't :attr:`stated_role`."""
+        """True if the role was inferred and differs from :attr:`stated_role`."""
 
     def reset_role(self) -> None:
         self.role = self.stated_role
@@ -238,7 +238,7 @@ class Understood:
 
 
 def understood(record: SpanRecord) -> Understood:
-    """Return the shape and role of an ended span, which are cached in the record."""
+    """Return the shape and role of an ended span. They're cached in the record."""
     span: Understood | None = record.dialects
     if span is None:
         if isinstance(record, LoggedCall):
@@ -255,12 +255,12 @@ def understood(record: SpanRecord) -> Understood:
             # no dialect returns a role, not even "unknown" (for example for Logfire's span of a streamed request)
             and all(dialect.role_of(attributes, scope, record.name) is None for dialect in shape.dialects)
         ):
-            infer(record)  # the scope is known, but not this span's format
+            infer(record)  # the scope is known, but this span's format isn't
     return span
 
 
 def state_role(record: SpanRecord, role: str) -> Understood:
-    """Set a span's role to the one that its log records show, and infer its other data."""
+    """Set a span's role to the role that its log records show, and infer its other data."""
     span = record.dialects = Understood(shape_of(record.attributes, record.scope), None)
     span.named, span.inferred, span.role, span.facts = False, True, role, facts_of(record)
     span.facts.kind, span.facts.kind_strength = role, EXACT
@@ -268,7 +268,7 @@ def state_role(record: SpanRecord, role: str) -> Understood:
 
 
 def _is_complete(record: SpanRecord, span: Understood) -> bool:
-    """Return True if nothing has to be inferred: the span has only the convention's data, or isn't about GenAI."""
+    """Return True if nothing needs to be inferred, because a span has only the convention's data or isn't about GenAI."""
     if span.role is None:
         if record.logs or (record.events and not all(event.name == "exception" for event in record.events)):
             return False
@@ -280,7 +280,7 @@ def _is_complete(record: SpanRecord, span: Understood) -> bool:
 
 
 def infer(record: SpanRecord) -> None:
-    """Infer a span's data if its format is unknown. Also infer its role, unless a dialect returned a specific one."""
+    """Infer the data of a span in an unknown format. Also infer its role, unless a dialect returned a specific role."""
     span = record.dialects
     facts = facts_of(record)
     stated_role: str | None = span.stated_role
@@ -298,7 +298,7 @@ def infer(record: SpanRecord) -> None:
 
 
 def _role(dialects: tuple[Dialect, ...], attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the first role from any dialect, preferably not ``chain``. If no dialect returns a role, a span with a GenAI scope is ``unknown``."""
+    """Return the dialects' first role, preferably not ``chain``. Without a role, a span with a GenAI scope is ``unknown``."""
     if name.__class__ is not str:  # the SDK accepts names of any type
         name = str(name)
     role = None
@@ -311,16 +311,16 @@ def _role(dialects: tuple[Dialect, ...], attributes: Mapping[str, Any], scope: s
 
 
 _PLACEHOLDER_NAMES = frozenset(("unknown", "Unknown", "OpenAI Agent"))
-"""Placeholders that instrumentations write instead of an unknown agent name."""
+"""Placeholders that instrumentations write if they don't know the agent's name."""
 _CONVERSATION_KEYS = (
     "session.id", "langfuse.session.id", "langwatch.thread.id", "galileo.session.id", "lmnr.association.properties.session_id",
 )  # fmt: skip
-"""Session id attributes that observability products add to spans of any instrumentation."""
+"""Attributes with session IDs, which observability products add to spans of any instrumentation."""
 _IDENTITY_KEYS = frozenset((*_CONVERSATION_KEYS, "user.id", "enduser.id"))
 
 
 def read(record: SpanRecord) -> Step:
-    """Create a step with all GenAI data of a span. An application's own span has a step without a role."""
+    """Create a step with all GenAI data of a span. If a span isn't about GenAI, its step doesn't have a role."""
     if len(record.name) > SHORT or len(record.scope) > SHORT:
         record.name, record.scope = bounded_name(record.name), bounded_name(record.scope)
     step, refused_before = Step(record), refusals.counts
@@ -364,7 +364,7 @@ def _correct_names(step: Step) -> None:
 
 
 def _name_beside_kind(record: SpanRecord) -> str | None:
-    """Return the name in another attribute if the span's name is only a kind, such as ``tool``. Otherwise, return None."""
+    """If the span's name is only a kind such as ``tool``, return the name from another attribute. Otherwise, return None."""
     if record.name.lower() not in _KINDS:
         return None
     names = (as_text(record.attributes.get(key)) for key in _NAMES_BESIDE_KINDS)
@@ -395,7 +395,7 @@ def _read_identities(attributes: Mapping[str, Any], step: Step) -> None:
 
 
 def error_of(record: SpanRecord, step: Step) -> ErrorInfo | None:
-    """Return a failed span's error, or None if the error was copied from a descendant or isn't a failure (``NO_FAILURES``)."""
+    """Return a failed span's error, or None if it's a descendant's handled error or isn't a failure (``NO_FAILURES``)."""
     kind = as_text(record.attributes.get("error.type"))
     facts = record.dialects and record.dialects.facts
     message = record.status_message or (facts.fields.get("error_message") if facts is not None else None)
@@ -425,21 +425,21 @@ def raised(record: SpanRecord, step: Step) -> bool:
 
 
 TURN, CONTENT, CALLER = "turn", "content", "caller"
-"""Missing part of a trace: a turn, the turn's input and output, or a tool's caller."""
+"""Missing data of a trace: a turn, the turn's input and output, or a tool's caller."""
 
 
 class UnreadTrace(NamedTuple):
-    """Trace that seems to contain an agent's work, although no turn was found in it."""
+    """Trace without a turn that seems to contain an agent's work."""
 
     scope: str
     answers: frozenset[str]
-    """Texts that may be the agent's answer. If a turn has one of these texts, the trace is a copy of that turn."""
+    """Texts that might be the agent's answer. If a turn has one of these texts, the trace is a copy of this turn."""
     missing: str = TURN
 
 
 def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
-    """Describe a trace without a turn, or return None if it seems unrelated to agents. A trace is related if one of its spans
-    resembles a model call, if the trace contains a tool call, a question, and an answer, or if a tool span lacks a parent.
+    """Describe a trace without a turn, or return None if the trace seems unrelated to agents. A trace is related to agents if it
+    contains a span that resembles a model call, a tool call with a question and an answer, or a tool span without a parent.
     """
     records = [record for record in records if understood(record)]
     agent_work = next(filter(traces.resembles_call, records), None) or _tool_of_run(records)
@@ -451,12 +451,12 @@ def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
 
 
 def is_lost_tool(record: SpanRecord) -> bool:
-    """Return True for a tool span without a parent, unless its role is inferred or it is a server span. The caller's context was probably lost."""
+    """Return True if a tool span has a stated role, but no parent, so its caller's context was probably lost."""
     return role_in(record) == TOOL and not (record.parent_id or record.server or record.dialects.inferred)
 
 
 def _tool_of_run(records: Collection[SpanRecord]) -> SpanRecord | None:
-    """Return a trace's first tool if other spans have a question and an answer, as in an agent's run. Otherwise, return None."""
+    """Return a trace's first tool span if other spans contain a question and an answer, as in an agent's run, or None."""
     first_tool = None
     others = []
     for record in records:
@@ -486,13 +486,13 @@ def review_roles(records: Collection[SpanRecord]) -> None:
         traces.review_roles(list(records), infer)
 
 
-# --- cache tokens and reasoning tokens of model calls
+# --- cached tokens and reasoning tokens of model calls
 
 _NO_TOTAL = frozenset(("cost", "aggregated"))
 
 
 class CacheNames(NamedTuple):
-    """Names of attributes with tokens read from a cache, tokens written to it, and total tokens."""
+    """Names of attributes with counts of tokens read from a cache, tokens written to a cache, and total tokens."""
 
     read: tuple[str, ...]
     written: tuple[str, ...]
@@ -515,8 +515,9 @@ def cache_names(names: Iterable[str]) -> CacheNames:
 
 
 def correct_counts(attributes: Mapping[str, Any], names: CacheNames, step: Step) -> None:
-    """Read the cached tokens. Add them to the input tokens if there are more cached than input tokens, or if the total counts
-    cached tokens separately (input 10, cached 90, output 5, total 105). Add reasoning tokens to the output tokens in the same cases.
+    """Read cached tokens. Add them to the input tokens if there are more cached than input tokens, or if the total counts cached
+    tokens separately (input 10, cached 90, output 5, total 105). Add reasoning tokens to the output tokens under the same
+    conditions.
     """
     if step.cached_tokens is None:
         step.cached_tokens = _largest(attributes, names.read)

@@ -1,4 +1,4 @@
-"""Parser for Semantic Kernel, which writes the GenAI convention's attributes. Some of their values are specific to Semantic Kernel."""
+"""Parser for Semantic Kernel, which writes the GenAI convention's attributes, partly with its own values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMES = {
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role for the first word of the span's name, or None. A model call span doesn't have attributes yet when it starts."""
+    """Return the role for the first word of a span's name, or None. A model call's span starts without attributes."""
     return _NAMES.get(name.partition(" ")[0])
 
 

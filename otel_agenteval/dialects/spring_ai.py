@@ -1,8 +1,8 @@
 """Parser for Spring AI, whose spans are Micrometer observations with Spring Boot's scope.
 
-Attributes are ``spring.ai.*`` and the GenAI convention's attributes. Content is in Spring AI's log records (``log-prompt``,
+Spans have ``spring.ai.*`` and the GenAI convention's attributes. Content is in Spring AI's log records (``log-prompt``,
 ``log-completion``). Milestone releases, and a filter that vendors recommend, write content to ``gen_ai.prompt`` and
-``gen_ai.completion``. Texts are in quotes, but quotes inside them aren't escaped. Only the chat client's log records have roles.
+``gen_ai.completion``. Texts are quoted, but quotes inside them aren't escaped. Only the chat client's log records contain roles.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _RAG = re.compile(r"(?<!\n)\n+Context information is below, surrounded by -{3,}"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role for the span's kind, or None. In a vector store, only queries are retrievals."""
+    """Return the role for a span's kind, or None. Of the requests to a vector store, only queries are retrievals."""
     kind = attributes.get("spring.ai.kind")
     if kind.__class__ is not str:
         return None
@@ -83,7 +83,7 @@ def _read_call(get: Any, step: Step) -> None:
 
 
 def _read_logs(record: SpanRecord, step: Step) -> None:
-    """Read content from log records. Each has a title on the first line, and texts after it."""
+    """Read content from log records, which have a title on the first line and texts on the next lines."""
     for log in record.logs:
         body = log.body
         if body.__class__ is not str:
@@ -100,12 +100,12 @@ def _read_logs(record: SpanRecord, step: Step) -> None:
 
 
 def _texts(raw: str) -> list[str]:
-    """Split ``["…", "…"]`` into texts. A JSON parser can't read this text, because quotes inside the texts aren't escaped."""
+    """Split ``["…", "…"]`` into texts. It isn't valid JSON, because quotes inside the texts aren't escaped."""
     return raw[2:-2].split('", "') if raw[:2] == '["' and raw[-2:] == '"]' and len(raw) > 3 else []
 
 
 def _prompt(raw: str) -> list[dict[str, Any]]:
-    """Return the last text as the user's message, and the others as system messages, because Spring AI omits the roles."""
+    """Return the last text as the user's message, and other texts as system messages, because Spring AI omits the roles."""
     texts = [text for text in _texts(raw) if text not in ("", "null")]
     if not texts:
         return []

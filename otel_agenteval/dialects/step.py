@@ -1,4 +1,4 @@
-"""Define the roles of spans, and the step, which contains a span's GenAI data."""
+"""Define spans' roles, and the step, which contains a span's GenAI data."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from ..spans.record import SpanRecord
 AGENT, WORKFLOW, LLM, TOOL, RETRIEVAL, EMBEDDING = "agent", "workflow", "llm", "tool", "retrieval", "embedding"
 RERANK, GUARDRAIL, MEMORY, CHAIN, HANDOFF, SETUP = "rerank", "guardrail", "memory", "chain", "handoff", "setup"
 INNER = "inner"
-"""Step of an agent's own loop (a cycle, a plan, a task). It is never the root of a turn."""
+"""Step of an agent's own loop (a cycle, a plan, a task), which is never the root of a turn."""
 UNKNOWN = "unknown"
-"""Span of a GenAI instrumentation that doesn't show its role yet."""
+"""Role of a GenAI instrumentation's span that doesn't show its actual role yet."""
 
 ROOTS = (AGENT, WORKFLOW, CHAIN)
-"""Roles of spans that can contain a whole turn. Content of the first roles takes precedence."""
+"""Roles of spans that can contain a whole turn, by precedence of their content."""
 ROOT_ROLES = frozenset(ROOTS)
 CONVERSATION_NAMES = (
     "session_id", "sessionId", "thread_id", "threadId", "conversation_id", "conversationId", "chat_id", "chatId",
 )  # fmt: skip
-"""Usual names of conversation ids in the metadata or inputs of applications."""
+"""Usual names of conversation IDs in the metadata or inputs of applications."""
 NO_FAILURES = frozenset(("GeneratorExit", "ParentCommand", "GraphInterrupt", "NodeInterrupt", "GraphBubbleUp", "ToolInterrupt",
                          "ApprovalRequired", "CallDeferred"))  # fmt: skip
-"""Exceptions that aren't errors: a reader stops, LangGraph switches to another agent, or a run waits for a person."""
+"""Exceptions that aren't errors: a generator is closed, LangGraph switches to another agent, or a run waits for a person."""
 
 
 class Step:
-    """GenAI data of one span. Content stays unparsed until it is needed."""
+    """GenAI data of one span. Content is parsed on first use."""
 
     role: str | None = None
     agent: str | None = None
     agent_is_class: bool = False
-    """True if the agent's name is only a framework's class. If a tool runs the agent, the tool's name is better."""
+    """True if ``agent`` is only the name of a framework's class. If a tool runs the agent, use the tool's name instead."""
     framework: str | None = None
     model: str | None = None
     request_model: str | None = None
@@ -56,48 +56,48 @@ class Step:
     deferred: bool = False
     """True if the model is called when its stream is read, possibly after the span has ended."""
     duration_s: float | None = None
-    """Duration of the work in seconds, if it is longer than the span."""
+    """Duration of the work in seconds, if the work takes longer than the span."""
     answer_only: bool = False
-    """True for a span that has only a model's answer. The span of the request ended earlier."""
+    """True for a span with only a model's answer. The request's span ended earlier."""
     verbatim: bool = False
-    """True for a model call as sent over the network. Its messages are complete. Messages of outer spans may not be."""
+    """True for a model call as sent over the network. Unlike messages of outer spans, its messages are always complete."""
     loop: bool = False
-    """True for a model span with the tokens of a whole loop. It is a model call only if there are no calls below it."""
+    """True for a model span with the tokens of a whole loop. It counts as a model call only if no calls are below it."""
     texts_only: bool = False
-    """True for a model call whose messages don't contain tool requests. Messages of other spans are better."""
+    """True for a model call whose messages don't contain tool requests. Messages of other spans take precedence."""
     secondhand: bool = False
-    """True for a model call that is only in a message. It is ignored if any call has a span."""
+    """True for a model call that only a message describes. It's ignored if any model call has a span."""
     overwritten: bool = False
-    """True for a span of all model calls in a run. Each call overwrote the attributes of the previous call."""
+    """True for a span of all model calls in a run. Each call overwrote the attributes of the preceding call."""
     counted: list[tuple[int | None, int | None]] | None = None
-    """(input tokens, output tokens) of each model call that has an event in this span."""
+    """``(input tokens, output tokens)`` of each model call that has an event in this span."""
     recovered: bool = False
     """True if an agent's run ended normally, so errors inside it were handled."""
     totals: tuple[int, int] | None = None
-    """(input tokens, output tokens) of a model call. They may include earlier calls of the same loop."""
+    """``(input tokens, output tokens)`` of a model call, which can include earlier calls of the same loop."""
     function: bool = False
-    """True for an application's function whose decorator doesn't show its role. Its name may identify a tool."""
+    """True for an application's function whose decorator doesn't show a role. The function's name can identify a tool."""
     guesses_tokens: bool = False
-    """True if tokens were estimated from texts. Counts of a span below are better."""
+    """True if tokens were estimated from texts. Counts of spans below this span take precedence."""
     calls_model: bool = False
-    """True for a run whose model calls have no spans in this trace."""
+    """True for a run whose model calls don't have spans in this trace."""
 
     input_messages: Any = None
-    """Raw input messages of a model call, or an agent's user messages. They can be text, JSON text, or values."""
+    """Raw input messages of a model call, or user messages of an agent: text, JSON text, or structured values."""
     output_messages: Any = None
     logprobs: Any = None
-    """Raw value that contains log probabilities of the answer's tokens."""
+    """Raw value with log probabilities of the answer's tokens."""
     system: Any = None
     tool_definitions: Any = None
     input_value: Any = None
-    """Input of a span of any role. It is set if the dialect can't identify messages."""
+    """Input of a span with any role, if the dialect can't identify messages."""
     output_value: Any = None
     final_result: Any = None
-    """Agent's result, if it isn't in the messages."""
+    """Agent's result, if the messages don't contain it."""
 
     tool_name: str | None = None
     tool_unnamed: bool = False
-    """True if ``tool_name`` isn't the name that models request, but for example a class that all tools share."""
+    """True if ``tool_name`` isn't the name that models request, but for example a class name that all tools share."""
     tool_call_id: str | None = None
     tool_arguments: Any = None
     tool_result: Any = None
@@ -106,12 +106,12 @@ class Step:
     gives_form: bool = False
     """True for a framework's tool that only structures the final answer."""
     tool_inputs: dict[str, Any] | None = None
-    """Arguments by call id, if they aren't in the calls."""
+    """Tool arguments by call ID, if the calls don't contain them."""
 
     thread: str | None = None
-    """Id that joins the traces of a turn if each message is a trace. Later turns have the same id."""
+    """ID that connects the traces of a turn if each message is a separate trace. Later turns have the same ID."""
     begins: bool = False
-    """True for the message that begins a turn of its thread."""
+    """True for the message that begins a turn of the thread."""
     handoff_to: str | None = None
     query: Any = None
     documents: list[Document] | None = None
@@ -138,7 +138,7 @@ _names_of, _numbers_of = attrgetter(*_NAMES), attrgetter(*_NUMBERS)
 
 
 def limit(step: Step, refused: int) -> None:
-    """Truncate long names, and remove negative or too large numbers. ``refused`` is the number of counts already rejected."""
+    """Truncate long names, and remove numbers out of range. ``refused`` is the number of counts that were already rejected."""
     if not refused and _is_within_limits(step):
         return
     found = ["count"] * refused

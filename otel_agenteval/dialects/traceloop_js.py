@@ -1,7 +1,7 @@
 """Parser for Traceloop's JavaScript instrumentation of OpenAI's Responses API.
 
-A request's whole ``input`` is written as the text of one message, and only the text of the answer is written. An answer without
-text requests tools, regardless of its finish reason.
+The text of one message contains a request's whole ``input``. Of an answer, only the text is recorded. An answer without text
+requests tools, regardless of its finish reason.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Parser for the Vercel AI SDK. Versions 4 to 6 write ``ai.*`` attributes.
 
-Version 7 mainly writes the GenAI convention's attributes. A call such as ``generateText`` is a span around one ``doGenerate`` or
-``doStream`` span per model request and one ``ai.toolCall`` span per tool call. The outer span only repeats the last answer and
-the token totals, so it isn't a model call.
+Version 7 mainly writes the GenAI convention's attributes. A call such as ``generateText`` is a span that encloses one
+``doGenerate`` or ``doStream`` span per model request, and one ``ai.toolCall`` span per tool call. The outer span only repeats the
+last answer and the token totals, so it isn't a model call.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _INNER_OPERATIONS = {"doGenerate": LLM, "doStream": LLM, "doEmbed": EMBEDDING, "
 
 _STREAMS = ("ai.streamText", "ai.streamObject")
 _PLACES = ("ai.telemetry.metadata.", "ai.settings.context.")
-"""Prefixes of an application's own metadata: up to version 6, and since version 7."""
+"""Prefixes of an application's own metadata, up to version 6 and since version 7."""
 _CONVERSATION = tuple(
     place + key
     for place in _PLACES
@@ -77,7 +77,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _read_end(record: SpanRecord, step: Step) -> None:
-    """Read the finish reason, which shows whether the run ended normally. A streaming span without a finish reason doesn't have an answer."""
+    """Read the finish reason, which shows that the run ended normally. Without it, a streaming span doesn't have an answer."""
     get = record.attributes.get
     if (reason := as_text(get("ai.response.finishReason"))) is not None:
         step.recovered = reason != "error"
@@ -144,8 +144,8 @@ _SERVICE_TIER = re.compile(r'"serviceTier" ?: ?"(\w+)"')
 
 
 def _read_providers_usage(metadata: str, step: Step) -> None:
-    """Read token counts in the provider's format. Until version 5, cached tokens are only in this format. Some providers exclude
-    cached tokens from the input tokens, and Gemini excludes thoughts from the output tokens. Add the excluded tokens.
+    """Read token counts in the provider's format, which is the only source of cached tokens until version 5. Add cached tokens that
+    a provider excludes from the input tokens, and thoughts that Gemini excludes from the output tokens.
     """
     providers, _ = jsonio.loads_or_text(metadata) if len(metadata) < _LONGEST_METADATA else ({}, False)
     for fields in providers.values() if isinstance(providers, Mapping) else ():
@@ -177,7 +177,7 @@ def _read_tool(get: Any, step: Step) -> None:
 
 
 def _read_ranking(get: Any, step: Step) -> None:
-    """Read documents in the order of a ranking, which refers to them by index."""
+    """Read documents in the order of a ranking, which refers to the documents by index."""
     if get("ai.ranking") is None and get("ai.documents") is not None:  # the span around the request's span
         step.role = INNER
         return

@@ -1,6 +1,7 @@
-"""Parser for VoltAgent, which writes its own attributes, and one ``llm`` span for all model requests of a run.
+"""Parser for VoltAgent, which writes its own attributes and one ``llm`` span for all model requests of a run.
 
-The agent's span has the run's token counts. The ``llm`` span has only the first prompt and the tokens of the last request.
+The agent's span contains the run's token counts. The ``llm`` span contains only the first prompt and the tokens of the last
+request.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _documents(raw: Any) -> list[Document] | None:
-    """Return the retrieved documents, which are usually a single text. Return None if the value isn't text."""
+    """Return the retrieved documents, which are usually one text. Return None if the value isn't text."""
     if raw.__class__ is not str:
         return None
     return documents(raw) if raw[:1] in "[{" and raw else [Document(content=raw)] if raw else []

@@ -1,6 +1,6 @@
-"""Infer the roles (agent, model call, tool) and content of spans that no dialect matches, from attribute names and values.
+"""Infer the roles and content of spans in unknown formats from attribute names and values.
 
-Modules in this package may import the same modules as :mod:`~otel_agenteval.dialects`. Start reading at :mod:`.reading`, which
-infers a span's role and fills its step. :mod:`.walk` collects a span's values. :mod:`.traces` checks the inferred roles against
-the rest of the trace.
+Modules in this package can import the same modules as :mod:`~otel_agenteval.dialects`. Start reading at :mod:`.reading`, which
+infers a span's role (such as agent, model call, or tool) and fills its step. :mod:`.walk` collects a span's values. :mod:`.traces`
+corrects inferred roles that don't fit the rest of the trace.
 """

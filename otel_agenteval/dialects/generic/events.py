@@ -1,7 +1,7 @@
-"""Read span events and log records. Most of them contain one message. Log records from command-line agents describe whole calls.
+"""Read span events and log records. Most contain one message, but log records of command-line agents can describe whole calls.
 
-Examples: ``gen_ai.user.message`` is a user message, ``fw.response`` is an answer, and a log record with a tool's name and result
-is a tool call.
+Examples: ``gen_ai.user.message`` is a user message, ``fw.response`` is an answer, and a log record with a tool's name and result is
+a tool call.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Event(NamedTuple):
 
 
 def is_about_span(name: str) -> bool:
-    """Return True for an event without message content, such as an exception or a score."""
+    """Return True for an event that describes the span and has no message content, such as an exception or a score."""
     return name == "exception" or not _ABOUT_SPANS.isdisjoint(words_of(name))
 
 
@@ -57,7 +57,7 @@ def event_of(name: str, attributes: Mapping[str, Any], body: Any) -> Event:
     elif (
         body.__class__ is str
         and body not in ("", label)
-        # if there is a token count, tool name or prompt length, the text only describes it
+        # next to a token count, tool name, or prompt length, the body's text is only a description
         and not any(meaning_of(key).field in _FIELDS_OF_CALL or words_of(key)[:1] == ("prompt",) for key in values)
     ):
         values.setdefault("content", body)
@@ -65,7 +65,7 @@ def event_of(name: str, attributes: Mapping[str, Any], body: Any) -> Event:
 
 
 def _author_in(words: frozenset[str]) -> tuple[str | None, str | None]:
-    """Return the role and direction of a message, based on the words of the event's name: ``choice`` → ``("assistant", OUT)``."""
+    """Return the role and direction of a message based on words in its event's name: ``choice`` → ``("assistant", OUT)``."""
     if words & _ANSWER_WORDS:
         return "assistant", OUT
     role = next((role for role in ("system", "user", "assistant", "tool") if role in words), None)
@@ -100,7 +100,7 @@ def _content_in(values: Mapping[str, Any]) -> Any:
 
 
 def is_property(key: str, value: Any) -> bool:
-    """Return True for an event attribute with a simple value that is neither content nor a step field, for example a version."""
+    """Return True for an event attribute, such as a version, that is neither content nor a step field."""
     meaning = meaning_of(key)
     if meaning.text or meaning.direction or meaning.field or holds_json(value):
         return False
@@ -119,7 +119,7 @@ _MOST_KEYS, _LONGEST_KEY = 128, 64
 
 
 class LoggedCall(SpanRecord):
-    """Model or tool call that only a log record describes. It becomes a child of the span that wrote the record."""
+    """Model or tool call that only a log record describes. The call becomes a child of the span that wrote the record."""
 
     __slots__ = ("role",)
 
@@ -127,7 +127,7 @@ class LoggedCall(SpanRecord):
 
     @property
     def shown_id(self) -> int:
-        """Id of the span that wrote the record."""
+        """ID of the span that wrote the record."""
         return self.parent_id
 
     @property
@@ -137,7 +137,7 @@ class LoggedCall(SpanRecord):
 
 @lru_cache(4_096)
 def kind_of(keys: frozenset[str]) -> str | None:
-    """Return the type of content that a log record with these attributes describes (``LLM``, ``TOOL``, ``PROMPT``, or ``ANSWER``), or None."""
+    """Return what a log record with these attributes describes (``LLM``, ``TOOL``, ``PROMPT``, or ``ANSWER``), or None."""
     meanings = {key: meaning_of(key) for key in keys if is_content_of_event(key)}
     fields = {meaning.field for meaning in meanings.values() if meaning.strength >= LIKELY}
     if not _TOOLS.isdisjoint(fields) and any(
@@ -152,7 +152,7 @@ def kind_of(keys: frozenset[str]) -> str | None:
 
 
 def is_call(attributes: Iterable[str]) -> bool:
-    """Return True if a log record with these attributes describes a model or tool call, a user's prompt, or an agent's answer."""
+    """Return True if a log record with these attributes describes a model call, a tool call, a prompt, or an answer."""
     return _kind_of(attributes) is not None
 
 
@@ -166,7 +166,7 @@ def kind_of_part(part: LogPart) -> str | None:
 
 
 def values_in(part: LogPart) -> Mapping[str, Any]:
-    """Merge a log record's attributes with the fields of its body. A body that is a message isn't merged."""
+    """Return a log record's attributes, merged with the fields of its body unless the body is a message."""
     body = part.body
     return {**part.attributes, **body} if isinstance(body, dict) and not is_message(body) else part.attributes
 
@@ -177,7 +177,7 @@ def tool_in(part: LogPart) -> str | None:
 
 
 def describes(part: LogPart, writer: SpanRecord) -> bool:
-    """Return True if ``writer``, the span that wrote a log record, is itself the tool call that the record describes."""
+    """Return True if the span that wrote a log record (``writer``) is the tool call that the record describes."""
     return writer.name == tool_in(part)
 
 
@@ -187,7 +187,7 @@ def text_in(part: LogPart, names: Container[str]) -> str | None:
 
 
 def call_of(part: LogPart, kind: str, writer: SpanRecord) -> LoggedCall:
-    """Convert a log record to a model or tool call, as a child of the span that wrote the record."""
+    """Convert a log record to a model or tool call below the span that wrote the record (``writer``)."""
     values = values_in(part)
     seed = f"{writer.trace_id} {part.time_ns} {part.name} {values}"  # the same for records that are sent twice
     lasted_ns = int(min(1e6 * (as_float(values.get("duration_ms")) or 0.0), part.time_ns))

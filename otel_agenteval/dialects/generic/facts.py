@@ -1,6 +1,6 @@
-"""Data inferred from a span with an unknown format: step fields, content, and evidence that a model or agent was active.
+"""Store the data inferred from a span: step fields, content, and evidence of a model or an agent.
 
-:mod:`.walk` finds values in a span and stores them in :class:`Facts`. :mod:`.reading` uses them to infer the role and fill the
+:mod:`.walk` finds values in a span and stores them in :class:`Facts`. :mod:`.reading` uses the facts to infer the role and fill the
 step.
 """
 
@@ -21,9 +21,9 @@ from .keys import DERIVED, EXACT, GUESS, LIKELY, STEP, SURE, word_set, words_of
 from .shapes import plain
 
 MODEL, USAGE, KIND, TELLING, MESSAGES = 1, 2, 4, 8, 16
-"""Bits for evidence of a model's work: known model name, token counts, span kind, messages only LLMs have, any messages."""
+"""Bits for evidence of a model: a known model name, token counts, a span kind, messages that only LLMs have, any messages."""
 TOP, IN_LISTED_OBJECT = 0, 2
-"""Depths of an attribute's own value, and of a value in ``[{…}]``. See :class:`.walk.Nesting`."""
+"""Nesting depth (see :class:`.walk.Nesting`) of an attribute's own value, and of a value in ``[{…}]``."""
 COUNTS = frozenset(("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens", "total_tokens"))
 
 
@@ -34,9 +34,9 @@ class Content(NamedTuple):
 
 
 class Facts:
-    """Data inferred from one span. ``fields`` has the most certain value of each step field. Three lists contain the span's
-    content. For example, the attribute ``fw.output: '{"reply": "Sunny", "chat": [{"role": …}]}'`` adds the ``chat`` list to
-    ``messages``, "Sunny" to ``texts``, and the JSON text to ``whole_values``.
+    """Data inferred from one span. ``fields`` contains the most certain value of each step field. Three lists contain content: the
+    attribute ``fw.output: '{"reply": "Sunny", "chat": [{"role": …}]}'`` adds the ``chat`` list to ``messages``, "Sunny" to
+    ``texts``, and the JSON text to ``whole_values``.
     """
 
     def __init__(self, record: SpanRecord) -> None:
@@ -73,7 +73,7 @@ class Facts:
         return TOOL in (self.name_role, self.kind) or "tool_name" in self.fields
 
     def has_dialog(self) -> bool:
-        """Return True if a message list has user and assistant messages, and any message has a form that only LLM conversations have."""
+        """Return True if a list has user and assistant messages, and a message has a form that only LLM conversations have."""
         return bool(self.evidence & TELLING) and any(
             {"user", "assistant"} <= {message.role for message in decode(plain(content.value), "user").messages}
             for content in self.messages
@@ -82,13 +82,13 @@ class Facts:
     # --- fields
 
     def set(self, field: str, value: Any, strength: float) -> None:
-        """Set a field if ``strength``, the confidence in the value, is higher than that of the field's current value."""
+        """Set a field if ``strength`` (the confidence in the value) is higher than the confidence in the current value."""
         if value is not None and strength > self._strengths.get(field, -math.inf):
             self._strengths[field] = strength
             self.fields[field] = value
 
     def _add_kind(self, field: str, value: Any, strength: float, depth: int) -> None:
-        """Set the role that a span kind attribute indicates. It replaces ``CHAIN`` or a less certain role, but ``CHAIN`` never replaces a role."""
+        """Set the role that a span kind indicates. A role other than ``CHAIN`` replaces ``CHAIN`` and less certain roles."""
         if depth != TOP or value.__class__ is not str:
             return
         role = kinds.role_of_kind(value)
@@ -145,7 +145,7 @@ class Facts:
             self.set(field, str(value), strength)
 
     def complete_tokens(self) -> None:
-        """Compute missing output tokens from the total. Add reasoning and cached tokens that only the total includes."""
+        """Compute missing output tokens from the total. Add reasoning and cached tokens that are included only in the total."""
         fields = self.fields
         if "output_tokens" not in fields and fields.get("total_tokens", 0) > fields.get("input_tokens", math.inf):
             self.set("output_tokens", fields["total_tokens"] - fields["input_tokens"], DERIVED)
@@ -173,7 +173,7 @@ SETTERS: Mapping[str, Callable[[Facts, str, Any, float, int], None]] = {
     **dict.fromkeys(COUNTS, Facts._add_count),
     **dict.fromkeys(_NAMES, Facts._add_name),
 }
-"""Methods that validate a value and set a field and possibly other facts, by field."""
+"""Methods that validate a value, then set a field and other facts, by field."""
 
 
 def count_in(value: Any) -> int | None:
@@ -192,7 +192,7 @@ _MODEL_NAME = re.compile(
     r"jamba|kimi|glm|text-embedding|davinci|minimax|nemotron|gpt-oss|openchat|vicuna|anthropic\.|amazon\.|meta\.)[\w.:@/-]*",
     re.IGNORECASE,
 )
-"""Matches known model names, with or without providers: ``gpt-4o``, ``aws/anthropic.claude-3``, but not ``my-gpt``."""
+"""Pattern for known model names, with or without providers: ``gpt-4o``, ``aws/anthropic.claude-3``, but not ``my-gpt``."""
 _PROVIDERS = word_set("""
     openai azure azure_openai anthropic google gemini vertex_ai vertexai googleai google_genai mistral mistralai bedrock groq ollama
     cohere litellm deepseek xai together_ai fireworks_ai perplexity openrouter compat-oai google-genai openai-compatible aws models
@@ -204,7 +204,7 @@ def model_in(name: str | None) -> str | None:
 
 
 def provider_in(model: str | None) -> str | None:
-    """Return the provider in a model's name, such as ``openai`` in ``openai/gpt-4o``, or None."""
+    """Return the provider in a model's name (``openai`` in ``openai/gpt-4o``), or None."""
     head, slash, _ = (model or "").partition("/")
     return head if slash and head != "models" and head.lower() in _PROVIDERS else None
 

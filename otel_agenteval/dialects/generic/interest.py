@@ -1,4 +1,4 @@
-"""Select, by name, which attributes to read. For most spans, a single set operation shows that they lack such attributes."""
+"""Select the attributes to read by their names. For most spans, a single set operation shows that they don't have any."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .shapes import may_be_message
 from .values import Branch, Path, branches_of, paths_of, tree_of
 
 SKIP, OBJECTS, ANY_VALUE = 0, 1, 2
-"""Interest in an attribute: read nothing, only objects and lists (also as JSON text), or any value."""
+"""Attribute values to read: none, only objects and lists (also as JSON text), or any value."""
 
 _OTHER_CONVENTIONS = tuple(word_set("""
     http. url. net. network. server. client. db. messaging. rpc. user_agent. exception. thread. code. process. host. os. k8s. container.
@@ -21,23 +21,23 @@ _OTHER_CONVENTIONS = tuple(word_set("""
     cloudevents. source_path file. geo. log. logger. webengine. vcs. cicd. test. artifact. error. hw. asyncio. fastapi. express. koa.
     nestjs. next. redis. sql. kafka. rabbitmq. temporal airflow jenkins.
 """))  # fmt: skip
-"""Attribute prefixes of other conventions. Attributes with these prefixes are never about a model."""
+"""Attribute prefixes of other conventions, whose attributes are never about a model."""
 _CARRIERS = word_set("body payload")
-"""Last words of attributes of other conventions that may have a whole message: ``messaging.message.body``."""
+"""Last words of other conventions' attributes that can contain a whole message: ``messaging.message.body``."""
 _MODEL_WORDS = word_set("""
     llm genai prompt prompts completion completions token tokens agent agents tool tools model usage generation langchain llamaindex openai
     anthropic gemini bedrock embedding embeddings retriever retrieval assistant chat workflow
 """)
-"""Words that only attributes about models, agents, and tools have: ``fw.llm.reply``."""
+"""Words that occur only in names of attributes about models, agents, and tools: ``fw.llm.reply``."""
 _DATA_WORDS = word_set("""
     input inputs output outputs body payload message messages request response content result results arg args kwargs arguments choices
     history events query question answer documents data state
 """)
-"""Words for data of any program, which may include messages: ``fw.request``."""
+"""Words for data of any program, which can include messages: ``fw.request``."""
 SPREAD_ARGUMENTS = word_set("arguments args kwargs params parameters input inputs")
 SPREAD_RESULTS = word_set("result return returned")
 SPREAD = SPREAD_ARGUMENTS | SPREAD_RESULTS
-"""Last words of prefixes with one attribute per argument or result field, such as ``kwargs`` in ``kwargs.order_id``."""
+"""Last words of prefixes that arguments or result fields share, such as ``kwargs`` in ``kwargs.order_id``."""
 
 
 @lru_cache(MOST_NAMES)
@@ -58,12 +58,12 @@ def interest_of(key: str) -> int:
 _CONTEXT_WORDS = word_set("""
     metadata attributes tags properties context contexts details error parameters params metrics timestamps
 """)
-"""Last words of attributes that complete a step, but aren't evidence of a step: ``fw.metadata``."""
+"""Last words of attributes that add data to a step, but aren't evidence of a step: ``fw.metadata``."""
 
 
 @lru_cache(MOST_NAMES)
 def is_useful(key: str) -> bool:
-    """Return True if an attribute is worth reading once other attributes show that the span is a step."""
+    """Return True if an attribute is worth reading in a span that other attributes identify as a step."""
     if interest_of(key) != SKIP:
         return True
     if key.startswith(_OTHER_CONVENTIONS) or not words_of(key):
@@ -74,7 +74,7 @@ def is_useful(key: str) -> bool:
 # --- spans without a model, an agent or a tool
 
 PLAIN_KEYS: set[str] = set()
-"""Attribute names seen so far that aren't about a model. Its size is limited."""
+"""Known attribute names that aren't about a model, up to a limit."""
 
 
 def is_plain(attributes: Mapping[str, Any]) -> bool:
@@ -118,10 +118,10 @@ class AttributeGroup(NamedTuple):
 
 
 def groups_of(names: Iterable[str]) -> tuple[AttributeGroup, ...]:
-    """Group attributes that form one object or list. ``fw.model``, ``fw.chat.0.role``, and ``fw.chat.0.content`` result in::
+    """Group attributes that form one object or list. ``fw.model``, ``fw.chat.0.role``, and ``fw.chat.0.content`` become::
 
-    AttributeGroup("fw.model", True, "fw.model", ())
-    AttributeGroup("fw.chat", True, "chat", ((name, path), …)), such as ("fw.chat.0.role", ("chat", "0", "role"))
+    AttributeGroup("fw.model", True, "fw.model", ()) AttributeGroup("fw.chat", True, "chat", ((name, path), …)), such as
+    ("fw.chat.0.role", ("chat", "0", "role"))
     """
     paths = paths_of(names)
     tree = branches_of({name: (name, keys) for name, keys in paths}, paths)
@@ -159,7 +159,7 @@ def _means_more_as_whole(branch: Branch, path: str) -> bool:
 
 
 def may_hold_conversation(key: str) -> bool:
-    """Return True for an attribute that may contain a conversation id, directly or in JSON metadata."""
+    """Return True for an attribute that can contain a conversation ID, directly or in JSON metadata."""
     if last_word(key) == "metadata":
         return True
     meaning = meaning_of(key)
@@ -176,7 +176,7 @@ _PROPERTIES_OF_EVENTS = word_set("""
 
 @lru_cache(MOST_NAMES)
 def is_content_of_event(key: str) -> bool:
-    """Return True if an event's attribute may be content, unlike log properties (``level``) or attributes of other conventions."""
+    """Return False for an event's attributes that can't be content: log properties (``level``) or other conventions' attributes."""
     return key.lower() not in _PROPERTIES_OF_EVENTS and not key.startswith(_OTHER_CONVENTIONS)
 
 
@@ -186,12 +186,12 @@ _DESCRIBES_CALL = word_set("""
     trace span event logger level agent service environment env function class module method framework sdk scope turn
     tool execution version description definition tags metadata type kind schema
 """)
-"""Words in attributes about a call's time, outcome, code location, and tool. Such attributes aren't arguments."""
+"""Words in names of attributes about a call's time, outcome, code location, or tool, which aren't arguments."""
 
 
 @lru_cache(MOST_NAMES)
 def argument_in(key: str) -> str | None:
-    """Return the tool argument that an attribute of a tool span may contain (``order_id`` for ``tool.order_id``), or None."""
+    """Return the name of the tool argument that an attribute might contain (``order_id`` for ``tool.order_id``), or None."""
     prefix, _, name = key.replace(":", ".").rpartition(".")
     if prefix and last_word(prefix) != "tool":
         return None

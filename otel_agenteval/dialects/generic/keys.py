@@ -1,7 +1,7 @@
 """Classify the names of attributes and JSON fields, in any spelling.
 
-A name is split into words: ``gen_ai.usage.inputTokens`` → gen, ai, usage, input, tokens. Three rules then try to map the words to
-a step field, and the first rule that matches is used. The result doesn't depend on values, so each name is classified only once.
+A name is split into words: ``gen_ai.usage.inputTokens`` → gen, ai, usage, input, tokens. Three rules then try to map the words to a
+step field, and the first rule that matches applies. The result doesn't depend on values, so each name is classified only once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
 MOST_NAMES = 16_384
-"""Maximum number of names that are cached with their words and meanings."""
+"""Maximum number of names to cache with their words and meanings."""
 
 
 @lru_cache(MOST_NAMES)
@@ -32,24 +32,24 @@ def word_set(text: str) -> frozenset[str]:
 
 IN, OUT = "in", "out"
 DERIVED, BY_FORM, GUESS, LIKELY, SURE, EXACT = 0, 0.5, 1, 2, 3, 4
-"""Confidence in a value. It is derived from other fields (``DERIVED``), recognized by its form, such as ``chatcmpl-9aXk``
+"""Confidence in a value that is derived from other fields (``DERIVED``), recognized by its form, such as ``chatcmpl-9aXk``
 (``BY_FORM``), or has a name such as ``tool`` (``GUESS``), ``function.name`` (``LIKELY``), ``tool.name`` (``SURE``), or
 ``response.model`` (``EXACT``).
 """
 STEP, LEVELS_PER_STEP = 1, 20
 """One step of confidence, and the number of nesting levels that reduce the confidence by one step."""
 NO_SYSTEM, SYSTEM_IF_LONG, SYSTEM = 0, 1, 2
-"""Condition for a text to be a system prompt: never (``prompt``), if it is long (``instructions``), always (``system_prompt``)."""
+"""Conditions for a text to be a system prompt: never (``prompt``), if it's long (``instructions``), always (``system_prompt``)."""
 _SHORT_INSTRUCTIONS = 20  # characters up to which agent.instructions isn't a system prompt: "default"
 
 
 class Meaning(NamedTuple):
     field: str | None
-    """Step field for a scalar value with this name: ``input_tokens``, ``model``, ``tool_name``, …"""
+    """Step field for a scalar value with this name, such as ``input_tokens`` or ``model``, or None."""
     direction: str | None
-    """Direction of content with this name: input, output, or None."""
+    """Direction of content with this name: ``IN``, ``OUT``, or None."""
     text: bool
-    """True if text with this name is content."""
+    """True if a text with this name is content."""
     content: bool
     """True if a value with this name can be content. False for measures and properties."""
     strength: int
@@ -57,7 +57,7 @@ class Meaning(NamedTuple):
     system: int
     """``NO_SYSTEM``, ``SYSTEM_IF_LONG``, or ``SYSTEM``."""
     read_scalars: bool
-    """False if texts and numbers with this name are ignored, unless they are a whole input or output."""
+    """False if texts and numbers with this name count only as a whole input or output."""
 
     def is_system(self, text: str) -> bool:
         return self.system == SYSTEM or (self.system == SYSTEM_IF_LONG and len(text) > _SHORT_INSTRUCTIONS)
@@ -80,7 +80,7 @@ _TEXT_NAMES = word_set("""
     output outputs completion response answer result final_output final_result reply output_text output_value response_text final_answer
     generated_text return_value text content value message
 """)
-"""Last parts of names whose texts are content: ``fw.user_input``."""
+"""Last segments of names whose texts are content: ``fw.user_input``."""
 
 
 @lru_cache(MOST_NAMES)
@@ -145,7 +145,7 @@ def _system_of(last_name: tuple[str, ...]) -> int:
     return SYSTEM if _word_before_last(last_name) == "system" and last_name[-1] in _SYSTEM_TEXTS else NO_SYSTEM
 
 
-# --- rule 1: token counts. It is first because a count may end in any word: usage.prompt_tokens.total, reasoning_tokens.type
+# --- rule 1: token counts. This rule is first, because a count can end in any word: usage.prompt_tokens.total, reasoning_tokens.type
 
 _TOKEN_WORDS = word_set("token tokens usage")
 _NO_COUNT = word_set("""
@@ -154,9 +154,9 @@ _NO_COUNT = word_set("""
 """)
 """Words for limits, prices, partial counts, and counts of other things: ``llm.max_tokens``, ``usage.inputCharacters``."""
 _COUNTS_WITH_DETAILS = word_set("token tokens prompt completion input output")
-"""Words before ``details`` in names of partial counts: ``prompt_tokens_details.text_tokens``."""
+"""Words before ``details`` in the names of partial counts: ``prompt_tokens_details.text_tokens``."""
 _PART_OF_COUNT = word_set("non uncached ephemeral miss")
-"""Words for partial counts: ``usage.non_cached_input_tokens``. The whole count has another name."""
+"""Words for partial counts: ``usage.non_cached_input_tokens``. Total counts have other names."""
 _CACHE = word_set("cache cached")
 _CACHE_WRITE = word_set("write creation")
 _REASONING = word_set("reasoning thoughts thinking")
@@ -189,18 +189,18 @@ def _tokens(words: tuple[str, ...]) -> _Field | None:
     return None
 
 
-# --- rule 2: span kinds. It is before the endings because operation.name is a kind, not a name
+# --- rule 2: span kinds. This rule precedes the endings, because operation.name is a kind, not a name
 
 _KIND_NAMES = word_set("kind type subtype op operation")
 _SPAN_WORDS = word_set("span observation run operation")
 """Words for the span itself: ``fw.span.kind``, ``run_type``."""
 _SUBJECTS_OF_KIND = _SPAN_WORDS | word_set("node entity component step event llm ai agent trace action category")
-"""Words before ``kind`` or ``type`` in names that are probably a span's kind: ``step.type``."""
+"""Words before ``kind`` or ``type`` in names that probably contain a span's kind: ``step.type``."""
 _OTHER_KINDS = word_set("""
     content message messages mime response request tool output token error exception format media author user sender parameters schema
     document service invocation
 """)
-"""Words before a kind that isn't the span's kind: ``tool.parameters.type``, ``message.type``."""
+"""Words before ``kind`` or ``type`` in names of other kinds: ``tool.parameters.type``, ``message.type``."""
 
 
 def _kind(words: tuple[str, ...]) -> _Field | None:
@@ -242,7 +242,7 @@ _FIELDS: dict[str, dict[int, str]] = {
     "user_id": {LIKELY: "user.id", GUESS: "enduser.id"},
     "name": {LIKELY: "entity.name", GUESS: "component.name node.name observation.name span.name step.name run.name name"},
 }  # fmt: skip
-"""Endings of names (words separated by dots), by field and confidence."""
+"""Endings of names, as words separated by dots, by field and confidence."""
 _BY_ENDING = {
     tuple(ending.split(".")): _Field(field, strength)
     for field, endings in _FIELDS.items()
@@ -261,17 +261,17 @@ _OTHERS: dict[str, frozenset[str]] = {
     "conversation_id": word_set("mcp http transport jsonrpc"),  # mcp.session.id
     "cost_usd": word_set("input output prompt completion cache cached reasoning per tool limit max"),  # input.cost, a part
 }
-"""Words before an ending if the value isn't about the span's own operation, such as ``device`` in ``device.model``."""
+"""Words before an ending that show that the value isn't about the span's operation, such as ``device`` in ``device.model``."""
 _MOST_WORDS_BEFORE_NAME = 3
 _NAMED = word_set("span tool function agent agents entity step operation task messages")
-"""Words before ``name`` for the span's subject. After other words, it is the name of a user, a company, or an SDK."""
+"""Words before ``name`` in names of the span's subject: ``tool.name``."""
 _OTHER_SUBJECTS = word_set("""
     user users organization org customer client account tenant team company owner author person contact employee display first last full
     sdk library service host instrumentation server package app application environment class module device domain region cluster model
     provider project workspace product policy event session thread trace metadata context schema file dataset database queue topic store
     collection index table
 """)
-"""Words before ``name`` for people, software, and records: ``user.name``, ``sdk.name``, ``project.name``."""
+"""Words before ``name`` in names of people, software, and records: ``user.name``, ``sdk.name``, ``project.name``."""
 
 
 def _by_ending(words: tuple[str, ...]) -> _Field | None:
@@ -293,6 +293,6 @@ def _by_ending(words: tuple[str, ...]) -> _Field | None:
 
 
 def _is_own_name(words: tuple[str, ...]) -> bool:
-    """Return True if a name attribute can be the span's: ``fw.name`` and ``tool.name`` can, ``user.name`` can't."""
+    """Return True if an attribute such as ``fw.name`` or ``tool.name``, but not ``user.name``, can name the span's subject."""
     subject = _word_before_last(words)
     return not subject or subject in _NAMED or (len(words) == 2 and subject not in _OTHER_SUBJECTS)

@@ -40,19 +40,17 @@ _BATCH = frozenset(("tool", "calls"))
 OF_MODELS = word_set("""
     chat completion completions generate generation llm inference response responses messages stream invoke converse
 """)
-"""Words for operations that call a model, if the span also has a model's name."""
+"""Words for operations that call a model if the span has a model's name too."""
 _NO_KINDS = word_set("internal server client producer consumer unspecified default span event unknown")
 FUNCTIONS = frozenset(("span", "default", "component", "unknown"))
-"""Kinds of an application's function whose decorator doesn't show its role."""
+"""Kinds of decorated application functions that don't show the function's role."""
 _HELPERS = word_set("builder parser template router splitter converter writer store joiner memory formatter adapter history")
-"""Last words of helpers whose names contain a model or an agent: ``ChatPromptBuilder``."""
+"""Last words of helpers whose names contain words for models or agents: ``ChatPromptBuilder``."""
 _LONGEST = 60
 
 
 def role_of_kind(value: str) -> str | None:
-    """Return the role for a kind attribute's value, such as ``TOOL``, ``chat_model``, or ``ai.generateText.doGenerate``,
-    or None.
-    """
+    """Return the role for a kind such as ``TOOL``, ``chat_model``, or ``ai.generateText.doGenerate``, or None."""
     if not value or len(value) > _LONGEST or "\n" in value:
         return None
     words = words_of(value)
@@ -81,14 +79,14 @@ _KIND_LAST = re.compile(
     r"(?P<name>.+?)[ .:/](?P<kind>llm|chat|tool|agent|generation|completion|workflow|retriever|embeddings?)", re.IGNORECASE
 )
 _AGENT = re.compile(r"agent:? ?(['\"`])([^'\"`\n]{1,100}?)(?:\[\d{1,9}\])?\1", re.IGNORECASE)
-"""Matches a quoted agent name without its instance number, such as ``triage`` in ``Agent: 'triage[2]'``."""
+"""Pattern for a quoted agent name without its instance number, such as ``triage`` in ``Agent: 'triage[2]'``."""
 _GRAPHS = frozenset(("graph", "crew", "swarm", "team"))
 _NUMBERED = frozenset(("question", "message", "request", "exchange", "round"))
 
 
 @lru_cache(1024)
 def is_graph(name: str) -> bool:
-    """Return True if a span's name, such as ``graph.invoke``, indicates a graph or team that runs several agents."""
+    """Return True if a span's name, such as ``graph.invoke``, indicates a graph or a team that runs several agents."""
     return not _GRAPHS.isdisjoint(words_of(name)) and _OF_HTTP.match(name) is None
 
 
@@ -114,7 +112,7 @@ def is_turn(name: str) -> bool:
 
 @lru_cache(1024)
 def role_of_name(name: str) -> tuple[str | None, str | None]:
-    """Infer a role from a span's name, and return the role with the rest of the name: ``execute_tool get_weather`` → ``(TOOL, "get_weather")``."""
+    """Return a role and the rest of a span's name: ``execute_tool get_weather`` → ``(TOOL, "get_weather")``."""
     if not name or len(name) > 200 or _OF_HTTP.match(name):
         return None, None
     if (agent := agent_in(name)) is not None:
@@ -138,7 +136,7 @@ ENDS = frozenset(("success", "error", "finish"))
 
 @lru_cache(1024)
 def event_in(name: str) -> tuple[str, str] | None:
-    """Split the name of an event's span: ``agent.toolStart-1`` → ``("agent.tool", "start")``. Return None for other names."""
+    """Split the name of an event's span: ``agent.toolStart-1`` → ``("agent.tool", "start")``. Return None for another name."""
     found = _EVENT.fullmatch(name) if "-" in name else None
     if found is None:
         return None
@@ -147,6 +145,6 @@ def event_in(name: str) -> tuple[str, str] | None:
 
 
 def role_of_stem(stem: str) -> tuple[str | None, str | None]:
-    """Infer a role from the stem that :func:`event_in` returns, preferably from its last word. Return the role with the rest of the stem."""
+    """Return a role and the rest of a stem from :func:`event_in`. The stem's last word takes precedence."""
     role, rest = role_of_name(stem)
     return _WHOLE.get(stem.rpartition(".")[2]) or role, rest

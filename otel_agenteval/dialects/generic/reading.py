@@ -1,4 +1,4 @@
-"""Infer the role of a span with an unknown format, and fill its step with messages, tool arguments, results, and other data."""
+"""Infer the role of a span in an unknown format, and fill its step with messages, tool arguments, results, and other data."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ _ARGUMENT_HOLDERS = (
 )  # fmt: skip
 _SURE_HOLDERS = frozenset(_ARGUMENT_HOLDERS[:5])
 _METHOD = re.compile(r"\.(__call__|acall|call|run|arun|_run|invoke|ainvoke|execute|forward|aforward|tool)$")
-"""Matches a method after a tool's name: ``Search.__call__``."""
+"""Pattern for a method after a tool's name: ``Search.__call__``."""
 _MODEL_FIELDS = (
     "provider", "input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens", "finish_reason",
     "response_id", "model", "cost_usd",
 )  # fmt: skip
 _STORES = ("db.", "messaging.", "aws.s3.")
-"""Attribute prefixes of requests to databases, message brokers, and object stores. They have data of other programs."""
+"""Attribute prefixes of requests to databases, message brokers, and object stores, which contain other programs' data."""
 _content_of_step = attrgetter(
     "input_messages", "output_messages", "tool_arguments", "tool_result", "input_value", "output_value", "documents"
 )
@@ -86,7 +86,7 @@ def role_of(facts: Facts) -> str | None:
 
 
 def is_other_work(record: SpanRecord, facts: Facts, role: str | None) -> bool:
-    """Return True if a span with a guessed role is a database request, or a server span without an input or an outcome."""
+    """Return True if a span with a guessed role is a database request, or a server span without both an input and a result."""
     if facts.kind_strength > 1 or role not in (LLM, *ROOT_ROLES):
         return False
     if any(key.startswith(_STORES) for key in record.attributes):
@@ -108,7 +108,7 @@ def _role_of_kind(facts: Facts, has_evidence: bool) -> str | None:
 
 
 def _role_without_usage(facts: Facts, has_output_messages: bool) -> str | None:
-    """Infer the role of a span without token counts from its name, its tool, or its documents. Return None if they don't indicate a role."""
+    """Infer the role of a span without token counts from its name, tool, or documents. Return None if they don't show a role."""
     if facts.name_role == TOOL and (facts.messages or facts.texts or facts.whole_values):
         return TOOL  # even if its result resembles an answer
     if has_output_messages:
@@ -133,7 +133,7 @@ def _is_model_call(facts: Facts, has_usage: bool, has_output_messages: bool) -> 
 
 
 def returns_prompt(facts: Facts) -> bool:
-    """Return True if tool definitions and output messages show that a span prepares the next agent's prompt."""
+    """Return True if a span has tool definitions and output messages, because it prepares the next agent's prompt."""
     return facts.definitions is not None and any(content.direction == OUT for content in facts.messages)
 
 
@@ -142,13 +142,13 @@ def _ends_with_answer(content: Content) -> bool:
 
 
 def has_answer(facts: Facts) -> bool:
-    """Return True if a span has output text, or if a message list other than the input ends with a model's message."""
+    """Return True if a span has output text, or if a message list that isn't the input ends with a model's message."""
     answered = any(content.direction != IN and _ends_with_answer(content) for content in facts.messages)
     return answered or any(content.direction == OUT for content in facts.texts)
 
 
 def read(record: SpanRecord, step: Step, facts: Facts) -> bool:
-    """Fill step fields that are still empty. Return True if content, such as messages or a tool result, was filled."""
+    """Fill the step's empty fields. Return True if content, such as messages or a tool result, was filled."""
     old_content = _content_of_step(step)
     _fill(record, step, facts)
     return any(new is not old for new, old in zip(_content_of_step(step), old_content, strict=True))
@@ -168,7 +168,7 @@ def complete(record: SpanRecord, step: Step) -> bool:
 
 
 def lacks_content(record: SpanRecord, step: Step) -> bool:
-    """Return True if the step's input or output is empty, but an attribute or log record seems to contain the missing content."""
+    """Return True if the step's input or output is empty, but an attribute or log record seems to contain it."""
     role = step.role
     if role == LLM:
         lacks_input, lacks_output = step.input_messages is None, step.output_messages is None
@@ -279,7 +279,7 @@ def _messages_of_direction(facts: Facts, direction: str | None) -> list[Any] | N
 
 
 def _messages_in(raw: Any) -> Any:
-    """Parse text that contains messages, such as ``user: Hi`` or ``[HumanMessage(content='Hi')]``. Return None for empty text."""
+    """Parse text with messages, such as ``user: Hi`` or ``[HumanMessage(content='Hi')]``. Return None for empty text."""
     if raw.__class__ is not str:
         return raw
     if raw in ("", "None", "null"):
@@ -291,7 +291,7 @@ def _messages_in(raw: Any) -> Any:
 
 
 def _have_only_roles(messages: Any) -> bool:
-    """Return True if all messages lack content, as in ``[{"role": "user"}]``. Their content is in other attributes."""
+    """Return True if no message has content, as in ``[{"role": "user"}]``, because the content is in other attributes."""
     if not isinstance(messages, list) or not messages:
         return False
     filled = ("content", "parts", "tool_calls", "message")
@@ -303,7 +303,7 @@ def _richest_later(contents: list[Content], events: list[Content]) -> Any:
 
 
 def _richest(contents: list[Content], events: list[Content]) -> list[Any]:
-    """Return the message list with the most content. All messages from events together count as one list."""
+    """Return the message list with the most content. The messages of all events together count as one list."""
     event_ids = {id(event.value) for event in events}
     event_messages = [message for content in contents if id(content.value) in event_ids for message in plain(content.value)]
     lists = [plain(content.value) for content in contents if id(content.value) not in event_ids]
@@ -331,7 +331,7 @@ def _role_in(message: Mapping[str, Any]) -> Any:
 
 
 def _answer_after(step: Step) -> Any:
-    """Remove a model's answer from the end of the step's input, and return it. Return None if the input doesn't end with one."""
+    """Remove a model's answer from the end of the step's input and return the answer, or None if the input has none there."""
     messages = step.input_messages
     if not isinstance(messages, list) or len(messages) < 2:
         return None
@@ -397,7 +397,7 @@ def _tool_name(facts: Facts) -> str | None:
 
 
 def _in_record(raw: Any, step: Step, names: Iterable[str]) -> Any:
-    """If ``raw`` is a log of the tool call, with its id and name, return the value under one of ``names``. Otherwise, return ``raw``."""
+    """Return the value under one of ``names`` if ``raw`` is a record of the tool call. Otherwise, return ``raw``."""
     call_id = step.tool_call_id
     if call_id is None:
         return raw
@@ -412,7 +412,7 @@ def _in_record(raw: Any, step: Step, names: Iterable[str]) -> Any:
 
 
 def _unwrapped(raw: Any) -> Any:
-    """Unwrap a tool's input or output: ``[{"role": "tool", "content": "sunny"}]`` becomes ``"sunny"``. Return other values unchanged."""
+    """Unwrap a tool's input or output: ``[{"role": "tool", "content": "sunny"}]`` → ``"sunny"``. Return other values unchanged."""
     value = opened(raw) if raw.__class__ is str and raw.startswith(("[{", '{"output"')) else raw
     if isinstance(value, dict) and value.keys() == {"type", "value"}:
         return _unwrapped(value["value"])
@@ -495,7 +495,7 @@ def _read_run(step: Step, facts: Facts) -> None:
 
 
 def _is_template_around(words: str, prompt: str) -> bool:
-    """Return True if the user's words are separate lines of the prompt, or follow a label: ``Task: {words}``."""
+    """Return True if the prompt contains the user's words as separate lines, or after a label: ``Task: {words}``."""
     return words != prompt and any(f"{start}{words}\n" in f"\n{prompt}\n" for start in ("\n", ": "))
 
 
@@ -524,7 +524,7 @@ _LONGEST_ID = 300
 
 
 def conversation_in(steps: Iterable[Step]) -> str | None:
-    """Return the most certain conversation id in any step's attributes or their JSON metadata, or None."""
+    """Return the most certain conversation ID in the steps' attributes or JSON metadata, or None."""
     surest_strength, surest_id = 1, ""
     for step in steps:
         for key in step.conversation_keys:
@@ -535,7 +535,7 @@ def conversation_in(steps: Iterable[Step]) -> str | None:
 
 
 def _conversation_at(key: str, value: Any) -> tuple[int, str]:
-    """Return how likely it is that an attribute contains a conversation id, and the id (``""`` if missing or invalid)."""
+    """Return the confidence that an attribute contains a conversation ID, and the ID (``""`` if missing or invalid)."""
     meaning = meaning_of(key)
     if meaning.field == "conversation_id":
         value = str(value) if value.__class__ in (str, int) else ""

@@ -1,4 +1,4 @@
-"""Recognize messages, documents, and tool definitions by their shape (keys and types), not by the attribute's name."""
+"""Recognize messages, documents, and tool definitions by their keys and types, not by the attribute's name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MODEL_ROLES = word_set("""
     user assistant system tool function developer model human ai bot chatbot tool-call tool-response ipython tool_result unknown
 """)
 TELLING_ROLES = MODEL_ROLES - {"user", "human", "function", "bot", "unknown"}
-"""Roles that messages of ordinary applications rarely have."""
+"""Roles that rarely occur in messages of ordinary applications."""
 _CONTENT = (
     "content", "parts", "tool_calls", "contents", "blocks", "text", "function_call", "toolCalls", "items", "tool_call_id",
     "finish_reason",
@@ -25,7 +25,7 @@ _BESIDE_TYPE = _OF_TYPED | {"data", "kwargs"}
 _LANGCHAIN = word_set("human ai system tool AIMessage HumanMessage SystemMessage ToolMessage AIMessageChunk")
 _MODEL_AUTHORS = frozenset(("assistant", "ai"))
 _AUTHORS = _MODEL_AUTHORS | {"system", "user", "human", "tool"}
-"""Authors that can be the only key of a message: ``{"assistant": "Hello."}``."""
+"""Authors that can be a message's only key: ``{"assistant": "Hello."}``."""
 _MESSAGE_KEYS = frozenset(("role", "type", "message", "parts", *_MODEL_AUTHORS))
 """Each message contains at least one of these keys."""
 _SURE_KEYS = frozenset(("role", "message", "parts"))
@@ -41,7 +41,7 @@ _REQUEST = {
 _OPAQUE = word_set("""
     arguments args parameters inputSchema outputSchema metadata response_metadata usage_metadata usage token_usage request
 """)
-"""Keys in messages whose values aren't converted."""
+"""Message keys whose values aren't converted."""
 _DOCUMENT_TEXT = ("content", "page_content", "text", "pageContent", "document", "chunk", "body")
 _DOCUMENT_FACTS = ("id", "score", "metadata", "doc_id", "document_id", "similarity", "distance", "source", "title", "id_")
 _MAX_DEPTH = 12
@@ -84,7 +84,7 @@ def may_be_message(names: Collection[str]) -> bool:
 
 
 def _is_list_of_words(content: Any) -> bool:
-    """Return True for a list of single words, such as an authorization role's permissions. Such a list isn't message content."""
+    """Return True for a list of single words, such as the permissions of a role, which isn't message content."""
     return (
         isinstance(content, (list, tuple))
         and bool(content)
@@ -107,7 +107,7 @@ def is_telling(node: Mapping[str, Any]) -> bool:
 
 
 def are_messages(node: list[Any]) -> bool:
-    """Return True if at least half of the items are messages. In a list of ``{author: content}``, one author must be a model or the system."""
+    """Return True if at least half of the items are messages. Among ``{author: content}`` items, a model or system is required."""
     if all(isinstance(item, dict) and len(item) == 1 and next(iter(item)) in _AUTHORS for item in node[:50]):
         return any(next(iter(item)) in ("assistant", "ai", "system") for item in node)
     found = sum(is_message(item) for item in node[:50] if isinstance(item, dict))
@@ -178,7 +178,7 @@ def is_definition(node: Mapping[str, Any]) -> bool:
 
 
 def plain(node: Any, depth: int = 0) -> Any:
-    """Convert a value to the format of :mod:`..content`: give keys their usual names, and remove wrappers with one key."""
+    """Convert a value to the format of :mod:`..content`: rename keys to their usual names, and remove wrappers with one key."""
     if depth > _MAX_DEPTH:
         return node
     if node.__class__ is list:
@@ -202,7 +202,7 @@ def plain(node: Any, depth: int = 0) -> Any:
 
 
 def _unwrapped(node: dict[str, Any], depth: int) -> Any:
-    """Unwrap an object with one key, such as ``{"message": {…}}``, or convert ``{"assistant": …}`` to a message, or return None."""
+    """Unwrap an object with one key (``{"message": {…}}``), or convert ``{"assistant": …}`` to a message, or return None."""
     ((key, inner),) = node.items()
     if key in _WRAPPERS and isinstance(inner, dict):
         return plain(inner, depth + 1)
@@ -217,7 +217,7 @@ def _unwrapped(node: dict[str, Any], depth: int) -> Any:
 
 
 def _role_in(node: dict[str, Any]) -> str | None:
-    """Return a message's role in lower case, or the role that ``source`` indicates. Return None if the role doesn't need to change."""
+    """Return a message's role in lower case, or the role that ``source`` indicates. Return None to keep the role."""
     role = node.get("role")
     if role == "unknown":
         return "tool"  # LangChain's tool results under LangWatch

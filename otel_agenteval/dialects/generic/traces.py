@@ -19,16 +19,16 @@ from .values import opened
 _ENOUGH = (
     USAGE | MODEL, USAGE | TELLING, USAGE | MESSAGES, USAGE | KIND, MODEL | TELLING, MODEL | MESSAGES, MODEL | KIND, KIND | TELLING,
 )  # fmt: skip
-"""Pairs of evidence that ordinary applications' data rarely has."""
+"""Pairs of evidence that rarely occur together in the data of ordinary applications."""
 _WITHOUT_ANSWER = frozenset((EMBEDDING, RETRIEVAL, RERANK))
-"""Roles of calls that don't answer a user. If a trace has only such calls, it needs no turn."""
+"""Roles of calls that don't answer a user. A trace with only such calls doesn't need a turn."""
 _DEEPEST = 10
 _OTHER_WORK = ("http.", "db.", "messaging.", "rpc.", "url.")
 _TOKENS = frozenset(("input_tokens", "output_tokens"))
 
 
 def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]) -> None:
-    """Remove or correct inferred roles that don't fit the trace. ``infer`` infers the role of a span that was skipped before."""
+    """Remove or correct inferred roles that don't fit the trace. ``infer`` is a function for spans that were skipped before."""
     inferred = [record for record in records if record.dialects.facts is not None and record.dialects.inferred]
     if not inferred:
         _open_loops(records)
@@ -57,7 +57,7 @@ def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], No
 
 
 def _settle_events(records: Sequence[SpanRecord]) -> None:
-    """Remove inferred roles from spans that are only events (``agent.update-3``), except the start and end of a call."""
+    """Remove inferred roles from spans that represent events (``agent.update-3``), except the start and the end of a call."""
     found = [(record, *named) for record in records if (named := event_in(record.name)) is not None]
     stems = {stem for _, stem, event in found if event == "start"} & {stem for _, stem, event in found if event in ENDS}
     for record, stem, event in found:
@@ -74,7 +74,7 @@ def _settle_events(records: Sequence[SpanRecord]) -> None:
 def _infer_skipped(
     records: Sequence[SpanRecord], inferred: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]
 ) -> list[SpanRecord]:
-    """Infer roles for skipped spans if their scope has inferred model calls, tools, or agents. Return the spans that got a role."""
+    """Infer roles of skipped spans in scopes with inferred model calls, tools, or agents. Return the spans that got a role."""
     scopes = {record.scope for record in inferred if record.dialects.role in (LLM, TOOL, AGENT)}
     found = []
     for record in records:
@@ -87,7 +87,7 @@ def _infer_skipped(
 
 
 def _drop_common_names(inferred: Sequence[SpanRecord]) -> None:
-    """Remove a name attribute that tool spans and other spans share. Such a name belongs to the application or its user, not to the tool."""
+    """Remove name attributes that tool spans and other spans share, because they name the application or its user."""
     roles: dict[str, set[str | None]] = {}
     for record in inferred:
         name = record.dialects.facts.fields.get("name")
@@ -100,7 +100,7 @@ def _drop_common_names(inferred: Sequence[SpanRecord]) -> None:
 
 
 def _drop_lone_chains(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord]) -> None:
-    """Remove the role of inferred chains, unless another span in their scope has a role other than ``chain`` or a kind attribute."""
+    """Remove inferred chain roles in scopes that have neither spans with other roles nor kind attributes."""
     scopes = {record.scope for record in records if record.dialects.role not in (None, CHAIN) or _states_kind(record)}
     for record in inferred:
         if record.dialects.role == CHAIN and record.scope not in scopes and not _states_kind(record):
@@ -113,7 +113,7 @@ def _states_kind(record: SpanRecord) -> bool:
 
 
 def is_enough(records: Sequence[SpanRecord]) -> bool:
-    """Return True if the evidence in these spans together shows that a model or an agent worked."""
+    """Return True if the combined evidence of the spans shows the work of a model or an agent."""
     evidence = 0
     roles = set()
     for record in records:
@@ -127,7 +127,7 @@ def is_enough(records: Sequence[SpanRecord]) -> bool:
 
 
 def resembles_call(record: SpanRecord) -> bool:
-    """Return True if a span with an unknown format resembles a model call."""
+    """Return True if a span in an unknown format resembles a model call."""
     facts = record.dialects.facts if record.dialects is not None else None
     if facts is None or record.dialects.role in _WITHOUT_ANSWER:
         return False
@@ -137,7 +137,7 @@ def resembles_call(record: SpanRecord) -> bool:
 
 
 def is_agents_tool(record: SpanRecord) -> bool:
-    """Return True if a span is identified as a tool by a dialect, a tool name attribute, or a kind attribute, and not only by its shape."""
+    """Return True if a dialect, a tool name attribute, or a kind attribute identifies a span as a tool call."""
     about = record.dialects
     if about.role == TOOL and not about.inferred:
         return True
@@ -153,12 +153,12 @@ def answers_in(facts: Facts) -> set[str]:
 
 
 def directions_in(facts: Facts) -> set[str | None]:
-    """Return the directions (input, output, or None if unknown) of a span's texts that have several words."""
+    """Return the directions (``IN``, ``OUT``, or None if unknown) of a span's texts that have several words."""
     return {content.direction for content in (*facts.messages, *facts.texts, *facts.whole_values) if has_words(content.value)}
 
 
 def has_words(value: Any, depth: int = 0) -> bool:
-    """Return True if a value contains text with a space or a non-ASCII character, which ids and codes rarely have."""
+    """Return True if a value contains text with a space or a non-ASCII character, which IDs and codes rarely have."""
     if value.__class__ is Later:
         value = value.reader(value.raw)
     value = opened(value) if value.__class__ is str else plain(value)
@@ -169,8 +169,8 @@ def has_words(value: Any, depth: int = 0) -> bool:
 
 
 def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -> None:
-    """Correct roles based on the tools that models requested. A chain with a requested name becomes a tool or, if it returns a
-    prompt, an agent. A tool that wasn't requested and returns documents becomes a retrieval. Other tools get the requested name.
+    """Correct roles based on the tool names that models requested. A chain with a requested name becomes a tool or, if it returns a
+    prompt, an agent. A tool that returns documents and wasn't requested becomes a retrieval. Other tools get the requested name.
     """
     searches = [record for record in inferred if record.dialects.role == TOOL and _returns_documents(record)]
     chains = [
@@ -192,7 +192,7 @@ def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -
 
 
 def _set_own_name(record: SpanRecord, names: Collection[str]) -> None:
-    """If models requested a shorter tool name than the span has, use the requested name: ``get_order`` instead of ``shop.orders.get_order``."""
+    """If models requested a tool by a shorter name, use this name: ``get_order`` instead of ``shop.orders.get_order``."""
     name = _tool_name(record)
     own = next((other for other in (record.name, name.rpartition(".")[2]) if other in names), None)
     if own is not None and name not in names:
@@ -218,7 +218,7 @@ def _tool_name(record: SpanRecord) -> str:
 
 
 def _split_sums(records: Sequence[SpanRecord]) -> None:
-    """If a model span's tokens are the sum of spans below it, change the model span to a chain, and the spans below it to model calls."""
+    """If a model span's tokens are the sum of the spans below it, change this span to a chain, and those below to model calls."""
     counted = [
         record for record in records
         if (facts := record.dialects.facts) is not None and facts.fields.keys() >= _TOKENS and record.dialects.role in (None, CHAIN, LLM)
@@ -249,7 +249,7 @@ def _split_sums(records: Sequence[SpanRecord]) -> None:
 
 
 def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:
-    """Change model spans that only prepare a call to chains. Such spans have neither tokens nor an answer, but other calls have tokens."""
+    """Change model spans without tokens and answers to chains if other calls have tokens, because they only prepare a call."""
     calls = [record for record in inferred if record.dialects.role == LLM]
     if any("output_tokens" in record.dialects.facts.fields for record in calls):
         for record in calls:
@@ -274,7 +274,7 @@ _MOST_ABOVE = 100
 
 
 def _spans_above(record: SpanRecord, by_id: Mapping[int, SpanRecord]) -> Iterator[SpanRecord]:
-    """Yield a span's ancestors, at most 100, because a malicious trace can contain cycles."""
+    """Yield at most 100 ancestors of a span, because a malicious trace can contain cycles."""
     above = by_id.get(record.parent_id)
     for _ in range(_MOST_ABOVE):
         if above is None:
@@ -284,13 +284,13 @@ def _spans_above(record: SpanRecord, by_id: Mapping[int, SpanRecord]) -> Iterato
 
 
 def _is_implied(record: SpanRecord) -> bool:
-    """Return True if a span is identified as a model call only by the shape of its attributes, not by an operation or its instrumentation."""
+    """Return True if neither an operation nor the instrumentation identifies a span as a model call."""
     about = record.dialects
     return about.inferred or (not about.named and "gen_ai.operation.name" not in record.attributes)
 
 
 def _open_loops(records: Sequence[SpanRecord]) -> None:
-    """Change a model span that contains further model calls to an agent or, if it doesn't contain tools, to a chain."""
+    """Change a model span that contains other model calls to an agent or, if it doesn't contain tools, to a chain."""
     by_id = {record.span_id: record for record in records}
     below: dict[int, list[int]] = {}
     for record in records:

@@ -61,7 +61,7 @@ def _with_messages(value: Any) -> Any:
 
 
 def _shown_message(text: str) -> dict[str, Any] | None:
-    """Parse ``str()`` of a LangChain message: ``content='…' additional_kwargs={} …``. Return None for other texts."""
+    """Parse the ``str()`` of a LangChain message: ``content='…' additional_kwargs={} …``. Return None for other texts."""
     if (found := _SHOWN.match(text)) is None:
         return None
     try:
@@ -74,7 +74,7 @@ def _shown_message(text: str) -> dict[str, Any] | None:
 
 
 def transcript(text: str) -> list[dict[str, Any]] | None:
-    """Split text such as ``user: …`` into messages. Return None if it doesn't begin with an author."""
+    """Split text such as ``user: …`` into messages. Return None if the text doesn't begin with an author."""
     if _SPEAKER.match(text) is None:
         return None
     found = list(_SPEAKER.finditer(text))
@@ -83,7 +83,7 @@ def transcript(text: str) -> list[dict[str, Any]] | None:
 
 
 def python_value(text: str) -> Any:
-    """Parse a Python ``repr``. Objects become dicts of their arguments. Return None for truncated or other text."""
+    """Parse a Python ``repr``, and convert objects to dicts of their arguments. Return None for truncated or other text."""
     if len(text) > _LONGEST_REPR:
         return None
     try:
@@ -116,7 +116,7 @@ def _value_of(node: ast.expr, depth: int) -> Any:
 
 
 def _object_of(call: ast.Call, depth: int) -> Any:
-    """Convert a call in a ``repr``, such as ``Order(id=1)``, to a dict of its keywords or, without keywords, to its only argument."""
+    """Convert a call such as ``Order(id=1)`` to a dict of its keyword arguments, or to its only positional argument."""
     if call.keywords:
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         members = {word.arg.lstrip("_"): _value_of(word.value, depth + 1) for word in call.keywords if word.arg is not None}
@@ -140,7 +140,7 @@ def _named(name: str, members: dict[str, Any]) -> dict[str, Any]:
 
 
 def paths_of(keys: Iterable[str]) -> tuple[tuple[str, Path], ...]:
-    """Pair attribute names with their paths. ``a.0.b`` and ``a[0].b`` have the same path. Omit names with more than 16 keys."""
+    """Pair attribute names with their paths. ``a.0.b`` and ``a[0].b`` have the same path. Omit names with more than 16 segments."""
     return tuple((key, path) for key in keys if len(path := _path(key)) <= _MAX_PATH)
 
 
@@ -173,7 +173,7 @@ def _path(key: str) -> Path:
 
 
 class Branch(dict[str, Any]):
-    """Object built from attributes with dotted names. JSON objects in values are plain dicts instead."""
+    """Object built from attributes with dotted names. JSON objects in values are plain dicts."""
 
 
 def _lists(value: Any) -> Any:

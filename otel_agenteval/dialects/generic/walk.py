@@ -1,7 +1,7 @@
 """Collect all data of a span in one walk over its attributes, events, and log records.
 
-A value's name determines its meaning: ``fw.llm.input_tokens: 12`` fills ``input_tokens``, and ``fw.prompt: "Hi"`` is input.
-Objects and lists with a certain shape are messages, tool calls, or documents. The walk enters all other objects and lists.
+A value's name determines its meaning: ``fw.llm.input_tokens: 12`` fills ``input_tokens``, and ``fw.prompt: "Hi"`` is input. Objects
+and lists with certain keys are messages, tool calls, or documents. The walk enters all other objects and lists.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SCALARS = frozenset((str, int, float, bool))
 
 @dataclass(frozen=True, slots=True)
 class Nesting:
-    """Position of a value in the span: its depth, and properties of the objects around it. Values in the same object or list share a position."""
+    """Position of a value in a span: its depth, and properties of enclosing objects. Values in one object share a position."""
 
     depth: int  # objects and lists around the value, except dotted names: 1 for x in fw.input.a: {"x": 1}
     direction: str | None  # direction of the nearest name that shows a direction
@@ -36,9 +36,7 @@ class Nesting:
     is_attribute: bool  # True for the value of one attribute, or of several with one prefix
 
     def inside(self, are_attributes: bool) -> Nesting:
-        """Return the position for values nested in this object or list. Set ``are_attributes`` if it consists of dotted attribute
-        names.
-        """
+        """Return the position of values inside an object or list. Set ``are_attributes`` for objects built from dotted names."""
         return _place(self.depth if are_attributes else self.depth + 1, self.direction, self.in_input, are_attributes)
 
 
@@ -69,7 +67,7 @@ class _Walk:
         self._values_read = 0
 
     def read(self, path: str, raw: Any, around: Nesting) -> None:
-        """Read a value and all values inside it. ``around`` is the value's position, without taking its name into account."""
+        """Read a value and all values inside it. ``around`` is the position of the enclosing object."""
         self._values_read += 1
         depth = around.depth
         if depth > _MAX_DEPTH or self._values_read > _MAX_VALUES or (raw.__class__ is str and len(raw) > _MAX_TEXT):
@@ -116,7 +114,7 @@ class _Walk:
                 self.read(path if key == "" else f"{path}.{key}", inner, inside)
 
     def _read_spread(self, path: str, value: Mapping[str, Any]) -> None:
-        """Read a tool's arguments or result if each key is a separate attribute: ``inputs.city``, ``result.temperature``."""
+        """Read a tool's arguments or result if each field is a separate attribute: ``inputs.city``, ``result.temperature``."""
         last = last_word(path)
         if last in SPREAD_ARGUMENTS and _KEYS_OF_INPUT.isdisjoint(value):
             self._facts.spread_arguments = plain(value)
@@ -124,7 +122,7 @@ class _Walk:
             self._facts.spread_result = plain(value)
 
     def _read_list(self, path: str, raw: list[Any] | tuple[Any, ...], meaning: Meaning, place: Nesting) -> None:
-        """Read a list of texts, messages, tool calls, tool definitions, or documents. Walk the items of any other list."""
+        """Read a list of texts, messages, tool calls, tool definitions, or documents. Enter the items of any other list."""
         if not raw:
             return
         facts, direction = self._facts, place.direction
@@ -157,7 +155,7 @@ class _Walk:
                 self.read(path, item, inside)
 
     def _read_usage_of_run(self, items: list[Any]) -> None:
-        """Sum the token counts of the model's messages after the last user message. A single message's count isn't used."""
+        """Add up the token counts of the model's messages after the last user message, if there are several counts."""
         usages = []
         for item in reversed(items):
             message = item.get("kwargs", item) if isinstance(item, dict) else None
@@ -192,7 +190,7 @@ class _Walk:
         if place.in_input and depth > TOP and field in COUNTS:  # tokens of an earlier call
             return
         strength -= depth / LEVELS_PER_STEP
-        if field == "model" and is_answers:  # prefer the answering model to the requested model
+        if field == "model" and is_answers:  # prefer the model that answered to the requested model
             strength += STEP
         if field in SETTERS:
             SETTERS[field](self._facts, field, value, strength, depth)
@@ -223,7 +221,7 @@ class _Walk:
             self._read_answer(messages[-1], path, 0)
 
     def _read_answer(self, message: Mapping[str, Any], path: str, wrappers: int) -> None:
-        """Read the finish reason, author, and metadata of an answer, which up to three wrappers may enclose."""
+        """Read the finish reason, author, and metadata of an answer, which up to three wrappers can enclose."""
         for key, inner in message.items():
             if key in _FINISH_KEYS and inner.__class__ is str and inner:
                 self._facts.set("finish_reason", inner, SURE)
@@ -235,7 +233,7 @@ class _Walk:
                 self._read_answer(inner, path, wrappers + 1)
 
     def read_event(self, name: str, attributes: Mapping[str, Any], body: Any) -> None:
-        """Read an event or log record: as a message if its shape or name indicates one, otherwise as attributes of the span."""
+        """Read an event or log record as a message if its keys or name indicate a message, otherwise as attributes of the span."""
         if events.is_about_span(name):
             return
         event = events.event_of(name, attributes, opened(body))
@@ -252,21 +250,21 @@ class _Walk:
         content = {key: value for key, value in event.values.items() if not events.is_property(key, value)}
         for key, value in tree_of(content, paths_of(content)).items():
             meaning = meaning_of(key)
-            if meaning.field not in ("name", "kind"):  # they are about the event's subject, not the span
+            if meaning.field not in ("name", "kind"):  # these fields are about the event's subject, not the span
                 self.read(key if meaning.direction or meaning.field else f"{event.label}.{key}", value, place)
 
 
 _ENVELOPES = frozenset(("data", "payload"))
-"""Attributes whose object has members that other instrumentations write as separate attributes."""
+"""Attributes with an object whose members other instrumentations write as separate attributes."""
 _KEYS_OF_INPUT = word_set("value mime_type args kwargs arguments parameters params input messages raw json") | {""}
 _KEYS_OF_RESULT = _KEYS_OF_INPUT | word_set("content text type role output result is_error isError count length message")
-"""Keys of a complete input or result. Next to these keys, other keys aren't arguments or result fields."""
+"""Keys of a complete input or result. Keys next to them aren't arguments or result fields."""
 _FIELDS_OF_RUN = ("usage_metadata", "response_metadata", "tool_call_id")  # a user's message lacks them
 _CALL_WORDS = frozenset(("calls", "tools", "call", "requests"))
 _RESPONSE_ID = re.compile(r"(?:chatcmpl|resp|msg|gen|cmpl|req)[-_][\w-]{4,}")  # chatcmpl-9aXk, msg_01Ab
 _FINISH_KEYS = frozenset(("finish_reason", "finishReason", "stop_reason", "stopReason"))
 _METADATA_KEYS = word_set("meta usage response_metadata usage_metadata metadata token_usage models_usage custom raw")
-_EMPTY_TEXTS = frozenset(('""', "None", "null", "undefined", "()", "{}", "[]"))  # programs write them if there is no value
+_EMPTY_TEXTS = frozenset(('""', "None", "null", "undefined", "()", "{}", "[]"))  # programs write these if a value is missing
 _LAST_CHARACTERS = frozenset(('"', ")", "'", "}"))  # of JSON text and of a repr
 _REPR = re.compile(r"[A-Za-z_][\w.]*(?:\[[\w., ]+\])?\(\w+=|<[\w.]+(?: object at |:)")  # Message(role=…, <app.Stream object at …
 
@@ -288,7 +286,7 @@ def _are_calls(path: str, items: list[Any]) -> bool:
 
 
 def _documents_in(messages: list[Any]) -> list[Any] | None:
-    """Return the documents in a retrieval's only message, or None. Example message: ``[{"content": {"results": [{"id": 1, "text": …}]}}]``."""
+    """Return the documents in a single message such as ``[{"content": {"results": [{"id": 1, "text": …}]}}]``, or None."""
     content = messages[0].get("content") if len(messages) == 1 and isinstance(messages[0], dict) else None
     results = next(iter(content.values())) if isinstance(content, dict) and len(content) == 1 else None
     return results if isinstance(results, list) and are_documents(results) else None
