@@ -168,7 +168,7 @@ def test_a_single_turn_is_counted_in_the_singular(doctor: Doctor, tmp_path: Path
         ("tracer.start_span('GET /').end()", "✗ the spans contain no turn"),
         (
             "trace.get_tracer('opentelemetry.instrumentation.openai_v2').start_span('c', attributes={'gen_ai.operation.name': 'chat'}).end()",
-            "neither input nor output (opentelemetry.instrumentation.openai_v2)\n      → to capture content, check the settings of OpenTelemetry's own, older",
+            "neither input nor output (opentelemetry.instrumentation.openai_v2)\n      → to capture content, check the settings of OpenTelemetry, older packages",
         ),
     ],
     ids=["no span", "no turn", "no content"],
@@ -238,6 +238,24 @@ def test_whether_the_judge_answers(
     said = capsys.readouterr().out
     assert says in said
     assert found == code
+
+
+def test_outlets_that_cannot_be_reached(models: ScriptedModels, tmp_path: Path, doctor: Doctor) -> None:
+    conversation = "conversation: {metrics: [code_latency, code_cost]}"
+    file = tmp_path / "outlets.yaml"
+    for otlp, webhook, code in (("http://127.0.0.1:1", models.url, 1), (models.url.removesuffix("/v1"), models.url, 0)):
+        file.write_text(f"outlets: {{otlp: {{endpoint: '{otlp}'}}, webhook: {{url: '{webhook}'}}}}\n{conversation}\n")
+        found, said = doctor(tmp_path, "--config", file.name)
+        assert (found, "✗ outlets.otlp.endpoint: can't connect to 127.0.0.1:1: " in said) == (code, bool(code)), said
+        assert "✓ outlets.webhook.url: 127.0.0.1:" in said
+        assert "2 metrics on each conversation" in said
+
+
+def test_installed_instrumentation_without_spans_is_named(doctor: Doctor, tmp_path: Path, site: Path) -> None:
+    install(site, "openinference-instrumentation-acme", group="openinference_instrumentor")
+    for text in ("", "tracer.start_span('GET /').end()"):
+        code, said = doctor(tmp_path, "--", sys.executable, app(tmp_path, text), site=site)
+        assert (code, "It().instrument(), from it" in said) == (1, True), said
 
 
 @pytest.mark.parametrize(
@@ -397,8 +415,8 @@ def test_a_page_behind_a_token(capsys: pytest.CaptureFixture[str]) -> None:
     ("scope", "begins"),
     [
         ("openinference.instrumentation.openai", "OpenInference"),
-        ("opentelemetry.instrumentation.openai_v2", "OpenTelemetry's own, older"),
-        ("opentelemetry.instrumentation.genai.openai", "OpenTelemetry's own, `"),
+        ("opentelemetry.instrumentation.openai_v2", "OpenTelemetry, older packages"),
+        ("opentelemetry.instrumentation.genai.openai", "OpenTelemetry (`"),
         ("opentelemetry.instrumentation.openai", "OpenLLMetry"),
         ("ai", "Vercel AI SDK"),
         ("airline.web", None),

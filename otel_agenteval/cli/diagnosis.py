@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import platform
 import re
+import socket
 import sys
+import urllib.parse
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,6 +19,7 @@ from ..config.types import FILE
 from ..core.extras import extra_installed, installed
 from ..core.packages import Instrumentation, instrumentations
 from ..core.packages import installed as installed_packages
+from ..core.proxies import proxy_for
 from ..core.version import __version__
 from ..dialects.capture import Capture, of_package
 from ..engine.selected import Selected
@@ -95,7 +98,8 @@ def _options(section: Section, path: str) -> Iterator[tuple[str, Any, Option]]:
 
 def configuration_findings(config: Config, metrics: Selected) -> Findings:
     """Yield the number of metrics, and the models, parameters, and packages that metrics require but lack."""
-    yield good(f"{len(metrics.computed)} computed and {number_of(len(metrics.judged), 'judged metric')} on each turn")
+    whole = f", {number_of(len(metrics.of_conversations), 'metric')} on each conversation" if metrics.of_conversations else ""
+    yield good(f"{len(metrics.computed)} computed and {number_of(len(metrics.judged), 'judged metric')} on each turn{whole}")
     every = [*metrics.of_turns, *metrics.of_conversations]
     for kind, section, made in (("llm", "judge", judge_from), ("embed", "embedder", embedder_from)):
         names = dict.fromkeys(metric.name for metric in asked_in(every) if metric.metric.kind == kind)
@@ -117,6 +121,26 @@ def configuration_findings(config: Config, metrics: Selected) -> Findings:
             yield bad(f"{metric.name}: its packages aren't installed", f"pip install 'otel-agenteval[{extra}]'")
 
 
+def outlet_findings(config: Config) -> Findings:
+    """Check that the servers of outlets accept TCP connections. Nothing is sent."""
+    otlp, webhook = config.outlets.otlp, config.outlets.webhook
+    urls = {"outlets.otlp.endpoint": otlp and otlp.endpoint, "outlets.webhook.url": webhook and webhook.url}
+    for name, url in urls.items():
+        if not url:
+            continue
+        server = urllib.parse.urlsplit(proxy_for(url) or url)
+        host, port = server.hostname or "", server.port or (443 if server.scheme == "https" else 80)
+        try:
+            socket.create_connection((host, port), _CONNECT_SECONDS).close()
+        except OSError as error:
+            yield bad(
+                f"{name}: can't connect to {host}:{port}: {error.strerror or error}", "start the server, or correct the address"
+            )
+        else:
+            yield good(f"{name}: {host}:{port} accepts connections")
+
+
+_CONNECT_SECONDS = 5.0
 _PATIENCE = 30.0  # seconds for each judge call
 
 
@@ -202,8 +226,7 @@ def python_findings(env: Mapping[str, str]) -> Findings:
 def instrumentation_findings(env: Mapping[str, str]) -> Findings:
     found = sorted(instrumentations())
     packages = installed_packages()
-    of_models = [one for one in found if _GENAI_NAME.search(one.name) or not _GENAI_LIBRARIES.isdisjoint(one.targets)]
-    captures = {one: capture for one in of_models if (capture := of_package(one.name)) is not None}
+    captures = {one: capture for one in filter(_is_of_models, found) if (capture := of_package(one.name)) is not None}
     for one in filter(lambda one: one.is_broken, captures):
         have = ", ".join(f"{target} {packages.get(target, 'not installed')}" for target in one.targets)
         what = f"{one.name} {one.version} creates no spans: it requires {' or '.join(one.unmet)} ({have})"
@@ -223,6 +246,17 @@ def instrumentation_findings(env: Mapping[str, str]) -> Findings:
             )
     yield from _own_tracing_findings(env)
     yield from _missing_instrumentations(packages, of_target, found)
+
+
+def _is_of_models(one: Instrumentation) -> bool:
+    return bool(_GENAI_NAME.search(one.name)) or not _GENAI_LIBRARIES.isdisjoint(one.targets)
+
+
+def not_enabled(scopes: Collection[str]) -> str:
+    """Return advice that names the calls to enable installed instrumentations without spans, or an empty text."""
+    silent = [one for one in sorted(instrumentations()) if _is_of_models(one) and not one.is_broken and one.module not in scopes]
+    calls = dict.fromkeys(f"{one.enabled_by}().instrument(), from {one.module}" for one in silent)
+    return f"if your program doesn't enable its instrumentation, call {'; '.join(calls)}" if calls else ""
 
 
 def _missing_instrumentations(

@@ -46,8 +46,10 @@ from .diagnosis import (
     good,
     instrumentation_findings,
     judge_findings,
+    not_enabled,
     note,
     option_findings,
+    outlet_findings,
     python_findings,
 )
 from .options import add_config, add_program, program_of, scopes_text
@@ -65,12 +67,14 @@ _COLORS = {GOOD: "\033[32m", NOTE: "", BAD: "\033[31m"}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
-    parser.add_argument("--url", metavar="URL", help="check only the sidecar at a metrics address such as http://127.0.0.1:19464")
+    parser.add_argument(
+        "--url", metavar="URL", help="check only the sidecar that serves /metrics at this address, such as http://127.0.0.1:19464"
+    )
     parser.add_argument(
         "--header", metavar="NAME: VALUE", action="append", default=[],
-        help="header for --url, if a proxy requires one: --header 'Authorization: Bearer …'; repeatable",
+        help="header of requests to --url, if a proxy requires one, such as 'Authorization: Bearer …'; repeatable",
     )  # fmt: skip
-    add_program(parser, "run a program and check its spans: otel-agenteval doctor -- python app.py")
+    add_program(parser, "program to run, whose spans are then checked: `otel-agenteval doctor -- python app.py`")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -87,7 +91,9 @@ def run(args: argparse.Namespace) -> int:
     metrics = selected(config)
     if args.url is None or program:  # a sidecar has its own Python
         worst = max(worst, _show("this Python", [*python_findings(os.environ), *instrumentation_findings(os.environ)]))
-    of_configuration = chain(option_findings(config), configuration_findings(config, metrics), judge_findings(config))
+    of_configuration = chain(
+        option_findings(config), configuration_findings(config, metrics), judge_findings(config), outlet_findings(config)
+    )
     worst = max(worst, _show("configuration", of_configuration))
     if program:
         worst = max(worst, _show(shlex.join(program), program_findings(program, config, metrics)))
@@ -138,7 +144,8 @@ def program_findings(program: Sequence[str], config: Config, metrics: Selected) 
             yield note(f"the program ran in another Python, {others[0]}; the checks above apply to this Python")
         if not out.exists():
             failed = facts and 0 < code < 128
-            yield bad(f"no spans: {'the program failed before it created one' if failed else why_nothing(facts)}")
+            what = "the program failed before it created one" if failed else why_nothing(facts)
+            yield bad(f"no spans: {what}", "" if failed else not_enabled(()))
             return
         reading = Reading()
         items = list(read_items([out], reading, lambda line: None))
@@ -163,7 +170,7 @@ def program_findings(program: Sequence[str], config: Config, metrics: Selected) 
 def turn_findings(found: Sequence[tuple[SpanGroup, Turn]], scopes: Iterable[str]) -> Findings:
     """Check that the spans of these scopes create turns with content."""
     if not found:
-        yield bad("the spans contain no turn", advice_without_turn([*scopes]))
+        yield bad("the spans contain no turn", not_enabled([*scopes]) or advice_without_turn([*scopes]))
         return
     turns = [turn for _, turn in found]
     agents = Counter(turn.agent or "an unnamed agent" for turn in turns)

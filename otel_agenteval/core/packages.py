@@ -19,6 +19,10 @@ class Instrumentation(NamedTuple):
     """Packages that the instrumentation supports. At least one of them must be installed."""
     unmet: tuple[str, ...]
     """Version requirements on the targets that aren't met."""
+    module: str = ""
+    """Module of the instrumentation, which is also the scope of its spans."""
+    enabled_by: str = ""
+    """Name of the class in :attr:`module`, such as ``LangChainInstrumentor``."""
 
     @property
     def is_broken(self) -> bool:
@@ -47,12 +51,13 @@ def instrumentations() -> Iterator[Instrumentation]:
 
     for one in importlib.metadata.distributions():
         name = one.metadata["Name"]
-        if not name or not any(entry.group in _GROUPS for entry in one.entry_points):
+        entry = next((entry for entry in one.entry_points if entry.group in _GROUPS), None)
+        if not name or entry is None:
             continue
         asked = [text.partition(";")[0].strip() for text in one.requires or () if _OF_THEIR_TARGET.search(text)]
         targets = [found[0] for text in asked if (found := _NAME.match(text)) is not None]
         unmet = [text for text in asked if not _is_met(text)]
-        yield Instrumentation(normal(name), one.version, tuple(map(normal, targets)), tuple(unmet))
+        yield Instrumentation(normal(name), one.version, tuple(map(normal, targets)), tuple(unmet), entry.module, entry.attr)
 
 
 def broken() -> list[str]:
