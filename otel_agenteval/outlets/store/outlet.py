@@ -1,6 +1,6 @@
 """Outlet that writes turns and scores to the store.
 
-If a write fails, for example because the disk is full, up to ``queue_bytes`` of rows wait in memory for the next batch.
+If a write fails, for example because the disk is full, rows of up to ``queue_bytes`` wait in memory for the next batch.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ _MAX_OUTCOMES = 50_000
 _HOUSEKEEPING = 60.0
 """Seconds between two deletions of old rows."""
 _CHECKS_OF_SIZE = 8
-"""Old rows are also deleted each time an eighth of ``max_bytes`` was written."""
+"""Number of size checks per ``max_bytes`` written. Old rows are deleted at each check."""
 _BYTES_OF_TURN, _BYTES_OF_SCORE = 3_000, 500
 
 _LONGEST_PAUSE = 10.0
-"""Maximum seconds after a slow failure until a new turn triggers another attempt."""
+"""Maximum seconds after a slow failed write until a new turn triggers another attempt."""
 _CHECKED = 60.0
-"""Seconds without a write after which the store is tested."""
+"""Seconds without a write after which :meth:`StoreOutlet.check` tests the store."""
 _TRIAL = Rows(
     turns=[{**dict.fromkeys(TURN_COLUMNS), "turn_id": "trial", "revision": 1, "is_conversation": 0, "stored_at": 0.0}],
     scores=[
@@ -68,7 +68,7 @@ class _Unit:
     turns: Sequence[dict[str, Any]] = ()
     absorbed: Sequence[tuple[str, str]] = ()
     scores: Sequence[tuple[Any, ...]] = ()
-    """Values in the order of ``SCORE_COLUMNS``. Dictionaries would need three times as much memory."""
+    """Rows with values in the order of ``SCORE_COLUMNS``. Dictionaries would need three times as much memory."""
     questions: Sequence[dict[str, Any]] = ()
     changes: Sequence[dict[str, Any]] = ()
     size: int = 0
@@ -119,7 +119,7 @@ class StoreOutlet(Outlet):
 
     def _reset(self) -> None:
         self._lock = threading.RLock()
-        """Lock for writing rows, because a flush can run on another thread."""
+        """Lock for writing rows. Needed because a flush can run on another thread."""
         self._waiting: deque[_Unit] = deque()
         self._bytes = 0
         self._outcomes: deque[tuple[str, str, str]] = deque(maxlen=_MAX_OUTCOMES)
@@ -130,16 +130,16 @@ class StoreOutlet(Outlet):
         self._fault: BaseException | None = None
         self._is_ending = False
         self._failed_after = 0.0
-        """Seconds that the last attempt took if it failed, otherwise 0."""
+        """Duration of the latest attempt in seconds, or 0 if it succeeded."""
         self._next_try = 0.0
-        """Monotonic time until which new turns trigger no write. If the server is unavailable, an attempt takes seconds."""
+        """Monotonic time until which new turns trigger no write, because an attempt takes seconds if the server is unavailable."""
         self._warned_of: set[str] = set()
 
     def record_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
         self._outcomes.append((turn_id, metric, outcome))
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Write a batch and all waiting rows. If writing fails, the rows of the batch wait, too."""
+        """Write a batch and all waiting rows. If the write fails, the rows of the batch also wait."""
         units, fault = self.render(batch, self._unit)
         with self._lock:
             self._add(units)
@@ -223,7 +223,7 @@ class StoreOutlet(Outlet):
         self._trouble, self._fault, self._failed_after, self._written = "", None, 0.0, self._clock.monotonic()
 
     def check(self) -> None:
-        """Write waiting rows. If nothing was written recently, test if the store accepts rows."""
+        """Write waiting rows. If no row was written recently, test the store."""
         with self._lock:
             self._write()
             if self._trouble or self._written is None or self._clock.monotonic() - self._written >= _CHECKED:
@@ -242,7 +242,7 @@ class StoreOutlet(Outlet):
         return sum(len(unit.scores) for unit in units)
 
     def _write_halves(self, units: Sequence[_Unit]) -> None:
-        """Halve ``units`` repeatedly, to isolate units with values that the database can't store, and write all others."""
+        """Halve ``units`` repeatedly, to isolate units with values that the database can't store. Write all other units."""
         if len(units) == 1:
             self._write_storable_part(units[0])
             return
@@ -256,7 +256,7 @@ class StoreOutlet(Outlet):
                 self.records.finish("sent", self._forget(part))
 
     def _write_storable_part(self, unit: _Unit) -> None:
-        """Write those rows and values of a unit that the database can store. If it can't store the turn's row, write nothing."""
+        """Write the rows and values of a unit that the database can store. If it can't store the turn's row, write nothing."""
         given = _rows_of([unit])
         fields = ("turns", "scores", "questions", "changes")
         kept = given._replace(**{field: self._storable(field, getattr(given, field)) for field in fields})
@@ -270,7 +270,7 @@ class StoreOutlet(Outlet):
         self.records.finish("sent", len(kept.scores))
 
     def _storable(self, field: str, rows: Iterable[Mapping[str, Any]]) -> list[Any]:
-        """Return the rows without values that the database can't store. Omit a row if it can't store a required value."""
+        """Return the rows without values that the database can't store. Omit rows with required values that it can't store."""
 
         def can_be_stored(row: Any) -> bool:
             return self._store.can_write(Rows()._replace(**{field: [row]}))
@@ -339,9 +339,9 @@ class StoreOutlet(Outlet):
         }  # fmt: skip
 
     def _fault_of(self, scored: ScoredTurn) -> Fault | None:
-        """Return the turn's first fault or, if no rule finds a fault, its failed metric.
+        """Return the turn's first fault. If no rule finds a fault, return the failed metric as a fault, or None for a passed turn.
 
-        Passed turns are also searched for faults, because a judge may fail them later.
+        Passed turns are also searched for faults, because a judge's score can fail later.
         """
         fault = None
         try:
@@ -380,7 +380,7 @@ class StoreOutlet(Outlet):
             return None
 
     def _question_rows(self, scored: ScoredTurn) -> list[dict[str, Any]]:
-        """Return a row for each judge call, if content is stored and ``scored`` contains a single judged score."""
+        """Return a row for each judge call of a single judged score. Return no rows if the store doesn't store content."""
         if not self.keeps_content or scored.judged is None or len(scored.scores) != 1:
             return []
         redactor = (scored.redactor or Redactor(self._redact)) if self._redact else None

@@ -41,7 +41,7 @@ SYNTAX = Syntax(
     score_order="scores.scored_at, scores.result_id",
 )
 _OF_VALUES = ("22", "23", "54", "42804", "42846")
-"""Prefixes of SQLSTATE codes for errors that a value causes, such as out of range, too large, or wrong type."""
+"""Prefixes of SQLSTATE codes for errors caused by a value, for example one that is out of range or has the wrong type."""
 _WITHOUT_VALUES = ("25", "28", "3D", "3F", "42", "53", "55", "57", "58")
 """Prefixes of SQLSTATE codes for errors whose messages don't quote values."""
 
@@ -84,7 +84,7 @@ def _bound(values: Iterable[Any]) -> list[Any]:
 
 
 def _loggable(error: Any) -> str:
-    """Return the part of an error message that can't contain stored values or addresses."""
+    """Return the part of an error message that contains neither stored values nor addresses."""
     code = error.sqlstate
     if code is not None:
         primary = error.diag.message_primary if code.startswith(_WITHOUT_VALUES) else None
@@ -94,11 +94,11 @@ def _loggable(error: Any) -> str:
 
 
 class NotStorable(ValueError):
-    """Error for a value that can't be stored. Nothing was written, and a retry would fail again."""
+    """Error for a value that can't be stored. Nothing was written, and a retry would also fail."""
 
 
 class Connection:
-    """PostgreSQL connection with the ``sqlite3`` methods that the store needs. Raises ``ConnectionError`` or :class:`NotStorable`."""
+    """PostgreSQL connection with the ``sqlite3`` methods that the store uses. Raises ConnectionError or :class:`NotStorable`."""
 
     def __init__(self, address: str, *, read_only: bool) -> None:
         self._read_only = read_only
@@ -159,14 +159,14 @@ class PostgresDatabase:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """Commit all changes of the block, or none. An advisory lock allows one writer at a time, so writers can't deadlock."""
+        """Commit all changes of the block or, after an error, none. To prevent deadlocks, only one writer at a time is allowed."""
         with self.connection() as db, db.transaction():
             db.execute("SELECT pg_advisory_xact_lock(%s)", (_WRITING,))
             yield db
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """Provide a connection for single statements. Each statement has its own transaction."""
+        """Provide a connection for single statements. Each statement runs in its own transaction."""
         self._leave_to_parent()
         with self._lock:
             if self._connection is None or self._connection.closed:

@@ -1,4 +1,4 @@
-"""Score store for reading, used by the web UI, exports, and ``otel-agenteval why``."""
+"""Read access to the score store, for the web UI, exports, and ``otel-agenteval why``."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ LEAST_OF_ID = 4
 EXAMPLES = 3
 """Maximum number of example turns per failure mode."""
 MOST_VERDICTS = 1_000
-"""Sample size: number of failures, and number of passes."""
+"""Default sample size: this number of failures and the same number of passes."""
 MOST_OF_COMMAND = 4_000
-"""Sample size for commands, which may take longer than a page. A larger sample reveals weaker causes."""
+"""Sample size for commands, which can take longer than a web page. Larger samples reveal weaker causes."""
 MOST_TEXTS = 2_000
-"""Maximum number of failed turns of a failure mode whose texts are compared."""
+"""Maximum number of failed turns per failure mode whose texts are compared."""
 _MOST_READ = 10_000
-"""Maximum number of failures, passes, or turns that are read to get a sample."""
+"""Maximum number of failures, passes, or turns that are read for a sample."""
 _MOST_TURNS = 30_000
-"""If there are fewer turns, a sample is taken from a list of all turns."""
+"""Maximum number of turns up to which a sample is taken from a list of all turns."""
 NO_CAUSES = "the store has no facts for the latest turns; set outlets.store.causes to true"
 _RECENT = 200
-"""Number of latest turns that are checked for stored facts."""
+"""Number of recent turns that are searched for stored facts."""
 _BLOCK = 2_000
 _MOST_CHANGES = 100
 _FIRST_LEVEL = 12
-"""Lowest level in the first and smallest sample."""
+"""Lowest sampling level (see :func:`.statements.level_of`) in the first and smallest sample."""
 _OF_VERDICT = (
     "turns.turn_id, turns.conversation_id, turns.service_version, turns.attributes, turns.facts, scores.verdict, "
     "coalesce(scores.sample_probability, 1.0)"
 )
 SPAN_OF_TRACE = re.compile(r"(.*[0-9a-f]{32}-)[0-9a-f]{16}")
-"""Pattern of a complete turn id. Its span id can be the id of any span of the turn."""
+"""Pattern of a complete turn ID, which can end with the ID of any span of the turn."""
 
 
 def backend_of(path: str | os.PathLike[str]) -> Any:
@@ -56,7 +56,7 @@ def backend_of(path: str | os.PathLike[str]) -> Any:
 
 
 def only_one(short: str, found: Sequence[str]) -> str | None:
-    """Return the only id in ``found``, or None if ``found`` is empty. Raises StoreError if several ids match the shortened id."""
+    """Return the only ID in ``found``, or None if ``found`` is empty. Raises StoreError if several IDs match ``short``."""
     if len(found) > 1:
         more = ", …" if len(found) > 5 else ""
         raise StoreError(f"{short}: matches several turn ids: {', '.join(found[:5])}{more}. Use a longer id")
@@ -76,7 +76,7 @@ class Wanted:
     conversation_id: str | None = None
     revisions: bool = False
     failed: bool = False
-    """If True, read only turns with a failed or erroneous score, of one of ``metrics`` if these are set."""
+    """If True, read only turns with a failed or erroneous score. If ``metrics`` is set, the score must be from one of them."""
     mode: str | None = None
 
 
@@ -110,9 +110,9 @@ class StoreReader:
         self._db.close()
 
     def find(self, short: str) -> str | None:
-        """Return the full turn id for a shortened id (at least 4 characters), or for an id with another span id of the same trace.
+        """Return the full turn ID for a shortened ID (at least 4 characters), or for an ID that contains another span's ID.
 
-        The tenant's name can be missing. Returns None for an unknown id. Raises StoreError if several turns match.
+        The ID can lack the tenant's name. Return None for an unknown ID. Raises StoreError if several turns match.
         """
         known = "SELECT turn_id FROM turns UNION SELECT turn_id FROM outcomes"
         exact = self._db.execute(f"SELECT turn_id FROM ({known}) AS known WHERE turn_id = {self._sql.p}", (short,)).fetchone()
@@ -143,7 +143,7 @@ class StoreReader:
         return [plain(row) for row in self._db.execute(statement, [*where.values, limit])]
 
     def contents(self, wanted: Wanted = Wanted()) -> Iterator[tuple[str, dict[str, Any] | None]]:
-        """Yield each turn's id and its content in ``turn.v1`` form, oldest first. The content is None if it isn't stored."""
+        """Yield each turn's ID and its content in ``turn.v1`` form, oldest first. The content is None if it isn't stored."""
         where = self._conditions(wanted, of_scores=False)
         rows = self._db.execute(
             f"SELECT turn_id, content FROM turns WHERE {where} AND is_conversation = 0 ORDER BY stored_at, turn_id", where.values
@@ -165,7 +165,7 @@ class StoreReader:
         return [dict(zip(row.keys(), tuple(row), strict=True)) for row in rows]
 
     def rows(self, wanted: Wanted = Wanted()) -> Iterator[dict[str, Any]]:
-        """Yield one row per score with the columns of :data:`EXPORTED`, oldest turn first."""
+        """Yield one row per score, with the keys in :data:`EXPORTED`, oldest turn first."""
         where = self._conditions(wanted, of_scores=True)
         columns = ", ".join(f"scores.{name}" if name in SCORE_COLUMNS else f"turns.{name}" for name in EXPORTED)
         rows = self._db.execute(
@@ -175,7 +175,7 @@ class StoreReader:
         return map(plain, rows)
 
     def groups(self, by: str, wanted: Wanted = Wanted()) -> dict[str, int]:
-        """Return the number of scored turns per group. ``by`` is a key of :data:`GROUPED_BY` or a stored attribute."""
+        """Return the number of scored turns per group. ``by`` is a key of :data:`GROUPED_BY` or the name of a stored attribute."""
         column, given = self._grouping(by)
         where = self._conditions(wanted, of_scores=True)
         rows = self._db.execute(
@@ -186,7 +186,7 @@ class StoreReader:
         return {str(name): int(count) for name, count in rows}
 
     def values(self, by: str, groups: Sequence[str], wanted: Wanted = Wanted()) -> Iterator[GroupValue]:
-        """Yield the score values of turns in ``groups``, oldest first. Omits vacuous scores."""
+        """Yield the score values of the turns in ``groups``, oldest first, without vacuous scores."""
         column, given = self._grouping(by)
         return self._values(column, given, groups, self._conditions(wanted, of_scores=True))
 
@@ -200,7 +200,7 @@ class StoreReader:
         return (GroupValue(*row) for row in rows if row[6] > 0)
 
     def failures(self, wanted: Wanted = Wanted()) -> dict[str, int]:
-        """Return the number of failed turns by metric, highest first, including metrics without failures."""
+        """Return the number of failed turns by metric, in descending order. Includes metrics without failures."""
         where = self._conditions(wanted, of_scores=True)
         rows = self._db.execute(
             f"SELECT metric, count(CASE WHEN {verdict_is(False, self._sql)} THEN 1 END) AS failed FROM turns JOIN scores USING (turn_id) WHERE {where} "
@@ -212,8 +212,8 @@ class StoreReader:
     def modes(self, wanted: Wanted = Wanted(), by: str | None = None) -> StoredModes:
         """Return the failure modes of the turns, most frequent first.
 
-        ``by`` is a key of :data:`GROUPED_BY` or a stored attribute, whose values are the groups to compare. By default, the two
-        halves of the time range are compared.
+        ``by`` is a key of :data:`GROUPED_BY` or the name of a stored attribute. The modes are compared between the groups with
+        different values. By default, they are compared between the two halves of the time range.
         """
         failed = self._conditions(replace(wanted, failed=bool(wanted.metrics)), of_scores=False)
         every = self._conditions(wanted, of_scores=False)
@@ -231,8 +231,8 @@ class StoreReader:
         """Return the failure modes of turns that match ``failed``. Totals count the turns that match ``every``.
 
         Turns are counted by group or, without ``by``, in each half of the time range. ``sample`` contains a condition for sampled
-        scores, which replaces ``failed``, and the number of failed turns that each score represents. If ``few`` is True,
-        ``failed`` lists turn ids, and the query uses no other index.
+        scores, which replaces ``failed``, and the number of failed turns that each sampled score represents. If ``few`` is True,
+        ``failed`` lists turn IDs, and the query uses only the index for these IDs.
         """
         middle = None
         if by is None:
@@ -263,7 +263,7 @@ class StoreReader:
         return StoredModes(modes, tuple(totals.values()), () if by is None else tuple(map(str, totals)), middle)
 
     def _halves(self, where: Where, at: str) -> tuple[list[_Part], dict[Any, int], float]:
-        """Return both halves of the turns' time range, the number of turns in each half, and the Unix time between them."""
+        """Return both halves of the turns' time range, the number of turns in each half, and the Unix time between the halves."""
         ends = [
             self._db.execute(f"SELECT {at} FROM turns WHERE {where} ORDER BY {at} {way} LIMIT 1", where.values).fetchone()
             for way in ("ASC", "DESC")
@@ -293,7 +293,7 @@ class StoreReader:
         return found
 
     def _failed_sample(self, of_scores: Where, where: Where) -> tuple[Where, int]:
-        """Return the SQL condition for a random sample of failed scores, and how many failed scores each one represents."""
+        """Return an SQL condition for a random sample of failed scores, and the number of failed scores per sampled score."""
         level = _FIRST_LEVEL
         while level and self._count("scores", of_scores, _MOST_READ + 1, _levels(0, level - 1, TOP_LEVEL)) <= _MOST_READ:
             level -= 1
@@ -326,9 +326,9 @@ class StoreReader:
         return [StoredTopic(*row)._replace(center=jsonio.loads(row["center"])) for row in rows]
 
     def verdicts(self, metric: str, wanted: Wanted = Wanted(), most: int = MOST_VERDICTS) -> list[VerdictRow]:
-        """Return a metric's verdicts, each with the stored facts about its turn: all verdicts, or a random sample.
+        """Return all verdicts of a metric or a random sample, each with the stored facts about its turn.
 
-        The sample has ``most`` to ``2 * most`` failed turns, and as many passed turns. It can be smaller if few turns match.
+        The sample has ``most`` to ``2 * most`` failed turns and as many passed turns, or fewer if fewer turns match.
         """
         where = self._conditions(replace(wanted, metrics=()), of_scores=True)
         of_turns = Where(self._sql)
@@ -342,7 +342,7 @@ class StoreReader:
         """Return all verdicts that match ``where``, or a random sample of them.
 
         ``of_turns`` contains the conditions that an index of ``turns`` supports. ``of_scores`` contains conditions on
-        ``scores.at``. For each verdict, the sample can have up to ``2 * most`` rows.
+        ``scores.at``. The sample can have up to ``2 * most`` failures and as many passes.
         """
         of_scores.add(f"scores.metric = {self._sql.p} AND scores.verdict IN (0, 1)", metric)
         turns = self._count("turns", of_turns, _MOST_TURNS) if str(of_turns) != EVERYTHING else _MOST_TURNS
@@ -373,9 +373,9 @@ class StoreReader:
         return [*found[0], *found[1]]
 
     def _verdicts_by_level(self, verdict: int, of_scores: Where, where: Where, most: int) -> list[sqlite3.Row]:
-        """Return verdicts from the smallest random sample that has at least ``most`` of them.
+        """Return verdicts from the smallest random sample with at least ``most`` verdicts.
 
-        The samples contain all scores, half of them, a quarter, an eighth, and so on.
+        The possible samples contain all scores, half of them, a quarter, an eighth, and so on.
         """
         found: list[sqlite3.Row] = []
         read, level, lowest = 0, TOP_LEVEL, _FIRST_LEVEL
@@ -409,7 +409,7 @@ class StoreReader:
         return [_verdict_of(row) for row in rows]
 
     def keeps_causes(self) -> bool:
-        """Return False if recent turns have neither facts nor a first fault. Return True for an empty store."""
+        """Return False if no recent turn has stored facts or a first fault. Return True for an empty store."""
         recent = f"SELECT coalesce(facts, fault) AS cause FROM turns ORDER BY stored_at DESC LIMIT {_RECENT}"
         count, known = self._db.execute(f"SELECT count(*), count(cause) FROM ({recent}) AS recent").fetchone()
         return bool(known) or not count
@@ -469,7 +469,7 @@ class StoreReader:
 
 
 class _Part(NamedTuple):
-    """SQL that selects turns in one half of the time range, or that groups turns by a column."""
+    """SQL that selects the turns in one half of the time range, or groups turns by a column."""
 
     name: str
     name_values: Sequence[Any]
@@ -485,12 +485,12 @@ class FailedTurns(NamedTuple):
     represented: float = 0.0
     """Number of failed turns that the counted turns represent."""
     squares: float = 0.0
-    """Sum of the squared numbers of turns that each counted turn represents."""
+    """Sum over the counted turns of the squared number of turns that each represents."""
 
 
 class ModeCounts(NamedTuple):
     fault: Fault
-    """Fault of the latest turn. All turns of the mode have the same kind, step, and error."""
+    """Fault of the latest turn. The faults of all turns in the mode have the same kind, step, and error."""
     parts: tuple[FailedTurns, ...]
     examples: list[str]
 
@@ -498,9 +498,9 @@ class ModeCounts(NamedTuple):
 class StoredModes(NamedTuple):
     modes: list[ModeCounts]
     totals: tuple[int, ...]
-    """Number of all turns in each part."""
+    """Number of all turns in each part (group or half of the time range)."""
     groups: tuple[str, ...] = ()
-    """Name of each part, in order of appearance. Empty if the parts are the halves of the time range."""
+    """Name of each group, in order of appearance. Empty if the parts are the halves of the time range."""
     middle: float | None = None
     """Unix time between the halves, in seconds."""
 
@@ -515,7 +515,7 @@ class FailedContent(NamedTuple):
 
 
 class StoredTopic(NamedTuple):
-    """Cluster of similar failed turns within a failure mode. It keeps its id in later runs."""
+    """Cluster of similar failed turns within a failure mode. Its ID stays the same in later runs."""
 
     mode: str
     id: str
@@ -532,9 +532,9 @@ class VerdictRow(NamedTuple):
     bad: bool
     """True if the metric failed."""
     facts: dict[str, Any]
-    """Facts of the turn, with ``service.version`` and the stored attributes."""
+    """Facts about the turn, with ``service.version`` and the stored attributes."""
     conversation: str
-    """Conversation id, or the turn id if the conversation is unknown."""
+    """Conversation ID, or the turn ID if the conversation is unknown."""
     weight: float
     """Number of turns that this turn represents."""
 
@@ -556,7 +556,7 @@ GROUPED_BY: Mapping[str, str] = {
     "agent": "turns.agent", "gen_ai.agent.name": "turns.agent", "service": "turns.service", "service.name": "turns.service",
     "judge_model": "scores.judge_model", "tenant": "turns.tenant",
 }  # fmt: skip
-"""Columns by which turns can be grouped. Other names are stored attributes."""
+"""Column for each name by which turns can be grouped. Any other name is that of a stored attribute."""
 
 
 def score_of_row(row: Mapping[str, Any]) -> Score:
@@ -571,7 +571,7 @@ def fault_of_row(row: Mapping[str, Any]) -> Fault | None:
 
 
 def cost_in(turn: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``cost_usd`` and ``cost_estimated`` from a turn's row. Omits unknown values."""
+    """Return ``cost_usd`` and ``cost_estimated`` from a turn's row, without unknown values."""
     return {name: turn[name] for name in ("cost_usd", "cost_estimated") if turn.get(name) is not None}
 
 
@@ -588,7 +588,7 @@ def plain(row: sqlite3.Row) -> dict[str, Any]:
 
 
 def store_path(given: str | None, config: Config) -> str:
-    """Return the given store path or, if None, the configured path. Raises ConfigError if neither is set."""
+    """Return the given store path or, if it's None, the configured path. Raises ConfigError if neither is set."""
     if given is not None:
         return given
     if config.outlets.store is None:

@@ -1,6 +1,6 @@
 """Tables of the score store, and the SQL syntax of its databases.
 
-Statements use a :class:`Syntax` for SQL that differs between SQLite and PostgreSQL.
+A :class:`Syntax` contains the SQL that differs between SQLite and PostgreSQL.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import Any, NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class Syntax:
-    """SQL syntax of a database. In each attribute, braces are placeholders for SQL expressions."""
+    """SQL syntax of a database. Braces in attributes are placeholders for SQL expressions."""
 
     p: str
     """Placeholder for a bound value."""
     types: Mapping[str, str]
-    """Names of column types that differ from the names in :data:`TABLES`."""
+    """Names of column types that aren't the same as in :data:`TABLES`."""
     by_key_only: str
-    """Option for a table that is stored in the order of its primary key."""
+    """Option to store a table in the order of its primary key."""
     like: str
     """Operator for pattern matches that ignore case."""
     contains: str
     """Condition that a text contains another text."""
     field: str
-    """Field of a JSON object as text. The second expression is the bound :attr:`field_name`."""
+    """Field of a JSON object as text. The second placeholder is for the bound :attr:`field_name`."""
     field_name: Callable[[str], str]
     number: str
     """Field of a JSON object as a number, or NULL if the field isn't a number."""
@@ -70,13 +70,13 @@ TURN_COLUMNS: Mapping[str, str] = {
 """Columns of a turn's row.
 
 ``tenant`` is the tenant that sent the turn. ``labels`` has the tenant's labels as a JSON object. ``service_version`` is from the
-root. ``attributes`` has the configured span attributes as a JSON object. ``start`` and ``stored_at`` are Unix times in seconds.
-``skipped`` is a JSON object with a reason per metric. ``content`` is the turn in ``turn.v1`` form, if configured.
+root span. ``attributes`` has the configured span attributes as a JSON object. ``start`` and ``stored_at`` are Unix times in
+seconds. ``skipped`` is a JSON object with a reason per skipped metric. ``content`` is the turn in ``turn.v1`` form, if configured.
 ``cost_estimated`` is 1 if ``cost_usd`` is an estimate. ``tools`` is a JSON list of the called tools. ``error`` is the type of the
-error that ended the turn. Turns of the same case have the same ``case_key``: the case id or, if content is stored, a hash of the
-input. ``facts`` is a JSON object from :func:`~otel_agenteval.evaluation.turn_facts.facts_of`. ``fault`` is a JSON object of a
-:class:`~otel_agenteval.evaluation.first_fault.Fault`, which can exist even if the turn passed. ``mode`` is the fault's failure
-mode. ``failed`` is NULL if no score failed. Otherwise, it is the number of failed turns that this turn represents.
+error that ended the turn. Turns of the same case have the same ``case_key``: the case ID or, if content is stored, a hash of the
+input. ``facts`` is a JSON object from :func:`~otel_agenteval.evaluation.turn_facts.facts_of`. ``fault`` is a
+:class:`~otel_agenteval.evaluation.first_fault.Fault` as a JSON object. Passed turns can have a fault, too. ``mode`` is the fault's
+failure mode. ``failed`` is the number of failed turns that this turn represents, or NULL if no score failed.
 """
 
 SCORE_COLUMNS: Mapping[str, str] = {
@@ -90,13 +90,13 @@ SCORE_COLUMNS: Mapping[str, str] = {
 """Columns of a score's row. ``detail`` and ``also`` are JSON."""
 
 VERDICT_COLUMNS: Mapping[str, str] = {"verdict": "INTEGER", "level": "INTEGER", "at": "REAL"}
-"""Columns of a score's row that :mod:`.writer` computes.
+"""Additional columns of a score's row, which :mod:`.writer` computes.
 
-``verdict`` is 1 or 0 for a verdict that counts (see :func:`verdict_is`). ``level`` is the number of times that the set of all
-turns can be halved at random with this turn still included. ``at`` is the turn's start or, if unknown, the time of the score.
+``verdict`` is 1 (passed) or 0 (failed) for a verdict that counts (see :func:`verdict_is`). ``level`` is the turn's sampling level
+(see :func:`level_of`). ``at`` is the turn's start or, if unknown, the time of the score.
 """
 TOP_LEVEL = 16
-"""Highest level. Its turns are still included after 16 or more halvings."""
+"""Highest sampling level, which a share of 2⁻¹⁶ of all turns has."""
 
 
 def level_of(turn_id: str) -> int:
@@ -110,7 +110,7 @@ CHANGE_COLUMNS: Mapping[str, str] = {
     "detector": "TEXT NOT NULL", "mean_before": "REAL", "mean_after": "REAL", "ci_low": "REAL", "ci_high": "REAL", "since": "REAL", "n_eff": "REAL",
     "version_before": "TEXT", "version": "TEXT", "turns": "TEXT", "instance_id": "TEXT",
 }  # fmt: skip
-"""Columns of a change's row. ``ci_low`` and ``ci_high`` bound the difference. ``turns`` is a JSON list of turn ids."""
+"""Columns of a change's row. ``ci_low`` and ``ci_high`` bound the difference. ``turns`` is a JSON list of turn IDs."""
 
 OUTCOME_COLUMNS: Mapping[str, str] = {
     "turn_id": "TEXT NOT NULL", "metric": "TEXT NOT NULL", "outcome": "TEXT NOT NULL", "at": "REAL NOT NULL",
@@ -119,13 +119,13 @@ OUTCOME_COLUMNS: Mapping[str, str] = {
 QUESTION_COLUMNS: Mapping[str, str] = {
     "result_id": "TEXT NOT NULL", "place": "INTEGER NOT NULL", "turn_id": "TEXT NOT NULL", "stage": "TEXT", "model": "TEXT", "question": "TEXT", "reply": "TEXT",
 }  # fmt: skip
-"""Columns of a judge call's row, if content is stored. ``place`` is the order of the calls for one result."""
+"""Columns of a judge call's row, stored only with content. ``place`` is the call's position among all calls for the result."""
 
 TOPIC_COLUMNS: Mapping[str, str] = {
     "mode": "TEXT NOT NULL", "id": "TEXT NOT NULL", "model": "TEXT NOT NULL", "center": "TEXT NOT NULL", "stability": "REAL NOT NULL", "name": "TEXT NOT NULL",
     "description": "TEXT NOT NULL", "first_seen": "REAL NOT NULL", "last_seen": "REAL NOT NULL",
 }  # fmt: skip
-"""Columns of a failure mode's topic. ``center`` is a JSON list, comparable with vectors from the embedding ``model``."""
+"""Columns of a failure mode's topic. ``center`` is a vector from the embedding ``model``, as a JSON list."""
 
 HOURLY_COLUMNS: Mapping[str, str] = {
     "hour": "INTEGER NOT NULL", "agent": "TEXT", "service": "TEXT", "service_version": "TEXT", "model": "TEXT", "tenant": "TEXT", "judge_model": "TEXT", "metric": "TEXT NOT NULL",
@@ -134,10 +134,10 @@ HOURLY_COLUMNS: Mapping[str, str] = {
 }  # fmt: skip
 """Columns of hourly sums over turns with the same filter values.
 
-There is one row per metric, and a row with an empty ``metric`` for the turns themselves. ``critical`` counts scores with a
+There is one row per metric, plus a row with an empty ``metric`` for the turns themselves. ``critical`` counts scores with a
 critical finding. ``priced``, ``estimated``, and ``timed`` count turns or scores with a known cost, an estimated cost, and a known
-duration. ``wv`` is the total weight of verdicts, and ``wp`` the total weight of passing verdicts. ``w`` is the total weight of
-scores, ``wy`` the total of weight times value, ``w2y2`` the total of squared weight times squared value, and so on.
+duration. ``wv`` is the total weight of verdicts, and ``wp`` is the total weight of passing verdicts. ``w`` is the total weight of
+scores, ``wy`` is the sum of weight times value, ``w2y2`` is the sum of squared weight times squared value, and so on.
 """
 
 _START = "coalesce(start, stored_at)"
@@ -177,7 +177,7 @@ TABLES = (
     StoreTable("stale_minutes", {"minute": "INTEGER PRIMARY KEY", "marks": "INTEGER NOT NULL", "summed": "INTEGER NOT NULL"}, {}),
 )  # fmt: skip
 ADDED_COLUMNS: Sequence[Sequence[tuple[str, str]]] = ()
-"""Columns that each version after the first added, as (table, column). The first entry belongs to version 2."""
+"""Columns that each store version added, as (table, column). The first entry belongs to version 2."""
 VERSION = 1 + len(ADDED_COLUMNS)
 
 REQUIRED: frozenset[str] = frozenset(
@@ -192,11 +192,11 @@ HOUR = 3600
 DAY = 24
 """Hours per row of ``daily``."""
 MINUTE = 60
-"""Seconds per row of ``minutely``. Also minutes per hour."""
+"""Seconds per row of ``minutely``. Also used as minutes per hour."""
 AT = "coalesce(turns.start, turns.stored_at)"
 """SQL for a turn's start or, if unknown, the time when it was stored, in Unix seconds."""
 CURRENT = "turns.superseded_by IS NULL AND scores.revision = turns.revision"
-"""SQL condition for the latest revision in joined rows."""
+"""SQL condition for the latest revision, in joined rows of ``turns`` and ``scores``."""
 
 
 def create_tables(sql: Syntax) -> list[str]:
@@ -223,7 +223,7 @@ def _column_type(kind: str, sql: Syntax) -> str:
 def detail_has(part: str, sql: Syntax) -> str:
     """Return an SQL condition for scores whose ``detail`` contains a JSON fragment.
 
-    In stored JSON, quotes in texts are escaped, so a fragment with quotes can't match inside a text by accident.
+    Stored JSON escapes quotation marks in texts, so a fragment with quotation marks can't match within a text by accident.
     """
     found = sql.contains.format("scores.detail", f"'{part}'")
     return f"(scores.detail IS NOT NULL AND {found})"
@@ -234,18 +234,18 @@ def is_vacuous(sql: Syntax) -> str:
 
 
 def verdict_is(passed: bool, sql: Syntax, column: str = "scores.passed") -> str:
-    """Return an SQL condition for passing or failing verdicts. As in reports, vacuous scores and neutral metrics don't count."""
+    """Return an SQL condition for passing or failing verdicts. As in reports, vacuous and neutral scores don't count."""
     return f"({column} = {int(passed)} AND scores.status = 'ok' AND scores.direction <> 'neutral' AND NOT {is_vacuous(sql)})"
 
 
 VACUOUS = '"vacuous":true'
 """JSON fragment in the ``detail`` of vacuous scores."""
 SEVERITY = '"severity":"{}"'
-"""JSON fragment in the ``detail`` of scores with a finding of a severity."""
+"""JSON fragment in the ``detail`` of scores that have a finding with this severity."""
 
 
 def among(column: str, values: Sequence[Any], sql: Syntax) -> str:
-    """Return an SQL condition that a column contains one of the values. Without values, it doesn't match any row."""
+    """Return an SQL condition that a column contains one of the values. If ``values`` is empty, the condition matches no row."""
     return f"{column} IN ({sql.row(values)})" if values else "1 = 0"
 
 
@@ -269,7 +269,7 @@ class Where:
         self.add(str(other), *other.values)
 
     def compare(self, left: str, value: Any) -> None:
-        """Add a comparison, unless ``value`` is None. ``left`` includes the operator, for example ``turns.stored_at <``."""
+        """Add a comparison with ``value``, unless it is None. ``left`` includes the operator, for example ``turns.stored_at <``."""
         if value is not None:
             self.add(f"{left} {self.sql.p}", value)
 

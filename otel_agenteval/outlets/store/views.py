@@ -1,11 +1,11 @@
 """Queries of the web UI: filtered lists of turns, and sums of scores by hour.
 
-Lists are read in blocks until a page is full or the request's time is over. Therefore, a search for rare turns among millions
-takes several requests, but no request hangs.
+Lists are read in blocks until a page is full or the request's time is over. Therefore, a search for rare turns among millions of
+turns takes several requests, but no request hangs.
 
-:class:`Summer` writes sums to the tables ``daily``, ``hourly``, and, for recent hours, ``minutely``. ``stale_minutes`` lists
-minutes that the sums of their hours don't include. For these hours, requests read the rows of ``minutely`` that are current
-(``summed`` equals ``marks``). They sum the remaining minutes, usually one or two, from the turns.
+:class:`Summer` writes sums to the tables ``daily``, ``hourly``, and, for recent hours, ``minutely``. The table ``stale_minutes``
+lists minutes whose turns aren't fully included in hourly sums. For the hours of these minutes, requests read the current rows of
+``minutely`` (``summed`` equals ``marks``). For the remaining minutes, usually one or two, they sum the turns.
 """
 
 from __future__ import annotations
@@ -48,28 +48,28 @@ Order = Literal["newest", "oldest", "slowest", "costliest", "most_tokens"]
 _BLOCKS = (200, 1_000, 4_000)
 """Number of turns per block. The time is checked after each block, and later blocks are larger."""
 _FEW_SCORES = 1_000
-"""Maximum number of matching scores for which a list is read from the scores instead of the turns."""
+"""Maximum number of matching scores up to which a list is read from the scores instead of the turns."""
 _SEARCH_SECONDS = 0.1
 MOST_COUNTED = 10_000
 _MOST_CHANGED = 200
 _LATEST_HOUR = 1 << 40
 _LIST_COLUMNS = ", ".join(f"turns.{name}" for name in TURN_COLUMNS if name not in ("content", "labels"))
 RANKED: dict[Order, Sequence[str]] = {"slowest": ["duration_s"], "costliest": ["cost_usd"], "most_tokens": ["input_tokens", "output_tokens"]}  # fmt: skip
-"""Columns whose sum determines the order."""
+"""Columns whose sum determines each order."""
 _DIRECTIONS: dict[Order, tuple[str, str]] = {"oldest": ("ASC", ">"), **dict.fromkeys(("newest", *RANKED), ("DESC", "<"))}
-"""Sort direction, and the operator that compares a later turn in the list with an earlier turn."""
+"""Sort direction, and the operator between the times of a later and an earlier turn in the list."""
 GROUPS = {
     "agent": "agent", "service": "service", "version": "service_version", "model": "model", "tenant": "tenant", "judge": "judge_model",
 }  # fmt: skip
 MOST_GROUPS = 30
-"""Default maximum number of groups that are listed or summed separately."""
+"""Default maximum number of groups that are listed, or that have separate sums."""
 OTHERS = "(others)"
 _SUM_COLUMNS = (
     "turns", "scored", "passed", "failed", "critical", "errors", "cost_usd", "priced", "estimated", "tokens", "duration_s", "timed", "wv", "wp",
 )  # fmt: skip
 _METRIC_COLUMNS = ("kind", "unit", "direction", "type", "threshold", "policy", "version")
 _RECENT_TURNS = 200
-"""Number of recent turns whose scores provide the properties of their metrics."""
+"""Number of recent turns whose scores are searched for the properties of metrics."""
 _INTEGER_COLUMNS = frozenset(
     ("turns", "scored", "passed", "failed", "critical", "errors", "priced", "estimated", "tokens", "timed")
 )
@@ -85,7 +85,7 @@ class Filter:
     """Filter for turns. Unset fields match everything."""
 
     since: float | None = None
-    """Earliest start, as Unix time in seconds."""
+    """Earliest start of a turn, as Unix time in seconds."""
     until: float | None = None
     agents: tuple[str, ...] = ()
     services: tuple[str, ...] = ()
@@ -94,13 +94,13 @@ class Filter:
     tenant: str | None = None
     conversation: str | None = None
     metric: str | None = None
-    """Metric whose score must match the next four fields."""
+    """Metric to which the next four fields apply."""
     outcome: Outcome | None = None
-    """Outcome of that metric. If ``metric`` is unset: outcome of any metric that isn't neutral."""
+    """Outcome of ``metric`` or, if it is unset, of any metric that isn't neutral."""
     severity: Severity | None = None
-    """Severity of a finding of that metric, or of any metric if ``metric`` is unset."""
+    """Severity of a finding of ``metric`` or, if it is unset, of any metric."""
     below: float | None = None
-    """Upper limit (exclusive) for the value of that metric."""
+    """Upper limit (exclusive) for the value of ``metric``."""
     above: float | None = None
     tool: str | None = None
     mode: str | None = None
@@ -121,7 +121,7 @@ class Cursor(NamedTuple):
 class TurnPage:
     turns: list[dict[str, Any]]
     end: Cursor | None
-    """Start of the next page. None at the end of the list."""
+    """Position after the page's last turn, or None at the end of the list."""
 
 
 @dataclass(slots=True)
@@ -131,12 +131,12 @@ class SumCell:
     group: str | None
     metric: str
     at: int
-    """Unix time in seconds at which the cell's interval starts. 0 if there is no ``step``."""
+    """Unix time in seconds at which the cell's interval starts, or 0 for a query without ``step``."""
     turns: int
     scored: int
     passed: int
     failed: int
-    """Number of failed scores. If ``metric`` is empty: number of turns with a failed score."""
+    """Number of failed scores or, if ``metric`` is empty, of turns with a failed score."""
     critical: int
     errors: int
     cost_usd: float
@@ -157,7 +157,7 @@ class SumCell:
     w2y2: float
 
     def estimate(self, unit: str | None) -> Estimate | None:
-        """Return the estimated mean over all turns, or None without values. Treats each turn as a separate trace."""
+        """Return the estimated mean over all turns, or None if there are no values. Treats each turn as a separate trace."""
         if self.least is None or self.most is None:
             return None
         ends = self.least, math.inf if is_amount(unit or "1") else self.most
@@ -195,7 +195,7 @@ class Views(StoreReader):
         return TurnPage(found, start)
 
     def counted(self, wanted: Filter) -> tuple[int, bool]:
-        """Return the number of matching turns, up to :data:`MOST_COUNTED`, and True if all of them were counted in time."""
+        """Return the number of matching turns, up to :data:`MOST_COUNTED`, and True if this number includes all of them."""
         count, start = 0, None
         for where, end, _ in self._matching_blocks(wanted, None, "newest"):
             count += self._db.execute(f"SELECT count(*) FROM turns WHERE {where}", where.values).fetchone()[0]
@@ -205,7 +205,7 @@ class Views(StoreReader):
         return count, start is None
 
     def _matching_blocks(self, wanted: Filter, start: Cursor | None, order: Order) -> Iterator[tuple[Where, Cursor | None, str]]:
-        """Yield, for each block of turns, its SQL condition, the position after it, and the SQL for a turn's time.
+        """For each block of turns, yield an SQL condition, the position after the block, and the SQL for a turn's time.
 
         The iteration stops at the end of the list, or when the request's time is over.
         """
@@ -238,7 +238,7 @@ class Views(StoreReader):
         return [{**dict(row), "cost_estimated": bool(row["cost_estimated"])} for row in rows]
 
     def all_listed(self, wanted: Filter, size: int) -> Iterator[dict[str, Any]]:
-        """Yield all matching turns, latest first, read in pages of ``size``."""
+        """Yield all matching turns, latest first. Turns are read in pages of ``size`` turns."""
         page = self.listed(wanted, size)
         yield from page.turns
         while page.end is not None:
@@ -246,7 +246,7 @@ class Views(StoreReader):
             yield from page.turns
 
     def _block(self, wanted: Filter, start: Cursor | None, order: Order, size: int) -> tuple[Where, Cursor | None]:
-        """Return the SQL condition for the next ``size`` turns by time, and the position after these turns (None at the end)."""
+        """Return an SQL condition for the next ``size`` turns by time, and the position after them, or None at the list's end."""
         where, p = _where_time(wanted, self._sql, start, order), self._sql.p
         way = _DIRECTIONS[order][0]
         alone = wanted.agents if len(wanted.agents) == 1 else ()
@@ -262,7 +262,7 @@ class Views(StoreReader):
         return where, Cursor(*last)
 
     def _few_turn_ids(self, wanted: Filter) -> list[str] | None:
-        """Return the ids of turns with a matching score. Return None if a list of ids wouldn't make the query faster."""
+        """Return the IDs of turns with a matching score. Return None if a list of IDs wouldn't make the query faster."""
         by_score = wanted.metric is not None and (wanted.outcome, wanted.below, wanted.above) != (None, None, None)
         if not by_score or wanted.conversation is not None:
             return None
@@ -274,7 +274,7 @@ class Views(StoreReader):
         return [row[0] for row in rows] if len(rows) <= _FEW_SCORES else None
 
     def pairs(self, by: str, before: str, after: str, wanted: Filter, limit: int, start: str = "") -> list[tuple[str, str, str]]:
-        """Return (case, turn id, turn id) for each case in both groups, with the latest turn of each group. Skip cases up to ``start``."""
+        """Return (case, turn ID, turn ID) for each case after ``start`` that is in both groups, with each group's latest turn."""
         where, times, p = _where_turns(wanted, self._sql), _where_time(wanted, self._sql), self._sql.p
         values = [*times.values, *where.values]
         latest = (
@@ -289,7 +289,7 @@ class Views(StoreReader):
         return [(row[0], row[1], row[2]) for row in rows]
 
     def group_values(self, by: str, groups: Sequence[str], wanted: Filter) -> Iterator[GroupValue]:
-        """Yield the same values as :meth:`values`, but for a web UI filter."""
+        """Yield score values as :meth:`values` does, but for a web UI filter."""
         where = _where_turns(wanted, self._sql)
         where.add(CURRENT)
         where.also(_where_time(wanted, self._sql))
@@ -297,7 +297,7 @@ class Views(StoreReader):
         return self._values(GROUPS[by], (), groups, where)
 
     def filtered_verdicts(self, wanted: Filter, most: int = MOST_VERDICTS) -> list[VerdictRow]:
-        """Return the same verdicts as :meth:`verdicts`, but for a web UI filter."""
+        """Return verdicts as :meth:`verdicts` does, but for a web UI filter."""
         where, times = _where_facts(wanted, self._sql, "turns."), _where_time(wanted, self._sql)
         where.add(f"{CURRENT} AND {times}", *times.values)
         of_turns, of_scores = Where(self._sql), _where_time(wanted, self._sql, at="scores.at")
@@ -312,7 +312,9 @@ class Views(StoreReader):
         return self._facts(where, AT)
 
     def filtered_modes(self, wanted: Filter, by: str | None = None) -> StoredModes:
-        """Return failure modes for a web UI filter. ``by`` is a key of :data:`GROUPS`. A filter for a metric selects turns that failed it."""
+        """Return failure modes for a web UI filter. A filter with a metric counts only failures of this metric. ``by`` is in
+        ``GROUPS``.
+        """
         if wanted.metric is not None and wanted.outcome is None:
             wanted = replace(wanted, outcome="fail")
         every = _where_turns(replace(wanted, metric=None, outcome=None), self._sql)
@@ -340,7 +342,7 @@ class Views(StoreReader):
         return found
 
     def texts_of(self, turn_ids: Sequence[str], length: int) -> list[tuple[str, str | None, str | None]]:
-        """Return (turn id, input, output) for turns with stored content. Texts are truncated to ``length`` + 1 characters."""
+        """Return (turn ID, input, output) for turns with stored content. Texts are truncated to ``length`` + 1 characters."""
         sql = self._sql
         field = sql.field.format("content", sql.p)
         rows = self._db.execute(
@@ -351,7 +353,7 @@ class Views(StoreReader):
         return [(row[0], row[1], row[2]) for row in rows]
 
     def changed_since(self, stored_at: float, wanted: Filter) -> list[dict[str, Any]]:
-        """Return up to 200 turns that arrived or received scores after ``stored_at``, earliest first."""
+        """Return up to 200 turns that arrived or received scores after the Unix time ``stored_at``, earliest first."""
         where, p = _where_turns(wanted, self._sql), self._sql.p
         rows = self._db.execute(
             f"SELECT {_LIST_COLUMNS}, {AT} AS at FROM turns WHERE stored_at > {p} AND {where} ORDER BY stored_at LIMIT {p}",
@@ -366,9 +368,9 @@ class Views(StoreReader):
     def cells(self, wanted: Filter, by: str | None = None, step: int | None = None, groups: Sequence[str] = ()) -> list[SumCell]:
         """Return sums by group, metric, and interval of ``step`` seconds. Filters by time, metric, and columns such as ``agent``.
 
-        Without ``by``, all turns are one group. Otherwise, the values in ``groups`` or, if empty, the largest groups are summed
-        separately, and all other groups as :data:`OTHERS`. The filter's times are rounded to full hours, unless ``step`` is less
-        than an hour.
+        Without ``by``, all turns are one group. Otherwise, the values in ``groups`` or, if ``groups`` is empty, the largest groups
+        are summed separately, and all other groups together as :data:`OTHERS`. The filter's times are rounded to full hours, unless
+        ``step`` is less than an hour.
         """
         if step is not None and step < HOUR:
             times = " AND ".join([
@@ -400,7 +402,7 @@ class Views(StoreReader):
         return cells
 
     def groups_of(self, by: str, wanted: Filter, most: int = MOST_GROUPS) -> dict[str, int]:
-        """Return up to ``most`` values of a key, most frequent first, each with its number of turns (for judges: scores)."""
+        """Return up to ``most`` values of a key, most frequent first, each with the number of turns (or, for judges, of scores)."""
         where = _where_hours(wanted, self._sql)
         rows = self._db.execute(
             f"WITH sums AS (SELECT * FROM ({self._sums(wanted)}) AS every WHERE {where}) {_largest_groups(by, most)}",
@@ -427,7 +429,7 @@ class Views(StoreReader):
         return sorted(found, key=lambda one: one[1])
 
     def latest_of(self, wanted: Filter, most: int) -> list[dict[str, Any]]:
-        """Return start, duration, cost, and failure of the latest turns, filtered by time and by columns such as ``agent``."""
+        """Return the latest turns' start, duration, cost, and failure. Filters by time and by columns such as ``agent``."""
         metric = [] if wanted.metric is None else [wanted.metric]
         failed = f"{_FAILED[:-1]} AND metric = {self._sql.p})" if metric else "failed IS NOT NULL"
         where, times = _where_facts(wanted, self._sql, "turns.", "turns.superseded_by IS NULL"), _where_time(wanted, self._sql)
@@ -441,7 +443,7 @@ class Views(StoreReader):
         return self._db.execute("SELECT 1 FROM turns WHERE user_id IS NOT NULL LIMIT 1").fetchone() is not None
 
     def metrics_of(self) -> dict[str, dict[str, Any]]:
-        """Return each metric's properties, such as kind and unit, from one of its scores, preferably a recent score."""
+        """Return each metric's properties, such as kind and unit, from one of the metric's scores, preferably a recent one."""
         facts = ", ".join(f"scores.{name}" for name in _METRIC_COLUMNS)
         rows = self._db.execute(
             f"SELECT metric, {facts} FROM scores WHERE turn_id IN (SELECT turn_id FROM turns ORDER BY {AT} DESC, turn_id DESC LIMIT {_RECENT_TURNS})"
@@ -454,7 +456,7 @@ class Views(StoreReader):
         return dict(sorted(found.items()))
 
     def extent(self, tenant: str | None = None) -> tuple[float, float] | None:
-        """Return the times of the first and the last turn, or None without turns. For a tenant, times are rounded to hours."""
+        """Return the times of the first and the last turn, or None if there are no turns. A tenant's times are rounded to hours."""
         if tenant is not None:
             sums = self._sums(Filter())
             query = f"SELECT min(hour), max(hour) FROM ({sums}) AS sums WHERE tenant = {self._sql.p}"
@@ -469,7 +471,7 @@ class Views(StoreReader):
         return [row[0] for row in self._db.execute(f"SELECT DISTINCT minute / {MINUTE} AS hour FROM stale_minutes ORDER BY hour")]
 
     def unsummed(self, before: int) -> tuple[int, int] | None:
-        """Return the latest hour before ``before`` that needs new sums, and how often its turns changed, or None if all have sums."""
+        """Return the latest hour before ``before`` that needs new sums, with the number of changes, or None if there is none."""
         row = self._db.execute(
             f"SELECT minute / {MINUTE} AS hour, sum(marks) AS marks FROM stale_minutes WHERE minute < {self._sql.p} GROUP BY 1 ORDER BY 1 DESC LIMIT 1",
             (before * MINUTE,),
@@ -477,7 +479,7 @@ class Views(StoreReader):
         return (row["hour"], int(row["marks"])) if row is not None else None
 
     def unsummed_minutes(self, since: int) -> dict[int, int]:
-        """Return the minutes from hour ``since`` on that need new sums, each with how often its turns changed."""
+        """Return the minutes since the hour ``since`` that need new sums, each with the number of its changes."""
         rows = self._db.execute(
             f"SELECT minute, marks FROM stale_minutes WHERE minute >= {self._sql.p} AND summed <> marks ORDER BY minute",
             (since * MINUTE,),
@@ -485,15 +487,15 @@ class Views(StoreReader):
         return {row["minute"]: row["marks"] for row in rows}
 
     def sums_of(self, first: int, last: int) -> list[tuple[Any, ...]]:
-        """Compute rows of ``hourly`` from turns that started at or after ``first`` and before ``last``, in Unix seconds."""
+        """Compute rows of ``hourly`` from turns that started at or after ``first`` and before ``last`` (Unix times in seconds)."""
         where = f"{AT} >= {first} AND {AT} < {last}"
         rows = self._db.execute(_sums_by_hour(where, self._sql))
         return [tuple(row[name] for name in HOURLY_COLUMNS) for row in rows]
 
     def _sums(self, wanted: Filter, step: int | None = None) -> str:
-        """Return SQL that combines stored sums of days, hours, and minutes with new sums of the remaining turns.
+        """Return SQL that combines stored sums of days, hours, and minutes with new sums over the remaining turns.
 
-        ``step`` is the interval length in hours. Daily sums are only used for intervals of full days.
+        ``step`` is the interval length in hours. Daily sums are used only for intervals of full days.
         """
         first = 0 if wanted.since is None else int(wanted.since // HOUR)
         last = _LATEST_HOUR if wanted.until is None else int(wanted.until // HOUR)
@@ -534,14 +536,14 @@ WITH RECURSIVE names(name) AS (
   UNION ALL SELECT (SELECT min(metric) FROM scores WHERE metric > names.name) FROM names WHERE names.name IS NOT NULL
 ) SELECT name FROM names WHERE name IS NOT NULL
 """
-"""Query that needs one index lookup per name. DISTINCT would read the entire index."""
+"""Query for metric names that needs one index lookup per name. DISTINCT would read the entire index."""
 
 
 class Summer:
     """Writer of the sums for completed hours, and for recent minutes without new turns. Use it on one thread only."""
 
     _REST = 600.0
-    """Seconds after the end of an hour until its sums are stored. Needed because turns can arrive late."""
+    """Seconds between the end of an hour and the computation of its sums. Needed because turns can arrive late."""
 
     def __init__(self, path: str | os.PathLike[str], time_s: Callable[[], float]) -> None:
         self._path = path
@@ -550,7 +552,7 @@ class Summer:
         self._file = backend.open_writer(os.fspath(path))
         self._sql: Syntax = backend.SYNTAX
         self._marks: dict[int, int] = {}
-        """Number of marks of each minute without current sums, at the last call."""
+        """Number of changes (``marks``) of each minute without current sums, at the latest call of :meth:`sum_minutes`."""
 
     def open(self) -> None:
         """Create the store before the first turn. Can raise sqlite3.Error or OSError."""
@@ -558,7 +560,7 @@ class Summer:
             pass
 
     def sum_one(self) -> bool:
-        """Compute the sums of the latest completed hour that doesn't have any. Return False if all hours have sums."""
+        """Compute the sums of the latest completed hour that needs new sums. Return False if no hour needs new sums."""
         last = self._first_open_hour()
         with Views(self._path) as reader:
             found = reader.unsummed(last)
@@ -578,7 +580,7 @@ class Summer:
         return True
 
     def sum_minutes(self) -> int:
-        """Compute the sums of recent minutes that didn't get new turns since the last call. Return the number of minutes."""
+        """Compute the sums of recent minutes that didn't change since the previous call. Return the number of these minutes."""
         with Views(self._path) as reader:
             found = reader.unsummed_minutes(self._first_open_hour())
             resting = [minute for minute, marks in found.items() if self._marks.get(minute) == marks]
@@ -596,14 +598,14 @@ class Summer:
         return len(resting)
 
     def _first_open_hour(self) -> int:
-        """Return the first hour that can still receive turns, in hours since the Unix epoch."""
+        """Return the first hour that isn't completed yet, in hours since the Unix epoch."""
         return int((self._time_s() - self._REST) // HOUR)
 
     def close(self) -> None:
         self._file.close(for_good=True)
 
     def _sum_day(self, db: Any, day: int, last: int) -> None:
-        """Delete the sums of a day. Compute them again if the day is complete and all of its hours are summed."""
+        """Delete the sums of a day. If the day is complete and all of its hours have sums, compute the day's sums again."""
         p, total = self._sql.p, self._sql.total.format
         within = (day * DAY, (day + 1) * DAY - 1)
         db.execute(f"DELETE FROM daily WHERE hour BETWEEN {p} AND {p}", within)
@@ -651,14 +653,14 @@ FROM (
 
 
 def _largest_groups(by: str, most: int = MOST_GROUPS) -> str:
-    """Return SQL for the most frequent values of ``by`` in ``sums``, counted in turns or, for judges, in scores."""
+    """Return SQL for the most frequent values of ``by`` in ``sums``, by number of turns or, for judges, of scores."""
     counted, of = ("sum(scored)", "metric <> ''") if by == "judge" else ("sum(turns)", "metric = ''")
     column = GROUPS[by]
     return f"SELECT {column} AS name, {counted} AS counted FROM sums WHERE {of} AND {column} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {most}"
 
 
 def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the runs of consecutive numbers in a sorted sequence, as (first, last)."""
+    """Return the runs of consecutive numbers in a sorted sequence, each as (first, last)."""
     found: list[tuple[int, int]] = []
     for number in numbers:
         if found and found[-1][1] == number - 1:
@@ -669,7 +671,7 @@ def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _without(hours: Sequence[int], minutes: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the minutes of ``hours`` that aren't in ``minutes``, as runs (first, last). Both inputs are sorted."""
+    """Return the minutes of ``hours`` that aren't in ``minutes``, as runs (first, last). Both inputs must be sorted."""
     found: list[tuple[int, int]] = []
     taken = deque(_runs(minutes))
     for first, last in _runs(hours):
@@ -685,7 +687,7 @@ def _without(hours: Sequence[int], minutes: Sequence[int]) -> list[tuple[int, in
 
 
 def _where_facts(wanted: Filter, sql: Syntax, table: str = "", *conditions: str) -> Where:
-    """Return the filter condition for columns that both turns and sums have, such as ``agent``."""
+    """Return the filter's condition on columns that exist in both turns and sums, such as ``agent``."""
     where = Where(sql, *conditions)
     where.among(f"{table}agent", wanted.agents)
     where.among(f"{table}service", wanted.services)
@@ -715,7 +717,7 @@ def _where_time(wanted: Filter, sql: Syntax, start: Cursor | None = None, order:
 
 
 def _where_turns(wanted: Filter, sql: Syntax, table: str = "turns.") -> Where:
-    """Return the filter condition for rows of ``turns``, without the time range."""
+    """Return the filter's condition on rows of ``turns``, without the time range."""
     where = _where_facts(wanted, sql, table, "turns.superseded_by IS NULL")
     where.compare("turns.conversation_id =", wanted.conversation)
     if wanted.mode is not None:
@@ -765,7 +767,7 @@ def _add_fact(where: Where, condition: FactCondition) -> None:
 
 
 def _where_score(wanted: Filter, sql: Syntax, column: str = "{}") -> Where:
-    """Return the filter condition for rows of ``scores``. ``column`` is a format string for column names."""
+    """Return the filter's condition on rows of ``scores``. ``column`` is a format string for column names."""
     where = Where(sql)
     passed = column.format("scores.passed")
     if wanted.outcome == "error":

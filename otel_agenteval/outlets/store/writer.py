@@ -1,8 +1,8 @@
-"""Score store for writing: one row per turn, and one row per result id.
+"""Write access to the score store, which has one row per turn and one row per result ID.
 
-Rows above the limits for age and size are deleted. Writing is idempotent: if the same score is written again, for example after a
-retry or a replayed journal, nothing changes. Only changed user feedback replaces earlier feedback. A revision doesn't overwrite
-earlier revisions. :data:`.statements.CURRENT` selects the latest revision, even if revisions arrive out of order.
+Rows above the limits for age and size are deleted. Writing is idempotent. If the same score is written again, for example by a
+retry or a replayed journal, nothing changes. Only user feedback can change: later feedback replaces earlier feedback. A revision
+doesn't overwrite earlier revisions. :data:`.statements.CURRENT` selects the latest revision, even if revisions arrive out of order.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SLICE = 100
 _SLICES = 50
 _FREED_PAGES = 4_000
 _JUMP, _HELD = 86_400.0, 3_600.0
-"""Maximum plausible jump of the clock in seconds. After a larger jump, nothing expires for the second number of seconds."""
+"""Maximum plausible jump of the clock, and the time for which nothing expires after a larger jump, in seconds."""
 _UPDATED_APART = frozenset(("turn_id", "supersedes", "superseded_by", "fault", "mode", "failed"))
 _REVISED = "excluded.revision > turns.revision"
 
@@ -52,9 +52,9 @@ _REVISED = "excluded.revision > turns.revision"
 @dataclass(frozen=True, slots=True)
 class Retention:
     max_age: float
-    """Seconds after which a turn and its scores are deleted."""
+    """Age in seconds at which a turn and its scores are deleted."""
     max_bytes: int
-    """Size of the SQLite file above which the oldest turns are deleted. Ignored by PostgreSQL."""
+    """Maximum bytes of the SQLite file. Above this size, the oldest turns are deleted. Ignored for PostgreSQL."""
 
 
 class Rows(NamedTuple):
@@ -62,16 +62,16 @@ class Rows(NamedTuple):
 
     turns: Sequence[Mapping[str, Any]] = ()
     scores: Sequence[Mapping[str, Any]] = ()
-    """Scores with the keys of :data:`SCORE_COLUMNS`. Existing result ids aren't changed."""
+    """Scores with the keys of :data:`SCORE_COLUMNS`. Rows with existing result IDs aren't changed."""
     outcomes: Sequence[tuple[str, str, str]] = ()
-    """Outcomes of metrics without a score: (turn id, metric, outcome). Later outcomes replace earlier outcomes."""
+    """Outcomes of metrics without a score: (turn ID, metric, outcome). Later outcomes replace earlier outcomes."""
     absorbed: Sequence[tuple[str, str]] = ()
-    """Pairs of turn ids. The second turn turned out to be part of the first turn."""
+    """Pairs of turn IDs. In each pair, the second turn has become part of the first turn."""
     questions: Sequence[Mapping[str, Any]] = ()
     """Judge calls with the keys of :data:`QUESTION_COLUMNS`. Existing calls aren't changed."""
     changes: Sequence[Mapping[str, Any]] = ()
     unmatched: Collection[str] = ()
-    """Ids of turns whose rows contain only user feedback, because this process doesn't know the turn."""
+    """IDs of turns whose rows contain only user feedback, because this process doesn't know the turn."""
 
 
 _FAULTS_OF_VALUES = (
@@ -84,10 +84,10 @@ class _RolledBack(Exception):
 
 
 class ScoreStore:
-    """Score store for writing. Opened on first use. Thread-safe.
+    """Write access to a score store, which is opened on first use. Thread-safe.
 
-    Methods raise ``sqlite3.Error``, ``OSError``, or :class:`~otel_agenteval.core.errors.StoreError` if the store can't be used.
-    :meth:`write` raises :class:`.postgres.NotStorable` for a value that the store can't hold. In this case, it writes nothing.
+    Methods raise ``sqlite3.Error``, ``OSError``, or :class:`~otel_agenteval.core.errors.StoreError` if the store can't be used. For
+    a value that the store can't hold, :meth:`write` raises :class:`.postgres.NotStorable` and writes nothing.
     """
 
     def __init__(self, path: str | os.PathLike[str], retention: Retention, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -106,7 +106,7 @@ class ScoreStore:
             self._put(db, rows)
 
     def can_write(self, rows: Rows) -> bool:
-        """Return True if the database can store the rows. This test doesn't write anything."""
+        """Return True if the database can store the rows. The test writes nothing."""
         try:
             with self._file.transaction() as db:
                 self._put(db, rows)
@@ -151,7 +151,7 @@ class ScoreStore:
             raise NotStorable(type(error).__name__) from None
 
     def _joined(self, db: Any, rows: Rows) -> Rows:
-        """Move user feedback on an unknown turn to the stored turn with this id or, if it is the only one, of this trace."""
+        """Move user feedback on an unknown turn to the stored turn with the same ID or, if missing, to the trace's only turn."""
         moved: dict[str, tuple[str, int]] = {}
         for turn_id in rows.unmatched:
             trace = turn_id[:-16]
@@ -173,10 +173,10 @@ class ScoreStore:
         db.executemany(self._sql.mark_minute, [(turn_id,) for turn_id in turn_ids if turn_id is not None])
 
     def _supersede(self, db: Any, turn_id: str, supersedes: str | None) -> None:
-        """Link a revision and the turn that it replaces. Either of them can arrive first."""
+        """Link a revision and the turn that it replaces. They can arrive in any order."""
         if supersedes is not None and supersedes != turn_id:
             db.execute(self._sql.supersede, (turn_id, supersedes))
-            # A later revision, which supersedes this one under the same id, may have arrived first.
+            # A later revision, which supersedes this one under the same ID, may have arrived first.
             db.execute(self._sql.supersedes, (supersedes, turn_id))
         db.execute(self._sql.supersede_by_later, (turn_id, turn_id, turn_id))
 
@@ -201,7 +201,7 @@ class ScoreStore:
         return not gone
 
     def forget(self, column: Literal["conversation_id", "user_id"], value: str, tenant: str | None = None) -> int:
-        """Delete all turns of a conversation or user, with all related rows. ``tenant`` limits this to a tenant's turns.
+        """Delete all turns of a conversation or user, with all related rows. If ``tenant`` is set, delete only this tenant's turns.
 
         Return the number of deleted turns. SQLite overwrites the deleted bytes.
         """
@@ -218,7 +218,7 @@ class ScoreStore:
                 return count
 
     def _watched_time(self, db: Any) -> float:
-        """Return the Unix time. If the clock jumps ahead by over a day, nothing expires for an hour, in case the clock is wrong."""
+        """Return the Unix time. If the clock jumped ahead by over a day, it might be wrong, so nothing expires for an hour."""
         now, running = self._clock.time_ns() / 1e9, self._clock.monotonic()
         if self._seen is None:
             self._seen = db.execute("SELECT max(stored_at) FROM turns").fetchone()[0] or now, running
@@ -234,7 +234,7 @@ class ScoreStore:
         return now
 
     def _delete(self, db: Any, turns: str, values: Sequence[Any]) -> int:
-        """Delete the turns that the query ``turns`` selects, with all their rows. Return the number of turns."""
+        """Delete the turns that the query ``turns`` selects, with all related rows. Return the number of deleted turns."""
         ids = [(row[0],) for row in db.execute(turns, values).fetchall()]
         self._mark_minutes(db, [turn_id for (turn_id,) in ids])
         for statement in self._sql.delete_turn:
@@ -246,7 +246,7 @@ class ScoreStore:
 
 
 def write_topics(path: str | os.PathLike[str], topics: Iterable[StoredTopic], model: str, now: float) -> None:
-    """Write topics. Drop the least recently seen topics above the limit. Can raise sqlite3.Error, OSError, or StoreError."""
+    """Write topics. Delete the least recently seen topics above the limit. Can raise sqlite3.Error, OSError, or StoreError."""
     backend = backend_of(path)
     file = backend.open_writer(os.fspath(path))
     p, columns = backend.SYNTAX.p, [*StoredTopic._fields, "model", "last_seen"]
@@ -285,7 +285,7 @@ class _Statements:
             # If several scores failed, the turn stands for the smallest of their numbers of turns.
             f", failed = CASE WHEN {_REVISED} THEN excluded.failed WHEN turns.failed < excluded.failed THEN turns.failed "
             "ELSE coalesce(excluded.failed, turns.failed) END"
-            # A turn that was revised under its own id still supersedes the other turn that it replaced first.
+            # A turn that was revised under its own ID still supersedes the other turn that it replaced first.
             ", supersedes = coalesce(nullif(turns.supersedes, turns.turn_id), excluded.supersedes)"
             " WHERE excluded.revision >= turns.revision"
         )
@@ -309,7 +309,7 @@ class _Statements:
             f"(SELECT turn_id FROM turns AS later WHERE later.supersedes = {p} AND later.turn_id <> {p} LIMIT 1) "
             f"WHERE turn_id = {p} AND superseded_by IS NULL"
         )
-        # All turn ids of a trace have the same length, so that every collation orders them alike.
+        # All turn IDs of a trace have the same length, so that every collation orders them alike.
         self.turns_of_trace = (
             f"SELECT turn_id, revision FROM turns WHERE turn_id BETWEEN {p} AND {p} "
             "AND close_reason IS NOT NULL AND superseded_by IS NULL"
