@@ -21,11 +21,11 @@ HISTOGRAM_OF_UNIT: Mapping[str, str] = {
     "{item}": semconv.MEASURE_ITEMS,
     "{level}": semconv.MEASURE_SEVERITY,
 }
-"""Histogram for scores of each unit. Scores with other units are only counted."""
+"""Histogram for scores, by unit. Scores with other units are only counted."""
 
 
 def account(telemetry: Telemetry, scored: ScoredTurn) -> None:
-    """Add a scored turn to the telemetry. Call this once per :class:`ScoredTurn`, even if no outlet is enabled."""
+    """Add a scored turn to the telemetry. Call this function once per :class:`ScoredTurn`, even if no outlet is enabled."""
     again = scored.conversation or not scored.of_turn_itself or not scored.new
     labels = _labels_of(scored.turn)
     found, planned = _observed(scored, labels, telemetry.plans_of(labels))
@@ -37,7 +37,7 @@ def account_lost(
 ) -> None:
     """Count ``metrics`` as dropped for ``reason``. If ``turn`` is set, also count the turn.
 
-    ``turn`` consists of the service, the close reason, and True if the turn is complete.
+    ``turn`` contains the service, the close reason, and True for a complete turn.
     """
     found: list[Observation] = []
     if turn is not None:
@@ -60,7 +60,7 @@ def observations(scored: ScoredTurn) -> list[Observation]:
 def _observed(
     scored: ScoredTurn, labels: tuple[str, str, str], plans: dict[Hashable, Any]
 ) -> tuple[list[Observation], list[tuple[Plan, float | None]]]:
-    """Return the turn's observations, and a :class:`Plan` and value per score. A revision's scores only count as ``superseded``."""
+    """Return the turn's observations, and a :class:`Plan` and value per score. A revision's scores count only as ``superseded``."""
     if not scored.new:
         return [(semconv.RESULTS, (score.metric, labels[0], "superseded"), 1) for score in scored.scores], []
     found = [] if scored.conversation or not scored.of_turn_itself else _of_turn(scored.turn, labels)
@@ -107,12 +107,12 @@ def outcome(score: Score) -> str:
 
 
 def answering_call(turn: Turn) -> LlmCall | None:
-    """Return the turn's last model call, which wrote the answer, or None without model calls."""
+    """Return the turn's last model call, which wrote the answer, or None if the turn has no model calls."""
     return turn.llm_calls[-1] if turn.llm_calls else None
 
 
 def exemplar_of(root: Root) -> dict[str, str] | None:
-    """Return the ids that link a histogram bucket to a trace, or None if the trace is unknown or not sampled."""
+    """Return the trace and span IDs that link a histogram bucket to a trace, or None if the trace is unknown or not sampled."""
     if not root.sampled or not root.trace_id:
         return None
     return {"trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}"}

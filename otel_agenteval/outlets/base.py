@@ -1,7 +1,6 @@
 """Base class of all outlets.
 
-All outlets run on the worker thread, except :mod:`.span_events`. That outlet runs earlier, because a span can't be changed after it
-ends.
+All outlets run on the worker thread, except :mod:`.span_events`, which runs earlier, because an ended span can't be changed.
 """
 # ruff: noqa: B027 - optional methods do nothing
 
@@ -32,7 +31,7 @@ T = TypeVar("T")
 
 
 def loggable(error: BaseException) -> str:
-    """Return an error's type for a log message. Append the error's text only if it can't contain turn content."""
+    """Return an error's type for a log message, with the error's text if that text can't contain turn content."""
     why = ""
     if isinstance(error, OSError) and error.filename:
         why = f"{error.filename}: {error.strerror}"
@@ -55,7 +54,7 @@ class RecordAccount:
         """Set all counts to zero. A forked child calls this, because the parent still delivers its records."""
         self._lock = threading.Lock()
         self.made = 0
-        """Number of records that this process rendered or took over from an earlier process, plus scores that couldn't be rendered."""
+        """Number of records that this process rendered, took over from an earlier process, or failed to render."""
         self.delivered = 0
         self.failed: Counter[str] = Counter()
 
@@ -68,7 +67,7 @@ class RecordAccount:
             self.made += records
 
     def finish(self, outcome: str, records: int) -> None:
-        """Count records with a final outcome: ``sent``, or the reason why they were dropped."""
+        """Count records with a final outcome, which is ``sent`` or the reason why the records were dropped."""
         if not records:
             return
         with self._lock:
@@ -80,7 +79,7 @@ class RecordAccount:
             self._telemetry.add(EMIT_RECORDS, records, outlet=self._outlet, outcome=outcome)
 
     def lose(self, reason: str, batch: Iterable[ScoredTurn]) -> None:
-        """Count the turns' scores, except skipped scores, as records that failed before they were rendered."""
+        """Count the scores of the turns, except skipped scores, as records that failed before they were rendered."""
         lost = sum(score.status != "skipped" for scored in batch for score in scored.scores)
         self.add(lost)
         self.finish(reason, lost)
@@ -90,7 +89,7 @@ class RecordAccount:
 
 
 class Outlet(ABC):
-    """Base class for destinations of scores. Optional methods do nothing by default.
+    """Base class for destinations of scores. By default, optional methods do nothing.
 
     To add an outlet, inherit from this class and define ``name`` and :meth:`emit`. The worker thread calls all methods, unless
     documented otherwise. If an outlet fails, the failure is counted and the other outlets continue.
@@ -99,7 +98,7 @@ class Outlet(ABC):
     name: str
     """Value of the label ``outlet`` in the counters ``agenteval.emit.*``."""
     keeps_content: bool = False
-    """True if :meth:`emit` reads turn content. If False, turns may arrive without content."""
+    """True if :meth:`emit` reads turn content. If False, turns can arrive without content."""
     keeps_spans: bool = False
     """True if :meth:`emit` reads :attr:`ScoredTurn.spans`. If False, turns arrive without spans."""
     may_hang: bool = False
@@ -107,10 +106,10 @@ class Outlet(ABC):
     flushed_at_exit: bool = True
     """True if the engine flushes the outlet at interpreter exit.
 
-    Set it to False if the outlet uses the application's provider, which may already be shut down at exit.
+    Set this to False if the outlet uses the application's provider, which might already be shut down at exit.
     """
     records: RecordAccount | None = None
-    """Counts of the records. Only for outlets that keep undelivered records."""
+    """Counts of the outlet's records. Set only by outlets that keep undelivered records."""
 
     _trouble: str = ""
     _keeps_all: bool = False
@@ -123,7 +122,7 @@ class Outlet(ABC):
         return self._trouble
 
     def check(self) -> None:
-        """Deliver waiting records, or test if the destination accepts records. Can do I/O and raise errors. Called on any thread."""
+        """Deliver waiting records, or test the destination. Can do I/O and raise errors. Called on any thread."""
 
     @property
     def full(self) -> bool:
@@ -142,9 +141,9 @@ class Outlet(ABC):
         """Emit a batch of scored turns. Can do I/O and raise errors. After an error, the worker doesn't emit the batch again."""
 
     def render(self, batch: Iterable[ScoredTurn], make: Callable[[ScoredTurn], T]) -> tuple[list[T], Exception | None]:
-        """Apply ``make`` to each turn. Return the results and the first error.
+        """Apply ``make`` to each turn. Return the results and the first error, or None without an error.
 
-        The caller, :meth:`emit`, first emits the results and then raises the error.
+        The caller, :meth:`emit`, emits the results and then raises the error.
         """
         found: list[T] = []
         fault: Exception | None = None
@@ -158,13 +157,13 @@ class Outlet(ABC):
         return found, fault
 
     def record_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
-        """Record why a judged metric has no score. Called on any thread. Must not wait or raise errors."""
+        """Record the outcome of a judged metric, such as ``waiting``. Called on any thread. Must not wait or raise errors."""
 
     def announce(self, change: Change, root: Root) -> None:
-        """Report a detected change in scores. ``root`` belongs to the turn that revealed the change. Can raise errors."""
+        """Report a detected change in scores. ``root`` is the root of the turn that revealed the change. Can raise errors."""
 
     def keep_all(self) -> None:
-        """Never drop records, even above the limit. If an outlet is :attr:`full`, the worker then stops emitting to all outlets."""
+        """Never drop records, even above the size limit. While one outlet is :attr:`full`, the worker emits to no outlet."""
         self._keeps_all = True
 
     def flush(self, timeout: float) -> bool:
@@ -172,7 +171,7 @@ class Outlet(ABC):
         return True
 
     def lose_rest(self, count: int, what: str) -> None:
-        """Count and log records that weren't delivered before shutdown. ``what`` is the singular noun for the log message."""
+        """Count and log records that weren't delivered before shutdown. ``what`` is a singular noun for the log message."""
         if count and self.records is not None:
             self.records.finish("shutdown", count)
             number, was, are = (f"1 {what}", "was", "is") if count == 1 else (f"{count:,} {what}s", "were", "are")
@@ -208,20 +207,20 @@ class MemoryOutlet(Outlet):
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """Arguments of the ``outlet_from`` functions, which create outlets (see :func:`.fan_out.outlets_from`)."""
+    """Common arguments of the ``outlet_from`` functions, which create outlets (see :func:`.fan_out.outlets_from`)."""
 
     config: Config
     telemetry: Telemetry
     instance_id: Callable[[], str]
-    """Function that returns the id of this engine within a fleet. Called again in a forked child."""
+    """Function that returns the ID of this engine within a fleet. Called again in a forked child."""
     version: str
     logger_provider: Any = None
-    """Provider for log events. If None, the first score looks up the global provider."""
+    """Provider for log events. If None, the global provider is looked up at the first score."""
     meter_provider: Any = None
-    """Provider for OTLP metrics. If None, the first score looks up the global provider."""
+    """Provider for OTLP metrics. If None, the global provider is looked up at the first score."""
     clock: Clock = SYSTEM_CLOCK
 
     def warn_of_fault(self, where: KeyPath, path: str | None, fault_in: Callable[[str], str | None], consequence: str) -> None:
-        """Log a warning if ``fault_in`` finds a problem with the path. Don't raise an error, because the path may be usable later."""
+        """Log a warning if ``fault_in`` finds a problem with the path. Raise no error, because the path might be usable later."""
         if path is not None:
             warn_of_fault(self.config.where(where), path, fault_in, consequence)

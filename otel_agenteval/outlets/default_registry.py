@@ -1,7 +1,7 @@
 """Prometheus outlet for the default registry, with a delayed import of ``prometheus_client``.
 
-The import is slow. If the application hasn't imported ``prometheus_client``, the warm-up or, without a warm-up, the first score
-imports it.
+The import is slow. If the application hasn't imported ``prometheus_client``, it is imported in the warm-up or, without a warm-up,
+at the first score.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..config.outlets import PrometheusOptions
 
 _IMPORTED_FIRST = ("ssl", "http.server", "urllib.request", "wsgiref.simple_server")
-"""Modules that ``prometheus_client`` imports slowly. The warm-up imports each one in a separate step."""
+"""Modules that ``prometheus_client`` imports and that are slow to import. The warm-up imports each module in a separate step."""
 _waiting: WeakSet[DefaultRegistryOutlet] = WeakSet()
 
 
@@ -34,13 +34,13 @@ def outlet_from(wanted: PrometheusOptions, setup: Setup) -> Outlet:
 
 
 def join_now() -> None:
-    """Import ``prometheus_client`` now, and register all waiting outlets, so that their metrics can be read."""
+    """Import ``prometheus_client`` now, and register the outlets that wait for this import, so that their metrics can be read."""
     for outlet in list(_waiting):
         outlet.join()
 
 
 class DefaultRegistryOutlet(Outlet):
-    """Placeholder that later creates a :class:`.PrometheusOutlet` for the default registry. Until then, it exports no metrics."""
+    """Placeholder that creates a :class:`.PrometheusOutlet` for the default registry later. Until then, no metrics are exported."""
 
     name = "prometheus"
 
@@ -52,7 +52,7 @@ class DefaultRegistryOutlet(Outlet):
         _waiting.add(self)
 
     def join(self) -> Outlet | None:
-        """Return the Prometheus outlet, which the first call creates. Return None if :meth:`close` was called before."""
+        """Return the Prometheus outlet, which the first call creates. Return None after :meth:`close`."""
         if self._joined is None and not self._closed:
             with self._lock, late_imports():
                 if self._joined is None and not self._closed:

@@ -1,4 +1,4 @@
-"""Emitter that redacts and counts scored turns, and sends them to all outlets."""
+"""Emitter that redacts scored turns, counts them, and sends them to all outlets."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ MODULES: Mapping[str, str] = {
 _CATCH_UP_SECONDS = 5.0
 _RETRY_SECONDS = 0.05
 _PATIENCE = 2.0
-"""Seconds that the worker waits for an outlet. Then, this outlet's scores wait in memory, and other outlets continue."""
+"""Maximum seconds that the worker waits for an outlet. After that, this outlet's scores wait in memory."""
 _WAITING_BYTES = 32 * 2**20
 _CLOSE_SECONDS = 1.0
 _MOST_RESOURCES = 64
 
 
 def outlets_from(setup: Setup) -> list[Outlet]:
-    """Return the enabled outlets. Raises ConfigError for an unusable option, such as an unreadable file.
+    """Return the enabled outlets. Raises ConfigError for an unusable option, such as a file that can't be read.
 
-    Each outlet module has a function ``outlet_from(wanted, setup)``. It creates the outlet from its option, or returns None if
-    another outlet already does the same work. Modules of disabled outlets aren't imported, so their dependencies cost nothing.
+    Each outlet module has a function ``outlet_from(wanted, setup)``. The function creates the outlet from its option, or returns
+    None if another outlet does the same work. Modules of disabled outlets aren't imported, so their dependencies cost nothing.
     """
     options = setup.config.outlets
     wanted = {option: getattr(options, option) for option in MODULES}
@@ -76,12 +76,12 @@ class FanOut:
         self.errors: Counter[tuple[str, str]] = Counter()
         self._keeps_all = False
         self._resources: dict[int, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
-        """Original and redacted resource attributes, by the ``id()`` of the original. Many turns share a resource."""
+        """Original and redacted resource attributes, by the ``id()`` of the original. Turns often share a resource."""
         self._lanes: dict[str, Lane] = {}
-        """Threads for the outlets that may hang, by outlet name."""
+        """Threads of the outlets that can hang, by outlet name."""
         self._is_ending = False
         self._behind: dict[str, bool] = {}
-        """Outlets that didn't accept the last batch, by name. The value is True after :meth:`catch_up` has waited for the outlet."""
+        """Names of outlets that didn't accept the latest batch. The value is True after :meth:`catch_up` waited for the outlet."""
         for outlet in outlets:
             self.add(outlet)
 
@@ -108,7 +108,7 @@ class FanOut:
         self._outlets.remove(outlet)
 
     def emit(self, batch: Sequence[ScoredTurn]) -> Sequence[ScoredTurn]:
-        """Redact, count, and emit scored turns. Return the turns for which redaction and counting succeeded."""
+        """Redact, count, and emit scored turns. Omit turns for which redaction or counting failed, and return the others."""
         batch = [scored for scored in batch if self._prepare(scored)]
         for outlet in self._outlets:
             try:
@@ -124,7 +124,7 @@ class FanOut:
         return batch
 
     def _do(self, outlet: Outlet, work: Callable[[], None], batch: Sequence[ScoredTurn] = ()) -> bool:
-        """Run ``work``, on a separate thread if the outlet may hang. Return False if ``work`` is queued behind a call that hangs.
+        """Run ``work``, on a separate thread if the outlet can hang. Return False if ``work`` is queued behind a call that hangs.
 
         Raises TimeoutError if ``work`` isn't done in time, and LaneFull if the queue is full.
         """
@@ -160,7 +160,7 @@ class FanOut:
         return True
 
     def name(self, scored: ScoredTurn) -> None:
-        """Redact the names and ids in a turn. Called after all metrics that read them have been evaluated."""
+        """Redact the names and IDs in a turn. Called after all metrics that read them have been evaluated."""
         if not self._kinds or scored.named:
             return
         root = scored.root
@@ -219,12 +219,12 @@ class FanOut:
         self._each(lambda outlet: self._ask(outlet, outlet.check, _PATIENCE))
 
     def keep_all(self) -> None:
-        """Keep all records from now on. Callers must not evaluate turns while :meth:`can_emit` returns False."""
+        """Never drop records from now on. Callers must not evaluate turns while :meth:`can_emit` returns False."""
         self._keeps_all = True
         self._each(lambda outlet: outlet.keep_all())
 
     def can_emit(self) -> bool:
-        """Return True if records may be dropped, or if all outlets and their queues have room. Flush full outlets first."""
+        """Return True if records may be dropped, or if no outlet and no queue is full. Flush full outlets first."""
         if not self._keeps_all:
             return True
         full = [outlet for outlet in self._outlets if outlet.full]
@@ -233,7 +233,7 @@ class FanOut:
         return not any(outlet.full for outlet in full) and not any(lane.full for lane in self._lanes.values())
 
     def catch_up(self) -> None:
-        """Wait up to five seconds for outlets that didn't accept the last batch. Wait for each outlet only once per outage.
+        """Wait up to five seconds for outlets that didn't accept the latest batch. Wait for each outlet only once per outage.
 
         The worker calls this method before it acknowledges judge jobs. After the acknowledgment, only this process holds the jobs'
         scores.
@@ -256,7 +256,7 @@ class FanOut:
         return all(done)
 
     def failing(self) -> str:
-        """Return a message that lists the outlets that can't deliver, and the reasons."""
+        """Return a message with the outlets that can't deliver records, and the reasons."""
         return "; ".join(f"outlet {one.name}: {reason}" for one in self._outlets if (reason := self.trouble_of(one)))
 
     def _ask(self, outlet: Outlet, work: Callable[[], T], seconds: float) -> T:

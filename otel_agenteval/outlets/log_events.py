@@ -1,7 +1,7 @@
 """Outlet for OpenTelemetry events: one log record per score, linked to the root span of the turn.
 
-The event name is ``gen_ai.evaluation.result``. A log record can refer to a span that has ended, so this outlet can export all
-scores, even a judge's score minutes later. Records contain the turn's messages only if ``privacy.export_content`` is set.
+The event name is ``gen_ai.evaluation.result``. A log record can refer to an ended span, so this outlet can export all scores, even
+a judge's score minutes later. Records contain the turn's messages only if ``privacy.export_content`` is set.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _NO_PROVIDER = (
 
 
 def usable(provider: object) -> bool:
-    """Return True if an SDK created the provider. Without an SDK, the API's placeholder providers discard all data."""
+    """Return True if an SDK created the provider. The API's placeholder providers, used without an SDK, discard all data."""
     return callable(getattr(provider, "force_flush", None))
 
 
 @contextmanager
 def uninstrumented() -> Iterator[None]:
-    """Suppress instrumentation in the ``with`` block, so that exports don't create spans."""
+    """Suppress instrumentation in the ``with`` block, so that the block's exports don't create spans."""
     token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
     try:
         yield
@@ -61,7 +61,7 @@ def context_of(root: Root) -> Context:
 
 
 def is_notable(score: Score) -> bool:
-    """Return True if a score is an error or failed, or if its metric is a gate."""
+    """Return True if a score is an error, failed, or belongs to a gate."""
     return score.status == "error" or (score.status == "ok" and (score.policy == "gate" or score.verdict is False))
 
 
@@ -74,7 +74,7 @@ def severity_number(score: Score) -> int:
 
 
 def scores_to_log(scored: ScoredTurn, mode: LogEvents) -> list[Score]:
-    """Return the scores to log, without skipped scores. The mode ``auto`` omits scores that the exported root span contains."""
+    """Return the scores to log. Skipped scores and, in the mode ``auto``, scores in the exported root span are omitted."""
     if mode == "notable":
         return [score for score in scored.scores if is_notable(score)]
     if mode == "off":
@@ -212,7 +212,7 @@ class LogEventOutlet(Outlet):
             )
 
     def flush(self, timeout: float) -> bool:
-        """Flush the provider. The SDK lets a running export finish, even if it takes longer than ``timeout``."""
+        """Flush the provider. The SDK waits for an export in progress, even if it takes longer than ``timeout``."""
         return bool(self._provider.force_flush(int(timeout * 1000)))  # type: ignore[attr-defined]  # the SDK's, see usable()
 
     def _emit_turn(self, scored: ScoredTurn) -> None:
@@ -234,9 +234,9 @@ class LogEventOutlet(Outlet):
 
 
 class LateOutlet(Outlet):
-    """Placeholder that creates the real outlet when the application's provider is :func:`usable`.
+    """Placeholder that creates the actual outlet when the application's provider becomes :func:`usable`.
 
-    Until the provider is usable, the outlet calls ``provider`` again for each batch. It logs the text ``missing`` at the first
+    Until the provider is usable, the placeholder calls ``provider`` for each batch. It logs the text ``missing`` once, at the first
     batch for which ``is_missed`` returns True.
     """
 
@@ -289,7 +289,7 @@ class LateOutlet(Outlet):
             self._outlet.close()
 
     def after_fork_in_child(self) -> None:
-        """Discard the outlet, so that the forked child creates an outlet with a new instance id."""
+        """Discard the outlet, so that the forked child creates an outlet with a new instance ID."""
         self._outlet = None
 
 

@@ -1,6 +1,6 @@
-"""Notices about scores that need attention, formatted as messages for Slack, Teams, PagerDuty, or other services.
+"""Notices about scores that need attention, and their messages for Slack, Teams, PagerDuty, or other services.
 
-A metric that fails a thousand times produces one notice with a count. Messages stay within each service's limits.
+A metric that fails a thousand times produces one notice with a count. Messages comply with each service's size limits.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ class Notice:
     service: str
     count: int
     threshold: float | None = None
-    """Threshold of the metric. For a notice about a floor, the floor."""
+    """Threshold of the metric or, for a notice about a floor (threshold of a mean), the floor."""
     mean: float | None = None
     """Mean that crossed the floor. Only for notices about a floor."""
     error_type: str | None = None
     change: Change | None = None
     examples: list[Example] = field(default_factory=list)
     records: int = 1
-    """Number of notices merged into this one, including itself."""
+    """Number of notices merged into this notice, including this notice."""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -75,7 +75,7 @@ class Notice:
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """Attribute values that are more frequent among the failed turns, after a score got worse."""
+        """Attribute values that are more frequent among the failed turns, if a score got worse."""
         return self.change.facts if self.change is not None else ()
 
     @property
@@ -120,7 +120,7 @@ def notice_of(change: Change, root: Root) -> Notice:
 @dataclass(slots=True)
 class _Mean:
     parts: deque[tuple[int, float, float, int]] = field(default_factory=deque)
-    """Step number, weighted sum, sum of weights, and number of turns for each step."""
+    """Step number, weighted sum of values, sum of weights, and number of turns of each step."""
     is_below: bool = False
 
     def add(self, step: int, value: float, weight: float) -> tuple[float, int]:
@@ -138,7 +138,7 @@ class _Mean:
 class Watch:
     """Detector of scores that need a notice, such as failed gates. Not thread-safe.
 
-    ``window`` is the averaging window in seconds. A mean of fewer than ``least`` turns is never reported as below its floor.
+    ``window`` is the averaging window in seconds. A mean of fewer than ``least`` turns isn't compared with the floor.
     """
 
     def __init__(self, about: Collection[str], floors: Mapping[str, float], window: float, least: int) -> None:
@@ -178,7 +178,7 @@ class Watch:
         return "failed" if "failed" in self._about else None
 
     def _compared(self, scored: ScoredTurn, score: Score, floor: float, now: float) -> Notice | None:
-        """Return a notice if this score moves the mean across the floor, in either direction."""
+        """Return a notice if this score moves the mean across the floor, in either direction. Otherwise, return None."""
         assert score.value is not None  # callers check this
         key = score.metric, scored.turn.agent or "", scored.turn.service or ""
         series = self._means.get(key)

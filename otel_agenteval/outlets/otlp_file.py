@@ -1,7 +1,7 @@
 """Outlet that writes the spans of turns to a file, for replay.
 
-The file has the format of the Collector's file exporter. Spans are redacted by ``privacy.redact``. Only the file's owner can read
-the file. If spans arrive late, all spans of the turn are written again. Programs that read the file must ignore repeated spans.
+The file has the format of the Collector's file exporter. ``privacy.redact`` applies to the spans. Only the file's owner can read
+the file. If spans arrive late, all spans of the turn are written again. Readers must ignore repeated spans.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Outlet that passes the metrics to the application's MeterProvider.
+"""Outlet that exports the metrics through the application's MeterProvider.
 
 Counters and gauges are observable instruments that read the accumulators, so they always equal the Prometheus values. Histograms
 can't be observable. Their values are recorded one by one in the context of the turn's root span, so that exemplars refer to it.
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import Histogram, MeterProvider
 
 _groups: ByIdentity[TelemetryGroup] = ByIdentity()
-"""Telemetry by provider. Engines share it, because the SDK only uses the callbacks of the first instrument with a name."""
+"""Telemetry by provider. Engines share it, because the SDK uses only the callbacks of the first instrument with each name."""
 _groups_lock = threading.Lock()
 MAX_SETS = 10_000
-"""Maximum number of label sets per instrument and provider. Needed because the SDK never evicts unused sets."""
+"""Maximum number of label sets per instrument and provider. Needed because the SDK never removes unused sets."""
 _NO_PROVIDER = "outlets.otlp_metrics: no SDK MeterProvider is configured, so no metrics are exported; configure one or set the option to false"
 
 
 class OtlpMetricsOutlet(Outlet):
-    """Outlet for an SDK MeterProvider. The provider must not export to the Prometheus outlet's registry, because names would clash."""
+    """Outlet for an SDK MeterProvider, which must not export to the Prometheus outlet's registry, because names would clash."""
 
     name = "otlp_metrics"
     flushed_at_exit = False
@@ -77,7 +77,7 @@ class OtlpMetricsOutlet(Outlet):
                 histogram.record(value, label_sets.attributes(self._telemetry.folded(name, labels)), context=context)
 
     def flush(self, timeout: float) -> bool:
-        """Flush the provider. The SDK lets a running export finish, even if it takes longer than ``timeout``."""
+        """Flush the provider. The SDK waits for an export in progress, even if it takes longer than ``timeout``."""
         self._record_tapped()
         return bool(self._provider.force_flush(timeout * 1000))  # type: ignore[attr-defined]  # the SDK's, see usable()
 
@@ -105,7 +105,7 @@ class _LabelSets:
         self._sets: set[Labels] = set()
 
     def bounded(self, labels: Labels) -> Labels:
-        """Return the labels. If there are too many label sets, labels from spans are replaced by ``__other__``."""
+        """Return the labels. If the instrument has too many label sets, replace label values from spans by ``__other__``."""
         if not self._bounded or labels in self._sets:
             return labels
         if len(self._sets) >= MAX_SETS:

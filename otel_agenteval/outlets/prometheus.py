@@ -1,9 +1,9 @@
 """Prometheus outlet for the application's registry or a separate port.
 
-A scrape reads the current values, so this outlet costs nothing between scrapes. Exemplars are only in the OpenMetrics format,
-which Prometheus requests.
+A scrape reads the current values, so this outlet costs nothing between scrapes. Only the OpenMetrics format, which Prometheus
+requests, contains exemplars.
 
-If a program has several processes, each process exports the metrics of all of them (:mod:`.workers`). You can also mount the
+If a program has several processes, each process exports the metrics of all processes (:mod:`.workers`). You can also mount the
 metrics page in a web application: ``app.mount("/metrics", oa.metrics_app())``.
 """
 
@@ -42,14 +42,14 @@ _log, _app_log = logging.getLogger(__name__), logging.getLogger("otel_agenteval"
 
 
 class PrometheusOutlet(Outlet):
-    """Outlet that exports an engine's metrics through a registry or a separate port.
+    """Outlet that exports the metrics of an engine through a registry or a separate port.
 
     If several engines in one process share a registry, their values are added. If the application already uses a metric's name, the
     outlet omits that metric, logs a warning, and counts ``agenteval.emit.errors{outlet="prometheus", reason="name_clash"}``. If the
     port can't be opened, the outlet logs a warning and counts ``reason="port_in_use"`` or, for other causes, ``"bind_failed"``.
 
-    The default registry and a separate port export the metrics of all processes of the program. One process listens on the port.
-    If that process ends, another process takes over.
+    The default registry and a separate port export the metrics of all processes of the program. One process listens on the port. If
+    this process ends, another process takes over.
     """
 
     name = "prometheus"
@@ -88,7 +88,7 @@ class PrometheusOutlet(Outlet):
         return self._server.server_port if self._server is not None else None
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Make new counts visible to the program's other processes. A scrape of this process reads the accumulators directly."""
+        """Make new counts visible to the program's other processes. A scrape of this process needs no such step."""
         if self._workers is not None:
             self._workers.mark_changed()
 
@@ -152,7 +152,7 @@ class PrometheusOutlet(Outlet):
 
 
 _CLAIMED_WITHIN = 5.0
-"""Maximum seconds until a process of this program claims a port in use. After that, the port is attributed to another program."""
+"""Maximum seconds until a process of this program claims a port that is in use. After that, another program must be using it."""
 
 
 def _is_in_use(error: Exception) -> bool:
@@ -164,7 +164,7 @@ def outlet_from(wanted: PrometheusOptions, setup: Setup) -> Outlet:
 
 
 class _InstrumentCollector:
-    """Collector for one instrument, so that a name clash affects only that metric."""
+    """Collector for a single instrument, so that a name clash affects only one metric."""
 
     def __init__(self, instrument: Instrument, registration: _Registration) -> None:
         self.instrument = instrument
@@ -219,7 +219,7 @@ _registrations_lock = threading.Lock()
 
 
 def _join(registry: CollectorRegistry, telemetry: Telemetry, view: str | None) -> tuple[_Registration, list[str]]:
-    """Add an engine's telemetry to a registry. Return the registration, and the metric names that were already in use."""
+    """Add an engine's telemetry to a registry. Return the registration and the metric names that were already in use."""
     with _registrations_lock:
         known = _registrations.get(registry)
         if known is not None:
@@ -319,14 +319,14 @@ class MetricsApp:
 def metrics_app() -> MetricsApp:
     """Return an application that serves the default Prometheus registry, including scores.
 
-    Mount it in your web application. With several worker processes, each process serves the evaluation metrics of all of them. If
-    ``PROMETHEUS_MULTIPROC_DIR`` is set, the application's own metrics are read from that folder instead of the registry.
+    Mount this application in your web application. Each worker process serves the evaluation metrics of all workers. If
+    ``PROMETHEUS_MULTIPROC_DIR`` is set, your own metrics are read from that folder instead of the registry.
     """
     return MetricsApp()
 
 
 class _AllProcesses:
-    """Collector for multi-process mode. Reads only the application's metrics from files, because evaluation metrics have exemplars."""
+    """Collector for multi-process mode. Evaluation metrics aren't read from files, because these files contain no exemplars."""
 
     def describe(self) -> list[Metric]:
         return []

@@ -1,12 +1,12 @@
 """Outlet that adds scores as events to the root span of their turn.
 
 Only this module changes SDK internals. The specification allows changes to a span in ``OnEnding``. If an SDK complies, its public
-``add_event`` is used. The Python SDK freezes the span before ``_on_ending``, but exporters get an ended span that shares the event
+``add_event`` is used. The Python SDK freezes the span before ``_on_ending``, but exporters get an ended span with the same event
 list. Therefore, ``_on_ending`` replaces this list with :class:`DeferredEvents`. The worker adds the scores later, or the list adds
 them when an exporter reads it first. All exporters get the scores, in any order, without extra work on the agent's thread.
 
-If an SDK doesn't support either way, the events are omitted and counted. By default, scores that all exporters get as span events
-don't also become log events. Scores never evict the application's events. If the span's event limit doesn't allow all scores,
+If an SDK supports neither method, the events are omitted and counted. By default, scores that all exporters get as span events
+aren't also logged as events. Scores never evict the application's events. If the span's event limit doesn't allow all scores,
 failed scores and gates come first.
 """
 
@@ -53,8 +53,8 @@ class ScoreEvent(Event):
 class PromisedEvents:
     """Events for the scores of a turn, created when an exporter reads them.
 
-    Hundreds of turns can wait for their export, and the garbage collector visits each object. Therefore, a single tuple contains
-    the arguments of all scores.
+    Hundreds of turns can wait for their export, and the garbage collector visits each object. Therefore, one tuple contains the
+    arguments of all scores.
     """
 
     __slots__ = ("_about", "_limit", "_parts", "_time_ns")
@@ -106,7 +106,7 @@ class DeferredEvents(BoundedList):  # type: ignore[type-arg]  # generic in its s
                     self._dq.extend(events)
 
     def promise(self, make: Callable[[], Sequence[Event]]) -> None:
-        """Replace the function that creates the scores. Does nothing if the events are being read or have been read."""
+        """Replace the function that creates the score events. Does nothing if the list is being read or was read."""
         if self._lock.acquire(blocking=False):
             try:
                 if self._make is not None:
@@ -138,7 +138,7 @@ class SpanEventOutlet:
         self.outcomes: Counter[str] = Counter()
 
     def defer(self, span: Any, make: Callable[[], Sequence[Event] | None]) -> bool:
-        """Delay the creation of score events until the span's events are first read. Does nothing if span events are off.
+        """Delay the creation of score events until the span's events are first read. If span events are off, do nothing.
 
         Return False if the SDK doesn't support deferred events.
         """
@@ -151,7 +151,7 @@ class SpanEventOutlet:
         return True
 
     def events_of(self, span: Any, scored: ScoredTurn, time_ns: int) -> PromisedEvents | None:
-        """Return events for the selected scores, up to the span's event limit. Return None without selected scores."""
+        """Return events for the selected scores, up to the span's event limit, or None if no score is selected."""
         scores = scored.scores
         chosen = self._chosen(scores)
         if not chosen:
@@ -173,7 +173,7 @@ class SpanEventOutlet:
             self._after_end(span, scored.scores, root.end_ns)
 
     def _while_ending(self, span: Any, scored: ScoredTurn, time_ns: int) -> None:
-        """Write scores in the SDK's ``_on_ending(span)``, for SDKs without support for :meth:`defer`."""
+        """Write scores during the SDK's ``_on_ending(span)``, for SDKs without support for :meth:`defer`."""
         chosen = self._chosen(scored.scores)
         if not chosen:
             return
@@ -188,7 +188,7 @@ class SpanEventOutlet:
         self._record_ending(scored, chosen)
 
     def _after_end(self, span: ReadableSpan, scores: Sequence[Score], time_ns: int) -> None:
-        """Write scores in ``on_end`` if the SDK didn't call ``_on_ending``. Only exporters that run later get them."""
+        """Write scores in ``on_end``, for SDKs that don't call ``_on_ending``. Only exporters that run later get these scores."""
         chosen = self._chosen(scores)
         try:
             events = span._events
@@ -206,11 +206,11 @@ class SpanEventOutlet:
             self.outcomes[UNSUPPORTED] += len(chosen)
 
     def root_already_ended(self, scored: ScoredTurn) -> None:
-        """Count the scores of a turn that closed after its root span ended. These scores have only log events."""
+        """Count the scores of a turn that closed after its root span ended. These scores don't become span events."""
         self.outcomes[ROOT_ALREADY_ENDED] += len(self._chosen(scored.scores))
 
     def _record_ending(self, scored: ScoredTurn, chosen: Collection[int]) -> None:
-        """Record that all exporters get the chosen scores, except for unsampled roots, which aren't exported."""
+        """Record that all exporters get the chosen scores, unless the root is unsampled and therefore not exported."""
         self.outcomes[ENDING] += len(chosen)
         scored.on_span = frozenset(chosen) if scored.root.sampled else ()
 
@@ -228,7 +228,7 @@ class SpanEventOutlet:
 
 
 def attributes(score: Score, limit: int | None) -> dict[str, Any]:
-    """Return only a few attributes for a score's event, because each attribute costs encoding time and storage."""
+    """Return the attributes of a score's event. Only a few, because each attribute costs encoding time and storage."""
     found: dict[str, Any] = {semconv.EVALUATION_NAME: score.metric}
     add_result(found, score)
     if score.explanation and found.get(semconv.PASSED) is False:

@@ -43,7 +43,7 @@ def columns(stream: TextIO) -> int:
 
 
 def short_id(turn_id: str, is_conversation: bool) -> str:
-    """Return the first 8 characters of a turn's id, after the tenant's name, or the whole id of a conversation."""
+    """Return the tenant and the first 8 characters of a turn's own ID, or the whole ID of a conversation."""
     return turn_id if is_conversation else turn_id[: turn_id.find(":") + 9]
 
 
@@ -163,7 +163,7 @@ class _Text:
         self.lines += rest
 
     def add_finding(self, finding: Mapping[str, Any]) -> None:
-        """Add a finding: severity, type, place in the turn, and, if known, the quoted text and the text that contradicts it."""
+        """Add a finding: severity, type, place in the turn, and, if known, the quoted text and the text compared with it."""
         severity = str(finding.get("severity", "warning"))
         code = _SEVERITIES.get(severity, BOLD)
         label, rest = f"{_plain(finding['type'])} in {_plain(finding['place'])}", []

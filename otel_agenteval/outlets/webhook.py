@@ -1,4 +1,4 @@
-"""Outlet that posts notices to Slack, Teams, PagerDuty, or any URL, in one message per interval."""
+"""Outlet that posts notices to Slack, Teams, PagerDuty, or another URL, in one message per interval."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 _GATHERING = 1.0
-"""Seconds that the first notice waits for further notices with the same cause."""
+"""Seconds that the first notice waits for further notices, which often have the same cause."""
 _MOST_WAITING = 1_000
 """Maximum number of waiting notices. Notices about the same subject are merged."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0
@@ -37,7 +37,7 @@ _RETRIED = frozenset((408, 425, 429, 500, 502, 503, 504))
 _ABOUT_THE_BODY = frozenset((400, 413, 422))
 _JOIN = 1.0
 _READ = 65_536
-"""Maximum bytes to read from a response. Reading allows the connection to be reused."""
+"""Maximum bytes to read from a response. A connection can be reused only after the response was read."""
 
 
 class _Refused(Exception):
@@ -46,14 +46,14 @@ class _Refused(Exception):
         self.pause = pause
         self.for_good = for_good
         self.about_the_body = about_the_body
-        """True if the message's content may be the cause, so that other messages may be accepted."""
+        """True if the message's content is a possible cause, so that the receiver might accept other messages."""
 
 
 class WebhookOutlet(Outlet):
     """Outlet that posts messages about failed gates and other configured events.
 
     A separate thread sends the messages. If the receiver is temporarily unavailable, the outlet retries with exponential backoff,
-    or later if the receiver requests it. Meanwhile, notices with the same key are merged, which limits memory. After
+    or later if the receiver requests a longer wait. Meanwhile, notices with the same key are merged, which limits memory use. After
     ``retry_for``, waiting notices are dropped.
     """
 
@@ -81,13 +81,13 @@ class WebhookOutlet(Outlet):
         self._together = self._most_together = 1 if options.format == "pagerduty" else _MOST_WAITING
         """Current and initial maximum number of notices per message.
 
-        A failure that the content may have caused halves the current maximum.
+        After a failure with the content as a possible cause, the current maximum is halved.
         """
         self._since: float | None = None
-        """Time when the oldest notice started to wait. Used for ``retry_for``."""
+        """Monotonic time when the oldest notice started to wait. Compared with ``retry_for``."""
         self._due: float | None = None
         self._next = 0.0
-        """Earliest time of the next message: ``every`` seconds after the last message."""
+        """Earliest monotonic time of the next message: ``every`` seconds after the latest message."""
         self._failures = 0
         self._lock, self._sending = threading.Lock(), threading.Lock()
         self._wake = threading.Event()
@@ -164,7 +164,7 @@ class WebhookOutlet(Outlet):
                     self._pause(_LONGEST_PAUSE)
 
     def _send(self, timeout: float) -> bool:
-        """Send all waiting notices, on one thread at a time. Return True if all were sent and no new notice is waiting."""
+        """Send all waiting notices, on one thread at a time. Return True if all of them were sent and no new notice is waiting."""
         if not self._sending.acquire(timeout=timeout):
             return False
         try:
@@ -220,7 +220,7 @@ class WebhookOutlet(Outlet):
             self._post(jsonio.dumps(body).encode(), timeout)
 
     def _split(self, part: Sequence[Notice]) -> bool:
-        """Halve the number of notices per message, because a single notice may have caused the refusal.
+        """Halve the number of notices per message, because a single notice could have caused the refusal.
 
         Return False if the refused message contained only one notice.
         """

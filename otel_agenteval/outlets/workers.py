@@ -120,17 +120,13 @@ class Workers:
         self._attempt = attempt
 
     def after_fork_in_parent(self) -> None:
-        """Write this process's counts, so that the new child can read them. A thread writes them, so that a fork never waits for
-        files.
-        """
+        """Write this process's counts for its new child. A separate thread writes them, so that a fork never waits for files."""
         if self._counted and not self._closed and self._folder is None:
             self._start_thread()
             self._changed.set()
 
     def others(self, name: str) -> Sequence[Snapshot]:
-        """Return the counts of the other processes. A ``name`` that was already read starts a new scrape, which reads the files
-        again.
-        """
+        """Return the counts of the other processes. If ``name`` was already read, read the files again for a new scrape."""
         with self._reading:
             if name in self._names_read or not self._names_read:
                 self._names_read.clear()
@@ -262,9 +258,7 @@ class Workers:
         return found
 
     def _snapshot(self, path: Path) -> Snapshot | None:
-        """Return the counts in a file, cached until the file changes. Return None for an unreadable file or one from another
-        version.
-        """
+        """Return the counts in a file, cached until the file changes. Return None if it's unreadable or from another version."""
         try:
             state = path.stat()
             version = (state.st_mtime_ns, state.st_size, state.st_ino)

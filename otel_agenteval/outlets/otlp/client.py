@@ -1,6 +1,6 @@
 """Clients for OTLP receivers over gRPC and HTTP.
 
-The clients send encoded requests and interpret responses as OTLP specifies. They don't retry, because the outlet retries.
+The clients send encoded requests and interpret responses as specified by OTLP. They leave retries to the outlet.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _SERVICES: Mapping[str, tuple[str, Any, str]] = {
 _RETRYABLE_CODES = frozenset(("CANCELLED", "DEADLINE_EXCEEDED", "ABORTED", "OUT_OF_RANGE", "UNAVAILABLE", "DATA_LOSS"))
 _RETRYABLE_STATUSES = frozenset((429, 502, 503, 504))
 _ABOUT_THE_BODY = frozenset(("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "INTERNAL", "UNKNOWN", "400", "413", "422", "500"))
-"""Errors that the content of one request can cause. Other errors affect all requests."""
+"""Errors that the content of a single request can cause. Other errors affect all requests."""
 _RECONNECT_MS = 5_000
 _LARGEST_ANSWER = 65_536
 
 
 class SendResult(NamedTuple):
     kind: Literal["sent", "retry", "refused"]
-    """``retry``: a retry may succeed. ``refused``: a retry can't succeed."""
+    """``sent``: the receiver accepted the request. ``retry``: a retry can succeed. ``refused``: a retry can't succeed."""
     reason: str = ""
-    """Status code or error type, for counters."""
+    """Status code or error type, used as a label in counters."""
     wait: float = 0.0
     """Delay in seconds that the receiver requested."""
     rejected: int = 0
@@ -48,7 +48,7 @@ class SendResult(NamedTuple):
 
     @property
     def about_the_body(self) -> bool:
-        """True if the request's content may be the cause, so that smaller requests may succeed."""
+        """True if the request's content is a possible cause of the error, so that smaller requests might succeed."""
         return self.reason in _ABOUT_THE_BODY
 
 
@@ -97,7 +97,7 @@ class GrpcClient:
 
 
 def _retry_info(metadata: Sequence[tuple[str, str | bytes]]) -> float | None:
-    """Return the retry delay in seconds from the gRPC status details or a trailer, or None without a delay."""
+    """Return the retry delay in seconds from the gRPC status details or a trailer, or None if neither has a delay."""
     from google.rpc.error_details_pb2 import RetryInfo
     from google.rpc.status_pb2 import Status
 
@@ -175,5 +175,5 @@ Client = GrpcClient | HttpClient
 
 
 def client_for(wanted: OtlpOptions) -> Client:
-    """Return a client for the configured protocol. It connects at the first request."""
+    """Return a client for the configured protocol. The first request connects."""
     return GrpcClient(wanted) if wanted.protocol == "grpc" else HttpClient(wanted)

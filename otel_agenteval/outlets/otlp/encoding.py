@@ -1,11 +1,11 @@
 """Encoding of scores and metrics as OTLP requests.
 
-A turn's records have the Resource of the service that created the turn's root, so that backends show them with that service's
-telemetry. Data that a turn's records share is encoded once per turn. Data that repeats across turns, such as metric versions, is
-cached.
+A turn's records have the Resource of the service that created the turn's root span, so that backends show the records with this
+service's telemetry. Data that all records of a turn share is encoded once per turn. Data that repeats across turns, such as metric
+versions, is cached.
 
-Metrics are encoded only when a request is due, so an observation costs no more than a counter update. Sums and histograms are
-cumulative. As in Prometheus, histograms accept negative values.
+Metrics are encoded only when a request is due, so an observation costs only a counter update. Sums and histograms are cumulative.
+As in Prometheus, histograms can contain negative values.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 _SAMPLED = 0x1
 _HAS_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
 _MAX_METRICS, _LONGEST_CONSTANT = 1_000, 2_048
-"""Maximum number of summaries with cached encodings, and maximum bytes of the cached part after the value."""
+"""Maximum number of score summaries with cached encodings, and maximum bytes of a cached group after the value."""
 _RESULT_ID = 32
-"""Length of result ids that otel-agenteval computes."""
+"""Length of result IDs that otel-agenteval computes."""
 
 # Field numbers of a request are the same for logs and spans: ResourceLogs or ResourceSpans 1, which contains Resource 1 and
 # ScopeLogs or ScopeSpans 2, which contains the scope 1 and the records 2.
@@ -60,7 +60,7 @@ _SPAN_EVENT_NAME = delimited(2, utf8(semconv.EVENT))
 
 
 class ScoreWriter:
-    """Protobuf encoder for the attributes that ``event_attributes`` returns."""
+    """Protobuf encoder for the same score attributes that ``event_attributes`` returns."""
 
     def __init__(self, field: int) -> None:
         pairs = AttributeWriter(field)
@@ -92,8 +92,8 @@ class ScoreWriter:
         return b"".join(parts)
 
     def _constants(self, score: Score, summary: ScoreSummary) -> tuple[bytes, bytes, bytes]:
-        """Return the encoded attributes that scores with this summary share, in three groups: before the result id, between the
-        result id and the value, and after the value.
+        """Return the encoded attributes that scores with this summary share, in three groups: before the result ID, between the
+        result ID and the value, and after the value.
         """
         facts = score.facts
         before = self._pairs.write(
@@ -169,8 +169,8 @@ class ScoreEncoder:
     def evaluate_spans(self, batch: Sequence[ScoredTurn], now: int, instance_id: str, *, child: bool) -> tuple[bytes, int]:
         """Return an export request with one span per sampled turn, and the number of spans.
 
-        Turns without scores to export are omitted. The events of a span are the turn's scores. If ``child`` is true, the span is
-        in the turn's trace. If false, the span starts a new trace and links to the turn's root.
+        Turns without scores to export are omitted. A span's events are the turn's scores. If ``child`` is true, the span is a child
+        of the turn's root. If false, the span starts a new trace and links to the turn's root.
         """
         groups = _Groups(self._of_resource, self._scope)
         count = 0
@@ -188,7 +188,7 @@ class ScoreEncoder:
 
 def _span_head(scored: ScoredTurn, written: Sequence[Score], now: int, *, child: bool) -> Iterator[bytes]:
     root = scored.root
-    # Ids are derived from the content, so a span that is sent twice is one span.
+    # IDs are derived from the content, so a span that is sent twice is one span.
     seed = hashlib.sha256("".join([score.result_id for score in written]).encode("utf-8", "replace")).digest()
     trace_id, root_id = root.trace_id.to_bytes(16, "big"), root.span_id.to_bytes(8, "big")
     yield delimited(1, trace_id if child else seed[:16])
@@ -215,7 +215,7 @@ class _Groups:
         self._of_content: dict[bytes, list[bytes]] = {}
 
     def records(self, resource: Mapping[str, Any]) -> list[bytes]:
-        """Return the list that collects the records of a Resource. Equal Resources share one list."""
+        """Return the list to which a Resource's records are appended. Equal Resources share one list."""
         found = self._of_object.get(id(resource))
         if found is None:
             found = self._of_content.setdefault(self._attributes.write(resource), [])
@@ -263,10 +263,10 @@ class _InstrumentView:
         self._since = since
         """Start time for new label sets."""
         self._starts: dict[Labels, int] = {}
-        """Start time of each label set in the last request. A label set that returns after its eviction gets a new start time."""
+        """Start time of each label set in the latest request. A label set that returns after its eviction gets a new start time."""
         self._exemplars = exemplars
         self._newest = 0.0
-        """Unix time of the latest exported exemplar, in seconds. Each exemplar is sent once."""
+        """Unix time of the latest exported exemplar, in seconds. Prevents that exemplars are sent twice."""
 
     def metric(self, family: Family, now: int) -> Metric | None:
         from opentelemetry.sdk.metrics import export

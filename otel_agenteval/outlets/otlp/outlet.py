@@ -1,7 +1,7 @@
 """Outlet that sends scores to an OTLP endpoint.
 
-A sidecar usually exports to the Collector that sends it spans, so its own telemetry can come back. The sidecar recognizes this
-telemetry by scope and attributes (see :func:`otel_agenteval.spans.otlp.is_ours`), and never evaluates it.
+A sidecar usually exports to the same Collector that sends it spans, so it can receive its own telemetry. The sidecar recognizes
+this telemetry by scope and attributes (see :func:`otel_agenteval.spans.otlp.is_ours`), and never evaluates it.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 LINGER = 0.5
-"""Seconds that a batch waits, so that later batches can join its request."""
+"""Seconds that a batch waits, so that later batches can be sent in the same request."""
 MAX_REQUEST = 4 * 1024 * 1024
-"""Maximum bytes of a request. A larger batch is sent in a separate request."""
+"""Maximum bytes of a request. A batch that exceeds this limit is sent in a separate request."""
 _MOST_BATCHES = 512
 _JOIN = 1.0
 
@@ -49,22 +49,22 @@ _JOIN = 1.0
 class _Lane:
     signal: Signal
     due: float | None = None
-    """Monotonic time of the next request. None if no batch waits."""
+    """Monotonic time of the next request, or None if no batch waits."""
     failures: int = 0
-    """Number of failed attempts in a row that will be retried."""
+    """Number of consecutive attempts that failed temporarily."""
     most: int = _MOST_BATCHES
-    """Current maximum number of batches per request. Reduced after the receiver refuses several batches in one request."""
+    """Current maximum number of batches per request. Halved when the receiver refuses a request with several batches."""
 
 
 class OtlpOutlet(Outlet):
     """Outlet that sends log events, metrics, and ``evaluate`` spans to one OTLP endpoint.
 
-    The worker thread encodes records, and a thread of this outlet sends them. A slow or unavailable receiver only fills a bounded
-    queue. Raises ConfigError if a certificate file can't be read.
+    The worker thread encodes records, and a thread of this outlet sends them. If the receiver is slow or unavailable, records wait
+    in a bounded queue. Raises ConfigError if a certificate file can't be read.
 
-    After a temporary refusal, the outlet retries with exponential backoff and jitter, or later if the receiver requests it.
-    Batches older than ``retry_for`` are dropped. After a permanent refusal, the batches are dropped. If one batch's content may
-    be the cause, the outlet first sends smaller requests.
+    After a temporary refusal, the outlet retries with exponential backoff and jitter, or later if the receiver requests a longer
+    wait. Batches older than ``retry_for`` are dropped. After a permanent refusal, the request's batches are dropped. If a single
+    batch could be the cause, the outlet first sends smaller requests.
 
     Each signal has its own retry delay, so a receiver that doesn't support one signal doesn't delay the others.
 
@@ -100,7 +100,7 @@ class OtlpOutlet(Outlet):
         self.records = RecordAccount(self.name, telemetry)
         self._warned_of: set[str] = set()
         self._may_start = True
-        """False at interpreter exit, when no thread can be started."""
+        """False at interpreter exit, when threads can't be started."""
         self._reset()
         telemetry.watch(semconv.QUEUE_SIZE, lambda: [({"queue": "otlp"}, self._spool.bytes)])
         telemetry.watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "otlp"}, self._spool.max_bytes)])
@@ -112,7 +112,7 @@ class OtlpOutlet(Outlet):
         self._client: Client | None = None
         self._lanes = {signal: _Lane(signal) for signal in SIGNALS}
         self._troubles: dict[str, str] = {}
-        """Reason why the last request of each signal failed, unless the content of the request may be the cause."""
+        """Reason why the latest request of each signal failed, unless the request's content could be the cause."""
         self._metrics_due: float | None = None
         self._flushing = 0
         self._collecting = False
@@ -154,7 +154,7 @@ class OtlpOutlet(Outlet):
             self._put("logs", self._encoder.change(change, root, time.time_ns(), self._instance_id()), 1)
 
     def _put(self, signal: Signal, body: bytes, items: int) -> None:
-        """Queue a request. Drop it if the outlet is closed, or if the queue is full and records may be dropped."""
+        """Queue a request. Drop the request if the outlet is closed, or if the queue is full and records may be dropped."""
         if not items:
             return
         self.records.add(items)
@@ -192,8 +192,8 @@ class OtlpOutlet(Outlet):
     def flush(self, timeout: float) -> bool:
         """Send all waiting batches and metrics. Return False if they weren't sent within ``timeout`` seconds.
 
-        Except at exit, a flush doesn't wait for a failing receiver. It returns True if all waiting batches are in a file, because
-        the next process sends them.
+        Except at exit, a flush doesn't wait for a failing receiver. In this case, it returns True if all waiting batches are in a
+        file, because the next process sends them.
         """
         until = time.monotonic() + timeout
         if self._metrics_due is not None:
@@ -213,7 +213,7 @@ class OtlpOutlet(Outlet):
             self._flushing -= 1
 
     def close(self) -> None:
-        """Stop sending. Waiting batches stay in their file. Without a file, they are counted as dropped."""
+        """Stop sending. Waiting batches stay in the spool file. Without a file, their records are counted as dropped."""
         if self._stopping:
             return
         self._stopping = True
@@ -279,7 +279,7 @@ class OtlpOutlet(Outlet):
             return self._pauses[1]
 
     def _step(self, until: float) -> float:
-        """Do all work that is due. Return the seconds until more work is due."""
+        """Do all work that is due. Return the number of seconds until more work is due."""
         now = time.monotonic()
         soonest = _FOREVER
         for lane in self._lanes.values():

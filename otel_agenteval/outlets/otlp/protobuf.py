@@ -1,7 +1,7 @@
-"""Encoder for the parts of the protobuf wire format that OTLP uses.
+"""Encoder for those parts of the protobuf wire format that OTLP uses.
 
-Creating protobuf objects costs microseconds per field, and most fields repeat. Therefore, repeated fields are encoded only once.
-Tests compare each message with the output of the protobuf classes.
+To create protobuf objects costs microseconds per field, but most fields have the same values again and again. Therefore, repeated
+values are encoded only once. Tests compare each message with the output of the protobuf classes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from ...core.wellformed import well_formed
 
 FIXED64, BYTES, FIXED32 = 1, 2, 5
-"""Wire types: the lower three bits of a field's tag."""
+"""Wire types, which are the lower three bits of a field's tag."""
 
 as_fixed64: Callable[[int], bytes] = struct.Struct("<Q").pack
 as_fixed32: Callable[[int], bytes] = struct.Struct("<I").pack
@@ -21,7 +21,7 @@ as_double: Callable[[float], bytes] = struct.Struct("<d").pack
 
 _MAX_NESTING = 16
 _MAX_KEYS = 256
-"""Maximum number of keys that one writer caches, and maximum number of cached pairs with a boolean or integer value."""
+"""Maximum number of keys, and of pairs with a boolean or integer value, that a writer caches."""
 _MAX_LENGTH = 512
 """Maximum length of cached keys, and of strings whose prefixes are cached."""
 
@@ -62,7 +62,7 @@ def utf8(text: str) -> bytes:
 
 
 def any_value(value: Any, depth: int = 0) -> bytes:
-    """Encode an ``AnyValue``. Integers that exceed 64 bits become strings. Unsupported and deeply nested values become empty."""
+    """Encode an ``AnyValue``. Integers that exceed 64 bits become strings. Unsupported or deeply nested values become empty."""
     if isinstance(value, str):
         return delimited(1, utf8(value))
     if isinstance(value, bool):
@@ -84,7 +84,7 @@ def any_value(value: Any, depth: int = 0) -> bytes:
 
 
 def _pair(key: str, value: bytes) -> bytes:
-    """Encode a ``KeyValue``. ``value`` is an encoded ``AnyValue``, and is omitted if it's empty."""
+    """Encode a ``KeyValue``. ``value`` is an encoded ``AnyValue``, which is omitted if it's empty."""
     return delimited(1, utf8(key)) + (delimited(2, value) if value else b"")
 
 
@@ -151,6 +151,6 @@ class AttributeWriter:
         return self.pair(key, 0.0)[:-8]
 
     def pair(self, key: str, value: Any) -> bytes:
-        """Encode one attribute. If :func:`any_value` doesn't support the value, encode only the key."""
+        """Encode one attribute. If :func:`any_value` doesn't support the value, the attribute has only a key."""
         pair = _pair(key, any_value(value))
         return b"".join((self._tag, varint(len(pair)), pair))

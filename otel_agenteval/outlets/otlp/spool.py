@@ -1,7 +1,7 @@
 """Storage for waiting batches, in memory or in a file that outlives the process.
 
-A batch is removed after it is sent or dropped. If the process dies between sending and removal, the batch is sent again.
-Receivers can recognize a repeated score by its result id.
+A batch is removed after it is sent or dropped. If the process dies between these two steps, the batch is sent again. Receivers can
+recognize a repeated score by its result ID.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SpooledBatch(NamedTuple):
     """Unix time of creation, in seconds."""
     body: bytes
     number: int = 0
-    """Id of the batch in its storage. Negative for batches in memory."""
+    """ID of the batch in its storage. Negative for batches in memory."""
 
 
 class SpoolMemory:
@@ -65,7 +65,7 @@ class SpoolMemory:
             return True
 
     def first(self, signal: Signal, most: int, max_bytes: int) -> list[SpooledBatch]:
-        """Return the oldest batches of a signal, within ``most`` and ``max_bytes``. If any batches are waiting, return at least one."""
+        """Return the oldest batches of a signal, within ``most`` and ``max_bytes``, but at least one if any batch is waiting."""
         found: list[SpooledBatch] = []
         with self._lock:
             for batch in self._waiting[signal]:
@@ -91,8 +91,8 @@ class SpoolMemory:
 class SpoolFile:
     """Storage in an SQLite file that only its owner can read, because explanations can quote turns.
 
-    Each process locks the first free file in the folder, and continues with the batches that an ended process left in that file.
-    Raises OSError or sqlite3.Error if the folder or file can't be used.
+    Each process locks the first unlocked file in the folder, and sends the batches that an ended process left in this file. Raises
+    OSError or sqlite3.Error if the folder or file can't be used.
     """
 
     def __init__(self, directory: str, max_bytes: int) -> None:
@@ -148,7 +148,7 @@ class SpoolFile:
             self.items -= sum(batch.items for batch in batches)
 
     def adopt(self) -> int:
-        """Move batches from files that no process uses to this file. Return the number of their records."""
+        """Move batches from files of ended processes to this file. Return the number of moved records."""
         adopted = 0
         for slot in range(_SLOTS):
             exists = Path(self._directory, f"outbox-{slot}.db").exists()
@@ -163,7 +163,7 @@ class SpoolFile:
         return adopted
 
     def _opened(self, slot: int) -> sqlite3.Connection | None:
-        """Open and lock a file. Return None if another process uses the file, or if it's unreadable, which is logged once."""
+        """Open and lock a file. Return None if the file is in use by another process or unreadable (logged once)."""
         path = Path(self._directory, f"outbox-{slot}.db")
         try:
             return open_file(path, SCHEMA, exclusive=True)
@@ -183,7 +183,7 @@ class SpoolFile:
 
 
 class Spool:
-    """Storage in a file. Uses memory if no file is configured or the file fails."""
+    """Storage in a file, or in memory if no file is configured or the file fails."""
 
     def __init__(
         self, memory: int, open_file: Callable[[], SpoolFile] | None, failed: Callable[[str], None], found: Callable[[int], None]
@@ -201,7 +201,7 @@ class Spool:
 
     @property
     def max_bytes(self) -> int:
-        """Size limit in bytes of the file or, without a file, of the memory."""
+        """Maximum total bytes in the file or, without a file, in memory."""
         return self._file.max_bytes if self._file is not None else self._memory.max_bytes
 
     def open(self) -> None:
@@ -262,11 +262,11 @@ class Spool:
 
     @property
     def outlives_us(self) -> bool:
-        """True if all waiting batches are in a file, so that the next process can send them."""
+        """True if all waiting batches are in a file, from which the next process can send them."""
         return self._file is not None and self._memory.bytes == 0
 
     def close(self) -> int:
-        """Move batches from memory to the file, and close the file. Return the number of lost records."""
+        """Move batches from memory to the file, and close the file. Return the number of records that remain in memory."""
         if self._file is not None:
             for signal in SIGNALS:
                 while batches := self._memory.first(signal, 1, 0):
@@ -280,7 +280,7 @@ class Spool:
         return self._memory.items()
 
     def _give_up_file(self) -> None:
-        """Close a file that can't be read or written. The next process sends its batches."""
+        """Close a file that can't be read or written. Another process sends its batches later."""
         self._failed("spool_failed")
         file, self._file = self._file, None
         if file is not None:
