@@ -1,8 +1,8 @@
 """Open a media file if the rules allow its source and size.
 
-A media reference is a ``data:`` URI with the bytes, a URL, or an id. Ids are never opened, because only the service that issued
+A media reference is a ``data:`` URI with the bytes, a URL, or an ID. IDs are never opened, because only the service that issued
 them can resolve them. A URL is opened only if the configuration allows its host, folder, or bucket (:class:`.rules.Rules`). The
-media type is detected from the first bytes, because the type that the sender states may be wrong.
+media type is detected from the first bytes, because the sender's type can be wrong.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .rules import Rules, current_rules, scheme_of, shared
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MediaContent:
-    """Bytes of a media file, and their type. Instances are compared by identity, not by their bytes."""
+    """Bytes of a media file and their media type. Instances are compared by identity, not by content."""
 
     data: bytes
     mime: str
@@ -36,12 +36,12 @@ def may_open(reference: str) -> bool:
 
 
 def content_of(reference: str, kind: str) -> MediaContent:
-    """Return the content of a reference to an ``image``, ``audio``, or ``video``.
+    """Return the content of a media reference. ``kind`` must be ``image``, ``audio``, or ``video``.
 
-    Raises MetricError if opening isn't allowed or fails, with one of these types: ``media_not_allowed``, ``media_not_found``,
-    ``media_unreachable``, ``media_timeout``, ``media_too_large``, ``invalid_media`` (another kind of media), and
-    ``unsupported_media`` (no package for the object store). Raises MissingExtra without fsspec for an object store, and NoModel
-    if the rules have a reason in ``absent``.
+    Raises MetricError if opening isn't allowed or fails, with the type ``media_not_allowed``, ``media_not_found``,
+    ``media_unreachable``, ``media_timeout``, ``media_too_large``, ``invalid_media`` (such as another kind of media), or
+    ``unsupported_media`` (no package for the object store). Raises MissingExtra if an object store requires fsspec, and NoModel if
+    the rules have a reason in ``absent``.
     """
     return shared(("content", reference, kind), lambda: _opened(reference, kind))
 
@@ -103,11 +103,11 @@ def _decoded_uri(reference: str, rules: Rules) -> bytes:
 
 
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
-"""Translates the URL-safe Base64 alphabet, which Google's SDK uses, to the standard alphabet."""
+"""Translation from the URL-safe Base64 alphabet, which Google's SDK uses, to the standard alphabet."""
 
 
 def _read_file(reference: str, rules: Rules) -> bytes:
-    """Read a regular file in an allowed folder. Symbolic links that point outside are rejected."""
+    """Read a regular file in an allowed folder. Symbolic links to files outside allowed folders are rejected."""
     parts = urllib.parse.urlsplit(reference)
     missing = MetricError("media_not_found", "file not found below media.folders")
     if parts.netloc not in ("", "localhost"):
@@ -159,7 +159,7 @@ IMAGES: Final = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp",
 
 
 class ImageReference(str):
-    """Image in a list of texts to embed: a ``data:`` URI, a URL, or an id."""
+    """Image in a list of texts to embed, as a ``data:`` URI, a URL, or an ID."""
 
     __slots__ = ()
 

@@ -2,8 +2,8 @@
 
 :mod:`.decoding` starts this process as ``python -m otel_agenteval.media.decoder``. Decoders are large C programs that read
 untrusted files. In a separate process, a decoder can crash, hang, or use too much memory without affecting other work. The process
-has limits on memory, time, and files, an almost empty environment, and ends after one request. ``media.decode_total`` limits how
-many processes run at once. Other processes wait before they read anything.
+has limits on memory, time, and files, and an almost empty environment. It ends after one request. ``media.decode_total`` limits the
+number of concurrent processes. Further processes wait before they read anything.
 
 The OCR models use half a gigabyte of memory, which is freed when the process ends.
 """
@@ -36,16 +36,16 @@ def main() -> None:
 _BETWEEN_LOOKS = 0.05
 BUSY = {"error": "media_timeout", "message": "all decoder processes are busy (media.decode_total)"}
 _MEMORY, _DATA = 4 << 30, 3 << 29
-"""Limits of the address space and its writable part for reading text. The runtime uses up to 1 GB, but maps much more."""
+"""Limits on the address space and its writable part for text recognition, whose runtime uses up to 1 GB but maps more."""
 _SURE = 0.5
 """Minimum confidence at which a recognized line of text is kept."""
 
 
 def has_turn(order: dict[str, Any]) -> bool:
-    """Wait until this process may run. Return False after ``wait`` seconds.
+    """Wait until this process may run. Return False if this takes more than ``wait`` seconds.
 
-    Each running process locks one file of this package until it ends. Therefore, all decoder processes of an installation share
-    one limit, and nothing is written to disk. If files can't be locked, the number of processes isn't limited.
+    Each decoder process locks one file of this package until it ends. Therefore, all decoder processes of an installation share one
+    limit, and nothing is written to disk. If files can't be locked, the number of processes is unlimited.
     """
     places = sorted(Path(__file__).parent.glob("*.py"))[: order["at_once"]]
     until = time.monotonic() + order["wait"]

@@ -1,4 +1,4 @@
-"""Measure recordings and videos in a separate process (:mod:`.decoder`)."""
+"""Functions that decode and measure recordings and videos in a separate process (:mod:`.decoder`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Sampling = Literal["even", "scenes"]
 _START_SECONDS = 10.0
 """Additional seconds for the process to start and to be scheduled."""
 _MOST_WAITING = 60.0
-"""Maximum seconds that the process waits for other processes."""
+"""Maximum seconds that the process waits for other decoder processes."""
 _DECODER = ("-m", f"{__package__}.decoder")
 _FEATURE = {
     "video": ("looking at videos", "media"),
@@ -39,7 +39,7 @@ _FEATURE = {
 class Frame:
     at_s: float
     uri: str
-    """``data:`` URI of an image whose longer side is at most ``media.max_edge``."""
+    """``data:`` URI of an image with at most ``media.max_edge`` pixels on the longer side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ class Video:
 
 
 def video_of(content: MediaContent, frames: int, sampling: Sampling = "even") -> Video:
-    """Return up to ``frames`` frames of a video, evenly spaced or one per scene, and measurements of the complete video.
+    """Return measurements of a complete video, and up to ``frames`` frames, evenly spaced or one per scene.
 
-    Raises MetricError if the video is broken (``invalid_media``), too large (``media_too_large``), or takes too long to decode
-    (``media_timeout``), or if the decoder can't start (``decoder_failed``). Raises MissingExtra without PyAV or Pillow.
+    Raises MetricError if the video is broken (``invalid_media``), is too large (``media_too_large``), or takes too long to decode
+    (``media_timeout``), or if the decoder can't start (``decoder_failed``). Raises MissingExtra if PyAV or Pillow isn't installed.
     """
 
     def decode() -> Video:
@@ -66,9 +66,9 @@ def video_of(content: MediaContent, frames: int, sampling: Sampling = "even") ->
 
 
 def sound_of(content: MediaContent, *, speech: bool = False) -> dict[str, Any]:
-    """Return measurements of a recording, such as duration and silence. With ``speech``, include each channel's speech times.
+    """Return measurements of a recording, such as duration and silence. If ``speech`` is True, include each channel's speech times.
 
-    Raises the errors of :func:`video_of`, and MissingExtra if ``speech`` is requested without webrtcvad.
+    Raises the same errors as :func:`video_of`. Raises MissingExtra if ``speech`` is True and webrtcvad isn't installed.
     """
     if speech and not can_find_speech():
         raise MissingExtra(*_FEATURE["speech"])
@@ -77,7 +77,7 @@ def sound_of(content: MediaContent, *, speech: bool = False) -> dict[str, Any]:
 
 
 def samples_of(content: MediaContent) -> Any:
-    """Return a recording at 16 kHz, mixed to one channel, as float32 from -1 to 1. Raises the errors of :func:`video_of`."""
+    """Return a recording's samples (16 kHz, mixed to one channel, float32 from -1 to 1). Raises the errors of :func:`video_of`."""
     import numpy as np
 
     found = _decoded("samples", content, {})
@@ -85,7 +85,7 @@ def samples_of(content: MediaContent) -> Any:
 
 
 def sound_without_metadata(content: MediaContent) -> MediaContent:
-    """Return a recording without tags, cover images, and other tracks. WAV files don't require PyAV. Raises the errors of :func:`video_of`."""
+    """Return a recording without tags, cover images, and other tracks. Raises the errors of :func:`video_of`."""
     if content.mime in WITHOUT_METADATA:
         return MediaContent(without_metadata(content.data), content.mime)
 
@@ -165,7 +165,7 @@ def _late(seconds: float) -> MetricError:
 
 
 def _python() -> str:
-    """Return the path of the Python interpreter. In some servers, ``sys.executable`` is the server program instead."""
+    """Return the path of the Python interpreter. In some servers, ``sys.executable`` is the path of the server program instead."""
     running = sys.executable or ""
     if "python" in Path(running).name.lower():
         return running

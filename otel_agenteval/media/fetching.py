@@ -1,8 +1,8 @@
-"""Fetch a media file over HTTP without giving access to the local network.
+"""Functions that fetch a media file over HTTP without giving URLs access to the local network.
 
-A host name is resolved once, and all of its IP addresses are checked. The connection uses one of these addresses, because
-resolving the name again could return another address. Redirects are followed manually and checked in the same way. Requests use
-no proxy, cookies, or credentials.
+A host name is resolved once, and all of its IP addresses are checked. The connection uses one of these addresses, because a second
+resolution could return another address. Each redirect is checked in the same way before it is followed. Requests use no proxy,
+cookies, or credentials.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HEADERS = {"accept-encoding": "identity"}
 
 
 def fetched(address: str, rules: Rules) -> bytes:
-    """Download a media file from an allowed host. Raises MetricError with the types of :func:`.access.content_of`."""
+    """Download a media file from an allowed host. Raises MetricError with the same types as :func:`.access.content_of`."""
     deadline = Deadline(SYSTEM_CLOCK, SYSTEM_CLOCK.monotonic() + rules.fetch_timeout)
     client = httpx.Client(transport=Transport(trusted()), trust_env=False, follow_redirects=False, headers=_HEADERS)
     try:
@@ -85,16 +85,16 @@ def _fetch_from(client: httpx.Client, url: httpx.URL, place: str, rules: Rules) 
 
 
 _PUBLIC = ipaddress.IPv6Network("2000::/3")
-"""IPv6 addresses assigned for the Internet. Other addresses are local, reserved, or contain an IPv4 address."""
+"""IPv6 addresses for the public Internet. Other addresses are local, reserved, or contain an IPv4 address."""
 _NOT_PUBLIC = tuple(map(ipaddress.ip_network, ("192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
-"""Networks that some Python versions report as global: relays, protocols, examples, and translated addresses."""
+"""Networks that aren't public, but that some Python versions report as global: relays, protocols, examples, and translations."""
 _EMBEDDING = tuple(map(ipaddress.IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
-"""IPv6 networks whose addresses end with an IPv4 address: compatible, mapped, translated, and NAT64."""
+"""IPv6 networks whose addresses end with an IPv4 address (compatible, mapped, translated, and NAT64 addresses)."""
 _ISATAP = (0x0000_5EFE, 0x0200_5EFE)
 
 
 def is_public(address: str) -> bool:
-    """Return True if an IP address is public. All IPv4 addresses embedded in an IPv6 address must be public, too."""
+    """Return True if an IP address is public. IPv4 addresses that are embedded in an IPv6 address must also be public."""
     found = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv4Address):
         return _is_global(found)

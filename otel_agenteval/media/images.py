@@ -1,4 +1,4 @@
-"""Open images within limits, measure them, and prepare them for a judge."""
+"""Functions that open images within limits, measure them, and prepare them for a judge."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _MEASURED_EDGE = 1024
-"""Maximum longer side for measurements, in pixels. The limit makes blur comparable between small and large images."""
+"""Maximum longer side of measured images, in pixels. Makes the sharpness of small and large images comparable."""
 _QUALITY = 90
 _HASH_EDGE = 8
 
@@ -31,15 +31,15 @@ class Measures:
     width: int
     height: int
     sharpness: float
-    """Variance of the Laplacian of the brightness (0 to 255), at 1,024 pixels per side or less. Images below 50 look blurred."""
+    """Variance of the Laplacian of the brightness (0 to 255), measured at 1,024 pixels or less. Below 50, images look blurred."""
     brightness: float
     """Mean brightness, from 0 to 1."""
     contrast: float
     """Standard deviation of the brightness, from 0 to 0.5."""
     dark: float
-    """Share of nearly black pixels, which show no detail."""
+    """Share of pixels that are almost black and therefore show no detail."""
     bright: float
-    """Share of nearly white pixels, which show no detail."""
+    """Share of pixels that are almost white and therefore show no detail."""
 
 
 def measured(content: MediaContent) -> Measures:
@@ -74,7 +74,7 @@ def sharpness_of(grey: np.ndarray[Any, Any]) -> float:
 
 
 def likeness(one: MediaContent, other: MediaContent) -> float:
-    """Return the similarity of two images from 0 to 1: the share of equal bits in their dHashes (64 bits per direction)."""
+    """Return the similarity of two images (0..1), which is the share of equal bits in their dHashes (64 bits per direction)."""
     return float((_hash(one) == _hash(other)).mean())
 
 
@@ -92,9 +92,9 @@ def _hash(content: MediaContent) -> Any:
 def for_judge(content: MediaContent) -> str:
     """Return an image as a ``data:`` URI for a judge: scaled down, opaque, and without metadata.
 
-    BMP and TIFF are converted, because models don't accept them. Small animations keep their frames. Without Pillow, only the
-    metadata is removed. Raises MetricError for the same reasons as :func:`measured`. Raises MissingExtra if the image must be
-    converted, and Pillow isn't installed.
+    BMP and TIFF are converted, because models don't accept them. Small animations keep their frames. If Pillow isn't installed,
+    only the metadata is removed. Raises MetricError for the same reasons as :func:`measured`. Raises MissingExtra if the image must
+    be converted, but Pillow isn't installed.
     """
     most = current_rules().max_edge
     fits = True
@@ -136,10 +136,10 @@ _NEARLY_WHITE = 240
 
 
 def _opaque(image: Any) -> Any:
-    """Remove transparency, and convert to 8 bits per value. Return the same image if nothing changes.
+    """Remove transparency and convert the image to 8 bits per value. If nothing changes, return the same image.
 
     Transparent pixels become white, or black if 90 % of the visible pixels are nearly white. 32-bit images have no fixed range of
-    values. Their range is assumed to end at 1, 255, or 65,535 or, if larger, at the maximum value.
+    values, so the upper end is assumed to be 1, 255, or 65,535, or the maximum value if it's larger.
     """
     if image.mode == "F" or image.mode.startswith("I"):
         import numpy as np

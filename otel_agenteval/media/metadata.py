@@ -1,8 +1,8 @@
-"""Remove metadata, such as locations, names, devices, comments, and previews, from images and WAV files.
+"""Functions that remove metadata, such as locations, names, comments, and previews, from images and WAV files.
 
-Pixels and samples stay unchanged byte for byte, because nothing is decoded. Each format has an allowlist of the chunks that
-affect pixels or sound, with their maximum lengths. All other chunks are removed. The orientation in a JPEG's Exif data is kept,
-so that the image stays upright.
+Pixels and samples stay unchanged, byte for byte, because nothing is decoded. Each format has an allowlist of chunks that affect the
+pixels or the sound, with their maximum lengths. All other chunks are removed. The orientation in a JPEG's Exif data is kept, so
+that the image stays upright.
 
 Color profiles (ICC) can name a vendor, device, or owner, and contain arbitrary data. Only primaries, white point, and curves are
 copied to a new profile. Profiles with lookup tables, such as printer profiles, are removed, because judges don't use them.
@@ -29,14 +29,14 @@ _RIFF = {b"VP8 ": _ANY, b"VP8L": _ANY, b"ALPH": _ANY, b"ANIM": 6}
 _WAVE = {b"fmt ": 64, b"fact": 12, b"data": 1 << 32}
 _FRAME_HEAD = 16
 _PROFILE_FLAG, _SEE_THROUGH_OR_MOVING = 0x20, 0x12
-"""Flags in the header of a WebP file."""
+"""Flags in the header of a WebP file: color profile, and transparency or animation."""
 _JFIF = b"\xff\xe0\0\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0"
-"""The segment that marks standard colors in a JPEG, without a preview."""
+"""JPEG segment that marks standard colors, without a preview image."""
 _ADOBE = b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0"
 
 
 def without_metadata(data: bytes) -> bytes:
-    """Remove the metadata of PNG, JPEG, WebP, GIF, and WAV. Return other types unchanged. Raises MetricError for a broken file."""
+    """Remove metadata from PNG, JPEG, WebP, GIF, and WAV files, but not from other types. Raises MetricError for a broken file."""
     strip = _STRIP.get(type_of(data) or "")
     try:
         return data if strip is None else strip(data)
@@ -139,7 +139,7 @@ _LENGTHS: dict[int, Callable[[bytes], int]] = {
     **dict.fromkeys((0xDC, 0xDD), lambda _: 2),
     **dict.fromkeys(set(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}, lambda body: 6 + 3 * body[5]),
 }
-"""JPEG segments that define pixels, with functions that return their exact length."""
+"""JPEG segments that define pixels, each with the function that returns the segment's exact length."""
 
 
 def _jpeg_profile(parts: list[tuple[int, bytes]]) -> bytes:
@@ -219,7 +219,7 @@ def _chunk(name: bytes, body: bytes) -> bytes:
 
 
 def _gif(data: bytes) -> bytes:
-    """Remove a GIF's comments, texts, and application data, but keep the loop count of an animation."""
+    """Remove a GIF's comments, texts, and application data. Keep the loop count of an animation."""
     flags = data[10]
     place = 13 + (3 << ((flags & 7) + 1) if flags & 0x80 else 0)
     out = [data[:place]]
@@ -252,7 +252,7 @@ def _past_blocks(data: bytes, place: int) -> int:
 
 
 def _wav(data: bytes) -> bytes:
-    """Remove names, notes, and times from a WAV file. If a streamed file lacks a length, its samples extend to the end."""
+    """Remove names, notes, and times from a WAV file. If a streamed file has no length, the samples extend to the file's end."""
     out = []
     place = 12
     while place + 8 <= len(data):
@@ -273,9 +273,9 @@ WITHOUT_METADATA = frozenset(_STRIP)
 
 
 _LARGEST_PROFILE = 1 << 20
-"""Maximum size of a profile that is read, in bytes."""
+"""Maximum size of a color profile that is read, in bytes."""
 _LARGEST_KEPT = 60_000
-"""Maximum size of a profile that is kept, in bytes. It must fit into one segment of a JPEG."""
+"""Maximum size of a color profile that is kept, in bytes. The profile must fit into one JPEG segment."""
 _NEEDED = {b"RGB ": (b"rXYZ", b"gXYZ", b"bXYZ", b"rTRC", b"gTRC", b"bTRC", b"wtpt"), b"GRAY": (b"kTRC", b"wtpt")}
 _CLASSES = (b"mntr", b"scnr", b"spac")
 _FIXED = 65_536
@@ -287,7 +287,7 @@ _PARAMETERS = (1, 3, 4, 5, 7)
 
 
 def without_texts(profile: bytes) -> bytes | None:
-    """Return an equivalent color profile without texts, or None if the profile is broken, too large, or uses lookup tables."""
+    """Return an equivalent color profile without texts, or None if the profile is broken, is too large, or uses lookup tables."""
     space = profile[16:20]
     if (
         len(profile) > _LARGEST_PROFILE

@@ -1,4 +1,4 @@
-"""Rules that decide which media may be opened, limits on size and time, and a cache that the metrics of a turn share."""
+"""Rules for opening media, limits on size and time, and a cache that the metrics of a turn share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Transcription:
     model: str = ""
     api_key: str | None = field(default=None, repr=False)
     path: str | None = None
-    """Folder of a model to run in this process, instead of a server."""
+    """Folder of a model that runs in this process instead of on a server."""
     language: str | None = None
     """ISO 639-1 code of the spoken language, or None to detect the language."""
     timeout: float = 60.0
@@ -33,33 +33,33 @@ class Rules:
     """Rules for opening media. By default, only ``data:`` URIs are opened."""
 
     hosts: tuple[str, ...] = ()
-    """Hosts from which media are fetched: ``cdn.example.com``, ``*.example.com``, ``media.example.com:8443``."""
+    """Hosts from which media may be fetched, such as ``cdn.example.com``, ``*.example.com``, or ``media.example.com:8443``."""
     folders: tuple[str, ...] = ()
-    """Folders below which files are read."""
+    """Folders in which files may be read, including subfolders."""
     buckets: tuple[str, ...] = ()
-    """Prefixes of addresses in object stores, with their scheme: ``s3://recordings/``, ``gs://calls/``."""
+    """Prefixes of addresses in object stores, including the scheme, such as ``s3://recordings/``."""
     private_addresses: bool = False
-    """True if hosts may have addresses on this machine or in a private network."""
+    """True if hosts can have addresses on this machine or in a private network."""
     max_bytes: int = 20 * 2**20
-    """Maximum size of one media file, as sent or fetched."""
+    """Maximum size of one media file in bytes, as sent or fetched."""
     max_pixels: int = 25_000_000
-    """Maximum number of pixels of one image or one video frame."""
+    """Maximum number of pixels in one image or one video frame."""
     fetch_timeout: float = 10.0
     """Maximum number of seconds to fetch a media file."""
     decode_timeout: float = 20.0
-    """Maximum number of seconds to process a recording or video. Measurements until then are kept."""
+    """Maximum number of seconds to process a recording or video. Measurements up to this time are kept."""
     decode_memory: int = 2**30
     """Maximum address space of a process that decodes a recording or video, in bytes."""
     decode_total: int = 2 * 2**30
     """Maximum address space of all decoder processes of this installation, in bytes. Further processes wait."""
     max_edge: int = 1568
-    """Maximum longer side of an image for a judge, in pixels. Larger images are scaled down, as models would do anyway."""
+    """Maximum longer side of images for judges, in pixels. Larger images are scaled down, as models would scale them anyway."""
     transcription: Transcription | None = None
     """Settings of the transcriber for recordings without a transcript."""
     clean: Callable[[str], str] | None = None
     """Function that removes personal data and secrets from transcripts before judges receive them."""
     absent: str | None = None
-    """Reason code for a missing judge or embedder. If set, media aren't opened."""
+    """Reason code for a missing judge or embedder. If this code is set, media aren't opened."""
     hears: bool = True
     """True if judges receive the audio of a transcribed recording."""
 
@@ -88,7 +88,7 @@ class Rules:
 
 
 _RULES: ContextVar[Rules | None] = ContextVar("otel_agenteval_media_rules", default=None)
-"""Rules of the current context. This is a context variable, because metrics receive only a turn and parameters."""
+"""Rules of the current context. Stored in a context variable, because metrics receive only a turn and parameters."""
 _INLINE_ONLY = Rules()
 
 
@@ -108,7 +108,7 @@ def current_rules() -> Rules:
 
 
 def scheme_of(reference: str) -> str | None:
-    """Return the scheme of a URL in lower case, or None for an id."""
+    """Return the scheme of a URL in lower case, or None for an ID."""
     scheme = reference.partition(":")[0].lower()
     return scheme if "://" in reference or scheme == "data" else None
 
@@ -129,12 +129,12 @@ def sharing() -> Iterator[None]:
 
 
 def is_shared() -> bool:
-    """Return True inside :func:`sharing`. Other metrics may then use the same media."""
+    """Return True inside :func:`sharing`. Other metrics might then use the same media."""
     return _SHARED.get() is not None
 
 
 def shared(key: Hashable, make: Callable[[], T]) -> T:
-    """Return the cached value of a key, or create and cache it. Outside :func:`sharing`, nothing is cached."""
+    """Return the cached value of a key, or create the value and cache it. Outside :func:`sharing`, nothing is cached."""
     kept = _SHARED.get()
     if kept is None:
         return make()

@@ -1,4 +1,4 @@
-"""Open audio and video containers, measure silence, clipping, and speech, and copy audio.
+"""Functions that open audio and video containers, measure silence, clipping, and speech, and copy audio.
 
 This module runs in the decoder process (:mod:`.decoder`).
 """
@@ -19,7 +19,7 @@ FORMATS = {
     "video/mp4": "mp4", "audio/mp4": "mp4", "video/webm": "matroska", "audio/webm": "matroska", "video/ogg": "ogg", "audio/ogg": "ogg",
     "video/x-msvideo": "avi", "audio/wav": "wav", "audio/mpeg": "mp3", "audio/flac": "flac",
 }  # fmt: skip
-"""Reader for each type. The file doesn't choose its reader, because some formats can name other files to open."""
+"""Container reader for each type. The file can't choose its reader, because some formats can name other files to open."""
 
 
 class Broken(Exception):
@@ -31,7 +31,7 @@ class Broken(Exception):
 @dataclass(frozen=True)
 class Limits:
     until: float
-    """Value of ``time.monotonic()`` at which measuring stops."""
+    """Monotonic time at which measuring stops."""
     max_pixels: int
     max_edge: int
 
@@ -42,10 +42,10 @@ def opened(data: bytes, mime: str) -> Any:
 
 _RATE = 16_000
 _FRAME = 480
-"""Number of samples in 30 ms, the frame length of the speech detector."""
+"""Number of samples in 30 ms, which is the frame length of the speech detector."""
 _SECONDS = _FRAME / _RATE
 _SILENT = 10 ** (-50 / 20)
-"""Root mean square, relative to full scale, below which 30 ms are silent (-50 dBFS)."""
+"""Root mean square, relative to full scale, below which a frame of 30 ms is silent (-50 dBFS)."""
 _FULL = 0.99
 _STRICTNESS = 2
 _GAP, _SHORTEST = 0.5, 0.15
@@ -54,9 +54,9 @@ _BEGUN = 0.4
 """Seconds that a speaker must have spoken before another speaker can interrupt."""
 _MOST_CHANNELS = 8
 _OPTIONS = {"fflags": "+bitexact", "id3v2_version": "0"}
-"""Options that keep the software's name out of the file."""
+"""Options that prevent that the file contains the software's name."""
 _WRITERS = {"audio/webm": "webm"}
-"""Writer by type, if it differs from the reader."""
+"""Container writer for types whose writer differs from the reader."""
 
 
 @dataclass
@@ -99,7 +99,7 @@ class _Waveform:
 
 
 def examined(data: bytes, mime: str, speech: bool, limits: Limits) -> dict[str, Any]:
-    """Return measurements of a recording, such as duration and silence. With ``speech``, include each channel's speech times."""
+    """Return measurements of a recording, such as duration and silence. If ``speech`` is True, include speech times by channel."""
     if speech:
         import webrtcvad
     waveform, partial = _Waveform(), False
@@ -195,7 +195,7 @@ def _talk(channels: Sequence[_Channel]) -> dict[str, Any]:
 
 
 def _utterances(speech: Sequence[bool]) -> list[tuple[int, int]]:
-    """Return the first frame of each utterance, and the frame after its end. A frame is 30 ms."""
+    """Return the first frame of each utterance and the frame after the utterance's end. A frame lasts 30 ms."""
     found: list[list[int]] = []
     for at, one in enumerate(speech):
         if not one:
@@ -208,7 +208,7 @@ def _utterances(speech: Sequence[bool]) -> list[tuple[int, int]]:
 
 
 def _interruptions(spoken: Sequence[Sequence[tuple[int, int]]]) -> list[dict[str, Any]]:
-    """Return when a channel starts to speak during another channel's speech, and how long the other channel then continues."""
+    """Return each start of a channel's speech during another channel's speech, and the seconds until the other channel stops."""
     found = []
     for by, mine in enumerate(spoken):
         for start, _ in mine:

@@ -1,4 +1,4 @@
-"""Transcribe recordings with a server or with a model in this process.
+"""Transcription of recordings by a server or by a model in this process.
 
 A server receives the unchanged recording by ``POST /audio/transcriptions``, the API of OpenAI, vLLM, LocalAI, and others. A model
 in this process (faster-whisper, extra ``[asr]``) receives the decoded samples.
@@ -28,7 +28,7 @@ from .decoding import samples_of
 from .rules import Transcription
 
 _MOST_KEPT = 256
-"""Maximum number of cached transcripts. A turn's metrics share them."""
+"""Maximum number of cached transcripts, which the metrics of a turn share."""
 _ATTEMPTS = 3
 _AGAIN = frozenset((408, 409, 429, 500, 502, 503, 504))
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 8.0
@@ -41,21 +41,21 @@ _EXTENSIONS = {
 
 
 def transcribed(content: MediaContent, wanted: Transcription) -> str:
-    """Return the transcript of a recording, or an empty text without speech. Raise MetricError if the server or the model is
+    """Return a recording's transcript, which is empty if the recording has no speech. Raises MetricError if the server or model is
     unavailable (``transcriber_unreachable``), takes too long (``transcriber_timeout``), rejects the recording
-    (``transcriber_refused``), or fails otherwise (``transcriber_failed``). Raise MissingExtra if faster-whisper isn't installed.
+    (``transcriber_refused``), or fails otherwise (``transcriber_failed``). Raises MissingExtra if faster-whisper is missing.
     """
     return _transcriber(wanted, os.getpid()).text_of(content)
 
 
 @lru_cache(maxsize=8)
 def _transcriber(wanted: Transcription, process: int) -> _Transcriber:
-    """Return a process's cached transcriber. Processes can't share one, because it has connections and locks."""
+    """Return a process's cached transcriber. Processes can't share a transcriber, because it has connections and locks."""
     return _Transcriber(_local(wanted) if wanted.path is not None else _Server(wanted))
 
 
 class _Transcriber:
-    """Thread-safe cache of the latest transcripts."""
+    """Transcriber with a cache of the latest transcripts. Thread-safe."""
 
     def __init__(self, write: Callable[[MediaContent], str]) -> None:
         self._write = write

@@ -1,4 +1,4 @@
-"""Measure a video, and extract frames for a judge.
+"""Functions that measure a video and extract frames for a judge.
 
 This module runs in the decoder process (:mod:`.decoder`).
 """
@@ -20,16 +20,16 @@ from .images import sharpness_of
 from .sound import Broken, Limits, opened
 
 _SMALL = 160
-"""Longer side of frames for comparison, in pixels."""
+"""Longer side of frames that are compared, in pixels."""
 _BINS = 32
 _CUT_COLORS = 0.30
-"""Minimum share of the brightness histogram that changes at a cut."""
+"""Minimum share of the brightness histogram that must change at a cut."""
 _CUT_ALIKE = 0.5
-"""Maximum similarity to the previous frame at a cut, as a share of the usual similarity."""
+"""Maximum similarity between the frames before and after a cut, as a share of the usual similarity."""
 _CUT_CHANGE = 8.0
 """Minimum mean pixel change at a cut, from 0 to 255."""
 _SPIKE = 4.0
-"""Minimum ratio of the change at a jump or cut to the changes around it."""
+"""Minimum ratio between the pixel change at a jump or cut and the changes around it."""
 _AROUND = 12
 _SHORTEST_SCENE = 3
 """Minimum number of frames in a scene."""
@@ -43,12 +43,12 @@ _BLOCK = 8
 _REST = 0.5
 """Seconds at the end of a video that may stay unmeasured."""
 _MOST_TO_A_TIME = 400
-"""Maximum number of frames that are decoded between a key frame and a requested time."""
+"""Maximum number of frames to decode between a key frame and a requested time."""
 _QUALITY = 88
 
 
 def examined(data: bytes, mime: str, wanted: int, sampling: str, limits: Limits) -> dict[str, Any]:
-    """Return frames of a video ordered by time, and the video's measurements."""
+    """Return the frames of a video, ordered by time, and the video's measurements."""
     facts, track = _measured(data, mime, limits)
     if facts["measured_s"] < facts["duration_s"] - _REST:
         pictures = list(_frames_at(data, mime, [at * facts["duration_s"] / wanted for at in range(wanted)], limits))
@@ -152,7 +152,7 @@ def _cuts(track: _Track) -> list[int]:
 
 
 def _jumps(track: _Track, cuts: Sequence[int]) -> list[int]:
-    """Return the indexes of frames before which frames seem to be missing, because the picture suddenly changes without a cut."""
+    """Return the indexes of frames that seem to follow missing frames, because the picture changes suddenly without a cut."""
     beside = {at + step for at in cuts for step in (-1, 0, 1)}
     return [
         at
@@ -163,7 +163,7 @@ def _jumps(track: _Track, cuts: Sequence[int]) -> list[int]:
 
 
 def _flicker(track: _Track, cuts: Sequence[int]) -> float:
-    """Return half the mean swing of the brightness between frames, from 0 to 255. Steady changes and cuts don't count."""
+    """Return half the mean swing of the brightness between frames, from 0 to 255. Ignores steady changes and cuts."""
     if len(track.brightness) < 3:
         return 0.0
     swings = np.abs(np.diff(np.asarray(track.brightness), 2)) / 4
@@ -174,7 +174,7 @@ def _flicker(track: _Track, cuts: Sequence[int]) -> float:
 
 
 def _periods(track: _Track, held: Sequence[bool], least: float, breaks: Sequence[int]) -> list[list[float]]:
-    """Return the start and end, in seconds, of each period in which ``held`` is true for at least ``least`` seconds."""
+    """Return the start and end, in seconds, of each period of at least ``least`` seconds in which ``held`` is True."""
     found: list[list[float]] = []
     start = None
     step = (track.times[-1] - track.times[0]) / max(len(track.times) - 1, 1)
@@ -213,7 +213,7 @@ def _frames_numbered(data: bytes, mime: str, places: Sequence[int], limits: Limi
 
 
 def _frames_at(data: bytes, mime: str, times: Sequence[float], limits: Limits) -> Iterator[dict[str, Any]]:
-    """Yield the first frame at or after each time. Use this for videos that are too long to decode completely."""
+    """Yield the first frame at or after each of the ``times``. Used for videos that are too long to decode completely."""
     last = -1.0
     with opened(data, mime) as container:
         stream = container.streams.video[0]
@@ -243,7 +243,7 @@ def _picture(frame: Any, limits: Limits) -> dict[str, Any]:
 
 
 def _blockiness(grey: Any) -> float:
-    """Return the ratio of edges on the grid of compression blocks to other edges: 1 without blocks, 2 with visible blocks."""
+    """Return the ratio between edges on the grid of compression blocks and other edges: 1 without blocks, 2 with visible blocks."""
     found = []
     for steps in (np.abs(np.diff(grey, axis=1)), np.abs(np.diff(grey, axis=0)).T):
         if steps.shape[1] < 3 * _BLOCK:
