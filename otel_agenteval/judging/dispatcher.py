@@ -343,7 +343,7 @@ class Dispatcher:
                 self._gathered_done.append(owned)
             else:
                 self.queue.ack(owned)
-        except Exception as error:  # the job is redelivered when its lease ends, and its score has the same id
+        except Exception as error:  # the job is redelivered when its lease ends, and its score has the same ID
             self._failed("judge_queue", error)
 
     def _discard(self, job: Job, reason: str, counted_as: str = "") -> None:

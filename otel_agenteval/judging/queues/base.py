@@ -59,10 +59,10 @@ class Outbox:
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes  # of jobs that aren't sent
         self._held_bytes = 0
-        self.held: dict[str, Job] = {}  # by id
+        self.held: dict[str, Job] = {}  # by ID
         self.incoming: deque[Job] = deque()
         self.left_out: list[Job] = []
-        self.ended: dict[str, EndedClaim] = {}  # by job id
+        self.ended: dict[str, EndedClaim] = {}  # by job ID
 
     @property
     def bytes(self) -> int:
