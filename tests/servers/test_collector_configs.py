@@ -24,6 +24,7 @@ from tests.support.collector import CONFIGS, Agent, Collector
 from tests.support.kafka import Kafka
 from tests.support.receiver import GrpcReceiver, plain
 from tests.support.servers import free_port, program, until
+from tests.support.sidecar import Sidecar
 
 NAMES = sorted(path.stem for path in CONFIGS.glob("*.yaml") if path.stem != "builder")
 OLD_NAMES = {
@@ -86,6 +87,27 @@ def test_a_configuration_is_valid_and_blocks_no_agent(name: str, tmp_path: Path)
         text = re.sub(rf"\b{new}(?=[/:\],])", old, text)
     (tmp_path / "old.yaml").write_text(text, encoding="utf-8")
     assert validate(tmp_path / "old.yaml", tmp_path) == ""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_exporter_to_the_sidecar_can_send_a_token(name: str) -> None:
+    text = text_of(name)
+    assert text.count("${env:AGENTEVAL_ENDPOINT") == text.count('headers: {authorization: "${env:AGENTEVAL_AUTHORIZATION:-}"}')
+
+
+@pytest.mark.parametrize("token", ["", "Bearer open-sesame"])
+def test_sidecar_with_a_token_receives_spans_only_with_the_token(token: str, tmp_path: Path, backend: GrpcReceiver) -> None:
+    env = {"AGENTEVAL_AUTHORIZATION": token, "BACKEND_ENDPOINT": backend.address}
+    with (
+        Sidecar(tmp_path, {"serve": {"token": "open-sesame"}}) as sidecar,
+        Collector("sidecar", tmp_path, AGENTEVAL_ENDPOINT=sidecar.grpc, **env) as collector,
+    ):
+        agent = Agent(collector.grpc)
+        agent.play(1)
+        agent.close()
+        outcome = "ok" if token else "unauthenticated"
+        until(lambda: sidecar.metric("agenteval_serve_requests_total", outcome=outcome), "the request is answered")
+        assert bool(sidecar.metric("agenteval_spans_received_total")) is bool(token)
 
 
 def test_validation_finds_what_is_wrong(tmp_path: Path) -> None:
