@@ -607,8 +607,8 @@ def itself() -> Dashboard:
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Refused connections", "Connections beyond the limit of all clients or of one client.", units.CountsPerSecond,
-            (rates(semconv.SERVE_CONNECTIONS_REFUSED, "listener"), "{{listener}}"), stacked=True,
+            "Refused connections", "Connections beyond a limit, and failed TLS handshakes.", units.CountsPerSecond,
+            (rates(semconv.SERVE_CONNECTIONS_REFUSED, "listener, reason"), "{{listener}}: {{reason}}"), stacked=True,
         )
     )  # fmt: skip
     found.with_panel(

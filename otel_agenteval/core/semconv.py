@@ -316,8 +316,8 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(SERVE_RUNNING, "gauge", "{request}", (), "Admitted requests that haven't received a response yet.", about_us=True),
     Instrument(SERVE_CONNECTIONS, "gauge", "{connection}", ("listener",), "Open connections, by listener.", about_us=True),
     Instrument(
-        SERVE_CONNECTIONS_REFUSED, "counter", "{connection}", ("listener",),
-        "Connections that were closed because too many were open, in total or from one client.", about_us=True,
+        SERVE_CONNECTIONS_REFUSED, "counter", "{connection}", ("listener", "reason"),
+        "Refused connections: too many (limit), wrong use of TLS (scheme), a rejected certificate, or another failed TLS handshake.", about_us=True,
     ),
     Instrument(BUILD_INFO, "gauge", "", ("version", "python"), "Always 1. The labels contain the versions of otel-agenteval and Python.", about_us=True, over="max"),
     Instrument(

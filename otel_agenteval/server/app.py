@@ -118,7 +118,12 @@ class Service:
         watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "requests"}, in_flight.limit)])
         watch(semconv.SERVE_RUNNING, lambda: [({}, self.receiver.running)])
         watch(semconv.SERVE_CONNECTIONS, lambda: [({"listener": n}, s.connections) for n, s in self._servers.copy().items()])
-        watch(semconv.SERVE_CONNECTIONS_REFUSED, lambda: [({"listener": n}, s.refused) for n, s in self._servers.copy().items()])
+        watch(
+            semconv.SERVE_CONNECTIONS_REFUSED,
+            lambda: [
+                ({"listener": n, "reason": why}, k) for n, s in self._servers.copy().items() for why, k in s.refused.items()
+            ],
+        )
         self.receiver.tenants.watch(telemetry, lambda number: self.engine.status.turns_of(number).open)
         watch(semconv.CERTIFICATE_EXPIRY, lambda: [({"file": option}, valid.end) for option, valid in self._valid.items()])
         watch(semconv.RELOAD_OK, lambda: [({}, self._reloaded[0])])

@@ -252,7 +252,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
             self._has_begun = True
             return len(_PREFACE)
         if data[:2] == TLS_HANDSHAKE:
-            self._server.log_tls(self.client)
+            self._server.refuse_tls(self.client)
         if _HTTP1.match(data) is None:
             raise ProtocolError
         self._is_refused = True

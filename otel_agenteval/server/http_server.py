@@ -140,6 +140,34 @@ class ClientConnection(Protocol):
         """End the connection and its requests."""
 
 
+_REFUSALS = ("limit", "scheme", "server_certificate", "client_certificate", "handshake")
+_PLAIN = "the client doesn't use TLS; use https:// in the client"
+_HANDSHAKES = (
+    ("scheme", "HTTP", _PLAIN), ("scheme", "WRONG_VERSION", _PLAIN), ("scheme", "LENGTH_TOO_LONG", _PLAIN),
+    ("scheme", "RECORD_LAYER", _PLAIN), ("handshake", "ALERT_PROTOCOL", "use TLS 1.2 or later in the client"),
+    ("server_certificate", "ALERT", "the client rejects serve.tls.cert_file; give the client its CA, and connect to a name in the certificate"),
+    ("client_certificate", "NOT_RETURN", "the client has no certificate; configure a client certificate in the client"),
+    ("client_certificate", "CERTIFICATE_VERIFY", "the client's certificate isn't valid for serve.tls.client_ca_file; renew it, or add its CA"),
+)  # fmt: skip
+"""Reasons for refused TLS connections: the label ``reason``, a part of OpenSSL's reason, and advice. The first match applies."""
+
+
+def _handshakes(refuse: Callable[[ssl.SSLError], None]) -> type[ssl.SSLObject]:
+    """Return a class of TLS connections that report failed handshakes, because asyncio ignores them."""
+
+    class Handshake(ssl.SSLObject):
+        def do_handshake(self) -> None:
+            try:
+                super().do_handshake()
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError, ssl.SSLEOFError):  # unfinished, or a port scan
+                raise
+            except ssl.SSLError as error:
+                refuse(error)
+                raise
+
+    return Handshake
+
+
 class SocketListener:
     """Listener on one address. At a connection limit, it closes another connection or, if that isn't possible, the new one."""
 
@@ -150,9 +178,10 @@ class SocketListener:
         self._connections: dict[ClientConnection, None] = {}
         self._clients: Counter[str] = Counter()
         self.stopping = False
-        self.refused = 0
+        self.refused = Counter(dict.fromkeys(_REFUSALS, 0))
+        """Number of refused connections by reason."""
         self.address = ""
-        self._next_log = 0.0
+        self._next_log: dict[str, float] = {}
 
     @property
     def connections(self) -> int:
@@ -162,7 +191,10 @@ class SocketListener:
         """Listen on an address. Raises ConfigError with the name of the ``option`` if the address can't be used."""
         host, port = split_address(address)
         try:
-            more: dict[str, Any] = {} if context is None else {"ssl_handshake_timeout": HEAD_TIMEOUT}
+            more: dict[str, Any] = {}
+            if context is not None:
+                context.sslobject_class = _handshakes(self._refuse_handshake)
+                more["ssl_handshake_timeout"] = HEAD_TIMEOUT
             self._server = await self._listen(host, port, ssl=context, **more)
         except OSError as error:
             taken = "another process uses it. Stop that process, or set another port"
@@ -195,21 +227,31 @@ class SocketListener:
         client = connection.client
         crowded = self._clients[client] >= self._client_connections
         if crowded or len(self._connections) >= self._max_connections:
-            if not self.refused:
-                limit = "client_connections" if crowded else "max_connections"
-                _log.warning("%s: too many connections (serve.%s), the last from %s; logged once", self.address, limit, client)
-            self.refused += 1
+            limit = "client_connections" if crowded else "max_connections"
+            self._refuse("limit", f"too many connections (serve.{limit}), the last from {client}")
             if not self._make_room(client if crowded else None):
                 return False
         self._connections[connection] = None
         self._clients[client] += 1
         return True
 
-    def log_tls(self, client: str) -> None:
-        """Log a client that uses TLS on an address without TLS, at most every 10 seconds."""
-        if time.monotonic() >= self._next_log:
-            self._next_log = time.monotonic() + _LOG_EVERY
-            _log.warning("%s: refused %s: TLS on a plain port; use http:// in the client, or set serve.tls", self.address, client)
+    def refuse_tls(self, client: str) -> None:
+        """Count a client that uses TLS on an address without TLS."""
+        self._refuse("scheme", f"refused {client}: TLS on a plain port; use http:// in the client, or set serve.tls")
+
+    def _refuse_handshake(self, error: ssl.SSLError) -> None:
+        """Count a failed TLS handshake, with advice for the reason that OpenSSL reports."""
+        reason = error.reason or type(error).__name__
+        kind = next((kind for kind, part, _ in _HANDSHAKES if part in reason), "handshake")
+        advice = next((advice for _, part, advice in _HANDSHAKES if part in reason), "use TLS 1.2 or later in the client")
+        self._refuse(kind, f"a TLS handshake failed: {advice} ({getattr(error, 'verify_message', reason)})")
+
+    def _refuse(self, reason: str, message: str) -> None:
+        """Count a refused connection. Log it, at most every 10 seconds for each reason."""
+        self.refused[reason] += 1
+        if time.monotonic() >= self._next_log.get(reason, 0.0):
+            self._next_log[reason] = time.monotonic() + _LOG_EVERY
+            _log.warning("%s: %s", self.address, message)
 
     def leave(self, connection: ClientConnection) -> None:
         del self._connections[connection]
@@ -315,7 +357,7 @@ class _Connection:
                 self._idle = False
                 caller.set(Caller.of({}, self.client))
                 if self._protocol.trailing_data[0].startswith(TLS_HANDSHAKE):
-                    self._server.log_tls(self.client)
+                    self._server.refuse_tls(self.client)
                 is_head = isinstance(event, h11.Request) and event.method == b"HEAD"
                 await self._send(Response(broken, b"bad request"), close=True, bodyless=is_head)
                 await self._linger()

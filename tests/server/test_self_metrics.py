@@ -69,12 +69,12 @@ def test_it_says_which_version_runs(sidecar: Sidecar) -> None:
 
 def test_connections_are_counted_by_listener_and_those_past_the_bound_as_refused(sidecar: Sidecar) -> None:
     host, _, port = sidecar.addresses["http"].rpartition(":")
-    assert value(sidecar, semconv.SERVE_CONNECTIONS_REFUSED, listener="http") == 0
+    assert value(sidecar, semconv.SERVE_CONNECTIONS_REFUSED, listener="http", reason="limit") == 0
     held = [socket.create_connection((host, int(port)), timeout=60) for _ in range(3)]
     until(lambda: value(sidecar, semconv.SERVE_CONNECTIONS, listener="http") == 3, "three connections are open")
     with socket.create_connection((host, int(port)), timeout=60) as one_too_many:
         until(lambda: one_too_many.recv(1) == b"", "it is closed")
-    assert value(sidecar, semconv.SERVE_CONNECTIONS_REFUSED, listener="http") == 1
+    assert value(sidecar, semconv.SERVE_CONNECTIONS_REFUSED, listener="http", reason="limit") == 1
     for one in held:
         one.close()
     until(lambda: value(sidecar, semconv.SERVE_CONNECTIONS, listener="http") == 0, "all are closed")

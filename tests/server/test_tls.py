@@ -20,6 +20,7 @@ from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.server.certificates import tls_context
 from tests.support.certificates import Authority
+from tests.support.servers import until
 from tests.support.service import Sidecar, Transport, turn_of
 
 DAY = datetime.timedelta(days=1)
@@ -179,3 +180,32 @@ def test_tls_on_a_plain_port_is_logged(protocol: str, caplog: pytest.LogCaptureF
             with socket.create_connection((host, int(port))) as plain, pytest.raises(OSError):  # noqa: PT011
                 ssl.create_default_context().wrap_socket(plain, server_hostname="localhost")
     assert caplog.text.count(f"{host}:{port}: refused 127.0.0.1: TLS on a plain port") == 1
+
+
+@pytest.mark.parametrize("transport", ["grpc", "http"])
+def test_failed_handshakes_are_counted_and_logged_by_reason(
+    transport: Transport, authority: Authority, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = Authority(tmp_path, "other")
+    with Sidecar(serve(authority.issue("server"), authority.file)) as sidecar:
+        host, _, port = sidecar.addresses[transport].rpartition(":")
+        for first in (b"POST /v1/traces HTTP/1.1\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"):
+            with socket.create_connection((host, int(port)), timeout=60) as plain:
+                plain.sendall(first)
+                while plain.recv(1000):  # an alert
+                    pass
+        assert not sends(sidecar, transport, other.file, authority.issue("agent"))
+        for client in (None, other.issue("stranger")):
+            assert not sends(sidecar, transport, authority.file, client)
+        refused = sidecar.service._servers[transport].refused
+        reasons = ["scheme", "client_certificate", "server_certificate"][
+            : 3 if transport == "http" else 2
+        ]  # grpcio only disconnects
+        until(lambda: all(refused[reason] for reason in reasons), f"{refused}")
+        assert (refused["limit"], refused["handshake"]) == (0, 0)
+        series = f'agenteval_serve_connections_refused_total{{listener="{transport}",reason="scheme"}} 2.0'
+        assert series in sidecar.get("/metrics", "metrics")[1]
+    lines = [line for line in caplog.messages if "TLS handshake" in line]
+    assert len(lines) == len(reasons)
+    advice = {"scheme": "https://", "client_certificate": "client certificate", "server_certificate": "serve.tls.cert_file"}
+    assert all(sum(advice[reason] in line for line in lines) == 1 for reason in reasons)
