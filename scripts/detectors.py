@@ -43,15 +43,15 @@ DETECTORS = (
 HALVES = ("train", "test")
 GROUPS: Mapping[str, frozenset[str]] = {
     "English": frozenset(("en",)),
-    "Chinese, Japanese, Korean": frozenset(("zh", "ja", "ko", "yue")),
-    "right to left": frozenset(("ar", "he", "fa", "ur", "yi", "ckb")),
-    "Cyrillic, Greek": frozenset(("ru", "uk", "bg", "sr", "mk", "be", "kk", "el")),
-    "scripts of South and Southeast Asia": frozenset(
+    "Chinese, Japanese, and Korean": frozenset(("zh", "ja", "ko", "yue")),
+    "Right-to-left scripts": frozenset(("ar", "he", "fa", "ur", "yi", "ckb")),
+    "Cyrillic and Greek": frozenset(("ru", "uk", "bg", "sr", "mk", "be", "kk", "el")),
+    "Scripts of South and Southeast Asia": frozenset(
         ("hi", "mr", "ne", "bn", "ta", "te", "kn", "ml", "gu", "pa", "si", "th", "lo", "km", "my")  # codespell:ignore te
     ),
 }
-OTHERS = "other languages"
-"""German, Spanish, Turkish, Vietnamese and other languages in Latin script."""
+OTHERS = "Other languages"
+"""German, Spanish, Turkish, Vietnamese, and other languages in Latin script."""
 
 
 class Case(NamedTuple):
@@ -174,7 +174,7 @@ def _row(first: str, of: Figures, *more: str) -> str:
 
 def table(by_name: Mapping[str, Sequence[Outcome]]) -> list[str]:
     """Return a Markdown table with one row per detector."""
-    lines = ["| detector | languages | cases | precision | recall | false alarms | skipped |", "|---|---|---|---|---|---|---|"]
+    lines = ["| Detector | Languages | Cases | Precision | Recall | False alarms | Skipped |", "|---|---|---|---|---|---|---|"]
     for name, of in by_name.items():
         lines.append(_row(f"`code_{name}`", figures(of), str(len({outcome.case.lang for outcome in of}))))
     return lines
@@ -183,7 +183,7 @@ def table(by_name: Mapping[str, Sequence[Outcome]]) -> list[str]:
 def by_language(by_name: Mapping[str, Sequence[Outcome]]) -> list[str]:
     """Return a Markdown table with faults found and false alarms, by detector and group of languages."""
     groups = (*GROUPS, OTHERS)
-    lines = ["| detector | " + " | ".join(groups) + " |", "|---" * (len(groups) + 1) + "|"]
+    lines = ["| Detector | " + " | ".join(groups) + " |", "|---" * (len(groups) + 1) + "|"]
     for name, of in by_name.items():
         cells = []
         for group in groups:
@@ -226,53 +226,54 @@ def page(measure_costs: bool = False) -> str:
         "## Whole turns",
         "",
         f"The test set has {whole.turns} agent turns in {whole.domains} domains and {whole.languages} languages. All have instructions, and most have tool results.",
-        f"Of these turns, {whole.ordinary} are ordinary. Each of the others contains a problem, or only looks as if it did.",
-        f"The authors of the turns didn't know the detectors. We tuned the detectors on {tuned_on} different turns.",
+        f"Of these turns, {whole.ordinary} are ordinary. Each of the others contains a problem, or only looks as if it contained one.",
+        f"The authors of the turns didn't know how the detectors work. We tuned the detectors on {tuned_on} different turns.",
         "",
         *whole_turns.table(whole, cost),
         "",
-        "- *Result*: a *verdict* is pass or fail, and failures can trigger alerts. A *signal* is a value with an explanation, but without a verdict.",
-        "- *Problems*: number of turns with the problem. *Found* is the share of these turns in which the detector reports the problem.",
-        "- *Innocent turns*: number of turns labeled as innocent, including turns that only look as if they had the problem. *False alarms* is the",
-        "  share of innocent turns in which the detector reports the problem.",
-        "- *(95 %)*: the parentheses contain the 95 % confidence interval.",
-        "- *Cost*: CPU time, as a multiple of the time that `json.loads` takes for the same turn (about 4 kB).",
+        "- **Result**: A *verdict* is pass or fail, and failures can trigger alerts. A *signal* is a value with an explanation, but without a verdict.",
+        "- **Problems**: Number of turns that contain the problem.",
+        "- **Found**: Share of these turns in which the detector reports the problem.",
+        "- **Innocent turns**: Number of turns labeled as innocent, including turns that only look as if they contained the problem.",
+        "- **False alarms**: Share of innocent turns in which the detector reports the problem.",
+        "- **(95 %)**: The 95 % confidence interval is in parentheses.",
+        "- **Cost**: CPU time of the detector, as a multiple of the time that `json.loads` takes for the same turn (about 4 kB).",
         "",
         "For `code_pii_leakage`, a problem is personal data that the agent wasn't given, for example by the user or a tool. For `code_system_prompt_leak`, a problem is a",
-        "word-for-word copy. The results of `code_injection_markers` aren't fully independent, because we chose its limit for `warning`",
-        "findings based on all labeled turns, including this test set. `code_ungrounded_numbers` isn't a default metric.",
+        "word-for-word copy of the instructions. The results of `code_injection_markers` aren't fully independent, because we chose its limit for",
+        "`warning` findings based on all labeled turns, including this test set. `code_ungrounded_numbers` isn't a default metric.",
         "",
         *whole_turns.cascade(whole),
         "",
         "## Severity",
         "",
-        "Each finding in `detail.findings` has a severity. The event's `agenteval.severity` and the counter `agenteval_findings_total` use",
-        "the highest severity of the score's findings. A failure without findings has the severity `warning`.",
+        "Each finding in `detail.findings` has a severity. The attribute `agenteval.severity` of a score's events, and the counter",
+        "`agenteval_findings_total`, use the highest severity of the score's findings. A failure without findings has the severity `warning`.",
         "",
-        "| severity | meaning | default alert |",
+        "| Severity | Meaning | Default alert |",
         "|---|---|---|",
-        "| `critical` | an answer that contains a private key, a connection string with a password, or a key or token in a published format. Also an injected instruction that the agent followed | `AgentEvalCriticalFinding` pages at the first finding |",
-        "| `warning` | a probable problem. The metric usually fails, unless it is a signal | none for a single finding. If the metric has a [quality floor](../../operate/dashboards-and-alerts.md#change-a-quality-floor), failures count against it |",
-        "| `info` | a signal without a verdict, such as `code_refusal` or an uncertain injection | none |",
+        "| `critical` | The answer contains a private key, a connection string with a password, or a key or token in a published format, or the agent followed an injected instruction. | `AgentEvalCriticalFinding` pages at the first finding. |",
+        "| `warning` | The turn probably has a problem. The metric usually fails, unless it is a signal. | A single finding triggers no alert. If the metric has a [quality floor](../../operate/dashboards-and-alerts.md#change-a-quality-floor), failures count against the floor. |",
+        "| `info` | The finding is a signal without a verdict, such as a refusal or an uncertain injection. | None. |",
         "",
         "To reduce alarms on your own traffic, see [Tune detectors](../../guides/tune-detectors.md).",
         "",
         "## Difficult cases",
         "",
-        "The difficult cases are short turns. About half of them contain a problem, and the others only look as if they did. Many contain non-Latin",
-        "scripts, disguised or encoded text, or national formats. We developed the detectors with the set *train*. Authors who didn't know the",
-        "detectors wrote the set *test*. All numbers below are from *test*. Those of `code_injection_markers`, `code_refusal` and",
-        "`code_ungrounded_numbers` aren't fully independent, because total results on *test* influenced our settings.",
+        "The difficult cases are short turns. About half of them contain a problem, and the others only look as if they contained one. Many have non-Latin",
+        "scripts, disguised or encoded text, or national formats. We developed the detectors with the set *train*. Authors who didn't know how the",
+        "detectors work wrote the set *test*. All results in this section are from *test*. The results of `code_injection_markers`, `code_refusal`, and",
+        "`code_ungrounded_numbers` aren't fully independent, because overall results on *test* influenced their settings.",
         "",
-        "- **precision**: share of alarms that are correct.",
-        "- **recall**: share of problems that are found.",
-        "- **false alarms**: share of turns without a problem that raise an alarm.",
-        "- **skipped**: share of turns that don't contain enough data for the detector. If such a turn has a problem, it counts as missed.",
+        "- **Precision**: Share of alarms that are correct.",
+        "- **Recall**: Share of problems that the detector finds.",
+        "- **False alarms**: Share of turns without a problem that raise an alarm.",
+        "- **Skipped**: Share of turns that don't contain enough data for the detector. Problems in such turns count as missed.",
         "",
         *table(test),
         "",
-        "The next table shows the results by language. `23/24, 0/30` means that the detector found 23 of 24 problems, and that 0 of 30 turns",
-        "without a problem raised an alarm.",
+        "The next table shows the results by language. For example, `23/24, 0/30` means that the detector found 23 of 24 problems, and that",
+        "0 of 30 turns without a problem raised an alarm.",
         "",
         *by_language(test),
         "",
@@ -369,7 +370,7 @@ def _changed(off: str, name: str, half: str, of: Sequence[Outcome], fired: Seque
 
 def ablated(changes: Iterable[Change]) -> Iterator[str]:
     """Yield the lines of a Markdown table, with one row for each list, detector and half."""
-    yield "| without | detector | half | precision | recall | cases that change |"
+    yield "| Without | Detector | Half | Precision | Recall | Cases that change |"
     yield "|---|---|---|---|---|---|"
     for change in changes:
         if change.after is None:

@@ -67,19 +67,20 @@ def metric_pages() -> Iterator[tuple[str, str]]:
             "**●** marks the default metrics, which run without configuration.\n"
         ),
         "Each metric's description starts with a table of properties:\n",
-        "| property | meaning |\n|---|---|",
+        "| Property | Meaning |\n|---|---|",
         "| value | The unit, whether higher or lower is better, and the default threshold. |",
         "| needs | Turn fields that the metric requires. If one is missing, the score is skipped as `missing:FIELD`. |",
         "| applies to | Turns that the metric scores. Other turns are skipped without a judge call, even if the description mentions a vacuous value for them. Direct calls of `evaluate`, and composite metrics, still score them. |",
-        "| uses, references | Optional turn fields and [reference data](../../concepts/reference-data.md) that the metric reads. |",
+        "| uses | Optional turn fields that the metric reads. |",
+        "| references | Optional [reference data](../../concepts/reference-data.md) that the metric reads. |",
         "| groups | [Groups](#groups) that contain the metric. |",
         "| runs on | The thread that runs a slow metric. The score isn't recorded as a span event. |",
         "| extra | The [extra](../../get-started/installation.md#extras) that the metric, or one of its options, requires. |",
-        "| also called | Names of the metric in other tools. You can use them too. |\n",
+        "| also called | Names of the metric in other tools, which you can use in otel-agenteval too. |\n",
         (
-            "A score without a value is *skipped* (with a reason) or an *error* (with a type), or has only a label. "
-            "A *vacuous* score has a fixed value, because there was nothing to evaluate. Averages in reports exclude vacuous scores. "
-            "**Detail** lists keys that a score's `detail` can contain.\n"
+            "A score without a value is *skipped* (with a reason), is an *error* (with a type), or has only a label. "
+            "A *vacuous* score has a fixed value, because the turn contains nothing to evaluate. Averages in reports exclude vacuous scores. "
+            "The paragraph **Detail** lists the keys that a score's `detail` can contain.\n"
         ),
         "See also: " + " · ".join(_SEE_ALSO) + "\n",
         *_groups(),
@@ -120,7 +121,7 @@ def other_tools_page() -> str:
         parts += _spellings_table(tool.parameters, linked)
         accepted = [*_grouped(row for row in tool.metrics.values() if row.ours is not None)]
         if accepted:
-            parts.append("| name | our metric | options | notes |\n|---|---|---|---|")
+            parts.append("| Name | Metric | Options | Notes |\n|---|---|---|---|")
         for named, row in accepted:
             sets = [", ".join(f"`{name}={value!r}`" for name, value in row.preset.items())] if row.preset else []
             options = linked(_cell("<br>".join([*sets, *itertools.starmap(_parameter, row.parameters.items())])))
@@ -128,7 +129,7 @@ def other_tools_page() -> str:
             parts.append(f"| {named} | {linked(row.ours)} | {options or '–'} | {note or '–'} |")
         if accepted:
             parts.append("")
-        parts.append("| rejected name | difference and replacement |\n|---|---|")
+        parts.append("| Rejected name | Difference and replacement |\n|---|---|")
         parts += [
             f"| {named} | {linked(_cell(_sentences(row.note)))} |"
             for named, row in _grouped(row for row in tool.metrics.values() if row.ours is None)
@@ -179,7 +180,7 @@ def _spellings_table(spellings: Spellings, linked: Callable[[str], str]) -> Iter
         meanings: dict[str, list[str]] = {}
         for name, spelling in spellings.items():
             meanings.setdefault(spelling.how if isinstance(spelling, Unsupported) else spelled(spelling), []).append(f"`{name}`")
-        yield "| common parameter | in otel-agenteval |\n|---|---|"
+        yield "| Common parameter | In otel-agenteval |\n|---|---|"
         for meaning, named in meanings.items():
             yield f"| {', '.join(named)} | {linked(_cell(_sentences(meaning)))} |"
         yield ""
@@ -188,10 +189,10 @@ def _spellings_table(spellings: Spellings, linked: Callable[[str], str]) -> Iter
 def _groups() -> Iterator[str]:
     yield "## Groups\n"
     yield (
-        "You can select these groups in `inline.metrics` and, with `@`, in `eval --metrics @cost`. "
-        "For example, `[default, cost, -code_refusal]` selects the metrics of two groups, except `code_refusal`. Groups omit metrics whose extra isn't installed.\n"
+        "You can select these groups in `inline.metrics`. For example, `[default, cost, -code_refusal]` selects the metrics of the groups `default` and `cost`, except `code_refusal`. "
+        "In `eval --metrics`, write `@` before a group's name, as in `@cost`. Groups omit metrics whose extra isn't installed.\n"
     )
-    yield "| group | purpose | metrics |\n|---|---|---|"
+    yield "| Group | Purpose | Metrics |\n|---|---|---|"
     for name, meaning in GROUPS.items():
         members = group_of(name)
         listed = ", ".join(f"`{member}`" for member in members) if name != "all" else f"{len(members)} metrics"
@@ -216,19 +217,19 @@ def _section_of(metric: Metric) -> str:
         meaning = options.get(p.name) or _generic(metric, p.name)
         rows.append(f"| `{p.name}` | {kind} | {_cell(default)} | {_cell(_markdown(meaning))} |")
     if rows:
-        parts.append("\n".join(["| option | type | default | meaning |", "|---|---|---|---|", *rows]))
+        parts.append("\n".join(["| Option | Type | Default | Meaning |", "|---|---|---|---|", *rows]))
     return "\n\n".join(filter(None, [*parts, _markdown(ending)])) + "\n"
 
 
 def _generic(metric: Metric, option: str) -> str:
     if option == "threshold":
         end = "Highest" if metric.direction == "down" else "Lowest"
-        return f"{end} passing value. Null means {'no verdict' if metric.threshold is None else f'{metric.threshold:g}'}."
+        return f"{end} passing value. `null` means {'no verdict' if metric.threshold is None else f'{metric.threshold:g}'}."
     if option == "ground_truth":
         return "Expected answer. The default is the turn's ground truth. Aliases: `value`, `expected_output`, `expcted_output` (spelled as in Trusys)."
     if option == "inverse" and metric.direction == "neutral":
         return "If unset, the score has no verdict. If `false`, 1 passes and 0 fails. If `true`, the value is reversed: 1 becomes 0 and fails."
-    return "If true, reverse the verdict." if option == "inverse" else "–"
+    return "If `true`, the verdict is reversed." if option == "inverse" else "–"
 
 
 def _split(doc: str) -> tuple[str, dict[str, str]]:
@@ -288,14 +289,14 @@ def _markdown(doc: str) -> str:
 _OTHER_TOOLS = """\
 # Metric names of other tools
 
-You can use metric names and parameters of other evaluation tools. A name works if one of our metrics
-measures the same thing on the same scale and in the same direction. Otherwise, otel-agenteval rejects the configuration, and the
-error names a replacement.
+You can use metric names and parameters of other evaluation tools. A name works if an otel-agenteval metric
+measures the same thing on the same scale and in the same direction. If another name of these tools is in the configuration,
+otel-agenteval rejects the configuration with an error that names a replacement.
 
 - You can write each name with its tool's prefix, as in `deepeval:FaithfulnessMetric`.
-- You can omit the prefix, as in `KnowledgeRetentionMetric`, if the name means the same in all tools that use it. Our own metric names and the names of the five systems with a [preset](#presets) take precedence.
-- You can write parameters with the tool's names or ours, in snake case or camel case. Setting one parameter twice is an error.
-- Names of the five systems use their system's parameter units and, in most cases, its default threshold.
+- You can omit the prefix, as in `KnowledgeRetentionMetric`, if the name means the same in all tools that use it. Metric names of otel-agenteval, and of the five systems with a [preset](#presets), take precedence.
+- You can write parameter names of the tool or of otel-agenteval, in snake case or camel case. If both names of a parameter are set, otel-agenteval reports an error.
+- If you use a metric name of one of the five systems, its parameters have that system's units, and usually its default threshold applies.
 
 ```yaml
 metrics:
@@ -306,19 +307,20 @@ metrics:
 
 Each tool has a table of accepted names with these columns:
 
-| column | meaning |
+| Column | Content |
 |---|---|
-| options | parameters that the name sets, such as `threshold=0.5`, followed by the tool's parameters and our equivalents (`theirs` → `ours`) |
-| notes | differences from the tool's metric, and instructions |
+| Metric | otel-agenteval metric that the name runs |
+| Options | parameters that the name sets, such as `threshold=0.5`, and then the tool's parameters with their equivalents in otel-agenteval (`original` → `equivalent`) |
+| Notes | differences from the tool's metric, and instructions |
 
 In the tables of rejected names, *original* means the tool's metric.
 
 ## Presets
 
-A preset runs selected metrics of another evaluation system with that system's thresholds. None of them requires parameters. To use
+A preset runs selected metrics of another evaluation system with that system's thresholds. To use
 a preset, set `preset: NAME` in the configuration, or pass `--preset NAME` to `eval`, `experiment`, or `backfill`. The preset's metrics run
-in addition to yours. If you configure one of these metrics yourself, your entry replaces the preset's entry. To run only the preset, pass
-`--metrics @NAME` to `eval` or `experiment`.
+in addition to yours. If you configure one of these metrics yourself, your entry replaces the preset's entry. To run only the preset's
+metrics, pass `--metrics @NAME` to `eval` or `experiment`.
 
 ```yaml
 preset: hpd
@@ -329,8 +331,8 @@ metrics:
 ```
 
 As in HPD-Agent, the preset `hpd` sets `policy: gate` for most deterministic metrics with a verdict. In this example, `code_icontains`
-becomes a gate, but `code_contains` doesn't, because an entry's own `policy` takes precedence. Our default metrics also keep their policy,
-`trend`.
+becomes a gate, but `code_contains` doesn't, because an entry's own `policy` takes precedence. otel-agenteval's default metrics keep their
+policy, `trend`.
 
 """
 
@@ -338,7 +340,7 @@ becomes a gate, but `code_contains` doesn't, because an entry's own `policy` tak
 def _presets(linked: Callable[[str], str]) -> Iterator[str]:
     pages = ", ".join(f"[{preset.title}](../../guides/moving-from-{name}.md)" for name, preset in names.presets().items())
     yield f"The guide for each system lists all names, parameters, and differences: {pages}.\n"
-    yield "| preset | system | turn metrics | conversation metrics |\n|---|---|---|---|"
+    yield "| Preset | System | Turn metrics | Conversation metrics |\n|---|---|---|---|"
     for name, preset in names.presets().items():
         cells = (", ".join(linked(_preset_entry(entry)) for entry in part) for part in (preset.metrics, preset.conversation))
         yield f"| `{name}` | {preset.title} | {' | '.join(cell or '–' for cell in cells)} |"
@@ -358,11 +360,12 @@ def _preset_entry(entry: str | Mapping[str, Mapping[str, Any]]) -> str:
 def default_pack() -> str:
     """Return the table of default metrics."""
     rows = [f"| [`{m.name}`](../reference/metrics/{m.family}.md#{m.name}) | {_short(m)} |" for m in catalog() if m.inline]
-    return "| metric | description |\n|---|---|\n" + "\n".join(rows)
+    return "| Metric | Description |\n|---|---|\n" + "\n".join(rows)
 
 
 def _short(metric: Metric) -> str:
-    return re.sub(r" \((?:1\.0|1|0) = [^)]*\)\.?$", "", metric.summary).replace("``", "`").rstrip(".")
+    text = re.sub(r" \((?:1\.0|1|0) = [^)]*\)\.?$", "", metric.summary).replace("``", "`").rstrip(".")
+    return f"{text}." if ". " in text else text
 
 
 FIRST_SIGHT = ROOT / "tests" / "data" / "first_sight.json"
@@ -381,8 +384,8 @@ def first_sight() -> str:
     whole = sum(one["right"] == one["facts"] for one in sets.values())
     return (
         f"We recorded {len(sets)} agents with combinations of framework, SDK, and instrumentation that were new to otel-agenteval. "
-        f"Before any fix, it read {100 * right / facts:.0f} % of {facts:,} facts correctly. "
-        f"For {most} agents, the share was at least {100 * _MOST:.0f} %. For {whole} of these, all facts were right."
+        f"In these recordings, and before any fix, it read {100 * right / facts:.0f} % of {facts:,} facts correctly. "
+        f"For {most} agents, the share was at least {100 * _MOST:.0f} %. For {whole} of these {most} agents, all facts were right."
     )
 
 
@@ -395,8 +398,8 @@ def first_sight_table() -> str:
         if _below_most(one)
     ]
     return (
-        f"The agents below {100 * _MOST:.0f} % had these errors:\n\n"
-        "| agent | facts | correct before any fix | errors before any fix |\n|---|---|---|---|\n" + "\n".join(rows)
+        f"For the agents with a share below {100 * _MOST:.0f} %, otel-agenteval made these errors:\n\n"
+        "| Agent | Facts | Correct before any fix | Errors before any fix |\n|---|---|---|---|\n" + "\n".join(rows)
     )
 
 
@@ -412,7 +415,7 @@ def options(root: type[Section] = Config) -> str:
         f"| `{'.'.join(path)}` | `{_default(written, path, root)}` | {_allowed(path, root)} | `{variable_of(path)}` | {_described(path, root)} |"
         for path in paths
     ]
-    return "| option | default | value | variable | meaning |\n|---|---|---|---|---|\n" + "\n".join(rows)
+    return "| Option | Default | Allowed values | Environment variable | Meaning |\n|---|---|---|---|---|\n" + "\n".join(rows)
 
 
 def commands() -> str:
@@ -423,7 +426,7 @@ def commands() -> str:
     shared = [row for row in counts if counts[row] >= _SHARED_BY]
     parts = [
         "## Shared arguments",
-        "Several commands accept these arguments. Each command's section lists the ones that it accepts.",
+        "Several commands accept each of these arguments. Each command's section lists the shared arguments that the command accepts.",
         _table(shared),
     ]
     for name in COMMANDS:
@@ -433,10 +436,10 @@ def commands() -> str:
                 parts.append(f"`{name} {inner_name}`: {parser.description}")
             rows = _arguments(parser)
             named = ", ".join(f"`{spelt}`" for spelt, said in rows if (spelt, said) in shared)
-            others = [f"| {named} | See [shared arguments](#shared-arguments) |"] if named else []
+            others = [f"| {named} | See [shared arguments](#shared-arguments). |"] if named else []
             parts.append("\n".join([_table([row for row in rows if row not in shared]), *others]))
         codes = [f"| {code} | {help_sentences(meaning)} |" for code, meaning in command_named(name).EXIT_CODES.items()]
-        parts.append("\n".join(["| exit code | when |", "|---|---|", *codes]))
+        parts.append("\n".join(["| Exit code | Meaning |", "|---|---|", *codes]))
     return "\n\n".join(parts)
 
 
@@ -449,7 +452,7 @@ def _arguments(parser: argparse.ArgumentParser) -> list[tuple[str, str]]:
 
 
 def _table(rows: Iterable[tuple[str, str]]) -> str:
-    return "\n".join(["| argument | meaning |", "|---|---|", *(f"| `{spelt}` | {said} |" for spelt, said in rows)])
+    return "\n".join(["| Argument | Meaning |", "|---|---|", *(f"| `{spelt}` | {said} |" for spelt, said in rows)])
 
 
 def _subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
@@ -459,17 +462,21 @@ def _subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentP
 
 def _argument(action: argparse.Action) -> tuple[str, str]:
     """Return an argument's syntax and help. The help is "" for ``--help`` and internal arguments."""
-    choices = ", ".join(f"`{choice}`" for choice in action.choices or ())
+    choices = _choice([f"`{choice}`" for choice in action.choices or ()])
     value = f" {action.metavar or action.dest.upper()}" if action.nargs != 0 and action.option_strings else ""
     spelt = action.option_strings[0] + value if action.option_strings else str(action.metavar or action.dest.upper())
     if action.dest == "help" or action.help in (None, argparse.SUPPRESS):
         return spelt, ""
     said = str(action.help) % {**vars(action), "prog": "otel-agenteval"}
-    return spelt.replace("|", "\\|"), _cell(help_sentences("; ".join(filter(None, [said, choices and f"one of {choices}"]))))
+    return spelt.replace("|", "\\|"), _cell(
+        help_sentences("; ".join(filter(None, [said, choices and f"allowed values: {choices}"])))
+    )
 
 
 _CODE_IN_HELP = re.compile(
-    r"(`[^`]*`)|--[a-z][a-z-]*(?: (?:jsonl|FILE|daft)\b|\b)|\b(?:outlets|serve|judge|agenteval)(?:\.[a-z_]+)+\b|\bOTEL_AGENTEVAL_[A-Z_]+\b|@NAME\b|\bturn\.v1\b"
+    r"(`[^`]*`)|(?<=default: )(?:table|jsonl|text|info|agent|llm_relevance|service\.version|[\w-]+\.jsonl|[0-9.]+:[0-9]+)(?=\))"
+    r"|\b(?:https?|kafka|redis|clickhouse)://[^\s;)]*[^\s;).,]|\bapp:answer\b|\b\w+=\w+(?:,\w+=\w+)+|\b[0-9]+[hd]\b|\b2026-[0-9T:-]+[0-9]|\bservice\.version\b"
+    r"|--[a-z][a-z-]*(?: (?:jsonl|FILE|daft)\b|\b)|\b(?:outlets|serve|judge|agenteval)(?:\.[a-z_]+)+\b|\bOTEL_AGENTEVAL_[A-Z_]+\b|@NAME\b|\bturn\.v1\b"
     r"|(?<![\w.])/(?:metrics|healthz|readyz)\b|(?<!\w)\.(?:jsonl?|csv|parquet|yaml|gz|zst)\b|\b(?:turn|case)_id\b|\bground_truth\b|\bpolicy: gate\b"
 )
 
@@ -478,7 +485,7 @@ def help_sentences(text: str) -> str:
     """Convert command-line help to sentences, with code in backticks."""
     code = _CODE_IN_HELP.sub(lambda found: found[1] or f"`{found[0]}`", text)
     clauses = (clause.strip().rstrip(".") for clause in re.split(r"; (?![^(]*\))", code))
-    return ". ".join(clause[:1].upper() + clause[1:] for clause in clauses)
+    return ". ".join(clause[:1].upper() + clause[1:] for clause in clauses) + "."
 
 
 def _default(values: Any, path: tuple[str, ...], root: type[Section]) -> str:
@@ -525,7 +532,7 @@ def _described(path: tuple[str, ...], root: type[Section]) -> str:
     body = _class(owner).body
     at = next(i for i, node in enumerate(body) if _declares(node, field))
     text = ast.literal_eval(body[at + 1].value)  # type: ignore[attr-defined]  # the string below the field
-    plain = " ".join(text.split()).replace("``", "`").rstrip(".")
+    plain = " ".join(text.split()).replace("``", "`").rstrip(".") + "."
     return re.sub(r"^(Maximum |Minimum |)(CPU |)[Ss]econds\b", _as_time, plain)  # stored in seconds, written as 5m
 
 
@@ -553,16 +560,20 @@ def _declares(node: ast.stmt, field: str) -> bool:
 
 def captures() -> str:
     """Return a table of the settings with which each instrumentation captures content."""
-    rows = ["| instrumentation | by default | to turn it on | to turn it off | note |", "|---|---|---|---|---|"]
+    rows = [
+        "| Instrumentation | Captured by default | Settings to turn capture on | Settings to turn capture off | Note |",
+        "|---|---|---|---|---|",
+    ]
     for one in CAPTURES:
-        on, off = (", ".join(f"`{name}={value}`" for name, value in found.items()) for found in (one.variables, one.off))
+        on, off = (" and ".join(f"`{name}={value}`" for name, value in found.items()) for found in (one.variables, one.off))
         if not one.by_default and not on:
             on, note = re.sub(r"docs/(get-started/\S+\.md)", r"see [Spring AI](../\1)", one.code), ""
         else:
             note = one.code
         if note.endswith(" turns it off"):
             off, note = note.removesuffix(" turns it off"), ""
-        rows.append(f"| {one.name} | {'yes' if one.by_default else 'no'} | {on or '–'} | {off or '–'} | {note or '–'} |")
+        note = f"{note[:1].upper()}{note[1:]}." if note else "–"
+        rows.append(f"| {one.name} | {'yes' if one.by_default else 'no'} | {on or '–'} | {off or '–'} | {note} |")
     return "\n".join(rows)
 
 
@@ -570,10 +581,10 @@ def instruments() -> str:
     """Return a table of all emitted metrics, with their OTLP and Prometheus names."""
     rows = [
         f"| `{item.name}` | `{semconv.prometheus_name(item)}` | {item.kind}{f', {item.unit}' if item.unit else ''} "
-        f"| {', '.join(f'`{name}`' for name in item.attributes) or '–'} | {item.description.rstrip('.')} |"
+        f"| {', '.join(f'`{name}`' for name in item.attributes) or '–'} | {item.description.rstrip('.')}. |"
         for item in semconv.INSTRUMENTS
     ]
-    return "| OTLP | Prometheus | kind, unit | attributes | description |\n|---|---|---|---|---|\n" + "\n".join(rows)
+    return "| OTLP name | Prometheus name | Kind and unit | Attributes | Description |\n|---|---|---|---|---|\n" + "\n".join(rows)
 
 
 class Recorded:

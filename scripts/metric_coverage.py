@@ -262,7 +262,7 @@ def _measured(bound: BoundMetric, turns: Iterable[tuple[str, oa.Turn]]) -> Row:
 
 
 _WRITTEN_BY = (
-    "This page shows how often each metric returns a value for the recorded turns in `tests/data`, which are scored like live traffic. "
+    "This page shows how often each metric returns a value for the recorded turns in `tests/data`, which we scored like live traffic. "
     "To regenerate the tables of metrics, run `python scripts/gen_docs.py --measure coverage`."
 )
 _LEGEND = (
@@ -272,14 +272,14 @@ _LEGEND = (
     ),
     "",
     (
-        "- **plain chat** to **conversation**: percentage of turns (or conversations) of this kind for which the metric returns a value that isn't vacuous. "
-        "For judged and embedding metrics: percentage of turns for which the metric calls the judge or the embedding model."
+        "- **Plain chat** to **Conversation**: Percentage of turns (or conversations) of this kind for which the metric returns a value that isn't vacuous. "
+        "For `llm_` and `embed_` metrics, percentage of turns for which the metric calls the judge or the embedding model."
     ),
     (
-        "- **values**: number of distinct values, and the lowest, median, and highest value. "
+        "- **Values**: Number of distinct values, and the lowest, median, and highest value. "
         "*as judged* means that the values depend on the judge or embedding model."
     ),
-    "- **passed**: percentage of values that pass.",
+    "- **Passed**: Percentage of values that pass.",
 )
 
 
@@ -309,7 +309,7 @@ def page(rows: Mapping[str, Row | None], recorded: Sequence[Recorded]) -> str:
         lines += [
             f"## [{family}]({family}.md)",
             "",
-            f"| metric | {', % | '.join(KINDS)}, % | values (count: lowest, median, highest) | passed, % |",
+            f"| Metric | {', % | '.join(kind[0].upper() + kind[1:] for kind in KINDS)}, % | Values (count: lowest, median, highest) | Passed, % |",
             "|---" * (len(KINDS) + 3) + "|",
         ]
         lines += [_line(name, rows[name]) for name in names]

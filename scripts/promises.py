@@ -26,7 +26,7 @@ def table() -> str:
         differing = [row for row in rows if "differs" in row]
         names = [row for row in rows if "differs" not in row and _NAMES.fullmatch(row["feature"]) and "`" in row["how"]]
         if differing:
-            lines += [f"### {system}\n", "| feature | in otel-agenteval | reason for the difference |\n|---|---|---|"]
+            lines += [f"### {system}\n", "| Feature | In otel-agenteval | Reason for the difference |\n|---|---|---|"]
             lines += [f"| {row['feature']} | {row['how']} | {row['differs']} |" for row in differing]
             lines.append("")
         if len(names) > 1:
@@ -41,9 +41,9 @@ def table() -> str:
 
 def counts() -> str:
     """Return a sentence with the numbers of features and examples, then the examples with another result."""
-    heading = "| system | documented features | printed examples | same in otel-agenteval | different | different because the system contradicts itself |"
+    heading = "| System | Documented features | Printed examples | Same in otel-agenteval | Different | Different because the system contradicts itself |"
     lines = [f"{heading}\n|---|---|---|---|---|---|"]
-    other = ["| example | page | result in otel-agenteval | printed result | reason |\n|---|---|---|---|---|"]
+    other = ["| Example | Page | Result in otel-agenteval | Printed result | Reason |\n|---|---|---|---|---|"]
     for (system, rows), (prefix, examples) in zip(
         PROMISES.items(), EXAMPLES.items(), strict=False
     ):  # other prefixes belong to all five systems
@@ -65,9 +65,9 @@ def section() -> str:
     """Return the section of the page."""
     count, shared = sum(map(len, PROMISES.values())), len(PROMISES["All five"])
     intro = (
-        f"[`promises.yaml`](../../../tests/systems/promises.yaml) lists {count} features that five systems document. "
-        f"Of these, {shared} aren't specific to one system, so the table doesn't count them. "
-        "Each feature has a test. The tests also run every example whose result the systems' documentation prints. "
+        f"[`promises.yaml`](../../../tests/systems/promises.yaml) lists {count} features that five evaluation systems document. "
+        f"Of these, {shared} aren't specific to one system, so the first table doesn't count them. "
+        "Each feature has a test. The tests also run every example whose result a system's documentation prints. "
         "To switch to otel-agenteval, see the guide for your system:"
     )
     pages = " · ".join(

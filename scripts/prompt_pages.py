@@ -409,7 +409,7 @@ def pages() -> Iterator[tuple[Path, str]]:
             )
         yield PAGES / f"{family}.md", "\n".join(parts).rstrip() + "\n"
     table = [
-        "| metric | calls | instructions | criteria | useful | largest prompt | ÷ useful | all |",
+        "| Metric | Calls | Instructions | Criteria | Useful | Largest prompt | ÷ useful | All |",
         "|---|---|---|---|---|---|---|---|",
         *rows,
     ]
@@ -424,24 +424,24 @@ def pages() -> Iterator[tuple[Path, str]]:
 
 
 _ABOUT = """\
-Each page shows the judge prompts of one metric family, filled with the data of one realistic turn. The table below lists the size of
+Each page shows the judge prompts of one metric family, filled with the data of one realistic turn. The table on this page lists the size of
 each metric's prompts in tokens. `scripts/gen_docs.py` generates these pages.
 
-The turn is `tests/data/prompt_turn.json` (about 2,500 tokens). For metrics that evaluate code, output fields, images, audio or video, it
-also contains such data. Instead of a model, a script replies in the requested format, so that every stage runs.
+The turn is `tests/data/prompt_turn.json` (about 2,500 tokens). For metrics that evaluate code, output fields, images, audio, or video, we
+add such data to the turn. Instead of a model, a script replies in the requested format, so that every stage of a metric runs.
 
 Token counts are estimates, as for `judge.max_input_tokens`: four ASCII characters, or one other character, count as one token.
 """
 _COLUMNS = """\
-| column | meaning |
+| Column | Meaning |
 |---|---|
-| calls | number of judge calls |
-| instructions | tokens of the task and the reply format, in the largest prompt |
-| criteria | tokens of your own criteria, in the largest prompt |
-| useful | tokens of the turn's data and of results of earlier stages, in the largest prompt. The data are request, answer, reasoning, documents, tool calls, tool definitions, earlier messages and references. |
-| largest prompt | all tokens of the largest prompt, without the system prompt |
-| ÷ useful | tokens of the largest prompt, divided by the sum of its useful tokens and criteria. At most 1.5 for prompts with 700 or more useful tokens. |
-| all | tokens of all calls, including the system prompt |
+| Calls | Number of judge calls. |
+| Instructions | Tokens of the task and the reply format, in the largest prompt. |
+| Criteria | Tokens of your own criteria, in the largest prompt. |
+| Useful | Tokens of the turn's data and of earlier stages' results, in the largest prompt. The data includes the request, answer, reasoning, documents, tool calls, tool definitions, earlier messages, and references. |
+| Largest prompt | All tokens of the largest prompt, without the system prompt. |
+| ÷ useful | Tokens of the largest prompt, divided by the sum of its useful tokens and criteria. The ratio is at most 1.5 for prompts with 700 or more useful tokens. |
+| All | Tokens of all calls, including the system prompt. |
 """
 _NOTE = (
     "These are the prompts for an example turn, with long texts shortened, and one prompt for each stage of a metric. "

@@ -165,7 +165,7 @@ def cascade(result: Result) -> list[str]:
     """Return the results of a judge that is called only for turns with an ungrounded number."""
     numbers = result.by_name["ungrounded_numbers"]
     return [
-        f"If you call a judge only for turns with `score.code_ungrounded_numbers < 1`, it reads {numbers.alarms} of the {result.turns} turns",
+        f"If you call a judge only for turns with `score.code_ungrounded_numbers < 1`, the judge reads {numbers.alarms} of the {result.turns} turns",
         f"({numbers.alarms / result.turns:.0%}). These turns include {numbers.found} of the {numbers.problems} turns with an invented number".replace(
             "%)", " %)"
         )
@@ -184,7 +184,7 @@ def share(part: int, whole: int) -> str:
 
 def table(result: Result, cost: Mapping[str, str]) -> list[str]:
     lines = [
-        "| detector | result | problems | found (95 %) | innocent turns | false alarms (95 %) | alarms per 1,000 ordinary turns | cost |",
+        "| Detector | Result | Problems | Found (95 %) | Innocent turns | False alarms (95 %) | Alarms per 1,000 ordinary turns | Cost |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for name, of in result.by_name.items():

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--metrics", metavar="A,B", help="run only these metrics, with their configured parameters")
     add_scored_config(parser)
-    parser.add_argument("--dry-run", action="store_true", help="estimate the number and cost of judge calls without sending them")
+    parser.add_argument("--dry-run", action="store_true", help="only estimate the number and cost of judge calls")
     parser.add_argument(
         "--buckets",
         type=int,
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shard", metavar="K/N", help="score only shard K of N, counted from 0, for example in a Kubernetes Job")
     add_jobs(parser)
     parser.add_argument(
-        "--engine", choices=("local", "daft"), default="local", help="where to run: on this machine (default) or on Daft"
+        "--engine", choices=("local", "daft"), default="local", help="run on this machine (local, the default) or with Daft"
     )
     parser.add_argument("--ray", metavar="ADDRESS", help="Ray cluster for --engine daft; `auto` uses the cluster on this machine")
     parser.add_argument("--progress", action="store_true", help="show progress even without a terminal")

@@ -26,21 +26,23 @@ EXIT_CODES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "labels", metavar="LABELS", nargs="?",
-        help="labels: a .jsonl, .csv or .parquet file with the columns turn_id, case_id or input, `label` (pass or fail) and, optionally, `metric`; or recorded traces that contain user feedback",
+        help="labels: a .jsonl, .csv, or .parquet file with the column turn_id, case_id, or input, the column `label` (pass or fail), and optionally the column `metric`; or recorded traces that contain user feedback",
     )  # fmt: skip
     parser.add_argument("--feedback", action="store_true", help="use user feedback as labels, instead of LABELS")
     parser.add_argument(
-        "--scores", metavar="FILE", help="scores as JSON lines from eval, experiment or outlets.jsonl, instead of a store"
+        "--scores",
+        metavar="FILE",
+        help="read scores from a JSON Lines file of eval, experiment, or outlets.jsonl, instead of a store",
     )
     add_store(parser)
     parser.add_argument("--metric", metavar="NAME", help="compare only this metric")
     parser.add_argument(
         "--judge-model", metavar="NAME",
-        help="name of the judge's model, to detect whether the judge prefers this model's answers (default: judge.model)",
+        help="name of the judge's model, to detect whether the judge prefers this model's answers (default: judge.model in the configuration)",
     )  # fmt: skip
     add_report(parser, ("table", "json", "html"))
     parser.add_argument(
-        "--suggest", type=int, metavar="N", help="also select N turns to label next, and write them to --suggestions"
+        "--suggest", type=int, metavar="N", help="also select N turns to label next, and write them to the file in --suggestions"
     )
     parser.add_argument(
         "--suggestions", metavar="FILE", default="to-label.jsonl", help="file for the selected turns (default: to-label.jsonl)"

@@ -21,14 +21,17 @@ EXIT_CODES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "groups", nargs="*", metavar="GROUP", help="the two groups to compare, the older one first (default: the latest two)"
+        "groups",
+        nargs="*",
+        metavar="GROUP",
+        help="two values of KEY to compare, such as two versions, the older one first (default: the latest two)",
     )
     add_grouping(parser, "service.version")
     add_store(parser)
     add_turns(parser)
     parser.add_argument(
         "--effect", type=float, metavar="SIZE",
-        help="smallest difference that matters to you; the report shows how many more turns you need to detect it",
+        help="smallest difference of means that matters to you; the report shows how many more turns you need to detect this difference",
     )  # fmt: skip
     parser.add_argument("--gate", action="store_true", help="exit with code 1 if a metric got worse")
     add_report(parser)

@@ -28,22 +28,26 @@ from .scoring import Evaluation, add_scoring, chosen, close_models, gated, open_
 
 EXIT_CODES = {
     OK: "the turns were scored; failed metrics and errors change the exit code only with --gate",
-    FAILED: "the task raised an exception for a case; with --gate: a gate failed, has no verdict or regressed, a metric in --fail-on-regression regressed, or no metric can fail",
-    UNUSABLE: "an argument is invalid, the task can't be imported, or the data set can't be read",
-    INTERRUPTED: "Ctrl-C or SIGTERM stopped the run; the reports contain the finished repetitions",
+    FAILED: "the task raised an exception for a case; with --gate: a gate failed, regressed, or has no verdict, a metric in --fail-on-regression regressed, or there are no gates",
+    UNUSABLE: "an argument is invalid, the task can't be imported, or the dataset can't be read",
+    INTERRUPTED: "Control+C or SIGTERM stopped the run; the reports contain the finished repetitions",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "task", metavar="MODULE:FUNCTION", type=_name_of_task,
-        help="sync or async function that receives a case's input, such as app:answer; `recorded` scores the answers in the column `output` instead of calling a function",
+        help="task: a sync or async function that receives a case's input, such as app:answer; or `recorded`, to score the dataset's recorded answers",
     )  # fmt: skip
     parser.add_argument(
         "dataset", metavar="DATASET",
-        help="a .jsonl, .json, .yaml, .csv or .parquet file with the column `input`, `turns` or `user`; optional columns: case_id, `metrics`, and reference data such as ground_truth",
+        help=".jsonl, .json, .yaml, .csv, or .parquet file with the column `input`, `turns`, or `user`; optional columns: case_id, `metrics`, and reference data such as ground_truth",
     )  # fmt: skip
-    parser.add_argument("--columns", metavar="NAME=COLUMN,…", help="rename columns, for example input=question,output=answer")
+    parser.add_argument(
+        "--columns",
+        metavar="NAME=COLUMN,…",
+        help="read NAME from the dataset's column COLUMN, for example input=question,output=answer",
+    )
     parser.add_argument(
         "--repetitions", type=int, default=1, metavar="N",
         help="number of runs of each case, to measure how much the answers vary (default: 1)",
@@ -53,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--timeout", type=float, metavar="SECONDS",
-        help="maximum seconds to call the task in one repetition of a case; scoring has a separate limit of the same length (default: no limit)",
+        help="maximum seconds for the task in one repetition of a case, and again for its scoring (default: no limit)",
     )  # fmt: skip
     add_scoring(parser, "table")
 

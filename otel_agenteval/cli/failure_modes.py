@@ -54,19 +54,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_turn_sources(parser)
     parser.add_argument(
         "--by", metavar="KEY",
-        help="compare the latest two groups, such as versions, instead of the two halves of the period; KEY is service.version, agent, service, model, tenant, or an attribute in outlets.store.attributes",
+        help="compare the latest two groups, such as versions, instead of the two halves of the period; KEY is service.version, agent, service, model, tenant, or an attribute that outlets.store.attributes lists",
     )  # fmt: skip
-    parser.add_argument("--mode", metavar="ID", help="only the failure mode with this id")
+    parser.add_argument("--mode", metavar="ID", help="show only the failure mode with this ID")
     parser.add_argument(
         "--cases",
         metavar="FILE",
-        help="with --mode: write the failure mode's latest turns to a data set for `experiment`, with one case for each distinct input",
+        help="with --mode: write the failure mode's latest turns to a dataset for `experiment`, with one case for each distinct input",
     )
     parser.add_argument("--limit", type=int, default=50, metavar="N", help="with --cases: maximum number of cases (default: 50)")
     parser.add_argument(
         "--labels",
         metavar="FILE",
-        help="with --cases: file with labels; their reference data, such as ground_truth, is added to the cases",
+        help="with --cases: file with labels of turns, whose reference data, such as ground_truth, is added to the cases",
     )
     parser.add_argument(
         "--describe", action="store_true", help="let the configured judge name and describe new topics, within its budget"

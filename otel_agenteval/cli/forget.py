@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 EXIT_CODES = {
     OK: "all matching data was deleted, or no data matched",
-    UNUSABLE: "an argument is invalid, or the store, the journal or the queue can't be used",
+    UNUSABLE: "an argument is invalid, or the store, the journal, or the queue can't be used",
 }
 _LEASE = 60.0
 _AT_ONCE = 100

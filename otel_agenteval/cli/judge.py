@@ -43,10 +43,10 @@ EXIT_CODES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    with_interruption = {**EXIT_CODES, INTERRUPTED: "interrupted; the report contains the finished cases"}
+    with_interruption = {**EXIT_CODES, INTERRUPTED: "Control+C interrupted the command; the report contains the finished cases"}
     for name, purpose, codes, add, run_command in (
         ("probe", "test the judge with more than sixty prompt injections, and report how many succeed", EXIT_CODES, _add_probe_arguments, _run_probe),
-        ("bench", "measure the judge's agreement, kappa, bias and cost on labeled cases", with_interruption, _add_bench_arguments, _run_bench),
+        ("bench", "measure the judge's agreement, kappa, bias, and cost on labeled cases", with_interruption, _add_bench_arguments, _run_bench),
         ("drift", "detect changes in the judge by judging the same cases again", EXIT_CODES, _add_drift_arguments, _run_drift),
     ):  # fmt: skip
         about, epilog = f"{purpose[0].upper()}{purpose[1:]}.", as_text(codes)
@@ -160,7 +160,10 @@ def _add_bench_arguments(bench: argparse.ArgumentParser) -> None:
     bench.add_argument("--families", metavar="NAMES", help="run only these metric families, separated by commas (default: all)")
     bench.add_argument("--metrics", metavar="NAMES", help="run only these metrics, separated by commas (default: all)")
     bench.add_argument(
-        "--limit", type=_count, metavar="N", help="maximum number of cases, spread evenly over metric families and quality levels"
+        "--limit",
+        type=_count,
+        metavar="N",
+        help="maximum number of cases, which are spread evenly over metric families and quality levels",
     )
     bench.add_argument(
         "--repeat",
@@ -173,7 +176,7 @@ def _add_bench_arguments(bench: argparse.ArgumentParser) -> None:
         "--max-usd",
         type=_amount,
         metavar="USD",
-        help="maximum cost in US dollars; the run doesn't start if the estimate is higher, and stops when the limit is reached",
+        help="maximum cost in US dollars; the run doesn't start if the estimated cost is higher, and stops at this cost",
     )
     bench.add_argument("--yes", action="store_true", help="start without confirmation")
     add_report(bench, ("table", "json", "markdown"))
@@ -297,18 +300,24 @@ def _add_drift_arguments(drift: argparse.ArgumentParser) -> None:
     drift.add_argument(
         "anchors",
         metavar="ANCHORS",
-        help="file with the scores of the first run, for comparison with later runs; created if missing",
+        help="file with the scores of the first run, with which later runs are compared; the first run creates this file",
     )
     add_config(drift)
     drift.add_argument(
         "--cases",
         metavar="FILE",
-        help="your own cases: JSON lines with the fields metric and turn, in the format turn.v1 (default: the cases of judge bench)",
+        help="your own cases: JSON Lines with the fields `metric` and `turn`, a turn in the format turn.v1 (default: the cases of judge bench)",
     )
-    drift.add_argument("--metrics", metavar="NAMES", help="use only these metrics of judge bench, separated by commas")
+    drift.add_argument(
+        "--metrics", metavar="NAMES", help="judge only the cases of these metrics in judge bench, separated by commas"
+    )
     drift.add_argument("--limit", type=int, default=60, metavar="N", help="maximum number of cases (default: %(default)s)")
     drift.add_argument(
-        "--least", type=float, default=0.03, metavar="SIZE", help="smallest change of the mean to report (default: %(default)g)"
+        "--least",
+        type=float,
+        default=0.03,
+        metavar="SIZE",
+        help="smallest change of a metric's mean to report (default: %(default)g)",
     )
     drift.add_argument(
         "--every", metavar="TIME",

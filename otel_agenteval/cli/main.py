@@ -28,26 +28,26 @@ from . import FAILED, INTERRUPTED, OK, UNUSABLE, as_text
 COMMANDS = {
     "demo": "run a scripted agent and print its turns and scores, without network or API key",
     "eval": "score the turns of recorded traces",
-    "experiment": "run a task on each case of a data set, and score its turns",
-    "compare": "compare two versions, models or prompts on live traffic",
+    "experiment": "run a task on each case of a dataset, and score its turns",
+    "compare": "compare the stored scores of two versions, models, or other groups of turns",
     "differences": "find properties that are more frequent in failed turns than in passed turns",
     "failure-modes": "group failed turns by their first fault, with rates and trends",
-    "estimates": "estimate mean scores and pass rates of all turns from sampled scores",
+    "estimates": "estimate the mean scores and pass rates of all turns from the scores of sampled turns",
     "calibrate": "compare a judge's scores with human labels",
     "detectors": "count the alarms of the default metrics on your traffic, and suggest settings that avoid false alarms",
-    "turns": "print the turns of recorded traces as JSON lines (turn.v1), or the latest turns of a store",
-    "record": "run a program and write its spans to a file for eval and turns, without a Collector",
+    "turns": "print the turns of recorded traces as JSON Lines (turn.v1), or the latest turns of a store",
+    "record": "run a program, and write its spans to a file that eval and turns can read",
     "doctor": "find the reason for missing scores: check packages, a program's spans, or a sidecar",
     "metrics": "list the metrics",
     "explain": "print the documentation of a metric",
-    "check-config": "validate a configuration and print the options in effect, without the defaults of serve",
+    "check-config": "validate a configuration, and print the options in effect (serve has some other defaults)",
     "serve": "run the sidecar: receive OTLP from Collectors and SDKs, score turns, and serve /metrics",
     "worker": "score spans from Kafka, or run judge jobs from Redis, on any number of machines",
-    "backfill": "score stored traces in Parquet, OTLP/JSON or ClickHouse",
+    "backfill": "score stored traces in Parquet, OTLP/JSON, or ClickHouse",
     "why": "print each metric's result for a turn, with the reason and the evidence",
     "ui": "show turns and scores in a browser",
-    "export": "write the scores of a store as JSON lines, CSV or Parquet",
-    "forget": "delete the data of a conversation or a user from the store, the journal and the judge queue",
+    "export": "write the scores of a store as JSON Lines, CSV, or Parquet",
+    "forget": "delete the data of a conversation or a user from the store, the journal, and the judge queue",
     "judge": "test the configured judge for prompt injection, agreement with labels, and drift",
 }
 """Purpose of each command. The module of a command has the same name, with underscores instead of hyphens."""
@@ -165,9 +165,9 @@ def build_parser(commands: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     """Return the parser of the command line. Only the modules of ``commands`` are imported."""
     codes = {
         OK: "success",
-        FAILED: "the command finished with a bad result; see its help",
+        FAILED: "the command ran, and its result is bad, such as a failed gate",
         UNUSABLE: "an argument is invalid, an input can't be read, or an output can't be written",
-        INTERRUPTED: "interrupted",
+        INTERRUPTED: "Control+C interrupted the command",
     }
     parser = CommandParser(
         prog="otel-agenteval",

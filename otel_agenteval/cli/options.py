@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..outlets.store.reader import StoreReader, Wanted
     from ..turns.recordings import Reading
 
-SINCE = "only turns stored since this time, such as 24h or 7d (before now), 2026-11-20 or 2026-11-20T12:00 (UTC)"
+SINCE = "only turns stored since this time: a duration before now, such as 24h or 7d, or a date or time in UTC, such as 2026-11-20 or 2026-11-20T12:00"
 
 Arguments = argparse._ActionsContainer
 """A parser or a group of arguments."""
@@ -36,7 +36,7 @@ Arguments = argparse._ActionsContainer
 def add_files(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
     parser.add_argument(
         "files", nargs="+" if needed else "*", metavar="FILE",
-        help="recorded traces: OTLP/JSON lines, or an export from Jaeger, Zipkin, Tempo, Phoenix, Langfuse, Logfire, CloudWatch, Application Insights or a console exporter; files can be compressed (.gz, .zst); `-` reads standard input",
+        help="recorded traces: OTLP/JSON lines, or an export from Jaeger, Zipkin, Tempo, Phoenix, Langfuse, Logfire, CloudWatch, Application Insights, or a console exporter; files can be compressed (.gz, .zst); `-` reads standard input",
     )  # fmt: skip
 
 
@@ -51,7 +51,9 @@ def number_of_processes(text: str) -> int:
 
 
 def add_config(parser: Arguments) -> None:
-    parser.add_argument("--config", metavar="FILE", help="YAML configuration file (default: OTEL_AGENTEVAL_CONFIG_FILE)")
+    parser.add_argument(
+        "--config", metavar="FILE", help="YAML configuration file (default: the file in OTEL_AGENTEVAL_CONFIG_FILE)"
+    )
     add_imports(parser)
 
 
@@ -59,7 +61,7 @@ def add_scored_config(parser: Arguments) -> None:
     """Add the configuration options of a command that scores turns. :func:`scored_config` reads these options."""
     add_config(parser)
     parser.add_argument(
-        "--preset", choices=get_args(Preset), help="also run another evaluation tool's default metrics, with its thresholds"
+        "--preset", choices=get_args(Preset), help="also run this evaluation tool's default metrics, with the tool's thresholds"
     )
 
 
@@ -113,7 +115,7 @@ def add_logging(parser: argparse.ArgumentParser) -> None:
 def add_store(parser: Arguments) -> None:
     parser.add_argument(
         "--store", metavar="FILE",
-        help="score store: SQLite file or PostgreSQL address (default: outlets.store of the configuration)",
+        help="score store: SQLite file or PostgreSQL address (default: outlets.store in the configuration)",
     )  # fmt: skip
     add_config(parser)
 
@@ -121,7 +123,7 @@ def add_store(parser: Arguments) -> None:
 def add_grouping(parser: Arguments, default: str) -> None:
     parser.add_argument(
         "--by", default=default, metavar="KEY",
-        help="group turns by agent, service, service.version, model, judge_model, tenant, or an attribute listed in outlets.store.attributes (default: %(default)s)",
+        help="group turns by KEY: agent, service, service.version, model, judge_model, tenant, or an attribute that outlets.store.attributes lists (default: %(default)s)",
     )  # fmt: skip
 
 
@@ -129,7 +131,7 @@ def add_turns(parser: Arguments) -> None:
     for name, of in (("agent", "turns of this agent"), ("service", "turns of this service"), ("metric", "this metric")):
         parser.add_argument(f"--{name}", action="append", default=[], metavar="NAME", help=f"only {of}; repeatable")
     parser.add_argument("--since", metavar="TIME", help=SINCE)
-    parser.add_argument("--until", metavar="TIME", help="only turns stored before this time")
+    parser.add_argument("--until", metavar="TIME", help="only turns stored before this time, in the formats of --since")
 
 
 def turns_wanted(args: argparse.Namespace) -> Wanted:

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--out", default=_DEFAULT, metavar="FILE",
         help=f"file to append the spans to, as OTLP/JSON lines; a new file is readable only by you (default: {_DEFAULT})",
     )  # fmt: skip
-    add_program(parser, "program to run: otel-agenteval record -- python app.py")
+    add_program(parser, "program to run: `otel-agenteval record -- python app.py`")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -61,26 +61,28 @@ def add_scoring(parser: argparse.ArgumentParser, default: str) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--out", action="append", default=[], metavar="FILE",
-        help="output file; repeatable, in the same order as --format (default: standard output)",
+        help="output file (default: standard output); for several --format options, repeat --out in the same order",
     )  # fmt: skip
     parser.add_argument(
         "--no-content", action="store_true", help="omit inputs and outputs from the reports; explanations can still quote them"
     )
     parser.add_argument(
         "--gate", action="store_true",
-        help="exit with code 1 if a gate (a metric with policy: gate) fails or has an error on a turn, or never has a verdict",
+        help="exit with code 1 if a gate (a metric with policy: gate) fails or has an error on any turn, or never has a verdict",
     )  # fmt: skip
     parser.add_argument(
         "--allow-unevaluated",
         action="store_true",
-        help="with --gate: also pass if a gate has no verdict, or if there are no gates",
+        help="with --gate: don't fail if a gate never has a verdict, or if there are no gates",
     )
     parser.add_argument(
         "--baseline", metavar="FILE",
-        help="scores of an earlier run to compare with, written by --format jsonl; with --gate, a gate that regresses fails",
+        help="scores of an earlier run, written by --format jsonl, with which this run is compared; with --gate, a gate that regresses fails",
     )  # fmt: skip
     parser.add_argument(
-        "--fail-on-regression", metavar="A,B|all", help="with --gate and --baseline: fail if one of these metrics regresses"
+        "--fail-on-regression",
+        metavar="A,B|all",
+        help="with --gate and --baseline: exit with code 1 if one of these metrics regresses",
     )
 
 

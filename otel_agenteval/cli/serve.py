@@ -24,8 +24,8 @@ if TYPE_CHECKING:  # the command's help doesn't import the server
 _log = logging.getLogger("otel_agenteval")
 
 EXIT_CODES = {
-    OK: "stopped by a signal; all spans were scored and all scores delivered, except for judge jobs that waited in memory",
-    FAILED: "stopped by a signal; some data was lost or waits in the journal for the next start",
+    OK: "a signal stopped the sidecar; all spans were scored and all scores delivered, except for judge jobs that waited in memory",
+    FAILED: "a signal stopped the sidecar; some data was lost, or waits in the journal for the next start",
     UNUSABLE: "an argument or the configuration is invalid, or an address can't be used",
 }
 
@@ -35,17 +35,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
     for name, what in (
         ("grpc", "OTLP/gRPC (default: 127.0.0.1:14317)"),
-        ("http", "OTLP/HTTP, /healthz and /readyz (default: 127.0.0.1:14318)"),
-        ("metrics", "/metrics, /healthz and /readyz (default: 127.0.0.1:19464)"),
+        ("http", "OTLP/HTTP, /healthz, and /readyz (default: 127.0.0.1:14318)"),
+        ("metrics", "/metrics, /healthz, and /readyz (default: 127.0.0.1:19464)"),
         ("web", "the web UI and its API (default: 127.0.0.1:19465)"),
     ):
         parser.add_argument(f"--{name}", metavar="HOST:PORT", help=f"address of {what}; `off` disables it")
     parser.add_argument(
         "--processes", type=number_of_processes, default=1, metavar="N",
-        help="number of processes, with ports 10 apart (default: 1); the Collector must route to them by trace id; one /metrics page covers all processes",
+        help="number of processes (default: 1); the ports of each process are 10 higher than those of the previous one; a Collector must route spans to the processes by trace ID; one /metrics page covers all processes",
     )  # fmt: skip
     parser.add_argument(
-        "--journal", metavar="DIR", help="folder that keeps requests until the scores of their turns are delivered"
+        "--journal", metavar="DIR", help="folder that stores received requests until the scores of their turns are delivered"
     )
     parser.add_argument("--child", type=int, help=argparse.SUPPRESS)  # set by the parent of several processes
     parser.add_argument(

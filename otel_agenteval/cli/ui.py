@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # the command's help doesn't import the server
     from ..server.http_server import Head
 
 EXIT_CODES = {
-    OK: "stopped by a signal",
+    OK: "a signal, such as Control+C, stopped the command",
     UNUSABLE: "an argument is invalid, PATH can't be read or is empty, or the address can't be used",
 }
 _ADDRESS = "127.0.0.1:19475"
@@ -44,18 +44,20 @@ _SQLITE = b"SQLite format 3\0"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths", metavar="PATH", nargs="+",
-        help="score store (file or PostgreSQL address), recorded traces (file or folder), or JSON lines from `eval` or `experiment`; recorded traces are scored as in `eval`; several PATHs are shown as versions, named after their files; a store can't be combined with other PATHs",
+        help="score store (file or PostgreSQL address), recorded traces (file or folder), or JSON Lines from `eval` or `experiment`; recorded traces are scored as in `eval`; several PATHs are shown as versions, named after their files; a store must be the only PATH",
     )  # fmt: skip
     parser.add_argument("--port", help=argparse.SUPPRESS)
     parser.add_argument(
         "--web", metavar="HOST:PORT", default=_ADDRESS,
-        help=f"address of the web UI (default: {_ADDRESS}; port 0 means any free port)",
+        help=f"address of the web UI (default: {_ADDRESS}); port 0 means any free port",
     )  # fmt: skip
     parser.add_argument("--labels", metavar="FILE", help="file for the labels that you set in the web UI; `calibrate` reads it")
     parser.add_argument(
-        "--trace-url", metavar="URL", help="link to a trace in your tracing backend, with the placeholder {trace_id}"
+        "--trace-url",
+        metavar="URL",
+        help="address of a trace in your tracing backend, with the placeholder {trace_id}; the web UI then links to the trace",
     )
-    parser.add_argument("--no-content", action="store_true", help="hide messages, inputs and outputs")
+    parser.add_argument("--no-content", action="store_true", help="hide messages, inputs, and outputs")
     parser.add_argument("--metrics", metavar="A,B", help="for recorded traces: run only these metrics")
     add_config(parser)
 

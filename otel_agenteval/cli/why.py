@@ -43,7 +43,7 @@ _FIXES = {
 EXIT_CODES = {
     OK: "the results were printed",
     FAILED: "the turn wasn't found",
-    UNUSABLE: "an argument is invalid, or the store, the sidecar or the judge's reply can't be read",
+    UNUSABLE: "an argument is invalid, or the store, the sidecar, or the judge's reply can't be read",
 }
 
 
@@ -52,9 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "turn_id",
         metavar="TURN_ID",
-        help="turn id (agenteval.turn.id), its first 4 or more characters, or TRACE_ID-SPAN_ID of a span in the turn",
+        help="turn ID (agenteval.turn.id), its first 4 or more characters, or TRACE_ID-SPAN_ID of any span in the turn",
     )
-    parser.add_argument("--url", metavar="URL", help="read from a sidecar instead of a store; URL is its web UI address (`serve --web`)")  # fmt: skip
+    parser.add_argument("--url", metavar="URL", help="read from a sidecar instead of a store; URL is the address of the sidecar's web UI (`serve --web`)")  # fmt: skip
     parser.add_argument(
         "--judge", action="store_true",
         help="let the configured judge find a failed turn's first fault if no rule finds it; requires stored content",

@@ -25,8 +25,8 @@ from .options import add_config, add_logging, check_address, number_of_processes
 _log = logging.getLogger("otel_agenteval")
 
 EXIT_CODES = {
-    OK: "stopped by a signal; all data was delivered",
-    FAILED: "stopped by a signal; some data wasn't delivered",
+    OK: "a signal stopped the worker; all data was delivered",
+    FAILED: "a signal stopped the worker; some data wasn't delivered",
     UNUSABLE: "an argument or the configuration is invalid",
 }
 
@@ -39,7 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--judge", metavar="URL", help="Redis server with judge jobs: redis://HOST:6379")
     add_config(parser)
-    parser.add_argument("--metrics", metavar="HOST:PORT", help="address of /metrics; `off` disables it")
+    parser.add_argument(
+        "--metrics",
+        metavar="HOST:PORT",
+        help="address of /metrics (default: serve.metrics in the configuration); `off` disables it",
+    )
     parser.add_argument("--insecure", action="store_true", help="accept requests to /metrics from other machines")
     parser.add_argument(
         "--processes", type=number_of_processes, metavar="N",

@@ -53,11 +53,11 @@ class Config(Section):
     scale: Annotated[Literal[1, 100], Before(_scale), Kind("1 or 100")] = 1
     """Scale of thresholds and reports. With 100, ``threshold: 70`` means 0.7, and reports show 0.82 as 82. Exported scores and
     JSON lines always use the scale from 0 to 1."""
-    metrics: Annotated[tuple[MetricEntry, ...], Kind("list of metrics, see [below](#metrics)")] = ()
+    metrics: Annotated[tuple[MetricEntry, ...], Kind("[list of metrics](#metrics)")] = ()
     """Metrics with parameters, a policy, a selector, or sampling. An entry replaces the default metric of the same name."""
     imports: Annotated[tuple[str, ...], Before(_modules), Kind("list of modules")] = ()
     """Python modules that define your own metrics. Commands also find modules in the current folder."""
-    groups: Annotated[dict[str, GroupOptions], Kind("mapping of names to groups, see [below](#groups)")] = NO_ENTRIES
+    groups: Annotated[dict[str, GroupOptions], Kind("mapping of names to [groups](#groups)")] = NO_ENTRIES
     """Groups of metrics with the same policy, selector, and sampling. They run in addition to ``metrics``."""
     references: ReferenceOptions = ReferenceOptions()
     """Reference data for turns."""

@@ -41,7 +41,7 @@ class QueueOptions(Section):
 class ConversationOptions(Section):
     """Metrics over all turns with one conversation ID, evaluated when the conversation ends. Turns are kept only if ``metrics`` isn't empty."""
 
-    metrics: Annotated[tuple[MetricEntry, ...], Kind("list of metrics, see [below](#metrics)")] = ()
+    metrics: Annotated[tuple[MetricEntry, ...], Kind("[list of metrics](#metrics)")] = ()
     """Metrics that score a whole conversation. Each metric receives the inputs and outputs of all turns as messages, and all turns except
     the last one as history."""
     idle_timeout: Duration = 1800.0

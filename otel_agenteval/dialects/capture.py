@@ -1,8 +1,7 @@
 """Settings that make instrumentations capture content, such as prompts and answers.
 
-Most metrics need content, and many instrumentations don't capture it by default.
-
-Runtime hints, ``otel-agenteval doctor``, and ``docs/guides/capture-content.md`` all use :data:`CAPTURES`.
+Most metrics need content, but many instrumentations don't capture it by default. :data:`CAPTURES` is the source of runtime hints,
+``otel-agenteval doctor``, and ``docs/guides/capture-content.md``.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ _TRUE = frozenset(("true", "1", "yes", "on"))
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """Settings that make an instrumentation, or several related ones, capture content."""
+    """Settings that make an instrumentation, or several related instrumentations, capture content."""
 
     name: str
     scopes: str
-    """Regular expression that matches the start of its scope names."""
+    """Regular expression for the start of the instrumentation's scope names."""
     packages: str
-    """Regular expression for its Python packages. Empty for other languages."""
+    """Regular expression for the names of the instrumentation's Python packages. Empty for other languages."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables to set, and their values. Empty if capture can only be turned on in code."""
+    """Environment variables to set, with their values. Empty if content capture can be turned on only in code."""
     old: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables that are sufficient without the opt-in to the latest conventions."""
+    """Environment variables that are sufficient if the application doesn't opt in to the latest convention."""
     code: str = ""
-    """More advice, such as code to add."""
+    """Additional advice, for example about a setting in code."""
     by_default: bool = False
     off: Mapping[str, str] = field(default_factory=dict)
 
@@ -41,7 +40,7 @@ class Capture:
         return ", ".join([*settings, *([self.code] if self.code else [])])
 
     def is_on(self, env: Mapping[str, str]) -> bool | None:
-        """Return True if the default or ``env`` enables content capture, False if not, and None if only code can enable it."""
+        """Return True if content capture is on by default or in ``env``, None if only code can turn it on, and otherwise False."""
         if any(env.get(name, "").strip().lower() == value.lower() for name, value in self.off.items()):
             return False
         if self.by_default:
@@ -71,15 +70,15 @@ CAPTURES: Sequence[Capture] = (
         off={"OPENINFERENCE_HIDE_INPUTS": "true", "OPENINFERENCE_HIDE_OUTPUTS": "true"},
     ),
     Capture(
-        "OpenTelemetry's own, `opentelemetry-instrumentation-genai-…`", r"opentelemetry\.instrumentation\.genai|opentelemetry\.util\.genai",
+        "OpenTelemetry (`opentelemetry-instrumentation-genai-…`)", r"opentelemetry\.instrumentation\.genai|opentelemetry\.util\.genai",
         r"opentelemetry-(instrumentation-genai-.+|util-genai)", {_GENAI: "SPAN_AND_EVENT"},
     ),
     Capture(
-        "OpenTelemetry's own, older (`opentelemetry-instrumentation-openai-v2`, `…-google-genai`, `…-vertexai`, `…-botocore`)",
+        "OpenTelemetry, older packages (`opentelemetry-instrumentation-openai-v2`, `…-google-genai`, `…-vertexai`, and `…-botocore`)",
         r"opentelemetry\.instrumentation\.(openai_v2|google_genai|vertexai|botocore|openai_agents_v2)",
         r"opentelemetry-instrumentation-(openai-v2|google-genai|vertexai|botocore|openai-agents-v2)",
         {_GENAI: "SPAN_AND_EVENT", _OPT_IN: _LATEST}, old={_GENAI: "true"},
-        code=f"without `{_OPT_IN}`, the only value is `true`, and content is in log records",
+        code=f"if `{_OPT_IN}` isn't set, set `{_GENAI}` to `true`, which writes content to log records",
     ),
     Capture(
         "OpenLLMetry (Traceloop)", r"opentelemetry\.instrumentation\.|traceloop", r"opentelemetry-instrumentation-.+|traceloop-sdk", by_default=True,
@@ -89,7 +88,7 @@ CAPTURES: Sequence[Capture] = (
         "pydantic-ai", r"pydantic-ai", r"pydantic-ai(-slim)?", by_default=True,
         code="`InstrumentationSettings(include_content=False)` turns it off",
     ),
-    Capture("Logfire", r"logfire", r"logfire", by_default=True, code="scrubbing replaces values that resemble secrets"),
+    Capture("Logfire", r"logfire", r"logfire", by_default=True, code="Logfire's scrubbing replaces values that resemble secrets"),
     Capture("Langfuse", r"langfuse", r"langfuse", by_default=True, off={"LANGFUSE_TRACING_ENABLED": "false"}),
     Capture(
         "LangSmith", r"langsmith", r"langsmith", {"LANGSMITH_OTEL_ENABLED": "true", "LANGSMITH_TRACING": "true"},
@@ -121,11 +120,11 @@ CAPTURES: Sequence[Capture] = (
     ),
     Capture(
         "Spring AI", r"org\.springframework\.(boot|ai)|io\.micrometer", "",
-        code="an ObservationFilter (docs/get-started/integrations/spring-ai.md), or `spring.ai.chat.observations.log-prompt` and `log-completion` with export of log records. For tool calls: `spring.ai.tools.observations.include-content: true`",
+        code="an `ObservationFilter` (docs/get-started/integrations/spring-ai.md), or `spring.ai.chat.observations.log-prompt: true` and `spring.ai.chat.observations.log-completion: true` with export of log records. For tool calls, also `spring.ai.tools.observations.include-content: true`",
     ),
     Capture("Claude Code", r"com\.anthropic\.claude_code", "", {"OTEL_LOG_USER_PROMPTS": "1", "OTEL_LOG_TOOL_DETAILS": "1"}),
 )  # fmt: skip
-"""All settings. The first match is used, so OpenLLMetry's general pattern is below specific patterns."""
+"""Settings by instrumentation. The first match applies, so OpenLLMetry's general pattern is after more specific patterns."""
 
 
 def of_scope(scope: str) -> Capture | None:
@@ -138,7 +137,7 @@ def of_package(name: str) -> Capture | None:
 
 
 def advice_without_turn(scopes: Sequence[str]) -> str:
-    """Return a hint for an application whose scopes have neither agent spans nor model calls."""
+    """Return a hint for an application whose scopes contain neither agent spans nor model calls."""
     known = ", ".join(sorted(filter(is_genai_scope, scopes)))
     if known:
         return f"trace model calls too, because the spans of {known} contain none"
@@ -146,7 +145,7 @@ def advice_without_turn(scopes: Sequence[str]) -> str:
 
 
 def advice_on(missing: str, scopes: Sequence[str]) -> str:
-    """Return a hint about a missing turn, a tool span's missing caller, or missing content, depending on ``missing``."""
+    """Return a hint about ``missing``: a missing turn, a tool span's missing caller, or missing content."""
     if missing == CALLER:
         return "pass the caller's OpenTelemetry context to the thread or stream that runs tools"
     if missing == TURN:
