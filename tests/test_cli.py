@@ -406,10 +406,12 @@ def test_explain_takes_a_name_of_another_catalogue_with_what_it_presets(capsys: 
 
 def test_check_config_prints_a_configuration(tmp_path: Path, capsys: Capture) -> None:
     text = "turn: {idle_timeout: 90s}\noutlets: {jsonl: scores.jsonl}\nmetrics: [{code_contains: {value: Paris}, policy: gate}]\n"
+    text += "conversation: {metrics: [code_latency]}\n"
     assert main(["check-config", configured(tmp_path, text)]) == 0
     printed = capsys.readouterr().out
     assert "policy: gate" in printed
     assert f"{len(default_pack()) + 1} metrics on each turn" in printed
+    assert "# 1 metric on each conversation: code_latency" in printed
     again = configured(tmp_path, printed)
     assert load_config(again) == load_config(configured(tmp_path, text))
     assert main(["check-config", again]) == 0

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.cli.main import main
-from otel_agenteval.config import yaml
+from otel_agenteval.config import loader, yaml
 from otel_agenteval.config.judge import JobQueueOptions, SpendingOptions
 from otel_agenteval.config.loader import effective_yaml, load_config
 from otel_agenteval.config.root import Config
@@ -459,6 +459,22 @@ def test_an_option_is_read_from_its_variable(variable: str, text: str, path: str
     assert at(load_config(env={f"OTEL_AGENTEVAL_{variable}": text}), path) == meant
 
 
+@pytest.mark.parametrize(
+    ("variable", "text", "warnings"),
+    [
+        ("TURN__IDLE_TIMEOUT", "30", 1), ("TURN__DECISION_DELAY", "5", 1), ("TURN__IDLE_TIMEOUT", "30s", 0), ("JUDGE__TIMEOUT", "30000", 0),
+        ("INLINE__BUDGET", "5", 0), ("TURN__MAX_OPEN", "30", 0),
+    ],
+)  # fmt: skip
+def test_variable_with_few_milliseconds_is_logged_once(
+    variable: str, text: str, warnings: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    loader._warn_of_milliseconds.cache_clear()
+    for _ in range(2):
+        load_config(env={f"OTEL_AGENTEVAL_{variable}": text})
+    assert len([line for line in caplog.messages if variable in line]) == warnings
+
+
 def test_a_variable_inside_another_wins() -> None:
     env = {"OTEL_AGENTEVAL_TURN__MAX_OPEN": "5", "OTEL_AGENTEVAL_TURN": "{max_open: 4, max_spans: 4}"}
     turn = load_config(env=env).turn
@@ -471,6 +487,7 @@ def test_a_variable_inside_another_wins() -> None:
         ("TURN__IDLE_TIMEOUT", "10x", "OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT: turn.idle_timeout: must be a duration"),
         ("TURN__MAX_OPN", "1", "OTEL_AGENTEVAL_TURN__MAX_OPN: unknown variable. Did you mean OTEL_AGENTEVAL_TURN__MAX_OPEN?"),
         ("ENABELD", "true", "OTEL_AGENTEVAL_ENABELD: unknown variable. Did you mean OTEL_AGENTEVAL_ENABLED?"),
+        ("CONSOLE", "true", "OTEL_AGENTEVAL_CONSOLE: unknown variable. Did you mean OTEL_AGENTEVAL_OUTLETS__CONSOLE?"),
         ("METRICS", "[{a: 5}", "OTEL_AGENTEVAL_METRICS: not YAML"),
         ("METRICS", "[{a: 5}]", "OTEL_AGENTEVAL_METRICS: metrics[0]: the parameters of a must be a mapping"),
         ("CONFIG_FILE", "/nowhere/agenteval.yaml", "/nowhere/agenteval.yaml: file not found"),

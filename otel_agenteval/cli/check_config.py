@@ -15,6 +15,7 @@ from ..evaluation.references import ReferenceSources
 from ..evaluation.selection import media_rules
 from ..judging.models import embedder_from, judge_from
 from ..judging.sampling import rules_of
+from ..outlets.turn_text import number_of
 from . import OK, UNUSABLE
 from .diagnosis import GOOD, configuration_findings, option_findings
 from .options import add_imports
@@ -52,9 +53,8 @@ def run(args: argparse.Namespace) -> int:
         if level != GOOD:
             print(f"{text}; {advice}" if advice else text, file=sys.stderr)
     print(effective_yaml(config), end="")
-    metrics = found.of_turns
-    names = ", ".join(metric.name for metric in metrics)
-    print(
-        textwrap.fill(f"valid; {len(metrics)} metrics on each turn: {names}", 100, initial_indent="# ", subsequent_indent="#   ")
-    )
+    for start, of, metrics in (("valid; ", "turn", found.of_turns), ("", "conversation", found.of_conversations)):
+        if metrics or of == "turn":
+            text = f"{start}{number_of(len(metrics), 'metric')} on each {of}: {', '.join(metric.name for metric in metrics)}"
+            print(textwrap.fill(text, 100, initial_indent="# ", subsequent_indent="#   "))
     return OK

@@ -16,6 +16,8 @@ One :class:`ConfigError` reports all errors, one per line.
 
 from __future__ import annotations
 
+import functools
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -24,8 +26,10 @@ from typing import Any
 from ..core.errors import ConfigError, Faults, meant, refusal
 from .masking import masked
 from .root import Config, mapping_of, value_text
-from .section import option_paths
+from .section import kind_of, option_paths, options_of, section_of
 from .types import KeyPath, truth_of
+
+_log = logging.getLogger("otel_agenteval")
 
 ENV_PREFIX = "OTEL_AGENTEVAL_"
 RESERVED_ENV = (f"{ENV_PREFIX}ENABLED", f"{ENV_PREFIX}CONFIG_FILE")
@@ -149,7 +153,8 @@ def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, st
     for name in given:
         with faults:
             if name not in known:
-                close = meant(name, [*known, *RESERVED_ENV]).replace("'", "")
+                nested = [one for one in known if one.endswith(f"__{name.removeprefix(ENV_PREFIX)}")]
+                close = meant(name, nested or [*known, *RESERVED_ENV]).replace("'", "")
                 raise ConfigError(f"{name}: unknown variable{close}")
     faults.check()
     for name in given:
@@ -160,7 +165,28 @@ def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, st
             from . import yaml
 
             value = yaml.load(value, name, env, lines=False)[0]
+        else:
+            _warn_of_milliseconds(name, known[name], value)
         yield known[name], value, name
+
+
+@functools.cache
+def _warn_of_milliseconds(variable: str, path: tuple[str, ...], value: str) -> None:
+    """Warn once if a duration of usually seconds is a small number without a unit, which means milliseconds."""
+    section: Any = Config
+    for name in path[:-1]:
+        section = section_of(options_of(section)[name].annotation)
+    option = options_of(section)[path[-1]] if section is not None else None
+    kind = None if option is None else kind_of(option.metadata, option.annotation)
+    if (
+        option is None
+        or kind is None
+        or "duration" not in kind.described
+        or (isinstance(option.default, float) and option.default < 1)
+    ):
+        return
+    if value.isascii() and value.isdigit() and 0 < int(value) < 1_000:
+        _log.warning("%s=%s means %s milliseconds; for seconds, write %ss", variable, value, value, value)
 
 
 def _of_services(env: Mapping[str, str]) -> Iterator[str]:
