@@ -413,9 +413,15 @@ def code_ungrounded_urls(turn: Turn, *, allowed: tuple[str, ...] = ()) -> bool |
     - a page of a well-known site, if the sources contain the URL's query values or IDs (for example, the address in a map link)
     - a URL that ``allowed`` covers
 
-    The metric ignores URLs in code and commands, namespaces (``xmlns``, ``$schema``, ``schema.org``), licenses, reserved and
-    private hosts (``example.com``, ``localhost``, but not ``acme.example``), placeholders, file and package names, and e-mail
-    addresses. If more than 100 links don't occur literally in a source, the metric checks only the first 100 of these links.
+    The metric ignores URLs in code and commands, namespaces (``xmlns``, ``$schema``, ``schema.org``), licenses, private hosts
+    (``localhost``, ``*.local``, ``*.test``), placeholder hosts, file and package names, and e-mail addresses. Placeholder hosts are:
+
+    - ``example.com`` and the same name with other endings, also with subdomains
+    - general words before ``.example``, such as ``shop.example`` and ``www.company.example``, but not names (``acme.example``)
+    - ``my`` or ``your`` before a general word, such as ``my-shop.com`` and ``yourcompany.de``, but not ``shop.com``
+    - ``domain.com``, ``yourdomain.com``, and *example* in other languages (``beispiel.de``)
+
+    If more than 100 links don't occur literally in a source, the metric checks only the first 100 of these links.
 
     A correct link to a public page fails if no source contains it. To avoid this, list the site in ``allowed``. Without tool results, documents,
     or other sources with URLs, only two types of links fail: hosts that imitate a well-known site, and hosts that contain a company name from
