@@ -174,10 +174,10 @@ def tables(found: Runs) -> dict[str, str]:
 
     f = us("agent", "without")
     own = [
-        ("lower bound on the agent's thread", "µs per turn", "of F"),
+        ("Lower bound on the agent's thread", "µs per turn", "× F"),
         *((what, f"{value:.1f}", f"{value / f:.3f}") for what, value in (
-            ("a span processor that does nothing (the SDK calls `on_start`, `_on_ending` and `on_end`)", us("agent", "noop") - f),
-            ("a span processor that only tracks when turns end, and their size", us("agent", "least") - f),
+            ("a span processor that does nothing (the SDK calls `on_start`, `_on_ending`, and `on_end`)", us("agent", "noop") - f),
+            ("a span processor that only tracks the end and size of turns", us("agent", "least") - f),
             ("adding 22 prepared events to a span", us("agent", "append")),
             ("current code, only collecting turns", us("agent", "collect") - f),
             ("current code, default metrics with span events", us("agent", "default") - f),
@@ -185,7 +185,7 @@ def tables(found: Runs) -> dict[str, str]:
     ]  # fmt: skip
     whole = us("span", "whole")
     spans = [
-        ("lower bound for a span in the sidecar", "µs per span", "share of current"),
+        ("Lower bound for a span in the sidecar", "µs per span", "Share of last row"),
         *((what, f"{us('span', key):.2f}", f"{us('span', key) / whole:.3f}") for what, key in (
             ("copying its bytes once", "copy"),
             ("parsing with upb, without reading values", "parse"),
@@ -199,7 +199,7 @@ def tables(found: Runs) -> dict[str, str]:
         )),
     ]  # fmt: skip
     scores = [
-        ("lower bound for exporting a score", "µs per score"),
+        ("Lower bound for exporting a score", "µs per score"),
         (f"a log record of {us('score', 'bytes'):.0f} bytes, created with protobuf's classes", f"{us('score', 'classes'):.2f}"),
         ("serializing a finished record", f"{us('score', 'serialize'):.2f}"),
         ("joining a record from four byte strings", f"{us('score', 'join'):.2f}"),
@@ -218,13 +218,13 @@ def native(found: Runs) -> str:
     parse, objects = found.best("span", "parse"), found.best("span", "objects")
     lines = [
         (
-            "evaluation",
+            "Evaluation",
             "µs per span",
             "µs for reading",
             "µs with upb",
-            "largest gain",
+            "Largest gain",
             "µs with Python objects from C",
-            "gain with objects",
+            "Gain with objects",
         )
     ]
     for path, what in (("assembled", "no metrics"), ("sidecar", "default metrics, no outlets")):

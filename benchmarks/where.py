@@ -218,7 +218,7 @@ def table(path: str, found: Runs, unit: str) -> str:
     parts = stages(path, found)
     whole = sum(parts.values())
     lines = [
-        ("where", unit, "share"),
+        ("Step", unit, "Share"),
         *((stage, f"{us:.1f}", f"{us / whole:.0%}") for stage, us in parts.items() if us >= whole / 200),
     ]
     lines.append(("**all**", f"**{whole:.1f}**", ""))

@@ -385,7 +385,7 @@ def first_sight() -> str:
     return (
         f"We recorded {len(sets)} agents with combinations of framework, SDK, and instrumentation that were new to otel-agenteval. "
         f"In these recordings, and before any fix, it read {100 * right / facts:.0f} % of {facts:,} facts correctly. "
-        f"For {most} agents, the share was at least {100 * _MOST:.0f} %. For {whole} of these {most} agents, all facts were right."
+        f"For {most} agents, the share was at least {100 * _MOST:.0f} %. For {whole} of these {most} agents, all facts were correct."
     )
 
 
@@ -393,13 +393,13 @@ def first_sight_table() -> str:
     """Return a table of the agents whose facts were most often wrong before any fix."""
     sets = json.loads(FIRST_SIGHT.read_text(encoding="utf-8"))
     rows = [
-        f"| {name} | {one['facts']} | {100 * one['right'] / one['facts']:.1f} % | {one['wrong']} |"
+        f"| {name} | {one['facts']} | {100 * one['right'] / one['facts']:.1f} % | {_sentences(one['wrong'])} |"
         for name, one in sorted(sets.items(), key=lambda item: (-item[1]["right"] / item[1]["facts"], item[0]))
         if _below_most(one)
     ]
     return (
-        f"For the agents with a share below {100 * _MOST:.0f} %, otel-agenteval made these errors:\n\n"
-        "| Agent | Facts | Correct before any fix | Errors before any fix |\n|---|---|---|---|\n" + "\n".join(rows)
+        "The table lists the agents with a lower share, and the reasons for wrong facts:\n\n"
+        "| Agent | Facts | Correct before any fix | Reasons |\n|---|---|---|---|\n" + "\n".join(rows)
     )
 
 

@@ -219,11 +219,11 @@ def main() -> int:
         rows, everything = measured(folders, given.without or names(), check=given.check)
         left = {folder.name: without_any(folder) for folder in folders if folder.name in NONE and not given.without}
     lines = [
-        "| dialect left out | facts | lost | gained | points | turns in which other data changes |",
+        "| Omitted dialect | Facts | Lost | Gained | Points | Turns in which other data changes |",
         "|---|---|---|---|---|---|",
     ]
     lines += [shown(row, everything) for row in rows]
-    right = "Without any dialect, {:.1f} % of the facts in `tests/data/{}.tar.xz` are right."
+    right = "Without any dialect, {:.1f} % of the facts in `tests/data/{}.tar.xz` are correct."
     lines += ["", *(right.format(share, name) for name, share in left.items())]
     sys.stdout.write("\n".join(lines) + "\n")
     if given.write:

@@ -234,7 +234,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--once",
         action="store_true",
-        help="exit after printing; without this option, the demo serves /metrics until Ctrl-C if it runs in a terminal",
+        help="exit after printing; without this option, the demo serves /metrics until you press Control+C, if it runs in a terminal",
     )
     parser.add_argument("--port", type=int, default=19464, help="loopback port for /metrics (default: %(default)s)")
 
