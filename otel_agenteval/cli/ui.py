@@ -87,11 +87,11 @@ def run(args: argparse.Namespace) -> int:
             path = str(stored(args.paths, Path(folder) / "scores.db", config, args.metrics))
         names = _versions(args.paths)
         options = Options(not args.no_content, page.trace_url, page.labels, (names[0], names[1]) if len(names) == 2 else None)
-        asyncio.run(_serve(Api(path, options), str(config.serve.web), config.serve.token))
+        asyncio.run(_serve(Api(path, options), str(config.serve.web), config.serve.token or ()))
     return OK
 
 
-async def _serve(api: Api, address: str, token: str | None) -> None:
+async def _serve(api: Api, address: str, tokens: Sequence[str]) -> None:
     """Serve the web UI until SIGINT or SIGTERM. Raises ConfigError if other machines can reach the address without a token."""
     from ..outlets.store.reader import StoreReader
     from ..page.api import Reader
@@ -100,12 +100,12 @@ async def _serve(api: Api, address: str, token: str | None) -> None:
     from ..server.responses import Refusal
     from ..server.web import Web, credentials_in
 
-    if token is None and not is_loopback(address):
+    if not tokens and not is_loopback(address):
         raise ConfigError(f"--web: {address} is reachable from other machines without a token. Set serve.token, or use 127.0.0.1")
 
     def authorize(head: Head) -> Reader:
         name, given = credentials_in(head.headers.get("authorization")) or ("someone", None)
-        if token is not None and not is_token(given, token):
+        if tokens and not is_token(given, tokens):
             raise Refusal("unauthenticated", "a token is required")
         return Reader("label", None, name)
 

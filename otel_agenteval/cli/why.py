@@ -165,7 +165,7 @@ def _of_url(url: str, turn_id: str, config: Config) -> _Found:
         base = http_url(url)
     except ValueError as error:
         raise ConfigError(refusal("--url", repr(url), str(error))) from None
-    token = config.serve.token  # valid for all turns, unlike a tenant's token
+    token = next(iter(config.serve.token or ()), None)  # valid for all turns, unlike a tenant's token
     if token is None:
         own = (tenant.token for tenant in config.serve.tenants if turn_id.startswith(qualified(tenant.name, "")))
         token = next(own, None)

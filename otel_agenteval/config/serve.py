@@ -61,6 +61,10 @@ def _once(tenants: tuple[TenantOptions, ...]) -> tuple[TenantOptions, ...]:
     return tenants
 
 
+_tokens = texts(
+    "must be a non-empty string or list of strings, without control characters",
+    lambda text: text.strip() and text.strip().isprintable(), least=1, make=str.strip,
+)  # fmt: skip
 Names = Annotated[
     tuple[str, ...],
     Before(texts("must be a string or a list of strings", str.strip, make=lambda text: text.strip().lower())),
@@ -116,9 +120,9 @@ class ServeOptions(Section):
     """Address of the web UI and its API."""
     insecure: Switch = False
     """Accept connections from other machines without a token or client certificate."""
-    token: Secret | None = None
+    token: Annotated[tuple[str, ...], Before(_tokens), Kind("string or list of strings", secret=True)] | None = None
     """Token that senders and API clients send as ``Authorization: Bearer …``. Write it as ``${env:NAME}``. With ``tenants``, the token
-    is valid only for the API."""
+    is valid only for the API. In a list, all tokens are valid."""
     tenants: Annotated[
         tuple[TenantOptions, ...], After(_once), Kind("list of tenants, see [the sidecar](../operate/sidecar.md#tenants)")
     ] = ()
@@ -163,9 +167,9 @@ class ServeOptions(Section):
     """Maximum bytes of each process's journal. If a journal is full, senders must retry."""
 
     def _check(self) -> None:
-        if self.page.read_token is not None and (self.token is None or self.page.read_token == self.token):
+        if self.page.read_token is not None and (self.token is None or self.page.read_token in self.token):
             raise ValueError("serve.page.read_token requires serve.token, with a different value")
-        same = next((tenant.name for tenant in self.tenants if tenant.token == self.token), None)
+        same = next((tenant.name for tenant in self.tenants if tenant.token in (self.token or ())), None)
         if same is not None:
             raise ValueError(
                 f"serve.token is also the token of tenant {same!r}. Change one, because serve.token gives access to the API"

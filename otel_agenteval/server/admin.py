@@ -22,9 +22,9 @@ from ..core.tenancy import qualified
 from ..engine.engine import Engine
 from ..outlets.store.reader import LEAST_OF_ID, SPAN_OF_TRACE, StoreReader, cost_in, fault_of_row, only_one
 from ..outlets.turn_text import number_of
+from ..page.api import Reader
 from .auth import Guard
 from .http_server import Failure, Head, HttpExchange, Response
-from .receiver import Receiver
 from .responses import Refusal
 
 
@@ -165,22 +165,20 @@ _SCRAPERS = ("prometheus", "otelcol", "opentelemetry", "vmagent", "victoriametri
 
 
 def api(
-    receiver: Receiver, status: Callable[[], dict[str, Any]], shows_content: bool = False
-) -> Callable[[Head], Response | None]:
+    engine: Engine, status: Callable[[], dict[str, Any]], shows_content: bool = False
+) -> Callable[[Head, Reader], Response | None]:
     """Return a handler for ``/api/status`` and ``/api/why/TURN_ID``. Turn ids can be shortened."""
 
-    def get(head: Head) -> Response | None:
-        tenant = receiver.authorize_reader(head.headers.get("authorization"))
+    def get(head: Head, reader: Reader) -> Response | None:
         if head.path == "/api/status":
-            if tenant is not None:
+            if reader.tenant is not None:
                 raise Refusal("forbidden", "a tenant can only read its own turns")
             return _json(status())
         turn_id = urllib.parse.unquote(head.path.removeprefix("/api/why/"))
         if not head.path.startswith("/api/why/"):
             return None
-        if tenant is not None and not turn_id.startswith(qualified(tenant.name, "")):
-            turn_id = qualified(tenant.name, turn_id)
-        engine = receiver.engine
+        if reader.tenant is not None and not turn_id.startswith(qualified(reader.tenant, "")):
+            turn_id = qualified(reader.tenant, turn_id)
         with _store_of(engine) as store:
             try:
                 turn_id = _full_id(engine, store, turn_id)

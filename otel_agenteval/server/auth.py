@@ -168,9 +168,9 @@ def bearer_in(authorization: str | None) -> str | None:
     return given.strip() if kind.lower() == "bearer" and given.strip() else None
 
 
-def is_token(given: str | None, token: str | None) -> bool:
-    """Return True if the token matches the configured token. Takes constant time."""
-    return given is not None and token is not None and hmac.compare_digest(_digest(given), _digest(token))
+def is_token(given: str | None, tokens: Sequence[str]) -> bool:
+    """Return True if the token is one of the configured tokens. Takes the same time for each token."""
+    return given is not None and any([hmac.compare_digest(_digest(given), _digest(token)) for token in tokens])  # noqa: C419
 
 
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:/@\[\]]+))(?::[0-9]{0,5})?")

@@ -99,12 +99,6 @@ class Receiver:
             return None
         raise Refusal("unauthenticated", "a valid bearer token is required")
 
-    def authorize_reader(self, authorization: str | None) -> Tenant | None:
-        """Return the tenant whose turns the reader can see, or None for all turns. Raises a Refusal for an invalid token."""
-        if self.tenants and self.options.token is not None and is_token(bearer_in(authorization), self.options.token):
-            return None
-        return self.authorize(authorization)
-
     def admit(self, client: str, tenant: Tenant | None = None) -> None:
         """Admit a request, or raise a Refusal. Call :meth:`release` when the request ends."""
         try:

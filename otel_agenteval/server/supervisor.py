@@ -317,6 +317,9 @@ class _MetricsPage:
                 merged.samples += [sample._replace(labels={**sample.labels, **labels}) for sample in family.samples]
             up.samples.append(Sample("agenteval_processes", labels, float(bool(page))))
             restarts.samples.append(Sample("agenteval_process_restarts_total", labels, float(child.restarts)))
+        if (scrapes := families.get("agenteval_serve_scrapes")) is not None:  # the parent scrapes the processes
+            counts = self._metrics.scrapes.items()
+            scrapes.samples = [Sample(f"{scrapes.name}_total", {"client": client}, float(count)) for client, count in counts]
         yield from (*families.values(), up, restarts)
 
 

@@ -46,7 +46,7 @@ _LIVE_EVERY, _ALIVE_EVERY = 1.0, 15.0
 _SUM_EVERY = 5.0
 
 Authorize = Callable[[Head], Reader]
-Legacy = Callable[[Head], "Response | None"]
+Legacy = Callable[[Head, Reader], "Response | None"]
 
 
 class Web:
@@ -58,7 +58,7 @@ class Web:
         authorize: Authorize,
         api: Api | None,
         failed: Callable[[str, BaseException], None],
-        older: Legacy = lambda _: None,
+        older: Legacy = lambda *_: None,
     ) -> None:
         self._guard = guard
         self._authorize = authorize
@@ -85,7 +85,7 @@ class Web:
                 return self._api_exchange(head, reader)
             if head.method not in ("GET", "HEAD"):
                 raise Problem(405, "GET only", "GET")
-            found = self._older(head) if head.path.startswith("/api/") else None
+            found = self._older(head, reader) if head.path.startswith("/api/") else None
             return found if found is not None else _static(head)
         except Refusal as refusal:
             return _problem(refusal.answer.http_status, refusal.answer.message)

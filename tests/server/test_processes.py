@@ -112,6 +112,9 @@ def test_a_process_that_dies_is_started_again_on_its_port(fleet: Fleet) -> None:
     with urllib.request.urlopen(f"http://127.0.0.1:{fleet.metrics}/readyz?verbose", timeout=60) as answer:
         report = answer.read().decode()
     assert {f"[+] process {number}: requests: ok" for number in range(2)} <= set(report.splitlines())
+    scrape = urllib.request.Request(f"http://127.0.0.1:{fleet.metrics}/metrics", headers={"User-Agent": "Prometheus/3.0"})
+    urllib.request.urlopen(scrape, timeout=60).close()
+    assert fleet.metric("agenteval_serve_scrapes_total", client="prometheus") == 1
     first = psutil.Process(fleet.process.pid).children()[0]
     os.kill(first.pid, signal.SIGSTOP)
     until(lambda: fleet.health("readyz") == 503, "one does not answer")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import signal
 from collections.abc import Mapping
@@ -42,7 +43,7 @@ def answers(sidecar: Sidecar) -> list[int]:
 
 CHANGES: list[Mapping[str, Any]] = [
     {"token": ..., "tenants": ...}, {"token": "", "tenants": []}, {"token": 5, "tenants": 5}, {"token": "${env:UNSET_TOKEN}"},
-    {"token": "${env:UNSET_TOKEN:-}", "tenants": []}, {"token": ["of-all"]}, {"tenants": [{"name": "shop"}]},
+    {"token": "${env:UNSET_TOKEN:-}", "tenants": []}, {"token": []}, {"token": ["of-all", ""]}, {"tenants": [{"name": "shop"}]},
     {"token": None, "tenants": None}, {"token": ..., "tenants": ..., "insecure": True},
     {"token": ..., "tenants": ..., "http": "127.0.0.1:0", "web": "127.0.0.1:0"},
     {"tls": {"cert_file": "missing.pem", "key_file": "missing.pem"}}, {"tls": {"client_ca_file": "missing.pem"}},
@@ -65,6 +66,33 @@ def test_a_reload_without_a_security_option_is_refused(
                 reloaded(sidecar, file, yaml.safe_dump({"serve": then, "statistics": {"state": None}}))
             assert answers(sidecar) == [401, 401], change
             reloaded(sidecar, file, yaml.safe_dump({"serve": given, "statistics": {"state": None}}))
+
+
+def test_tokens_are_rotated_by_a_list_and_reloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    given = {**OPEN, "token": "old"}
+    with Sidecar({"serve": given}) as sidecar:
+
+        def accepted() -> list[str]:
+            sent = {token: {"Authorization": f"Bearer {token}"} for token in ("old", "new", "other")}
+            found = [token for token, headers in sent.items() if sidecar.post("/v1/traces", turn_of(1), headers)[0] == 200]
+            assert found == [token for token, headers in sent.items() if sidecar.get("/api/status", "web", headers)[0] == 200]
+            return found
+
+        assert accepted() == ["old"]
+        for tokens in (["old", "new"], ["new"]):
+            reloaded(sidecar, tmp_path / "agenteval.yaml", yaml.safe_dump({"serve": {**given, "token": tokens}}))
+            assert accepted() == tokens
+
+
+@pytest.mark.parametrize("path", ["/api/status", "/api/why/none", "/api/v1/catalog"])
+def test_paths_of_the_web_port_accept_the_same_credentials(path: str) -> None:
+    with Sidecar({"serve": {"token": "of-all", "page": {"read_token": "of-readers"}}}) as sidecar:
+        for token, is_known in (("of-all", True), ("of-readers", True), ("other", False)):
+            basic = base64.b64encode(f"me:{token}".encode()).decode()
+            for credentials in (f"Bearer {token}", f"Basic {basic}"):
+                status = sidecar.get(path, "web", {"Authorization": credentials})[0]
+                assert (status != 401) is is_known
 
 
 def test_an_empty_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

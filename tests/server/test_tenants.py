@@ -170,7 +170,7 @@ def test_why_finds_a_turn_without_the_tenant_s_name(stores: bool, tmp_path: Path
     for short, status, says in (
         ("beef", 0, "turn a:beef"),
         ("cafe", 1, "not found"),
-        (f"{7:032x}", 2, "matches several turn ids"),
+        (f"{7:032x}", 2, "matches several turn IDs"),
     ):
         if stores:
             assert main(["why", short, "--store", store]) == status

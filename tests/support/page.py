@@ -51,7 +51,7 @@ class ServedPage:
             return Reader()
         _, token = credentials_in(head.headers.get("authorization")) or ("", None)
         for known, reader in self._readers.items():
-            if is_token(token, known):
+            if is_token(token, (known,)):
                 return reader
         raise Refusal("unauthenticated", "a token is required")
 
