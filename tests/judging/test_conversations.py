@@ -10,6 +10,7 @@ import pytest
 from otel_agenteval.backfill.batch import chosen
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
+from otel_agenteval.engine import pipeline
 from otel_agenteval.evaluation.selection import SIGNALS, select_metrics
 from otel_agenteval.outlets.store.reader import StoreReader
 from otel_agenteval.turns.conversations import Conversations
@@ -138,6 +139,21 @@ def test_what_judges_say_during_shutdown_still_counts(models: ScriptedModels) ->
     rig.processor.shutdown()
     assert values([scored for scored in rig.kept if scored.conversation][-1])[RELIABILITY] == pytest.approx(0.4)
     rig.provider.shutdown()
+
+
+def test_conversation_metrics_with_several_workers_are_logged_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    given: Any = {"inline": {"metrics": []}, "conversation": {"metrics": ["code_latency"]}}
+    for is_one_of_many in (False, True):
+        monkeypatch.setattr(pipeline, "has_other_workers", lambda found=is_one_of_many: found)
+        pipeline.warn_of_workers.cache_clear()
+        with Rig(given) as rig:
+            for _ in range(2):
+                converse(rig, "Paris.")
+                assert rig.engine.end_conversation("c1")
+            assert len(whole_ones(rig)) == 2
+        assert len([line for line in caplog.messages if "conversation.metrics" in line]) == is_one_of_many
 
 
 def test_later_end_without_applicable_metric_keeps_the_scores(models: ScriptedModels, tmp_path: Path, clock: FakeClock) -> None:

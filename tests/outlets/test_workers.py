@@ -234,6 +234,31 @@ def test_a_program_of_one_process_writes_nothing(tmp_path: Path) -> None:
     assert not list((tmp_path / TEMPORARY).iterdir())
 
 
+def test_worker_knows_if_it_has_siblings(tmp_path: Path) -> None:
+    known = run(
+        tmp_path,
+        """
+        import multiprocessing
+        from otel_agenteval.core.lineage import has_other_workers
+        def work(together, answers):
+            together.wait(300)
+            answers.put(has_other_workers())
+            together.wait(300)
+        if __name__ == "__main__":
+            for method in ("fork", "spawn"):
+                context = multiprocessing.get_context(method)
+                for count in (1, 2):
+                    together, answers = context.Barrier(count), context.SimpleQueue()
+                    children = [context.Process(target=work, args=(together, answers)) for _ in range(count)]
+                    for child in children: child.start()
+                    for child in children: print(answers.get())
+                    for child in children: child.join(300)
+            print(has_other_workers())
+        """,
+    )
+    assert known.split() == ["False", "True", "True", "False", "True", "True", "False"]
+
+
 def test_port_of_the_first_process_is_no_conflict(tmp_path: Path) -> None:
     """The first process opens the port before it has children, so no file says so. It never scores a turn itself."""
     warned = run(
