@@ -1,7 +1,7 @@
 """Selection of the judged metrics to evaluate on a turn, by conditions, sampling rules, and quotas.
 
-:class:`Chooser` calculates the probability that a turn is judged on each metric. :class:`JudgedSample` records the judged turns for
-fleet estimates. :class:`History` compares a turn with the agent's earlier turns, for use in conditions.
+:class:`Chooser` calculates, for each metric, the probability that a turn is judged. :class:`JudgedSample` records the judged turns
+for fleet estimates. :class:`History` compares a turn with the agent's earlier turns, for use in conditions.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class MetricChoice(NamedTuple):
 
 @dataclass(eq=False)
 class Chooser:
-    """Sampler that calculates the probability that a turn is judged on each metric. Used only on the worker thread."""
+    """Sampler that calculates, for each metric, the probability that a turn is judged. Used only on the worker thread."""
 
     _metrics: JudgedMetrics
     _sample: JudgedSample
@@ -125,7 +125,7 @@ class Chooser:
         return None if decided_without_judge(metric, turn) is not None else metric.not_applicable(turn)
 
     def _is_certain_now(self, metric: BoundMetric, key: str, before: Chance, scored: ScoredTurn, known: Known) -> bool:
-        """Return True if new user feedback makes ``always_if`` true. A turn that was already sampled now stands only for itself."""
+        """Return True if new user feedback makes ``always_if`` true. In estimates, a sampled turn then counts only as itself."""
         rule = self._metrics.rule(key).always_if
         if before.by == "rule" or rule is None or not any(score.metric == FEEDBACK for score in known.scores):
             return False
@@ -242,7 +242,7 @@ class JudgedSample:
             estimates.choose(metric, scored.turn.agent or "", chance.probability, group_of(chance.by), scored.first_id)
 
     def make_certain(self, metric: str, key: str, scored: ScoredTurn) -> None:
-        """Let a sampled turn stand only for itself in fleet estimates, because a rule now selects this turn."""
+        """In fleet estimates, count a sampled turn only as itself, because a rule now selects this turn."""
         for estimates in self._estimates_of(metric, key, scored):
             estimates.make_certain(metric, scored.first_id)
 

@@ -408,7 +408,7 @@ class Dispatcher:
             self.outcomes.drop(lost, "shutdown")
             if lost and not self.lasting:
                 _log.warning(
-                    "%d waiting evaluations dropped; to keep them, set judge.queue: {backend: sqlite, path: FILE}", len(lost)
+                    "%d waiting evaluations dropped. To keep them, set judge.queue: {backend: sqlite, path: FILE}", len(lost)
                 )
             self.runner.close()
         except Exception as error:

@@ -82,7 +82,7 @@ class InnerOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Gathering:
-    """Composites on one turn, waiting for the scores of their inner metrics.
+    """Composites that wait for the scores of their inner metrics on one turn.
 
     Inner metrics are judged one after the other, and each job contains the earlier outcomes. Therefore, the process that runs the
     last job can compute the composites, and a crash loses nothing.

@@ -303,7 +303,7 @@ def warn_of_settings(section: str, address: str, model: str, error_type: str, me
 
 
 def advice_on(fault: str, section: str = "judge") -> str:
-    """Return how to fix a judge's fault. ``fault`` starts with the error type."""
+    """Return advice on how to fix a judge's fault. ``fault`` starts with the error type."""
     if fault.startswith("unpriced"):
         return f"set {section}.prices, or limit calls"
     if fault.startswith("unreachable: "):

@@ -8,8 +8,8 @@ A case has a turn and the score range that careful raters would give. ``cases/FA
 - ``lang``: language code. ``about``: purpose of the case, in English.
 - ``pair``: set only for a counterpart. ``of`` is the ID of the original case, and ``bias`` is the bias to test.
 
-A counterpart deserves the same score as its original case. It differs only in order, length, or language, or it praises itself or
-claims authority.
+A counterpart deserves the same score as its original case. It differs only in order, length, or language, or its answer praises
+itself or claims authority.
 
 There are no cases for image, audio, and video metrics, because cases contain only text.
 """

@@ -63,7 +63,7 @@ class JudgeMeasures:
 class BiasFound:
     pairs: int
     mean: float | None
-    """Mean score difference, counterpart minus original case. For longer counterparts, above 0 if the judge prefers length."""
+    """Mean score difference, counterpart minus original case. Above 0, the judge prefers counterparts, such as longer answers."""
     interval: Interval | None
     moved: float | None
     found: bool

@@ -1,9 +1,9 @@
 """Embedders: a client for an embedding server, and two embedders that run in this process free of charge.
 
 The local text model is a table with one vector for each of 32,000 word pieces. A text's vector is the mean of its word pieces'
-vectors, computed in less than a millisecond. The vectors show how similar the topics of two texts are. Paraphrases have a
-similarity of 0.5 to 1, and unrelated texts of less than 0.2. Word order is ignored, so negation isn't recognized. Scores aren't
-comparable with scores from other models.
+vectors, computed in less than a millisecond. The vectors show how similar the topics of two texts are. The similarity of
+paraphrases is 0.5 to 1, and the similarity of unrelated texts is less than 0.2. Word order is ignored, so negation isn't
+recognized. Scores aren't comparable with scores from other models.
 
 The local model for images and texts is a CLIP or SigLIP model in ONNX files. This package doesn't include the weights. The model's
 folder must contain these files, which Hugging Face exporters write: ``tokenizer.json``, ``preprocessor_config.json``, and either
@@ -74,7 +74,7 @@ class Embedder(EmbedderModel):
         if not isinstance(model, str) or not model.strip():
             raise ConfigError("model: required")
         if images not in IMAGES:
-            raise ConfigError(f"images: must be {', '.join(IMAGES[:-1])} or {IMAGES[-1]}, got {images!r}")
+            raise ConfigError(f"images: must be {', '.join(IMAGES[:-1])}, or {IMAGES[-1]}, got {images!r}")
         self.model = model
         self._images = images
         own = openai.headers((api_key or "").strip() or None)
@@ -329,7 +329,7 @@ class ClipEmbedder(InProcessEmbedder):
         for text in texts:  # one by one: text lengths vary a lot, and images are large
             is_image = isinstance(text, ImageReference)
             if is_image and "://" not in text and not text.startswith("data:"):
-                raise JudgeError("embedder: an image must be a data: or http(s) URI, got an id", "unsupported_media")
+                raise JudgeError("embedder: an image must be a data: or http(s) URI, got an ID", "unsupported_media")
             if is_image:
                 vector = self._run(self._images, {"pixel_values": self._pixels(text)}, _OF_IMAGES)
             else:

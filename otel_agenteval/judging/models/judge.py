@@ -42,7 +42,7 @@ class _Capabilities:
     stream: bool = False
     """True if the model answers only with an event stream, as some reasoning models do."""
     accepted: frozenset[Form] = frozenset()
-    """Reply forms that the model accepted with these settings. A later rejection has another cause than the form."""
+    """Reply forms that the model accepted with these settings. If such a form is rejected later, the form isn't the cause."""
     refused: frozenset[str] = frozenset()
     """Schemas that the model rejected, although it accepts other schemas."""
 
@@ -98,7 +98,7 @@ class Judge(JudgeModel):
         sign = None if region is None else Signer(region)
         self.server = ModelServer(self.provider, base_url, self._wire.headers(key), options, sign=sign)
         self.address = self.server.base_url
-        """The judge's server. Models on the same server share connections, limits, and usage records."""
+        """Client of the judge's server. Models on the same server share connections, limits, and usage records."""
         self.ledger = self.server.ledger
         self._most_tokens = max_input_tokens
         self._cache = cache
@@ -264,7 +264,7 @@ class Judge(JudgeModel):
             return reply
 
     def _verdict(self, message: ChatMessage, reply: ChatReply, question: Question, until: float) -> dict[str, Any]:
-        """Return the verdict in a reply. If the reply is invalid or its scale is unclear, ask the model again once."""
+        """Return the verdict in a reply. If the reply is invalid or its scale is unclear, send one repair request."""
         ranges, schema = ranges_of(question.reply), question.schema
         keys = tuple(hints_of(question.reply) if schema is None else schema.get("properties", ()))
         found = verdict_in(reply.text, keys, material="\n".join(material_of(question.data, ())[0].values()))

@@ -118,7 +118,7 @@ class ModelServer:
         self._breaker = CircuitBreaker(self.clock, _FAILURES_UNTIL_DOWN, _HOLD)
         self._last_failure = ""
         self._holds: dict[tuple[str, object], float] = {}
-        """Monotonic time until which the server asked for no more requests, by path and model."""
+        """Monotonic time until which the server requested a pause, by path and model."""
 
     def until(self) -> float:
         return self.clock.monotonic() + self._deadline

@@ -76,7 +76,7 @@ _SETTING_HINTS = frozenset(("format", "temperature", "parameter", "system", "str
 _MAX_REASON = 2_000
 """Maximum length of error replies that are searched for setting names. Longer replies probably quote the request."""
 _RESET_HEADER = re.compile(r"(?:x-|anthropic-)?ratelimit-(?:reset(?:-(\w+))?|(\w+)-reset)")
-"""Names of headers with the time when a rate limit resets. The groups match the limit's name."""
+"""Names of headers with the time when a rate limit resets. The groups contain the limit's name."""
 _TIME_SPAN = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 _RETRY_INFO = re.compile(r'"retrydelay"\s*:\s*"(\d+(?:\.\d+)?)s"')  # in Google's replies
 _SSE_DATA = re.compile(rb"^data:[ \t]*(\{.*)$", re.MULTILINE)
@@ -127,7 +127,7 @@ class JsonTransport:
         kept = {name: value for name, value in {**_DEFAULT_HEADERS, **headers}.items() if name.lower() not in own_names}
         for name, value in {**kept, **own}.items():  # httpx would quote an invalid header in its exception
             if _HEADER_NAME.fullmatch(name) is None:
-                raise ConfigError(f"headers: invalid header name, got {name!r}. Use letters, digits and hyphens")
+                raise ConfigError(f"headers: invalid header name, got {name!r}. Use letters, digits, and hyphens")
             if not (value.isascii() and value.isprintable()):
                 option = "api_key" if name.lower() in ("authorization", "x-api-key", "x-goog-api-key") else f"headers.{name}"
                 raise ConfigError(f"{option}: must contain only printable ASCII characters")

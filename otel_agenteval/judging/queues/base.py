@@ -263,7 +263,7 @@ class Demand(NamedTuple):
     limit: float
     """Maximum total including this amount. A larger amount is still allowed if nothing else was spent."""
     below: float
-    """Limit below which the total must be before this amount is added."""
+    """Upper limit (exclusive) for the total before this amount is added."""
 
     def fits(self, used: float) -> bool:
         return used < self.below and (used <= 0 or used + self.amount <= self.limit)

@@ -64,7 +64,7 @@ class ChatRequest:
     room: int = MAX_TOKENS
     """Maximum output tokens, for servers that require a limit."""
     stream: bool = False
-    """True for servers that only answer with an event stream."""
+    """True for servers that answer only with an event stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def media_of(uri: str) -> Media | None:
         return Media(mime, url=uri)
     if scheme != "data":
         if scheme.isascii() and scheme[:1].isalpha() and all(c.isalnum() or c in "+-." for c in scheme):
-            raise JudgeError("the media URI must start with data:, http: or https:", "media_not_allowed")
+            raise JudgeError("the media URI must start with data:, http:, or https:", "media_not_allowed")
         return None
     head, comma, body = rest.partition(",")
     mime, *parameters = head.split(";")

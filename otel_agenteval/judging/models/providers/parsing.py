@@ -1,4 +1,4 @@
-"""Type-safe access to server responses, whose values can all have a wrong type."""
+"""Type-safe access to server responses, in which any value can have the wrong type."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def is_object(words: str) -> bool:
 
 
 def failed(provider: str) -> JudgeError:
-    """Return the error for a response that reports a failure. A retry may succeed."""
+    """Return the error for a response that reports a failure. A retry can succeed."""
     return JudgeError(f"{provider} failed during the reply", "server_error")
 
 
