@@ -79,7 +79,7 @@ def test_a_trace_id_changes_no_other_part_of_the_link(tmp_path: Path) -> None:
 def test_an_id_may_be_shortened_as_long_as_it_means_one_turn(page: ServedPage) -> None:
     turn_id = next(iter(page.all_turns()))["turn_id"]
     assert page.get(f"turns/{turn_id[:45]}")["turn"]["turn_id"] == turn_id
-    assert "matches several turn ids" in problem(page, "turns/0000", 409)
+    assert "matches several turn IDs" in problem(page, "turns/0000", 409)
     assert problem(page, "turns/ffff0000", 404) == "turn not found"
 
 

@@ -34,7 +34,7 @@ MOST_TEXTS = 2_000
 _MOST_READ = 10_000
 """Maximum number of failures, passes, or turns that are read for a sample."""
 _MOST_TURNS = 30_000
-"""Maximum number of turns up to which a sample is taken from a list of all turns."""
+"""Maximum number of turns for which a sample is taken from a list of all turns."""
 NO_CAUSES = "the store has no facts for the latest turns; set outlets.store.causes to true"
 _RECENT = 200
 """Number of recent turns that are searched for stored facts."""
@@ -59,7 +59,7 @@ def only_one(short: str, found: Sequence[str]) -> str | None:
     """Return the only ID in ``found``, or None if ``found`` is empty. Raises StoreError if several IDs match ``short``."""
     if len(found) > 1:
         more = ", …" if len(found) > 5 else ""
-        raise StoreError(f"{short}: matches several turn ids: {', '.join(found[:5])}{more}. Use a longer id")
+        raise StoreError(f"{short}: matches several turn IDs: {', '.join(found[:5])}{more}. Use a longer ID")
     return found[0] if found else None
 
 
@@ -92,7 +92,7 @@ _JSON = ("detail", "also", "skipped", "content", "labels", "turns", "attributes"
 
 
 class StoreReader:
-    """Score store for reading. Use it on one thread only."""
+    """Read access to a score store. Use an instance on one thread only."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
@@ -110,7 +110,7 @@ class StoreReader:
         self._db.close()
 
     def find(self, short: str) -> str | None:
-        """Return the full turn ID for a shortened ID (at least 4 characters), or for an ID that contains another span's ID.
+        """Return the full turn ID for a shortened ID (at least 4 characters), or for an ID with another span of the same trace.
 
         The ID can lack the tenant's name. Return None for an unknown ID. Raises StoreError if several turns match.
         """
@@ -212,7 +212,7 @@ class StoreReader:
     def modes(self, wanted: Wanted = Wanted(), by: str | None = None) -> StoredModes:
         """Return the failure modes of the turns, most frequent first.
 
-        ``by`` is a key of :data:`GROUPED_BY` or the name of a stored attribute. The modes are compared between the groups with
+        ``by`` is a key of :data:`GROUPED_BY` or the name of a stored attribute. The modes are then compared between groups with
         different values. By default, they are compared between the two halves of the time range.
         """
         failed = self._conditions(replace(wanted, failed=bool(wanted.metrics)), of_scores=False)
@@ -511,7 +511,7 @@ class FailedContent(NamedTuple):
     content: dict[str, Any] | None
     """The turn in ``turn.v1`` form, or None if its content isn't stored."""
     explanation: str | None
-    """Explanation of a failed judge metric."""
+    """Explanation from a judged metric that failed."""
 
 
 class StoredTopic(NamedTuple):

@@ -48,7 +48,7 @@ Order = Literal["newest", "oldest", "slowest", "costliest", "most_tokens"]
 _BLOCKS = (200, 1_000, 4_000)
 """Number of turns per block. The time is checked after each block, and later blocks are larger."""
 _FEW_SCORES = 1_000
-"""Maximum number of matching scores up to which a list is read from the scores instead of the turns."""
+"""Maximum number of matching scores for which a list is read from the scores instead of the turns."""
 _SEARCH_SECONDS = 0.1
 MOST_COUNTED = 10_000
 _MOST_CHANGED = 200
@@ -262,7 +262,7 @@ class Views(StoreReader):
         return where, Cursor(*last)
 
     def _few_turn_ids(self, wanted: Filter) -> list[str] | None:
-        """Return the IDs of turns with a matching score. Return None if a list of IDs wouldn't make the query faster."""
+        """Return the IDs of turns with a matching score, or None if a list of IDs wouldn't make the query faster."""
         by_score = wanted.metric is not None and (wanted.outcome, wanted.below, wanted.above) != (None, None, None)
         if not by_score or wanted.conversation is not None:
             return None

@@ -151,7 +151,7 @@ class ScoreStore:
             raise NotStorable(type(error).__name__) from None
 
     def _joined(self, db: Any, rows: Rows) -> Rows:
-        """Move user feedback on an unknown turn to the stored turn with the same ID or, if missing, to the trace's only turn."""
+        """Move user feedback on an unknown turn to the stored turn with this ID. If there is none, use the trace's only turn."""
         moved: dict[str, tuple[str, int]] = {}
         for turn_id in rows.unmatched:
             trace = turn_id[:-16]
@@ -227,7 +227,7 @@ class ScoreStore:
         if ahead > _JUMP:
             self._expires_after = running + _HELD
             _log.warning(
-                "outlets.store: the last turn was stored %.0f days ago; in case the clock is wrong, no turn expires in the next hour",
+                "outlets.store: the last turn was stored %.0f days ago. In case the clock is wrong, no turn expires in the next hour",
                 ahead / 86_400,
             )
         self._seen = now, running
