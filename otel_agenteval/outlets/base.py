@@ -51,7 +51,7 @@ class RecordAccount:
         self.reset()
 
     def reset(self) -> None:
-        """Set all counts to zero. A forked child calls this, because the parent still delivers its records."""
+        """Set all counts to zero. Called in a forked child, because the parent delivers the records that the child inherited."""
         self._lock = threading.Lock()
         self.made = 0
         """Number of records that this process rendered, took over from an earlier process, or failed to render."""

@@ -81,7 +81,7 @@ class FanOut:
         """Threads of the outlets that can hang, by outlet name."""
         self._is_ending = False
         self._behind: dict[str, bool] = {}
-        """Names of outlets that didn't accept the latest batch. The value is True after :meth:`catch_up` waited for the outlet."""
+        """For each outlet that didn't accept the latest batch: True if :meth:`catch_up` has already waited for this outlet."""
         for outlet in outlets:
             self.add(outlet)
 
@@ -160,7 +160,7 @@ class FanOut:
         return True
 
     def name(self, scored: ScoredTurn) -> None:
-        """Redact the names and IDs in a turn. Called after all metrics that read them have been evaluated."""
+        """Redact the names and IDs in a turn. Called after the evaluation of all metrics that read names or IDs."""
         if not self._kinds or scored.named:
             return
         root = scored.root

@@ -57,9 +57,9 @@ class Notice:
     service: str
     count: int
     threshold: float | None = None
-    """Threshold of the metric or, for a notice about a floor (threshold of a mean), the floor."""
+    """Threshold of the metric or, if a mean crossed its floor, this floor."""
     mean: float | None = None
-    """Mean that crossed the floor. Only for notices about a floor."""
+    """Mean that crossed the floor, in notices about a floor. Otherwise None."""
     error_type: str | None = None
     change: Change | None = None
     examples: list[Example] = field(default_factory=list)

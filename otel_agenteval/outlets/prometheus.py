@@ -301,7 +301,7 @@ class MetricsApp:
             self._was_called = True
             if prometheus_client.REGISTRY not in _registrations:
                 _app_log.warning(
-                    "metrics_app(): /metrics has no scores. Either oa.instrument() wasn't called in this process, or it is off, or "
+                    "metrics_app(): /metrics has no scores. Either oa.instrument() wasn't called in this process, or otel-agenteval is off, or "
                     "outlets.prometheus isn't {registry: default}"
                 )
         return self._respond(*args) if len(args) == 3 else self._wsgi(*args)

@@ -274,7 +274,7 @@ class Workers:
         return known[1]
 
     def _sum_ended(self, folder: Path, names: Sequence[str]) -> None:
-        """Add the counts of ended processes to the file with their sums, unless another process has already added them."""
+        """Add the counts of ended processes to the file with the sums, unless another process has already added them."""
         with _locked(folder, self.view, shared=False):
             path = folder / f"{self.view}.gone.json"
             before = self._snapshot(path)

@@ -224,4 +224,4 @@ def test_a_mounted_page_without_scores_names_the_possible_reasons(caplog: pytest
         for _ in range(2):
             app({"REQUEST_METHOD": "GET", "PATH_INFO": "/"}, lambda *_: None)
     [record] = [record for record in caplog.records if "metrics_app()" in record.getMessage()]
-    assert record.getMessage().endswith("or it is off, or outlets.prometheus isn't {registry: default}")
+    assert record.getMessage().endswith("or otel-agenteval is off, or outlets.prometheus isn't {registry: default}")

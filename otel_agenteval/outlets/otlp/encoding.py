@@ -266,7 +266,7 @@ class _InstrumentView:
         """Start time of each label set in the latest request. A label set that returns after its eviction gets a new start time."""
         self._exemplars = exemplars
         self._newest = 0.0
-        """Unix time of the latest exported exemplar, in seconds. Prevents that exemplars are sent twice."""
+        """Unix time of the latest exported exemplar, in seconds. Exemplars up to this time aren't sent again."""
 
     def metric(self, family: Family, now: int) -> Metric | None:
         from opentelemetry.sdk.metrics import export

@@ -1,7 +1,7 @@
 """Encoder for those parts of the protobuf wire format that OTLP uses.
 
-To create protobuf objects costs microseconds per field, but most fields have the same values again and again. Therefore, repeated
-values are encoded only once. Tests compare each message with the output of the protobuf classes.
+Protobuf objects cost microseconds per field, but most fields repeat. Therefore, repeated fields are encoded only once. Tests
+compare each message with the output of the protobuf classes.
 """
 
 from __future__ import annotations

@@ -174,7 +174,7 @@ class SpoolFile:
                 raise
             if path not in self._refused:
                 self._refused.add(path)
-                _log.warning("outlets.otlp.spool: %s; batches in this file are not sent", error)
+                _log.warning("outlets.otlp.spool: %s. The batches in this file aren't sent", error)
             return None
 
     def close(self) -> None:
