@@ -1,4 +1,4 @@
-"""Open a media file if the rules allow its source and size.
+"""Functions that open a media file if the rules allow its source and size.
 
 A media reference is a ``data:`` URI with the bytes, a URL, or an ID. IDs are never opened, because only the service that issued
 them can resolve them. A URL is opened only if the configuration allows its host, folder, or bucket (:class:`.rules.Rules`). The
@@ -56,7 +56,7 @@ def _opened(reference: str, kind: str) -> MediaContent:
     elif scheme is None or not _is_allowed(reference, scheme, rules):
         raise MetricError(
             "media_not_allowed",
-            f"the source isn't allowed, got scheme {scheme or 'none'}. Set media.hosts, media.folders or media.buckets",
+            f"the source isn't allowed, got scheme {scheme or 'none'}. Set media.hosts, media.folders, or media.buckets",
         )
     elif scheme == "file":
         data = _read_file(reference, rules)

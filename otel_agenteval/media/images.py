@@ -168,7 +168,7 @@ def _opened(content: MediaContent) -> Iterator[Any]:
     found = type_of(content.data)
     if found not in IMAGES:
         raise MetricError(
-            "unsupported_media", f"the image must be PNG, JPEG, GIF, WebP, BMP or TIFF, got {found or content.mime}"
+            "unsupported_media", f"the image must be PNG, JPEG, GIF, WebP, BMP, or TIFF, got {found or content.mime}"
         )
     most = current_rules().max_pixels
     try:

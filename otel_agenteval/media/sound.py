@@ -54,7 +54,7 @@ _BEGUN = 0.4
 """Seconds that a speaker must have spoken before another speaker can interrupt."""
 _MOST_CHANNELS = 8
 _OPTIONS = {"fflags": "+bitexact", "id3v2_version": "0"}
-"""Options that prevent that the file contains the software's name."""
+"""Options that keep the software's name out of the file."""
 _WRITERS = {"audio/webm": "webm"}
 """Container writer for types whose writer differs from the reader."""
 
@@ -86,7 +86,7 @@ class _Waveform:
     clipped: int = 0
     peak: float = 0.0
     channel_difference: float = 0.0
-    """Largest difference between a channel and the first channel."""
+    """Largest sample difference between a channel and the first channel."""
 
     def add(self, wave: Any) -> None:
         full = np.abs(wave) >= _FULL
