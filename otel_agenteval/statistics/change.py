@@ -328,7 +328,6 @@ class _Bets:
         self.stakes: tuple[float, ...] = ()
         """Stake of each bet. Empty while no bet is open."""
         self.run = Moments()
-        """The values since the bets were opened."""
         self.since = 0.0
         self.exemplars: list[str] = []
         """Turn ids of the latest values that increased the stakes."""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .intervals import Interval, wilson
+from .intervals import Interval, newcombe
 from .tests import log_choose
 
 ERROR = 0.02
@@ -55,13 +55,9 @@ class Contrast:
     rest: float
     """Share among the other turns, weighted."""
     interval: Interval
-    """Interval of the difference ``bad - rest``."""
     p: float
-    """p-value, corrected for the number of facts."""
     turns: tuple[int, int]
-    """Number of bad turns and of other turns that have the facts."""
     also: list[TurnFact] = field(default_factory=list)
-    """Other facts of nearly the same turns."""
     effect: bool = False
     """True if the fact can be a consequence of the failure, such as a long duration."""
 
@@ -231,7 +227,7 @@ class _Search:
             turns = int(np.count_nonzero(has_facts & self.bad)), int(np.count_nonzero(has_facts & ~self.bad))
             also = [other for fact in facts for other in self.aliases[fact]]
             is_effect = facts[0].attribute in self.effects
-            interval = _interval_of_difference(table, z)
+            interval = newcombe(table[1], table[0], z=z)
             yield Contrast(facts, bad_with / bad_all, rest_with / rest_all, interval, p, turns, also, is_effect)
 
     def p_within(self, has_facts: Any, sets: Sequence[Any]) -> float:
@@ -290,22 +286,12 @@ def _may_differ(x: float, n: float, y: float, m: float) -> bool:
     return bool((x / n - y / m) ** 2 > 4 * share * (1 - share) * (1 / n + 1 / m))
 
 
-def _interval_of_difference(table: _Table, z: float) -> Interval:
-    """Return Newcombe's interval of the difference of two shares."""
-    (x, n), (y, m) = table
-    p, q = x / n, y / m
-    (p_low, p_high), (q_low, q_high) = wilson(x, n, z), wilson(y, m, z)
-    return max(-1.0, p - q - math.hypot(p - p_low, q_high - q)), min(1.0, p - q + math.hypot(p_high - p, q - q_low))
-
-
 def _benjamini_hochberg(ps: Sequence[float]) -> list[float]:
-    adjusted, least = [1.0] * len(ps), 1.0
-    smallest_first = sorted(range(len(ps)), key=lambda index: ps[index])
-    for rank in range(len(ps), 0, -1):
-        index = smallest_first[rank - 1]
-        least = min(least, ps[index] * len(ps) / rank)
-        adjusted[index] = least
-    return adjusted
+    order = np.argsort(ps, kind="stable")
+    scaled = np.asarray(ps, dtype=float)[order] * len(ps) / np.arange(1, len(ps) + 1)
+    adjusted = np.empty(len(ps))
+    adjusted[order] = np.minimum.accumulate(np.append(scaled, 1.0)[::-1])[:0:-1]
+    return adjusted.tolist()  # type: ignore[no-any-return]
 
 
 # --- facts ---------------------------------------------------------------------------------------------------------

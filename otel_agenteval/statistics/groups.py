@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from ..core.score import Direction
-from .intervals import Z95, Interval, difference_interval, mean_interval, newcombe, wilson
+from .intervals import Z95, Interval, difference_interval, mean_interval, newcombe, student, wilson
 from .tests import cliffs_delta, cohens_d, fisher, holm, paired_test, permutation, sign_flip
 from .weighted import Estimate, Sums, vector
 
@@ -28,8 +28,6 @@ _Z80 = 0.8416212335729143
 _OPEN_TRACES = 10_000
 _MOST_KEPT = 20_000
 """Maximum number of values that are kept per measure and group. Larger groups keep only sums, to limit memory."""
-_STUDENT = (1.2104, 1.4401, 1.3040, 0.8110, 0.7173)
-"""Coefficients for the ratio of Student's to the normal 95 % quantile, by increasing power of 1 / degrees of freedom."""
 _FEW = 200
 """Maximum turns of both groups together for a permutation test. With more, the test takes seconds and changes nothing."""
 
@@ -169,7 +167,7 @@ def _of_few_clusters(found: Difference, before: _Clusters, after: _Clusters, *, 
     if not freedom:  # with one cluster, the variance between clusters is unknown
         half = abs(found.size) + max(abs(found.before.mean), abs(found.after.mean))
         return found._replace(p=p, interval=(found.size - half, found.size + half), detectable=(Z95 + _Z80) / Z95 * half)
-    wider = 1 + sum(term / freedom**power for power, term in enumerate(_STUDENT, 1))
+    wider = student(freedom) / Z95
     low, high = (found.size + (end - found.size) * wider for end in found.interval)
     return found._replace(p=p, interval=(low, high), detectable=found.detectable * wider)
 
@@ -237,7 +235,6 @@ class Compared(NamedTuple):
     measure: Measure
     difference: Difference
     adjusted: float
-    """The p-value, corrected for the number of measures (Holm)."""
 
 
 def compare_values(values: Iterable[GroupValue], before: str, after: str) -> tuple[list[Compared], list[str]]:

@@ -15,6 +15,8 @@ import numpy as np
 Interval = tuple[float, float]
 Z95 = 1.959963984540054
 """Quantile of the normal distribution for two-sided 95 % intervals."""
+_STUDENT = (1.2104, 1.4401, 1.3040, 0.8110, 0.7173)
+"""Coefficients for the ratio of Student's to the normal 95 % quantile, by increasing power of 1 / degrees of freedom."""
 _SEED = 20_260_101
 RESAMPLES = 10_000
 MANY = 1_000
@@ -55,10 +57,15 @@ def wilson_around(mean: float, variance: float, n: float, z: float) -> Interval:
     return middle, z * math.sqrt(variance + z2 / (4 * n * n)) / (1 + z2 / n)
 
 
-def newcombe(before: tuple[float, float], after: tuple[float, float], correlation: float = 0.0) -> Interval:
-    """Return Newcombe's 95 % interval for the difference of two proportions ``(successes, n)``."""
+def student(df: float) -> float:
+    """Return Student's quantile for two-sided 95 % intervals, to three digits for ``df`` ≥ 1."""
+    return Z95 * (1 + sum(term / df**power for power, term in enumerate(_STUDENT, 1)))
+
+
+def newcombe(before: tuple[float, float], after: tuple[float, float], correlation: float = 0.0, z: float = Z95) -> Interval:
+    """Return Newcombe's interval for the difference of two proportions ``(successes, n)``, by default the 95 % interval."""
     p, q = before[0] / before[1], after[0] / after[1]
-    (p_low, p_high), (q_low, q_high) = wilson(*before), wilson(*after)
+    (p_low, p_high), (q_low, q_high) = wilson(*before, z), wilson(*after, z)
 
     def half(first: float, second: float) -> float:
         return math.sqrt(max(first * first - 2 * correlation * first * second + second * second, 0.0))

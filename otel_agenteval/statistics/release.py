@@ -161,13 +161,10 @@ class ReleaseWatch:
         self._is_amount = is_amount
         self.version: str | None = None
         self.before: str | None = None
-        """The version before, or None for the first version."""
         self.since = 0.0
         self.reported = False
-        """True if a change was already reported for this release."""
         self._known: list[str] = []
         self._last: str | None = None
-        """Version of the last score."""
         self._after = VersionScores(is_amount=is_amount)
         self._before = VersionScores(is_amount=is_amount)
         self._begin_tests()

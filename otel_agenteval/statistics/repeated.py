@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .intervals import Z95, Interval, wilson_around
+from .intervals import Z95, Interval, student, wilson_around
 
 
 class Tries(NamedTuple):
@@ -71,21 +71,11 @@ def mean_by_case(values: Mapping[str, Sequence[float]], *, is_share: bool) -> Ca
     if every.min() >= 0 and every.max() <= 1 and is_share:
         most, spread = mean * (1 - mean), float(every.var()) * n / (n - 1)
         share = min(1.0, max(_LEAST_SPREAD, spread / most)) if most > 0 else 1.0
-        z = Z95 + (_student(n - 1) - Z95) * min(1.0, 2 * (1 - share))  # zeros and ones have the variance mean * (1 - mean)
+        z = Z95 + (student(n - 1) - Z95) * min(1.0, 2 * (1 - share))  # zeros and ones have the variance mean * (1 - mean)
         middle, half = wilson_around(mean, variance, n / share, z)
         return CaseMean(mean, (max(0.0, min(mean, middle - half)), min(1.0, max(mean, middle + half))))
-    half = _student(n - 1) * math.sqrt(variance)
+    half = student(n - 1) * math.sqrt(variance)
     if every.min() > 0:
         factor = math.exp(half / mean)
         return CaseMean(mean, (mean / factor, mean * factor))
     return CaseMean(mean, (mean - half, mean + half))
-
-
-def _student(df: float) -> float:
-    """Approximate Student's quantile for two-sided 95 % intervals (Fisher and Cornish), to three digits for ``df`` ≥ 4."""
-    z = Z95
-    terms = (
-        (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )  # fmt: skip
-    return z + sum(term / df**power for power, term in enumerate(terms, 1))

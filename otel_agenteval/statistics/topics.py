@@ -22,9 +22,7 @@ ALIKE = 0.12
 REACH = 0.3
 """Minimum cosine between a text and the center of its topic."""
 LEAST = 5
-"""Minimum number of texts in a new topic."""
 STABLE = 0.6
-"""Minimum stability of a new topic."""
 _MOST = 1_000  # maximum number of texts that are clustered
 _ROUNDS = 3
 _RESAMPLES = 20
@@ -38,14 +36,12 @@ _LEAST_SHARE = 0.1
 
 class NewTopic(NamedTuple):
     center: list[float]
-    """Mean of the texts' directions."""
     stability: float
     """Mean Jaccard index of the cluster and the most similar cluster in random subsets of the texts, from 0 to 1."""
 
 
 class Position(NamedTuple):
     topic: int
-    """Index of the nearest center."""
     cosine: float
 
 
