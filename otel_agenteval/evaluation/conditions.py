@@ -43,7 +43,6 @@ class Known(NamedTuple):
     compared: Mapping[str, Any] = {}
     """Comparisons with earlier turns. See :class:`~otel_agenteval.judging.choose.History`."""
     events: Collection[str] = ()
-    """Names of the events on the turn's spans."""
 
 
 FACTS: Mapping[str, Fact] = {

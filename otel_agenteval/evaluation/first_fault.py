@@ -55,9 +55,7 @@ class Fault(NamedTuple):
     reason: str = ""
     """The evidence in a few words. Evidence from a rule contains no content except names and error types."""
     step: str = ""
-    """Name of the tool, model, or agent at the step, or an empty string."""
     error: str = ""
-    """Error type of the step, or an empty string."""
 
     @property
     def mode(self) -> str:

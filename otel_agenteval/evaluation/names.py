@@ -19,7 +19,6 @@ from ..detectors.redaction.numbers import digits_of, numbers_in_id
 from ..detectors.redaction.views import decoded
 
 WITHHELD = "[WITHHELD]"
-"""Replacement for a value that can't be searched."""
 
 
 def public_name(name: str, kinds: Collection[str]) -> str:

@@ -36,7 +36,6 @@ _OUR_FACTS = frozenset(("vacuous", "reason", "by"))
 """Keys of a score's detail that determine the score's outcome."""
 _HEX_ID = re.compile(r"[0-9a-f]{16}(?:[0-9a-f]{16})?(?:-[0-9a-f]{16})?")
 _LEAST_CARD = 10**13
-"""The smallest number that can be a card number."""
 _MARKER = re.compile(r"\[(EMAIL|PHONE|CARD|SSN|SECRET)_([0-9]{1,6})\]")
 _MOST_KEPT_FREE = 10_000
 _SHORT, _MOST_CLEAN, _MOST_WORDS = 160, 2_048, 60

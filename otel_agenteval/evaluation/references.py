@@ -71,7 +71,6 @@ class ReferenceSources:
         self._by_case: dict[str, Case] = {}
         self._by_input: dict[str, Case] = {}
         self.columns: set[str] = set()
-        """Names of the references in the data set."""
         if options.dataset is not None:
             self._read(options.dataset, config.where(("references", "dataset")))
         self._is_configured = bool(self._accepted or self._given or self._by_case or self._by_input)

@@ -30,7 +30,6 @@ class Root:
     """True if the trace is exported. Exemplars must not refer to other traces."""
     trace_state: Any = None
     resource: Mapping[str, Any] = field(default_factory=dict)
-    """Resource attributes of the service that wrote the root."""
     tenant: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
 
@@ -87,7 +86,6 @@ class ScoredTurn:
     judged: Judged | None = None
     """Origin of a judged score, if the turn was counted before."""
     is_feedback: bool = False
-    """True if the scores are user feedback on a turn that was counted before."""
     content: Mapping[str, str] = field(default_factory=dict)
     """The turn's content for log events, by attribute. Empty unless the configuration exports content."""
     redactor: Redactor | None = None
@@ -103,7 +101,6 @@ class ScoredTurn:
     pending: Sequence[BoundMetric] = ()
     """Metrics to evaluate later on the worker: heavy metrics, metrics beyond the time budget, and metrics that ``expect()`` turns on."""
     spans: Sequence[SpanRecord] = ()
-    """The turn's spans, if an outlet requires them."""
     receipt: Receipt | None = None
     on_span: Collection[int] = ()
     """Indexes of the :attr:`scores` that are events on the exported root span. Set when the events are written."""

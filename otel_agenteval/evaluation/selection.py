@@ -38,7 +38,6 @@ class Sampling(NamedTuple):
 
 Part = Literal["metrics", "conversation"]
 Entries = Sequence[tuple[KeyPath, MetricEntry]]
-"""Configured metrics with their paths in the configuration."""
 
 
 def select_metrics(config: Config) -> list[BoundMetric]:
@@ -239,7 +238,6 @@ def with_default_policy(config: Config, bound: BoundMetric) -> BoundMetric:
 
 
 _logged_names: set[tuple[str, ...]] = set()
-"""Names that were already logged, so that the warning isn't repeated."""
 
 
 def told_apart(bound: list[BoundMetric], *, log: bool = True) -> list[BoundMetric]:

@@ -17,11 +17,9 @@ from ..metrics.registry import Metric
 FactValue = str | float | list[str]
 _SIGNS: Mapping[str, Callable[[float, float], bool]] = {"=": eq, "<": lt, ">": gt, "≤": le}
 CONDITION = r"[^=<>≤]+(=[\s\S]+|[<>≤] ?-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?)"
-"""Pattern of a :class:`FactCondition`."""
 _SIGN = re.compile("[=<>≤]")
 _READ = 2_000  # characters that decide the language
 _MOST_NAMES = 50
-"""Maximum number of names in the list of one fact."""
 _MEASURED: Mapping[str, Collection[str]] = {
     "duration_s": ("duration_s",), "cost_usd": ("cost_usd", "usage"), "input_tokens": ("usage", "cost_usd"),
     "output_tokens": ("usage", "cost_usd"), "output_chars": ("output", "error"), "stop_kind": ("stop_kind", "error"),
@@ -98,7 +96,6 @@ def _first_names(found: Iterable[str]) -> list[str]:
 class FactCondition(NamedTuple):
     name: str
     sign: str
-    """``=``, ``<``, ``>``, or ``≤``."""
     value: str
 
     @classmethod

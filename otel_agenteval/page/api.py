@@ -46,9 +46,7 @@ if TYPE_CHECKING:
 
 Role = Literal["read", "label"]
 _BEGINNING = 240
-"""Maximum characters of an input or output in a list of turns."""
 _MOST_VALUES = 200
-"""Maximum number of agents, services, versions, models, or judges in a filter."""
 _CANDIDATES = 1_000
 """Number of latest turns from which the next turn to label is chosen."""
 _FAILED_AT_ONCE = 100
@@ -66,7 +64,6 @@ class Reader:
     tenant: str | None = None
     """Tenant whose turns the reader can see. None for all turns."""
     name: str = "someone"
-    """Name under which the reader's labels are stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +75,11 @@ class Options:
     labels: str | None = None
     """File for labels. None disables labeling."""
     compared: tuple[str, str] | None = None
-    """Two versions that the Compare page shows first."""
 
 
 @dataclass(slots=True)
 class Request:
     params: dict[str, Any]
-    """Validated parameters from the query and the path."""
     reader: Reader
     body: Any = None
 

@@ -19,7 +19,6 @@ _AGO = re.compile(r"(\d{1,6})(m|h|d)")
 _SECONDS = {"m": 60.0, "h": 3600.0, "d": 86400.0}
 _LONGEST = 1_000
 MOST_GIVEN = 40
-"""Maximum number of values for a repeatable parameter."""
 _MOST_TIME = 1e11
 """Maximum time in seconds. Larger values are probably milliseconds."""
 

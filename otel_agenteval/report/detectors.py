@@ -24,7 +24,6 @@ from ..outlets.turn_text import BOLD, NAME_WIDTH, Paint, number_of
 RECURS = 3
 """A setting is suggested for a pattern in at least this many conversations. A turn without a conversation counts as one."""
 LISTED = 10
-"""Maximum number of patterns shown for a detector."""
 _LONGEST = 200
 _WIDTH = 50
 _DIGITS = re.compile(r"[0-9]+")
@@ -51,7 +50,6 @@ class TurnAlarms(NamedTuple):
     turn_id: str
     conversation: str
     evaluated: frozenset[str]
-    """Metrics that have a value on this turn."""
     alarms: Mapping[str, Sequence[Pattern]]
     failed: bool
 
@@ -94,9 +92,7 @@ class _Counted:
     example: str
     turns: int = 0
     conversations: set[str] = field(default_factory=set)
-    """Ids of up to :data:`RECURS` conversations."""
     is_confirmed: bool = False
-    """True if a person confirmed one of the alarms."""
 
     @property
     def recurs(self) -> bool:
@@ -132,7 +128,6 @@ class DetectorReport:
     def __init__(self, metrics: Sequence[str], labels: Mapping[tuple[str, str], bool], signals: Collection[str] = ()) -> None:
         self.turns = 0
         self.failed = 0
-        """Number of turns with a failed verdict."""
         self._detectors = {name: _Detector() for name in metrics}
         self._labels = labels
         self._signals = signals

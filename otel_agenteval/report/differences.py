@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 
 MOST_NAMED = 3
-"""Maximum number of findings in a notice or a report."""
 _LEAST_BEFORE = 60.0
 """Turns are read from at least this many seconds before the start of a change."""
 

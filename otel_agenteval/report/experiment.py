@@ -28,9 +28,7 @@ class Trial(NamedTuple):
     scored: Sequence[tuple[Turn, Sequence[Score]]]
     """The trial's turns in order, with their scores. If metrics evaluated the conversation, the conversation is the last item."""
     error: str | None
-    """Text of the exception that the task raised."""
     seconds: float
-    """Duration of the task."""
     reached_max_turns: bool = False
     """True if the conversation reached ``max_turns`` of the case. The simulated user then may not have finished."""
     place: str = ""
@@ -43,7 +41,6 @@ class Summary(NamedTuple):
     metric: str
     unit: str
     cases: int
-    """Number of cases with a value."""
     n: int
     """Number of values, excluding vacuous scores, errors, and skipped scores."""
     mean: float | None
@@ -51,11 +48,9 @@ class Summary(NamedTuple):
     """Lower end of the interval, or None with fewer than five cases."""
     high: float | None
     passed: int
-    """Number of trials that pass."""
     judged: int
     """Number of trials with a verdict. A trial fails if its task raised an exception."""
     pass_rate: float | None
-    """``passed / judged``, or None if the metric has no verdict."""
     pass_at_k: float | None
     """Probability that at least one of k trials passes. k is the number of repetitions, or lower if a case has fewer verdicts."""
     pass_hat_k: float | None
@@ -66,7 +61,6 @@ class Summary(NamedTuple):
     """Number of scores that are errors, including scores of trials whose task raised an exception."""
     skipped: int
     type: str = "numeric"
-    """Type of the values: ``numeric`` or ``boolean``."""
 
 
 class Experiment:
@@ -75,7 +69,6 @@ class Experiment:
     def __init__(self, trials: Sequence[Trial], scale: int = 1) -> None:
         self.trials = list(trials)
         self.scale = scale
-        """The configuration's ``scale``, for texts and comparisons."""
 
     @property
     def turns(self) -> list[Turn]:

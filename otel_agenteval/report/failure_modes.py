@@ -40,7 +40,6 @@ class ModeShare(NamedTuple):
     rate: float | None
     """Share of all turns, estimated from the judged turns. None if there are no turns."""
     interval: Interval
-    """95 % interval of :attr:`rate`."""
 
 
 class FailureText(NamedTuple):
@@ -67,15 +66,11 @@ class FailureMode:
     parts: list[ModeShare]
     """The two halves of the time range, or the compared groups."""
     rate: float
-    """Share of all turns."""
     interval: Interval
-    """95 % interval of :attr:`rate`."""
     change: Interval
     """95 % interval of the rate's change from the second-to-last part to the last part."""
     examples: list[str]
-    """Ids of the latest turns."""
     topics: list[Topic] = field(default_factory=list)
-    """Topics of the turns' texts, if texts were compared."""
 
     @property
     def turns(self) -> int:

@@ -35,7 +35,6 @@ _CHANGE_HEAD = (
 )  # fmt: skip
 _TURN_HEAD = ("| turn | agent | what failed |", "|---|---|---|")
 _SHARES = {"failures": 0.1, "worst": 0.2, "changes": 0.25, "unchanged": 0.15, "metrics": 0.25}
-"""Maximum share of the length limit for each section."""
 
 
 def render_markdown(report: Report) -> str:

@@ -18,7 +18,6 @@ from ..metrics.registry import resolve
 from ..outlets.store.reader import MOST_VERDICTS, StoreReader, Wanted, score_of_row
 
 Parameters = Callable[[str], Mapping[str, Any]]
-"""Function that returns a metric's configured parameters."""
 EXPECTED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "tool_error": {"code_tool_success": {"repair_all": True}},
     "changed_number": {"code_ungrounded_numbers": {"threshold": 1.0}},
@@ -39,7 +38,6 @@ class ModeCase(NamedTuple):
     """A case for a turn, alone or within its conversation."""
 
     row: dict[str, Any]
-    """Row of the dataset for a case without earlier turns."""
     asked: Sequence[str]
     """The user's earlier messages that the agent received with this turn."""
 

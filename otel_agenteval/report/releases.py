@@ -22,7 +22,6 @@ from .render import Table, TabularReport
 
 ALPHA = 0.05
 _FEW = 30
-"""An interval based on fewer turns than this is wide."""
 
 Verdict = Literal["worse", "better", "changed", "no difference shown"]
 

@@ -44,7 +44,6 @@ class Table:
     rows: Sequence[Sequence[str]]
     """Cells of the rows. A cell that begins with spaces is indented."""
     empty: str = ""
-    """Text to show if the table has no rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,6 @@ class TabularReport:
     data: Any
     warnings: Sequence[str] = ()
     about: str = ""
-    """Explanation of the tables, shown on the web page."""
 
 
 def render(report: TabularReport, form: str) -> str:

@@ -27,7 +27,6 @@ from ..statistics.repeated import mean_by_case
 from ..turns.recordings import open_recording
 
 MOST_TEXT = 300
-"""Maximum number of characters of an input or output in reports."""
 _SHORT_ID = 8
 _HOW = "Pass the output of `otel-agenteval eval --format jsonl`"
 _TURN_ID = re.compile(r"[0-9a-f]{32}-[0-9a-f]{16}")
@@ -51,7 +50,6 @@ class About:
     expected: str | None = None
     """The turn's ground truth. Set under the same conditions as the input."""
     case_turn: int | None = None
-    """Position of the turn in a case with several turns."""
     conversation_id: str | None = None
     revision: int = 1
 
