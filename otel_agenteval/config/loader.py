@@ -26,8 +26,8 @@ from typing import Any
 from ..core.errors import ConfigError, Faults, meant, refusal
 from .masking import masked
 from .root import Config, mapping_of, value_text
-from .section import kind_of, option_paths, options_of, section_of
-from .types import KeyPath, truth_of
+from .section import Section, entry_of, kind_of, option_paths, options_of, section_of
+from .types import KeyPath, duration_text, finite_number, location, truth_of
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -98,6 +98,8 @@ def _merged_sources(
             data = _merge(data, config, (), sources, None)
         elif config is not None and not isinstance(config, (str, os.PathLike)):
             raise ConfigError(f"config: must be a Config, a mapping, or a path, got {type(config).__name__}")
+        for found, number in _bare_durations(data, Config):
+            _warn_of_milliseconds(location(found, sources), number)
     if overrides:
         data = _merge(data, overrides, (), sources, None)
     return data, sources
@@ -165,28 +167,27 @@ def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, st
             from . import yaml
 
             value = yaml.load(value, name, env, lines=False)[0]
-        else:
-            _warn_of_milliseconds(name, known[name], value)
         yield known[name], value, name
 
 
+def _bare_durations(data: Any, section: type[Section], path: KeyPath = ()) -> Iterator[tuple[KeyPath, float]]:
+    """Yield the path and number of each duration without a unit that is probably too short."""
+    for name, option in options_of(section).items() if isinstance(data, Mapping) else ():
+        value, inner, entry = data.get(name), section_of(option.annotation), entry_of(option.annotation)
+        if inner is not None:
+            yield from _bare_durations(value, inner, (*path, name))
+        elif entry is not None:
+            for key, one in value.items() if isinstance(value, Mapping) else enumerate(value if isinstance(value, list) else ()):
+                yield from _bare_durations(one, entry, (*path, name, key))
+        elif (kind := kind_of(option.metadata, option.annotation)) is not None and "duration" in kind.described:
+            usual, number = option.default if isinstance(option.default, float) else 1.0, finite_number(value)
+            if number and usual >= 1 and number < max(1_000, usual * 100):  # below a second, or below a tenth of the default
+                yield (*path, name), number
+
+
 @functools.cache
-def _warn_of_milliseconds(variable: str, path: tuple[str, ...], value: str) -> None:
-    """Warn once if a duration of usually seconds is a small number without a unit, which means milliseconds."""
-    section: Any = Config
-    for name in path[:-1]:
-        section = section_of(options_of(section)[name].annotation)
-    option = options_of(section)[path[-1]] if section is not None else None
-    kind = None if option is None else kind_of(option.metadata, option.annotation)
-    if (
-        option is None
-        or kind is None
-        or "duration" not in kind.described
-        or (isinstance(option.default, float) and option.default < 1)
-    ):
-        return
-    if value.isascii() and value.isdigit() and 0 < int(value) < 1_000:
-        _log.warning("%s=%s means %s milliseconds; for seconds, write %ss", variable, value, value, value)
+def _warn_of_milliseconds(place: str, number: float) -> None:
+    _log.warning("%s: %g means %s; for seconds, write %gs", place, number, duration_text(number / 1000), number)
 
 
 def _of_services(env: Mapping[str, str]) -> Iterator[str]:
@@ -198,7 +199,6 @@ def _of_services(env: Mapping[str, str]) -> Iterator[str]:
 
 
 def variables() -> dict[str, tuple[str, ...]]:
-    """Map each environment variable to the path of its option or section."""
     return {variable_of(path): path for path in option_paths(Config)}
 
 

@@ -280,7 +280,6 @@ KeyPath = tuple[str | int, ...]
 
 
 def dotted(path: KeyPath) -> str:
-    """Return a path as text: ``metrics[2].code_latency``."""
     return "".join(
         f"[{part}]" if isinstance(part, int) else f".{part if str(part).isprintable() else ascii(part)}" for part in path
     ).removeprefix(".")

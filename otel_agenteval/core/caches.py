@@ -75,7 +75,6 @@ class ByIdentity(Generic[Value]):
         return kept[1] if kept is not None and kept[0]() is owner else None
 
     def put(self, owner: object, value: Value) -> None:
-        """Store a value until ``owner`` is garbage-collected."""
         identity = id(owner)
 
         def forget(gone: weakref.ref[Any]) -> None:

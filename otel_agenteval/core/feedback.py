@@ -26,7 +26,6 @@ GOOD = frozenset((
     "up", "thumbs_up", "thumb_up", "thumbsup", "upvote", "like", "liked", "positive", "good", "helpful", "yes", "true", "accept", "accepted",
     "correct", "satisfied", "happy", "pass", "👍", "+1",
 ))  # fmt: skip
-"""Words that mean a score of 1."""
 BAD = frozenset((
     "down", "thumbs_down", "thumb_down", "thumbsdown", "downvote", "dislike", "disliked", "negative", "bad", "unhelpful", "not_helpful", "no", "false",
     "reject", "rejected", "incorrect", "wrong", "dissatisfied", "unsatisfied", "unhappy", "fail", "edited", "👎", "-1",
@@ -45,7 +44,6 @@ STARS = (1.0, 5.0)
 @dataclass(frozen=True, slots=True)
 class Feedback:
     score: float
-    """From 0 (worst) to 1 (best)."""
     value: float | None = None
     """The original number, if its scale isn't 0 to 1."""
     scale: tuple[float, float] | None = None
@@ -53,7 +51,6 @@ class Feedback:
     label: str | None = None
     comment: str | None = None
     edited: str | None = None
-    """The answer as corrected by the user."""
     id: str = ""
     """Identifies the feedback, so that repeated deliveries count once."""
 

@@ -18,7 +18,6 @@ from typing import NamedTuple
 _PROC = Path("/proc")
 _STARTED_BY_MULTIPROCESSING = (b"--multiprocessing-fork", b"--billiard-fork", b"multiprocessing.forkserver")
 _HIGHEST = 16
-"""Maximum number of ancestors to follow."""
 
 
 class Process(NamedTuple):
@@ -34,7 +33,6 @@ class Process(NamedTuple):
 
     @classmethod
     def named(cls, name: str) -> Process | None:
-        """Return the process with this :attr:`name`, or None if the name is invalid."""
         pid, _, started = name.partition("-")
         return cls(int(pid), int(started)) if pid.isdigit() and started.isdigit() else None
 

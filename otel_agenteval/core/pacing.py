@@ -81,8 +81,6 @@ _SHARE_OF_OUTAGE = 4
 
 
 class SharedOutages(Protocol):
-    """Server outages that processes share."""
-
     def until(self, kind: str) -> float:
         """Return the Unix time at which to try a server that is down, or 0 if the server is up."""
 
@@ -117,9 +115,7 @@ class CircuitBreaker:
         self._shared = shared
         self._lock = threading.Lock()
         self.failures = 0
-        """Number of failures in a row."""
         self.answered_at = float("-inf")
-        """Monotonic time of the last answer."""
         self._since: float | None = None
         self.until = 0.0
         """Unix time at which the next call tries the server."""
@@ -179,8 +175,6 @@ class CircuitBreaker:
 
 
 class CircuitBreakers:
-    """Collection with one breaker for each server. Thread-safe."""
-
     def __init__(self, clock: Clock, shared: SharedOutages | None = None) -> None:
         self._clock = clock
         self._shared = shared
@@ -203,6 +197,5 @@ class CircuitBreakers:
             return self._found.copy()
 
     def close(self) -> None:
-        """Stop sharing outages with other processes."""
         if self._shared is not None:
             self._shared.close()

@@ -50,7 +50,6 @@ class Exemplar(NamedTuple):
     """``trace_id`` and ``span_id`` in hex."""
     value: float
     time_s: float
-    """Seconds since the Unix epoch."""
 
 
 class Distribution(NamedTuple):
@@ -465,7 +464,6 @@ class TelemetryGroup:
             member.add(name, 1, **labels)
 
     def leave(self, telemetry: Telemetry) -> bool:
-        """Remove a member, and return True if the group is now empty."""
         with self._lock:
             members = list(self._members)
             if telemetry in members:

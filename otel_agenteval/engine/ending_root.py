@@ -164,7 +164,6 @@ class DeferredTurns:
     def __init__(self, services: EndingRoots, closed: Closed, span: Any) -> None:
         self._services = services
         self._closed: Closed | None = closed
-        """Closed spans until they are evaluated."""
         self._span = span
         self._groups: deque[SpanGroup] | None = None
         """Turns that aren't evaluated yet, or None until the spans are composed."""
@@ -176,7 +175,6 @@ class DeferredTurns:
         self._was_missed = False
         """True if a reader didn't get the events in time. The span may have been exported without them."""
         self._evaluating_in: int | None = None
-        """Id of the thread that is evaluating."""
         self._lock = threading.Lock()
         self.size = closed.size
         self.trace_key = closed.trace_id

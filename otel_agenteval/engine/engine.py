@@ -56,7 +56,6 @@ def switched_on() -> bool:
 
 
 def check_models(config: Config) -> None:
-    """Raise ConfigError if the section ``judge`` or ``embedder`` is invalid."""
     if config.judge.options_given or config.embedder.options_given:
         from ..judging.models import embedder_from, judge_from  # only imported if one of them is configured
 

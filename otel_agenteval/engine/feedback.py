@@ -114,7 +114,6 @@ class RecentTurns:
             return None if turn_id is None else self._turns.get(turn_id)
 
     def of_trace(self, trace_key: int) -> list[RecentTurn]:
-        """Return the turns of a trace in scoring order."""
         with self._lock:
             found = self._of_trace.get(trace_key, [])
             return [self._turns[turn_id] for turn_id in ([found] if isinstance(found, str) else found)]
@@ -196,7 +195,6 @@ class FeedbackJoiner:
         return scored
 
     def _scored_with(self, turn: RecentTurn, feedback: Feedback) -> Sequence[ScoredTurn]:
-        """Return the turn with a score for the feedback, or nothing for a repeated delivery."""
         earlier = {} if turn.feedback is None else turn.feedback
         if earlier.get(feedback.id) == feedback:
             return ()

@@ -139,7 +139,6 @@ class TurnOutcomes:
             return [turn_id for turn_id in self._outcomes if matches(turn_id, short)]
 
     def of(self, turn_id: str) -> dict[str, str] | None:
-        """Return each metric's outcome on a turn, or None for an unknown turn."""
         found = self._outcomes.get(turn_id)
         if isinstance(found, str):
             return dict.fromkeys(self._names(False), f"dropped: {found}")

@@ -24,15 +24,12 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 _EVERY = 60.0
-"""Seconds between saves of the state."""
 _FILES = 64
 """Maximum number of processes that share a configured path. Each process uses its own file."""
 _FORM = 1
 
 
 class Restorable(Protocol):
-    """Component whose state is saved and restored at restart."""
-
     def state(self) -> Any:
         """Return the state as JSON-compatible values."""
 
@@ -196,7 +193,6 @@ class StateFile:
                 self.warn(error)
 
     def close(self) -> None:
-        """Release the file. Safe to call twice."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None

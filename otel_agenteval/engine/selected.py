@@ -15,17 +15,13 @@ from ..turns.conversations import looks_back
 
 class Selected(NamedTuple):
     of_turns: Sequence[BoundMetric]
-    """Turn metrics, computed or judged."""
     of_conversations: Sequence[BoundMetric]
-    """Conversation metrics, computed or judged."""
     computed: Sequence[BoundMetric]
     """Turn metrics that need no judge or embedder, also not for inner metrics."""
     judged: Sequence[BoundMetric]
-    """Turn metrics that need a judge or embedder."""
     whole: Sequence[BoundMetric]
     """Conversation metrics that need no judge or embedder."""
     judged_whole: Sequence[BoundMetric]
-    """Conversation metrics that need a judge or embedder."""
 
     @property
     def any_judged(self) -> bool:

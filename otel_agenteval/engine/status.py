@@ -71,8 +71,6 @@ class Checkpoint(NamedTuple):
 
 
 class Status:
-    """Status of one engine. Thread-safe."""
-
     def __init__(
         self, assembler: Assembler, intake: Intake, composer: Composer, worker: Worker, errors: Mapping[str, int]
     ) -> None:
@@ -88,7 +86,6 @@ class Status:
         return OpenTurns(assembler.open_turns, assembler.max_open, assembler.bytes, assembler.max_bytes)
 
     def is_open(self, trace_id: int) -> bool:
-        """Return True if the trace has spans in an open turn."""
         return self._assembler.is_open(trace_id)
 
     def turns_of(self, tenant: int, trace_ids: Iterable[int] = ()) -> TenantTurns:
@@ -100,7 +97,6 @@ class Status:
 
     @property
     def waiting_turns(self) -> int:
-        """Number of closed turns that wait for evaluation."""
         return len(self._worker.queue)
 
     def queue_fill(self, added: int = 0) -> float:
@@ -113,7 +109,6 @@ class Status:
         return self._worker.queue.has_handled(checkpoint.queued)
 
     def spans(self) -> EngineSpans:
-        """Return all span counts, read at the same moment."""
         with self._assembler.lock:
             return EngineSpans(
                 self._assembler.received, self._composer.spans.scored, self.unused_spans(), self._assembler.open_turns

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 
 class WorkItem(Protocol):
-    """Item in the worker's queue."""
-
     @property
     def size(self) -> int:
         """Estimated bytes in memory."""
@@ -79,7 +77,6 @@ class TurnWithMedia(EvaluatedTurn):
     __slots__ = ()
 
     def copy(self) -> TurnWithMedia:
-        """Return a copy that the other thread can't change."""
         return TurnWithMedia(replace(self.scored))
 
 
@@ -236,7 +233,6 @@ class WorkQueue:
                     self._items[place] = None, size
 
     def clear(self) -> list[Any]:
-        """Remove and return all items, and count them as handled."""
         with self._lock:
             waiting = [aside for aside in self._aside.values() if not aside.is_back]
             left = [*((aside.item, aside.size) for aside in waiting), *self._items]

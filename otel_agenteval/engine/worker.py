@@ -86,7 +86,6 @@ class Worker:
         self.queue.reset()
         self._in_hand: Sequence[Any] = ()
         self._given_up = False
-        """True if no more batches are started."""
         self.looks = 0
         self._starting = threading.Lock()
         self._working = threading.Lock()

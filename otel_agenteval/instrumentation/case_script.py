@@ -32,7 +32,6 @@ Simulate = Callable[[list[dict[str, Any]], Mapping[str, Any]], Any]
 @dataclass(slots=True)
 class Call:
     case: Case
-    """The case, or a single turn of the case."""
     references: dict[str, Any]
     history: list[dict[str, Any]]
     token: str = field(default_factory=lambda: uuid.uuid4().hex)

@@ -308,7 +308,6 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def _score(scorer: RunScorer, runs: Sequence[_Run], concurrency: int, limit: float) -> bool:
-    """Score all runs. Return True if Ctrl-C stopped this early."""
     try:
         for run, scores in completed(
             runs, lambda run: started(scorer.scored, run.script, run.calls, run.conversation_id), concurrency, limit

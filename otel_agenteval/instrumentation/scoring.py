@@ -202,7 +202,6 @@ class RunScorer:
         return found
 
     def late(self, calls: Sequence[Call], seconds: float) -> list[tuple[Turn, list[Score]]]:
-        """Return the turns with a timeout error as the score of each metric."""
         error = MetricError("timeout", f"the metrics of this case did not return within {seconds:g} s")
         return [(turn, [one.failed(error) for one in self.cases.of(call.case)]) for call in calls for turn in call.turns]
 

@@ -56,7 +56,6 @@ class Chooser:
     _seed: str
     """Sampling seed. Processes with the same seed sample the same traces."""
     _incomplete: bool
-    """True if incomplete turns are judged."""
     _failed: Callable[[str, BaseException], None]
     _clock: Clock
 

@@ -85,7 +85,6 @@ class Dispatcher:
         self._threads: list[threading.Thread] = []
         self._busy: set[int] = set()
         self._lock = threading.Lock()
-        """Lock for the state of jobs in progress."""
         self._claiming = threading.Lock()
         self._claimed: deque[Job] = deque()
         self._sent: OrderedDict[str, None] = OrderedDict()

@@ -108,8 +108,6 @@ class Gathering:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """Data that a process needs to run a job."""
-
     key: str
     metric: str
     turn_id: str

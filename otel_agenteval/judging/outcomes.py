@@ -119,7 +119,7 @@ class Outcomes:
             self._telemetry.add(DROPPED, metric=metric, reason=outcome.reason)
 
 
-# --- composites of judged scores: their inner metrics, results and inclusion probabilities
+# --- composites of judged scores: their inner metrics, results, and inclusion probabilities
 #
 # A composite is computed when every inner metric has an outcome: a score, or a reason without one. All metrics of a turn use
 # the same draw (see :mod:`.sampling`), so the turns judged at a low rate are a subset of those at a higher rate. Therefore, the

@@ -83,7 +83,6 @@ class Planner:
         return draft.answered, [payload.job(metric) for payload, metric in draft.calls]
 
     def may_score(self, conversation: Turn) -> bool:
-        """Return False if all judged metrics would be skipped for this conversation."""
         metrics = (*self.metrics.judged[True], *self.metrics.inner[True])
         scores = [score_one(metric, conversation) for metric in metrics if applies(metric.when, conversation)]
         return any(score.status != "skipped" or score.detail.get("reason") in _ABSENT for score in scores)

@@ -85,7 +85,6 @@ class NextSteps(NamedTuple):
     """Follow-up jobs, outcomes, and composite scores of a finished job."""
 
     jobs: Sequence[Job]
-    """Jobs of the metrics that waited for this job."""
     ended: Sequence[tuple[str, NoScore]]
     """Names of metrics that end without a score, each with the outcome."""
     composites: Sequence[ScoredTurn]

@@ -284,7 +284,6 @@ _LASTING = frozenset(("http_501", "http_505"))
 
 
 def is_transient(error_type: str | None) -> bool:
-    """Return True if a retry after this error can succeed."""
     return error_type is not None and (
         error_type in _TRANSIENT or (error_type.startswith("http_5") and error_type not in _LASTING)
     )
@@ -338,7 +337,6 @@ class CommandBudget:
         self._sleep = sleep
 
     def judge(self, judge: Judge | JudgeGroup | None) -> Any:
-        """Return the judge. If a budget is configured, the judge is wrapped to enforce it."""
         if judge is None or self._budget is None:
             return judge
         return (DelegatingGroup if isinstance(judge, JudgeGroup) else DelegatingJudge)(judge, self._answer)

@@ -104,7 +104,6 @@ class FanOut:
         return f"no answer for {stuck:.0f} s" if stuck else outlet.trouble
 
     def remove(self, outlet: Outlet) -> None:
-        """Remove an outlet without closing it."""
         self._outlets.remove(outlet)
 
     def emit(self, batch: Sequence[ScoredTurn]) -> Sequence[ScoredTurn]:

@@ -61,7 +61,6 @@ def context_of(root: Root) -> Context:
 
 
 def is_notable(score: Score) -> bool:
-    """Return True if a score is an error, is a failure, or belongs to a gate."""
     return score.status == "error" or (score.status == "ok" and (score.policy == "gate" or score.verdict is False))
 
 

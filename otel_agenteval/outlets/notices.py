@@ -29,11 +29,9 @@ _MOST_EXAMPLES = 3
 _MOST_SERIES = 1_000
 """Maximum number of tracked means. There is one mean per metric, agent, and service."""
 _PARTS = 12
-"""Number of steps in a sliding window."""
 _MOST_NOTICES = 20
 """Maximum number of notices in a chat message. Chat services truncate longer messages."""
 _MOST_CHARS = 300
-"""Maximum number of characters in an explanation."""
 _SEVERITY = {
     "gate": "critical", "critical": "critical", "failed": "error", "error": "warning", "floor": "error", "recovered": "info", "change": "warning",
 }  # fmt: skip
@@ -208,7 +206,6 @@ class Context(NamedTuple):
     options: WebhookOptions
     sender: str
     time: str
-    """Time of sending, in ISO 8601 format."""
     since: float | None = None
     """Monotonic time when the oldest notice started to wait. Retries don't change this time."""
 

@@ -97,8 +97,6 @@ class OtlpMetricsOutlet(Outlet):
 
 
 class _LabelSets:
-    """Label sets that a provider has received for one instrument."""
-
     def __init__(self, instrument: Instrument) -> None:
         self._names = instrument.attributes
         self._bounded = not SPAN_LABELS.isdisjoint(instrument.attributes)
@@ -128,7 +126,7 @@ def _callback(instrument: Instrument, group: TelemetryGroup) -> Callable[[Callba
         for labels, value in family.values.items():
             bounded = label_sets.bounded(labels)
             sums[bounded] = sums.get(bounded, 0) + value
-        # The SDK sends an int with 64 bits, and drops the whole export if an int doesn't fit.
+        # The SDK sends an int as 64 bits, and drops the whole export if an int doesn't fit.
         return [
             Observation(value if abs(value) <= MOST else float(value), label_sets.attributes(labels))
             for labels, value in sums.items()

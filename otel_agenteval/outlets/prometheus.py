@@ -192,8 +192,6 @@ class _InstrumentCollector:
 
 
 class _Registration:
-    """Engines that share one registry."""
-
     def __init__(self, registry: CollectorRegistry, view: str | None) -> None:
         self.group = TelemetryGroup()
         self.collectors: list[_InstrumentCollector] = []

@@ -317,5 +317,4 @@ def short_name(name: str) -> str:
 
 
 def number_of(count: int, what: str) -> str:
-    """Format a number with a noun: ``1 turn``, ``2 turns``."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

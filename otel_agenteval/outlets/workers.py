@@ -53,7 +53,6 @@ def shared_folder() -> str | None:
 
 
 def is_of_workers(path: Path) -> bool:
-    """Return True if a file in the format of ``prometheus_client`` is from this module."""
     return f"_{_OURS}-" in path.name
 
 

@@ -21,8 +21,6 @@ from .providers.base import TokenUsage
 
 
 class Model:
-    """Base class of judges and embedders."""
-
     model: str = ""
     address: str = ""
     """URL of the model server. Empty for a model in this process."""
@@ -38,7 +36,6 @@ class Model:
         return self.ledger.last()
 
     def total(self) -> Total:
-        """Return the totals of all requests since the start."""
         return self.ledger.total()
 
     def close(self) -> None:
@@ -105,8 +102,6 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """Totals of all requests since the start."""
-
     requests: int = 0
     failed: int = 0
     attempts: int = 0

@@ -127,7 +127,6 @@ class Embedder(EmbedderModel):
                 self._cache.clear()
 
     def close(self) -> None:
-        """Close all connections."""
         self._server.close()
 
     def _key(self, text: str) -> str:

@@ -179,7 +179,6 @@ class Judge(JudgeModel):
                 self._cache.clear()
 
     def close(self) -> None:
-        """Close all connections and the cache."""
         self.server.close()
         close = getattr(self._cache, "close", None)
         if close is not None:

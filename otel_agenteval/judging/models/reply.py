@@ -61,7 +61,7 @@ _LEAD_IN = re.compile(
 """Words that only introduce an object, such as "Sure! Here is the JSON:" or "My final answer is", but not "The answer is"."""
 _MARKDOWN = re.compile(r"[*_#]+")  # **Verdict:** → Verdict:
 _LONGEST_LEAD_IN = 200
-# before the object: ```json, ~~~ or one backtick; after it: the same and end marks, as in ```<|im_end|>
+# before the object: ```json, ~~~, or one backtick; after it: the same and end marks, as in ```<|im_end|>
 _FENCE_BEFORE = re.compile(r"(?:(?:`{3,}|~{3,})[ \t]*(?:json)?\s*|`)\Z", re.IGNORECASE)
 _AFTER = re.compile(
     r"(?:`+|~{3,})?(?:\s*(?:<\|(?:im_end|end|return|eot_id|eom_id|end_of_text|endoftext)\|>|</s>|<eos>|<end_of_turn>|<｜end▁of▁sentence｜>))*"

@@ -66,7 +66,6 @@ class Outbox:
 
     @property
     def bytes(self) -> int:
-        """Total bytes of unsent jobs."""
         return self._held_bytes + sum(job.size for job in [*self.incoming])
 
     def set_aside(self, jobs: Sequence[Job]) -> list[Job]:
@@ -170,12 +169,10 @@ class JobQueue(ABC):
 
     @property
     def depth(self) -> int:
-        """Number of waiting and claimed jobs."""
         return self._total("jobs") + self.unsent
 
     @property
     def bytes(self) -> int:
-        """Total bytes of waiting and claimed jobs."""
         return self._total("bytes") + self._outbox.bytes
 
     def put_many(self, jobs: Sequence[Job]) -> list[Job]:

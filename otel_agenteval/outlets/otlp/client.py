@@ -92,7 +92,6 @@ class GrpcClient:
         return _accepted(signal, response)
 
     def close(self) -> None:
-        """Close the connection. A request in progress is canceled."""
         self._channel.close()
 
 
@@ -175,5 +174,4 @@ Client = GrpcClient | HttpClient
 
 
 def client_for(wanted: OtlpOptions) -> Client:
-    """Return a client for the configured protocol. The first request connects."""
     return GrpcClient(wanted) if wanted.protocol == "grpc" else HttpClient(wanted)

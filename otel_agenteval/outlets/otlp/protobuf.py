@@ -39,7 +39,6 @@ _VARINTS = tuple(_varint(number) for number in range(4096))
 
 
 def varint(number: int) -> bytes:
-    """Encode an integer from 0 to 2⁶⁴ - 1."""
     return _VARINTS[number] if number < 4096 else _varint(number)
 
 

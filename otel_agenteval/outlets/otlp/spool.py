@@ -39,9 +39,7 @@ class SpooledBatch(NamedTuple):
 
     signal: Signal
     items: int
-    """Number of records or spans."""
     at: float
-    """Unix time of creation, in seconds."""
     body: bytes
     number: int = 0
     """ID of the batch in its storage. Negative for batches in memory."""

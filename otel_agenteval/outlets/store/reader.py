@@ -51,7 +51,6 @@ SPAN_OF_TRACE = re.compile(r"(.*[0-9a-f]{32}-)[0-9a-f]{16}")
 
 
 def backend_of(path: str | os.PathLike[str]) -> Any:
-    """Return the module for a store path: ``postgres`` or ``sqlite``."""
     return postgres if postgres.is_address(os.fspath(path)) else sqlite
 
 
@@ -423,7 +422,6 @@ class StoreReader:
         return [plain(row) for row in self._db.execute(statement, (since or 0.0,))]
 
     def why(self, turn_id: str) -> dict[str, str] | None:
-        """Return the outcome of each metric, such as ``skipped: …``. Return None for an unknown turn."""
         turn = self.turn(turn_id)
         rows = self._db.execute(f"SELECT metric, outcome FROM outcomes WHERE turn_id = {self._sql.p}", (turn_id,))
         outcomes = {row["metric"]: row["outcome"] for row in rows if row["outcome"] != "scored"}  # scores have their own rows
@@ -473,7 +471,6 @@ class _Part(NamedTuple):
 
     name: str
     name_values: Sequence[Any]
-    """Values bound in ``name``."""
     condition: str
     values: Sequence[Any]
 
@@ -511,7 +508,6 @@ class FailedContent(NamedTuple):
     content: dict[str, Any] | None
     """The turn in ``turn.v1`` form, or None if its content isn't stored."""
     explanation: str | None
-    """Explanation from a judged metric that failed."""
 
 
 class StoredTopic(NamedTuple):
@@ -524,19 +520,16 @@ class StoredTopic(NamedTuple):
     name: str
     description: str
     first_seen: float
-    """Unix time in seconds."""
 
 
 class VerdictRow(NamedTuple):
     turn_id: str
     bad: bool
-    """True if the metric failed."""
     facts: dict[str, Any]
     """Facts about the turn, with ``service.version`` and the stored attributes."""
     conversation: str
     """Conversation ID, or the turn ID if the conversation is unknown."""
     weight: float
-    """Number of turns that this turn represents."""
 
 
 def _levels(verdict: int, lowest: int, highest: int) -> str:

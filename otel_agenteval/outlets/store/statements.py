@@ -16,7 +16,6 @@ class Syntax:
     """SQL syntax of a database. Braces in attributes are placeholders for SQL expressions."""
 
     p: str
-    """Placeholder for a bound value."""
     types: Mapping[str, str]
     """Names of column types that aren't the same as in :data:`TABLES`."""
     by_key_only: str
@@ -24,16 +23,13 @@ class Syntax:
     like: str
     """Operator for pattern matches that ignore case."""
     contains: str
-    """Condition that a text contains another text."""
     field: str
     """Field of a JSON object as text. The second placeholder is for the bound :attr:`field_name`."""
     field_name: Callable[[str], str]
     number: str
     """Field of a JSON object as a number, or NULL if the field isn't a number."""
     floor: str
-    """Positive number, rounded down."""
     integer: str
-    """Conversion to a 64-bit integer."""
     total: str
     """Sum of a group as a float. 0.0 if there are no values."""
     unindexed: str
@@ -50,11 +46,8 @@ class Syntax:
 class StoreTable(NamedTuple):
     name: str
     columns: Mapping[str, str]
-    """Type and constraints of each column."""
     indexes: Mapping[str, str]
-    """Columns and condition of each index, by index name."""
     key: str = ""
-    """Columns of a composite primary key."""
     by_key_only: bool = False
 
 
@@ -188,9 +181,7 @@ REQUIRED: frozenset[str] = frozenset(
 )
 
 HOUR = 3600
-"""Seconds per row of ``hourly``."""
 DAY = 24
-"""Hours per row of ``daily``."""
 MINUTE = 60
 """Seconds per row of ``minutely``. Also used as minutes per hour."""
 AT = "coalesce(turns.start, turns.stored_at)"

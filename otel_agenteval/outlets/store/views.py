@@ -100,19 +100,15 @@ class Filter:
     severity: Severity | None = None
     """Severity of a finding of ``metric`` or, if it is unset, of any metric."""
     below: float | None = None
-    """Upper limit (exclusive) for the value of ``metric``."""
     above: float | None = None
     tool: str | None = None
     mode: str | None = None
     facts: tuple[FactCondition, ...] = ()
     error: bool = False
     text: str | None = None
-    """Text to find in the stored content."""
 
 
 class Cursor(NamedTuple):
-    """Position between two turns of a list."""
-
     at: float
     turn_id: str
 
@@ -318,7 +314,7 @@ class Views(StoreReader):
         if wanted.metric is not None and wanted.outcome is None:
             wanted = replace(wanted, outcome="fail")
         every = _where_turns(replace(wanted, metric=None, outcome=None), self._sql)
-        failed = _where_turns(wanted, self._sql, self._sql.unindexed.format("turns."))  # SQLite shall use the index of modes
+        failed = _where_turns(wanted, self._sql, self._sql.unindexed.format("turns."))  # makes SQLite use the index of modes
         for where in (failed, every):
             where.also(_where_time(wanted, self._sql))
         sample, few = None, self._few_turn_ids(wanted)

@@ -52,7 +52,6 @@ def _part(media: Media) -> dict[str, Any]:
 
 
 def answer(body: Mapping[str, Any]) -> ChatReply:
-    """Parse the first choice of a response."""
     body = _joined(body["events"]) if body.keys() == {"events"} else body
     choice = next(parsing.mappings(body.get("choices")), {})
     if choice.get("finish_reason") == "error" or choice.get("error"):
