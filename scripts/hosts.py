@@ -160,7 +160,7 @@ def table(found: list[Result]) -> str:
     by_place = {(one.kind, one.python, one.sdk): one for one in found}
     sdks = {"newest": "newest SDK", "oldest": f"SDK {oldest_sdk()}"}
     lines = [
-        "| | " + " | ".join(f"{python}, {sdks[sdk]}" for python, sdk in columns) + " |",
+        "| Program | " + " | ".join(f"Python {python}, {sdks[sdk]}" for python, sdk in columns) + " |",
         "|---|" + "---|" * len(columns),
     ]
     for kind in NEEDS:
