@@ -1,4 +1,4 @@
-"""Detect refusals, prompt injection, personal data, secrets, and ungrounded links and numbers.
+"""Detect refusals, injection, personal data, secrets, and ungrounded links and numbers.
 
 A detector receives a text and its context, and returns findings with their positions in the text. Metrics compute scores from the
 findings, and :mod:`otel_agenteval.evaluation.redaction` replaces the found passages.

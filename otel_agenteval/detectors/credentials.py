@@ -57,8 +57,8 @@ class Credential(NamedTuple):
 def credentials(text: str, *, given: Callable[[], str], asked: str, users: str) -> list[Credential]:
     """Return the credentials that a text discloses, sorted by position and without overlaps.
 
-    ``given`` is a function that returns all texts that the agent received, except the user's. It's called only when needed.
-    ``asked`` is the request. ``users`` is everything that the user wrote in the conversation.
+    ``given`` is a function that returns all texts that the agent received, except the user's. This function is called only when
+    needed. ``asked`` is the request. ``users`` is everything that the user wrote in the conversation.
     """
     text = text[:SCAN_LIMIT]
     found: list[Credential] = []
@@ -78,7 +78,7 @@ def credentials(text: str, *, given: Callable[[], str], asked: str, users: str) 
 
 
 def _in_view(text: str, asked: str, given: Callable[[], str]) -> Iterator[Credential]:
-    """Yield the credentials in one decoded form of a text, most certain kinds first. The caller drops later overlaps."""
+    """Yield the credentials in one decoded form of a text, most certain kinds first. If two overlap, the caller keeps the first."""
     for kind, start, end in secret_spans(text):
         if _NOT_REAL.search(text, max(0, start - 40), start) is None:
             yield Credential(kind, start, end, text[start:end], True)
@@ -125,7 +125,7 @@ _SPELLED = (b" a a a ", b" a  a  a ", b" a    a    a ")
 _DIGITS_TOO = bytes.maketrans(b"0", b"a")
 _LETTER_BY_LETTER = re.compile(rb"(?<![a0!])(?:!?[a0]!?(?: {1,2}| {4})){12}")
 _STEMS = ScreenedWords(words("secrets.txt", "stems"))
-"""Lower-case stems of words such as "password". Short secrets are searched only near such a stem."""
+"""Lower-case stems of words such as "password". Short secrets are searched only in texts with such a stem."""
 _CODE_STEMS = ScreenedWords(words("secrets.txt", "code_stems"))
 _HARMLESS = re.compile(
     rb"[^\w/]*(?:[A-Z]{1,5}(?:[-/#]?[0-9]{1,10}){1,4}|[0-9-]{8,10}T[0-9:.]+(?:Z|[+-][0-9:]+)?|[0-9][0-9.,:/-]*[^\w]?[A-Za-z]{1,3}"
@@ -133,7 +133,7 @@ _HARMLESS = re.compile(
 )
 """Pattern for harmless words with digits: order and train numbers (``A-1001``), times, amounts with units, URLs, and paths."""
 _LONGEST_HARMLESS = 400
-"""Maximum length of text to match with ``_HARMLESS``, which takes quadratic time for long runs of punctuation."""
+"""Maximum length of text to match with ``_HARMLESS``. The pattern takes quadratic time for long runs of punctuation."""
 _SHORTEST = 6
 _AS_ONE = bytes(32 if code == 32 else 120 for code in range(256))
 _LONG_WORD = b"x" * 20
@@ -371,7 +371,7 @@ def _without_certificates(text: str) -> str:
 
 
 def _passwords_given_elsewhere(text: str, near: Iterable[Span], given: Callable[[], str]) -> Iterator[Credential]:
-    """Yield random-looking values that follow a word such as "password" in the text that ``given`` returns."""
+    """Yield random-looking values that follow a word such as "password" in the given texts."""
     for _, last in near:
         found = _VALUE.search(text, text.rfind(" ", 0, last) + 1, last)
         start, end = trimmed(text, *found.span()) if found is not None else (0, 0)
@@ -387,7 +387,7 @@ def _passwords_given_elsewhere(text: str, near: Iterable[Span], given: Callable[
 
 
 def _parts_before_values(text: str) -> list[Span]:
-    """Return the ranges to search for a word such as "password": each possible value and ``_BEFORE`` characters before it."""
+    """Return the ranges to search for a word such as "password". They include each possible value and the text before it."""
     parts: list[Span] = []
     for found in _WORD.finditer(text):
         word = found.group()

@@ -5,7 +5,7 @@ Most kinds are found only after a word such as "passport", because many random n
 
 Because a search for 40 shapes would be slow, kinds that require a word are found in three steps:
 
-1. Find numbers with at least four digits that ``given`` doesn't contain.
+1. Find numbers that have at least four digits and aren't in ``given``.
 2. Before each of these numbers, find a word that usually precedes a kind of number.
 3. After the word, search only for the shape of this kind of number.
 """
@@ -229,7 +229,7 @@ class _NumberKind(NamedTuple):
 
 @cache
 def _kinds(*, named: bool) -> tuple[_NumberKind, ...]:
-    """Return the kinds of numbers that require a preceding word such as "passport" (``named``), or all other kinds."""
+    """Return the kinds of numbers that require a preceding word (``named``), or all others."""
     return tuple(
         _NumberKind(
             row.get("kind", "national_id"),
@@ -292,7 +292,7 @@ def identity_numbers(text: str, given: str = "") -> Iterable[tuple[str, int, int
 
 
 def _first_number_after(text: str, lowered: str, word_end: int) -> Iterator[tuple[str, int, int, bool]]:
-    """Yield the first valid number after a word or, if none is valid, the first number with the right shape."""
+    """Yield the first valid number after a word. If none is valid, yield the first number with the right shape."""
     before = lowered[max(0, word_end - _LONGEST_WORD) : word_end]
     last_start = min(len(text), word_end + _REACH)
     invalid: tuple[str, int, int, bool] | None = None

@@ -40,13 +40,13 @@ _TEMPLATE = re.compile(r"(?:https?://)([^\s\"'`|]{1,300})", re.IGNORECASE)
 _WRAP = re.compile(r"(?:=|(?<![ \t=]))[ \t]*\r?\n[ \t>]*")
 _WORD = re.compile(r"[^\W_]+")
 _DATA = re.compile(r"(?<![^\W_])(?=[^\W_]*[0-9])(?!(?:19|20)[0-9]{2}(?![^\W_]))[^\W_]{4,}")
-"""Pattern for numbers and IDs, but not years or short durations such as ``24h``."""
+"""Pattern for numbers and IDs, except years and short words such as ``24h``."""
 _NAMED = re.compile(r"\b[A-Z][\w]{3,}")
 _READERS = re.compile(r"fetch|read|open|brows|visit|get|scrape|crawl|load|navigat|url|web|http|page|curl", re.IGNORECASE)
 _NO_PAGE = re.compile(r"\W*(?:\w+\W+){0,2}(?:error|404|403|410|50[0-9]|not[ _]found|failed|timeout|could not)", re.IGNORECASE)
 _PAGE = 120  # a result with at least this many characters shows that the opened page exists
 _EXAMINED = 100
-"""Maximum number of links to check one by one because no given text contains them. Further links are ignored."""
+"""Maximum number of links without an exact match to check one by one. Further links are ignored."""
 _ROUTE = 8
 """Maximum length of a path segment that doesn't need a source, such as ``issues``."""
 _LEVELS = 10
@@ -71,7 +71,7 @@ def ungrounded_urls(
     has_results: Callable[[], bool],
     allowed: Sequence[str] = (),
 ) -> list[str] | None:
-    """Return links without a source, and Markdown links whose text shows another site than their target.
+    """Return links without a source, and links whose text shows another site than their target.
 
     Return None if the agent received neither links nor other results (``has_results`` is False), and no link is suspicious. An
     argument of a call that opened a page counts as a given link.
@@ -198,7 +198,7 @@ class _LinkEvidence:
         return len(rest) > 2 and (self._is_token(rest) or (rest.count("/") > 1 and self._is_token(rest[1:])))
 
     def _only_sets_options(self, query: str, given: set[str]) -> bool:
-        """Return False if no text contains a value of the query that is data or changes a parameter of a given link."""
+        """Return False if the query changes a parameter or adds data with an ungrounded value."""
         names = {pair.partition("=")[0] for pair in given}
         for pair in query.split("&"):
             name, _, value = pair.partition("=")
@@ -208,7 +208,7 @@ class _LinkEvidence:
         return True
 
     def _shows_given_data(self, key: str) -> bool:
-        """Return True if a URL of a well-known site contains data from the given texts, such as search words, a name, or an ID."""
+        """Return True if a URL of a well-known site contains given data, such as search words, a name, or an ID."""
         page, _, query = key.partition("?")
         values = [value for _, value in parse_qsl(query) if len(value) > 1]
         if values:
@@ -230,7 +230,7 @@ class _LinkEvidence:
         return any(not text[end : end + 1].isalnum() for text, end in places)
 
     def _is_token(self, token: str) -> bool:
-        """Return True if a given text contains the token as a word, at the end of a path, or (``/token``) as a complete path."""
+        """Return True if a given text has the token as a word or at a path's end. A token with ``/`` must be a complete path."""
         if (known := self._tokens.get(token)) is None:
             known = self._tokens[token] = self._search_token(token)
         return known
@@ -252,7 +252,7 @@ class _LinkEvidence:
         return any(piece in text for text in self._texts)
 
     def _is_named(self, host: str) -> bool:
-        """Return True if a text mentions the site by name ("Acme" for ``acme.com``), and no domain with this name."""
+        """Return True if a text names the site ("Acme" for ``acme.com``). If a text has a domain with this name, return False."""
         label = host.split(".", 1)[0]
         if host != site_of(host) or len(label) < 4 or not (label.isascii() and label.isalpha()):
             return False
@@ -302,7 +302,7 @@ def _opened(calls: Iterable[Call]) -> Iterator[str]:
 
 
 def _plain(key: str) -> str:
-    """Remove parts that don't change the page from a URL key: tracking parameters, the locale, and ``index.html``."""
+    """Remove parts of a URL key that don't change the page, such as tracking parameters and the locale."""
     if "?" in key:
         page, _, query = key.partition("?")
         query = _TRACKING.sub("", "?" + query).lstrip("&?")

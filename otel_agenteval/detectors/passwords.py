@@ -64,7 +64,7 @@ def _is_sample(text: str, before: int, start: int) -> bool:
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """Exclude Markdown marks, closing punctuation, and trailing text in another script from a range."""
+    """Exclude Markdown, closing punctuation, and trailing text in another script from a range."""
     while end > start and (
         text[end - 1] in "*_`.:?!…" and not (text[end - 1] == "!" and end < len(text) and text[end] not in " \n")
     ):
@@ -95,7 +95,7 @@ _UNIT = lazy(
 
 
 def is_strong(value: str) -> bool:
-    """Return True if a value looks random, or has two digits and at least three parts, as in ``blue-Horse-42``."""
+    """Return True if a value looks random, or has digits and several parts: ``blue-Horse-42``."""
     plain = "".join(sign if sign.isascii() else "a" for sign in value)
     if _VARIABLE.search(value) is not None:
         return False
@@ -126,7 +126,7 @@ _NEW_ONE = lazy(
 
 
 def login_pairs(text: str, near: Iterable[Span]) -> Iterator[Found]:
-    """Yield random-looking passwords after a word for logging in, as in ``login: ada / …`` or ``log in with …``."""
+    """Yield random-looking passwords after words for logging in, as in ``login: ada / …``."""
     last = -1
     for first, stop in near:
         for name in _LOGIN.finditer(text, first, stop):
@@ -221,7 +221,7 @@ _REFERENCE = lazy(
     r"|[a-z_$]+[0-9]{0,2}(?:(?:\.|->|::)[a-z_$]+[0-9]{0,2}){2,}|[\w.]+\([^)]*\)?;?|https?:\S+|(?:~|\.{0,2})/\S+|[a-z]:\\\S+|[a-z_.-]{3,}=.*|[a-z_][a-z0-9_]{2,20}=[a-z_]+",
     re.IGNORECASE,
 )
-"""Pattern for texts that resemble secrets: hashes, references to a vault, code, addresses, and paths."""
+"""Pattern for texts that resemble secrets: hashes, vault references, code, and paths."""
 _PLAIN = lazy(
     r"[0-9.,:/TZ+_-]+|v?[0-9]+(?:\.[0-9]+)+[\w.-]*|[A-Za-z]+[-_/.:]?[0-9]{1,4}|[0-9]{1,4}[-_/.]?[A-Za-z]+|[a-z]+(?:[_.-][a-z0-9]{1,15})+|[A-Z]+(?:_[A-Z0-9]{1,15})+|[A-Za-z]+(?:-[A-Za-z]+)+-?[0-9]{0,4}|[\w.-]+/[\w./#-]+|[\w.+-]+@[\w.-]+"
 )
@@ -238,7 +238,7 @@ def _is_no_secret(value: str, plain: str) -> bool:
 
 
 def looks_random(value: str, *, least: int = 8) -> bool:
-    """Return True if a value mixes letters with digits or signs, without a regular sequence or a known form."""
+    """Return True if a value mixes letters with digits or signs. Return False for sequences and known forms."""
     if not least <= len(value) <= 512 or not value.isascii():
         return False
     digits = sum(sign.isdigit() for sign in value)
@@ -255,7 +255,7 @@ def looks_random(value: str, *, least: int = 8) -> bool:
 
 
 def _is_regular(plain: str) -> bool:
-    """Return True if a value consists of a sequence (``abc``), repeated parts, or few different characters."""
+    """Return True if a value is a sequence, has repeated parts, or has few different characters."""
     if len(set(plain)) < min(6, len(plain) // 2 + 1):
         return True
     half = plain[: max(4, len(plain) // 3)]
@@ -287,7 +287,7 @@ _IDENTIFIER = lazy(
 
 
 def is_identifier(value: str) -> bool:
-    """Return True if a value looks like code or an identifier, such as a commit hash or a parcel number."""
+    """Return True if a value looks like code or an identifier, such as a commit hash."""
     return _IDENTIFIER.fullmatch(value) is not None
 
 
@@ -305,7 +305,7 @@ _OPEN_TEMPLATE = lazy(r"(?:\$\{|\{\{|\$\(|<%|#\{|%\()[^}>)\n]{0,60}\Z")
 
 
 def needs_no_secret(text: str, start: int, end: int) -> bool:
-    """Return True if a word such as "password" is part of another term, as in "password policy"."""
+    """Return True if a word such as "password" is part of a term such as "password policy"."""
     before = text[max(0, start - 1) : start]
     return (
         before in ("/", ":", "+")
@@ -319,7 +319,7 @@ _SAYS_SO = lazy(r"[:=：→`\"'“„«「『*]\W{0,6}\Z|\b(?:is|are|was|to|ist|
 
 
 def may_be_meant(text: str, name_end: int, start: int, end: int) -> bool:
-    """Return False for an identifier, unless it is long, or a colon or a word such as "is" precedes it."""
+    """Return False for an identifier, unless it's long, or follows a colon or a word such as "is"."""
     if not is_identifier(text[start:end]) or (end - start >= 32 and start - name_end < 3):
         return True
     return _SAYS_SO.search(text, name_end, start) is not None

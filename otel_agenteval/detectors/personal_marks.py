@@ -1,8 +1,7 @@
 """Rule out most texts without personal data in a few microseconds.
 
 The check maps a text's bytes to a *shape* of digits, capitals, and separators. Most personal data contains ``@`` or at least seven
-digits that aren't part of a date. Dates of birth, addresses, and identity papers can have fewer digits, so the check also searches
-for typical words.
+digits that aren't part of a date. Dates of birth, addresses, and identity papers can have fewer digits, so typical words count too.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ PAPERS = _TypicalWords(
     _stems(cyrillic="аспорт", arabic="جواز", hebrew="דרכון", indic="पासपोर्ट", kana="パスポート 旅券 免許", han="护照 驾驶", hangul="여권"),
 )  # fmt: skip
 _CODE = b"0000000"
-"""Shape of the shortest identity number that mixes letters and digits, with letters as ``0``."""
+"""Shape of the shortest identity number with letters and digits. Letters count as ``0``."""
 _REACH, _STRIDE = 144, 32
 """Number of bytes to search before and after a digit. The range includes a word such as "lives" and the street."""
 
@@ -102,7 +101,7 @@ def _hides_something(text: str, written: bytes) -> bool:
 
 
 def may_hold_numbers(written: bytes, look: Look | None = None) -> bool:
-    """Return True if a text has a long number, or a digit and words typical of addresses, birth dates, or identity papers."""
+    """Return True if a text has a long number, or digits and words that are typical of personal data."""
     shape = written.translate(_SHAPES)
     if b"0" not in shape:
         return False
@@ -121,7 +120,7 @@ def may_hold_numbers(written: bytes, look: Look | None = None) -> bool:
 
 
 def _around_digits(written: bytes, shape: bytes) -> bytes:
-    """Return the text near digits, because words that introduce an address or a date of birth are close to its digits."""
+    """Return the text near digits. Words that introduce an address or a date of birth are close to its digits."""
     if not written.isascii() or b"&" in written or b"%" in written or b"\\" in written:
         return written  # decoded or non-ASCII text has other distances in bytes
     parts = []

@@ -103,7 +103,7 @@ NUMBERS = Rule(
         Detector("credit_card", 0.85, _CARD_SHAPE, _valid_cards),
     ),
 )
-"""Phone numbers in many spellings, social security numbers, and card numbers with a valid check digit."""
+"""Phone numbers in many spellings, social security numbers, and valid card numbers."""
 PLAIN_NUMBERS = Rule(
     _NUMBER_MARKS,
     (
@@ -112,13 +112,13 @@ PLAIN_NUMBERS = Rule(
         Detector("credit_card", 0.85, _CARD_SHAPE, _matches(_CARD)),
     ),
 )
-"""Ten-digit phone numbers in one format, social security numbers, and any sixteen digits as card numbers."""
+"""Phone numbers in one format, social security numbers, and sixteen digits as card numbers."""
 ADDRESSES = Rule((b"0-A", b"0A-A"), (Detector("address", 0.70, re.compile(rb"0A?-(?:[0A]+-{1,3}){1,8}A"), _matches(_ADDRESS)),))
 NAMES = Rule((b"A-A",), (Detector("name", 0.60, re.compile(rb"A-A"), _matches(_NAME)),))
 
 
 def find(text: str, rules: Iterable[Rule]) -> list[tuple[Detector, int, int]]:
-    """Return each match in the first :data:`SCAN_LIMIT` characters as ``(detector, start, end)``. Matches can overlap."""
+    """Return ``(detector, start, end)`` of matches in the first :data:`SCAN_LIMIT` characters. Matches can overlap."""
     if len(text) > SCAN_LIMIT:
         text = text[:SCAN_LIMIT]
     shape = text.encode("ascii", "replace").translate(_SHAPES, _VANISHING)

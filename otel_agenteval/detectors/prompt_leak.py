@@ -28,14 +28,14 @@ LONG = 55
 SEVERAL = 3
 """Minimum number of short copies from different sentences that together are a leak."""
 _WHOLE = 20
-"""Minimum length of an instruction that counts as a copy if the answer repeats it completely."""
+"""Minimum length of a completely repeated instruction that counts as a copy."""
 _PROBE = 12
 _STEP = _WHOLE - _PROBE + 1
 """Distance between probes, which are short parts of the prompt. Each copy contains at least one complete probe."""
 _MOST = 5_000_000
-"""Maximum product of searched texts and letters for a direct search, which is slow for larger inputs."""
+"""Maximum number of searched texts times letters for a direct search. Larger inputs would be slow."""
 _UNREADABLE = 200
-"""Minimum length of a prompt that is treated as instructions although no instruction in it is recognized."""
+"""Minimum length of a prompt that counts as instructions even if none is recognized in it."""
 _LOWER = bytes(range(256)).lower()
 _NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalnum())
 
@@ -49,7 +49,7 @@ class Leak(NamedTuple):
     """Number of letters in the longest copy, or 0 if the answer rewords the instructions."""
     copies: int
     spans: tuple[tuple[int, int], ...]
-    """Ranges of the copies in the answer, or the full range of the answer if the copies are encoded or reworded."""
+    """Ranges of the copies in the answer. For encoded or reworded copies, the answer's full range."""
 
     @property
     def is_long(self) -> bool:
@@ -61,7 +61,7 @@ NONE = Leak(0.0, 0, 0, ())
 
 
 def letters(text: str) -> str:
-    """Convert ASCII to lower-case letters and digits without spaces, and other characters to UTF-8 bytes."""
+    """Convert a text to lower-case ASCII letters, digits, and other characters' UTF-8 bytes."""
     return text.encode("utf-8", "replace").translate(_LOWER, _NO_LETTERS).decode("latin-1")
 
 
@@ -166,7 +166,7 @@ class SystemPrompt:
         return False
 
     def _leak_test(self, answer: str, given: _Given) -> Callable[[_Sentence], bool]:
-        """Return a function that checks if a repeated sentence counts. Sentences about the agent's role need their start."""
+        """Return a function that checks if a repeated sentence counts. Role sentences count only if their start is repeated."""
 
         @cache
         def is_known() -> Callable[[str], bool]:
@@ -200,7 +200,7 @@ class SystemPrompt:
         return self._measured(copied, counts, answer, output) if 1 in copied else NONE
 
     def _repeated_wholly(self, answer: str) -> list[tuple[int, int, _Sentence]]:
-        """Return the sentences that the answer completely contains, with their positions in the prompt's letters."""
+        """Return the prompt's sentences that the answer completely contains, with their positions."""
         found, at = [], 0
         is_said = _part_finder([answer], len(self._pieces))
         for piece in self._pieces:
@@ -235,7 +235,7 @@ class SystemPrompt:
         return Leak(repeated / total, longest, count, _spans(stretches, answer, output))
 
     def _reworded(self, output: str, given: _Given) -> Leak:
-        """Measure how many instructions an answer repeats in any wording. Use it only if the answer or request is about them."""
+        """Measure how many instructions an answer repeats in any wording. Use this only if the texts mention the instructions."""
         answer = _words_of(output)
         if not any(len(piece.words & answer) >= _FEW for piece in self._pieces):
             return NONE
@@ -254,7 +254,7 @@ def _probes_of(spelled: str) -> list[str]:
 
 
 def _copied(wanted: str, answer: str) -> bytearray:
-    """Return one byte per letter of the prompt: 1 if it's part of a copy with at least :data:`RUN` letters, otherwise 0."""
+    """Return one byte per letter of the prompt. The byte is 1 if the letter is part of a copy with at least :data:`RUN` letters."""
     runs = {answer[i : i + RUN] for i in range(len(answer) - RUN + 1)}
     copied = bytearray(len(wanted))
     end = 0
@@ -284,7 +284,7 @@ prompt = remembered(SystemPrompt, times=4)
 # --- rewordings ----------------------------------------------------------------------------------------------------
 
 _FEW, _MANY = 4, 8
-"""Minimum number of repeated words from one instruction, and in total if a single instruction without codes is repeated."""
+"""Minimum numbers of repeated words, per instruction and in total. The total applies to a single instruction without codes."""
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = lazy("[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _STEM = 5
@@ -317,12 +317,12 @@ def _is_about_rules(look: Look, asked: str) -> bool:
 
 
 def _weight(spelled: str) -> int:
-    """Count the letters of a copied text. Chinese, Japanese, and Korean characters count as three letters."""
+    """Count the letters of a copied text. Each Chinese, Japanese, or Korean character counts as three letters."""
     return sum(3 if ch in "\xe3\xe4\xe5\xe6\xe7\xe8\xe9\xea\xeb\xec\xed" else 1 for ch in spelled if not "\x80" <= ch <= "\xbf")
 
 
 def _spans(stretches: Iterable[str], answer: str, output: str) -> tuple[tuple[int, int], ...]:
-    """Return the ranges of copies in an answer, or the full range of the answer if the copy is disguised or encoded."""
+    """Return the ranges of copies in an answer. For a disguised or encoded copy, return the answer's full range."""
     if answer != _exact(output):
         return ((0, len(output)),)
     ends = [0]
@@ -352,7 +352,7 @@ _NO_WORD = re.compile(
 
 
 def _exact(text: str) -> str:
-    """Return a text's normalized, lower-case letters and digits in the encoding of :func:`letters`."""
+    """Return a text's normalized letters and digits in the encoding of :func:`letters`."""
     if text.isascii():
         return letters(text)
     text = unicodedata.normalize("NFKC", text.translate(_INVISIBLE)).lower()
@@ -379,7 +379,7 @@ _HEX_SHAPE = bytes(104 if chr(code) in "0123456789abcdef" else 32 for code in ra
 
 
 def _disguised_texts(look: Look, answer: str) -> Iterator[str]:
-    """Yield the letters of an answer and of its decoded forms, such as base64 or reversed text. Cheap tests skip most decoders."""
+    """Yield the letters of an answer and its decoded forms, such as base64 or reversed text. Cheap tests skip most decoders."""
     output = look.text
     ascii_only = output.isascii()
     yield answer

@@ -55,7 +55,7 @@ _TO_USER = re.compile(
     r"(?:you|ないでください|てください|vous\ (?:devez|ne)|tu\ (?:dois|ne)|debes|debe\ usar|usa\ |utiliza|devi\b|deve\ usar|je\ (?:mag|moet)|use\ a|gebruik|vraag|verwende|benutze|frage|demande|utilise[zr]?|ask\ |kullan)",
     re.IGNORECASE,
 )
-"""Pattern for commands that are advice to the user, not instructions to the agent, in sections with facts."""
+"""Pattern for commands that are advice to the user if they occur in sections with facts."""
 _WEAK = re.compile(
     r"""(?:^|[;:,]\s|\band\s|\bbut\s)(?:[-*•>\d.)\s]*)(?:never|always|do\ not|don't|don’t|under\ no\ circumstances)\b
       | ^[-*•>\d.)\s]*(?:only|avoid|ensure|make\ sure|refuse|refrain|prefer|use|ask|answer|keep|close|label|collect|push|hide|check|call|offer|give|stay|write|page|mark|comment|treat|route|follow|include|provide|respond|reply|verify|escalate|limit|translate|summari[sz]e|cite|list|act|be|focus|greet|explain|apologi[sz]e|convert|round|show|log|prioriti[sz]e|adapt|maintain|decline|redirect|stop|skip|assume|suggest|recommend|remind|speak|begin|output|produce|generate|review|select|choose|identify|extract|classify|report|hand|transfer|wait|confirm|mention|discuss|reveal|store|update|create|run|execute|search|load|if\ asked|when\ asked|unless\ asked|authori[sz]e|defer|steer|nudge|upsell|quote|format|return\ (?:only|json|a\ list))\s
@@ -107,8 +107,8 @@ def gives_a_role(sentence: str) -> bool:
 def sentences(system: str) -> Iterator[tuple[str, bool | None]]:
     """Yield the sentences, headings, and quotations of a prompt. Together, they contain every letter of the prompt.
 
-    The second value of each pair is True for a sentence below a heading such as "FAQ" or "Prices", False for other sentences, and
-    None for headings and quotations.
+    The second value of each pair is None for headings and quotations. For a sentence, it is True below a heading such as "FAQ" or
+    "Prices", and otherwise False.
     """
     of_facts, rules_level = False, 0
     for line in system.splitlines():

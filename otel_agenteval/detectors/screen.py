@@ -97,7 +97,7 @@ def _letter_number(byte: int) -> int:
 
 
 _LETTERS = bytes(map(_letter_number, range(256)))
-"""Byte table that maps ``a`` to ``z`` to 1 to 26, and spaces, hyphens, and Western non-ASCII characters to gaps."""
+"""Byte table that maps letters to 1 to 26. Spaces, hyphens, and Western non-ASCII characters become gaps."""
 _GAPS = bytes([_GAP]) * _QUAD
 _MOST_GROUPS = 32
 _ALL = (1 << _MOST_GROUPS) - 1
@@ -124,7 +124,7 @@ def _groups_in(letters: bytes) -> int:
 
 class ScreenedWords:
     """Words of a detector, which can match only texts with at least one of the words. The search for ``pieces`` is case-sensitive.
-    The screen uses ``screened`` instead, if given, in which a space matches any gap between words.
+    If given, ``screened`` replaces ``pieces`` in the screen. A space in ``screened`` matches any gap between words.
     """
 
     __slots__ = ("_group_bit", "_pieces")
@@ -142,7 +142,7 @@ class ScreenedWords:
         return look is None or bool(look.found() & self._group_bit)
 
     def occur_in(self, written: bytes, look: Look | None = None) -> bool:
-        """Return True if any word occurs in ``written``, which must be the text of ``look`` or part of this text."""
+        """Return True if any word occurs in ``written``. It must be the text of ``look`` or part of this text."""
         if look is not None and not look.found() & self._group_bit:
             return False
         for piece in self._pieces:  # any() with a generator would be slower

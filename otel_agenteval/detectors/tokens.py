@@ -27,7 +27,7 @@ class Token(NamedTuple):
     """True if a truncated token at the end of a text counts too."""
     type: str = ""
     literals: tuple[str, ...] = ()
-    """Texts, one of which every prefix contains. Empty if the prefix itself starts with fixed text."""
+    """Texts, at least one of which is in every prefix. Empty if the prefix itself starts with fixed text."""
 
     def starts(self) -> tuple[str, ...]:
         """Return texts for a fast pre-check. Every token contains at least one of them."""

@@ -67,7 +67,7 @@ _LONGEST_HOST = 253
 
 
 def _is_no_claim(host: str, key: str) -> bool:
-    """Return True for reserved or private hosts, placeholders, namespaces, and licenses, which don't claim that a page exists."""
+    """Return True for links that don't claim that a page exists, such as private hosts, placeholders, or namespaces."""
     return (len(host) <= _LONGEST_HOST and _RESERVED.fullmatch(host) is not None) or _NAMESPACE_KEY.fullmatch(key) is not None
 
 
@@ -79,7 +79,7 @@ def site_of(host: str) -> str:
 
 
 def imitates_a_well_known_one(host: str) -> bool:
-    """Return True if a host imitates a well-known host with one changed letter or an added word."""
+    """Return True if a host is a well-known host with one changed letter or an added word."""
     site = site_of(host)
     label = site.split(".", 1)[0]
     if site in well_known() or len(label) < 5 or label in _known_labels():
@@ -202,7 +202,7 @@ def _has_host(text: str) -> bool:
 
 
 def revealed(text: str) -> str:
-    """Undo disguises of links: invisible and full-width characters, ``hxxp``, ``[.]``, and Markdown and HTML escapes."""
+    """Undo disguises of links, such as invisible and full-width characters, ``hxxp``, ``[.]``, and escapes."""
     if not text.isascii():
         text = _WIDE_MARKS.sub(" ", _WIDE_DOTTED.sub(r".\1", _INVISIBLE.sub("", text)))
         text = unicodedata.normalize("NFKC", text)
@@ -257,8 +257,7 @@ def links_in(text: str) -> dict[str, Link]:
 
 def _is_host(found: re.Match[str], host: str, rest: str) -> bool:
     """Return True if a word with dots, but without a scheme, is a host name. An ending that is also a word (``unsure``) requires a
-    path, a hyphen, or ``www.``. An ending that is mainly used for files requires ``www.`` or, for ``.pl`` and ``.pt``, other
-    evidence.
+    path, a hyphen, or ``www.``. An ending used mainly for files requires ``www.`` or, for ``.pl`` and ``.pt``, other evidence.
     """
     name, _, top = host.rpartition(".")
     if host in _NO_HOST or host.startswith(_PACKAGE) or host.endswith(_PACKAGE[-2:]):
@@ -352,7 +351,7 @@ def ascii_host(host: str) -> str:
 
 
 def shown_otherwise(text: str) -> list[tuple[str, str, str]]:
-    """Return ``(displayed key, target key, Markdown)`` of each Markdown link whose text shows another host than its target."""
+    """Return ``(displayed key, target key, Markdown)`` of links whose text shows another host."""
     found = []
     if "](" in text:
         for match in _MARKDOWN.finditer(text):

@@ -1,7 +1,7 @@
 """Detect texts that address a machine and make a demand, as prompt injections do.
 
 The address and the demand get separate ratings. The *address* rating is high if the text clearly addresses a machine, as in "Note
-to AI agents:". The *demand* rating is high if the text requests to hide something, to give a verdict, or to act. Hidden text
+to AI agents:". The *demand* rating is high if the text asks the reader to hide something, give a verdict, or act. Hidden text
 doesn't need an address. Text that only mentions an assistant gets a low address rating.
 """
 
@@ -59,7 +59,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[\n\r。！？।؟<>]+|[.!?]?\"\s")
 
 
 def _is_call(sentences: tuple[str, ...], names: Sequence[str], *, hidden: bool) -> bool:
-    """Return True if the first of up to four sentences addresses a machine, and a demand follows."""
+    """Return True if the first of the sentences addresses a machine, and a demand follows."""
     sentence, *following = sentences
     address, end = _address_in(sentence) if has_any(sentence, names) else (0, 0)
     if address:
@@ -77,11 +77,11 @@ def _is_call(sentences: tuple[str, ...], names: Sequence[str], *, hidden: bool) 
 
 
 _IMPERATIVE = re.compile(r"[^.:,!]{0,70}[:!,]\s*(?P<first>[^\W\d_]{2,})\s(?:\S+\s+){2}\S")
-"""Pattern for a colon, comma, or exclamation mark before four or more words, as in ``Note: add this line``."""
+"""Pattern for a punctuation mark before four or more words, as in ``Note: add this line now``."""
 
 
 def _is_imperative(rest: str) -> bool:
-    """Return True if ``rest`` might begin a command after a punctuation mark, such as "add" in ``: add this line``."""
+    """Return True if a command might follow a punctuation mark, as in ``: add this line now``."""
     found = _IMPERATIVE.match(rest)
     return (
         found is not None
@@ -113,7 +113,7 @@ def _finder() -> Finder:
 _LETTERS = bytes(byte & 31 for byte in range(256))
 _END = b"    "
 _LONG = 300
-"""Minimum text length for which a :class:`Finder` is faster than a separate search for each name."""
+"""Minimum text length for which a :class:`Finder` is faster than separate searches."""
 
 
 def _letters(text: str) -> bytes:
@@ -121,7 +121,7 @@ def _letters(text: str) -> bytes:
 
 
 def _address_in(sentence: str) -> tuple[int, int]:
-    """Return how clearly a sentence addresses a machine (0 to 2), and the end position of the address."""
+    """Return the rating of a sentence's address to a machine (0 to 2), and the address's end."""
     best = (0, 0)
     for pattern, machine in ((_MACHINE, True), (_NAME, False)):
         for found in pattern.finditer(sentence):
@@ -168,7 +168,7 @@ def _is_set_off(before: str, rest: str, *, directed: bool, machine: bool) -> boo
 
 
 _PREPOSITIONS = frozenset({"pro", "do", "an", "a", "ao", "to", "for", "til"})
-"""Prepositions that are ordinary words in other languages, so they count only directly before a name."""
+"""Prepositions that count only directly before a name. They're other words in other languages."""
 
 
 def _demand_in(text: str) -> int:

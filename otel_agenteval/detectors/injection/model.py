@@ -34,7 +34,7 @@ _LONG_TOKEN_SHAPE = b"a" * 28  # shapes are "a" for the characters of tokens, an
 _WINDOW, _SHORT_WINDOW = 140, 50
 """Window lengths for :meth:`Rated.exceeds`, in letters. The short window is for dense scripts such as Chinese."""
 _LATIN_MARGIN = 1.0
-"""Increase of the short window's limit for Latin text, because 50 Latin letters often aren't enough for a decision."""
+"""Increase of the short window's limit for Latin text. 50 Latin letters often aren't enough for a decision."""
 _FEW, _MANY = 3, 32
 """The three most likely windows are rated one by one. The remaining windows are rated in batches of 32."""
 _NO_WINDOW, _FIRST_WINDOW = np.zeros(0, np.intp), np.zeros(1, np.intp)
@@ -42,7 +42,7 @@ _NO_WINDOW, _FIRST_WINDOW = np.zeros(0, np.intp), np.zeros(1, np.intp)
 
 @cache
 def _letters() -> tuple[NDArray[np.uint16], bytes]:
-    """Return tables that map characters to letters (``É`` → ``e``, ``7`` → ``0``), for code points below 65,536 and for ASCII."""
+    """Return two tables that map characters to letters, such as ``É`` to ``e`` and ``7`` to ``0``. The second is for ASCII."""
     letter_of = np.arange(1 << 16, dtype=np.uint16)
     for code in range(1 << 16):
         character = chr(code)
@@ -63,7 +63,7 @@ def _letters() -> tuple[NDArray[np.uint16], bytes]:
 
 
 def _letters_in(text: str) -> tuple[NDArray[np.uint32], NDArray[np.bool_] | None]:
-    """Return a text's letters (``Call  911`` → ``call 0``), and a mask of the kept characters, which is None if all were kept."""
+    """Return a text's letters and a mask of the kept characters (None if all were kept). ``Call  911`` becomes ``call 0``."""
     if _LONG_TOKEN_SHAPE in text.encode("ascii", "replace").translate(_TOKEN_SHAPES):  # faster than a search for the pattern
         text = _LONG_TOKEN.sub(lambda token: "0" * len(token.group()), text)
     letter_of, ascii_letter_of = _letters()
@@ -124,7 +124,7 @@ class OrderModel(NamedTuple):
         return Rated(self, places_by_length, letter_totals.cumsum(dtype=np.int32), is_kept)
 
     def log_odds(self, total: Any, root: Any) -> Any:
-        """Return the log-odds for the total weight and the square root of the n-gram count of one or more passages."""
+        """Return the log-odds of one or more passages. ``root`` is the square root of the n-gram count."""
         return total * self.unit / root + self.bias
 
     def total_for(self, log_odds: float, root: float) -> float:
@@ -156,7 +156,7 @@ class Rated:
         return [self._distinct(start, end) for start, end in self._letter_spans(passages).tolist()]
 
     def _letter_spans(self, passages: Sequence[tuple[int, int]]) -> NDArray[np.intp]:
-        """Convert character positions to letter positions, and extend each passage by one character on both sides."""
+        """Convert character positions to letter positions. Extend each passage by one character on both sides."""
         spans = np.array(passages, np.intp)
         spans[:, 1] += 2  # 1 for the space before the rated text, and 1 for the character after the passage
         return spans if self._is_kept is None else self._letters_before.take(spans)
@@ -195,7 +195,7 @@ class Rated:
         return bool(len(self._likely_windows(_WINDOW, limit)[0]) or len(self._likely_windows(_SHORT_WINDOW, short_limit)[0]))
 
     def exceeds(self, limit: float, is_latin: bool) -> bool:
-        """Return True if both the score and the distinct score of any window of the text are above the limit."""
+        """Return True if a window of the text has a score and a distinct score above the limit."""
         return self._exceeds(_WINDOW, limit) or self._exceeds(_SHORT_WINDOW, limit + _LATIN_MARGIN * is_latin)
 
     def _exceeds(self, width: int, limit: float) -> bool:
@@ -213,7 +213,7 @@ class Rated:
         return any(max(self._distinct_each(np.minimum(some * step, size - width).tolist(), width)) > limit for some in batches)
 
     def _likely_windows(self, width: int, limit: float) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
-        """Return the indexes of windows with a score above the limit, and the total weights of all windows."""
+        """Return indexes of windows with a score above the limit, and all windows' total weights."""
         sums, size, step = self._sums, len(self._sums) - 1, width // 4
         least = self._model.total_for(limit, math.sqrt(min(width, size) * len(_NGRAM_LENGTHS)))
         if size <= width:

@@ -18,7 +18,7 @@ from ..texts import has_any
 SUSPICIOUS = re.compile(
     "[\U000e0000-\U000e007f\u202d\u202e]|[\u200b-\u200d\u2060-\u2064\ufeff]{3}|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4}"
 )
-"""Pattern for tag characters, directional overrides, and runs of zero-width characters or variation selectors."""
+"""Pattern for invisible text: tags, directional overrides, and runs of zero-width characters or variation selectors."""
 
 
 def may_hide(text: str) -> bool:
@@ -68,7 +68,7 @@ _LATIN_AND_FOREIGN = re.compile("[a-z][\u0370-\u058f]|[\u0370-\u058f][a-z]")
 
 
 def folded(text: str) -> str:
-    """Convert a text to lower case, remove accents and invisible characters, and replace look-alikes with Latin letters."""
+    """Normalize a text. The result is in lower case, without accents and invisible characters, and with look-alikes replaced."""
     if text.isascii():
         return text.lower()
     text = _TO_PLAIN.sub(lambda found: found.group().translate(_PLAIN_CHARACTERS), unicodedata.normalize("NFKC", text).lower())
@@ -105,11 +105,11 @@ def _shape_of(sign: str) -> str:
 _SHAPES = "".join(map(_shape_of, map(chr, range(128)))).encode().ljust(256, b"x")
 """Shape of each byte: ``x`` for letters, ``0`` for letter look-alikes such as ``@``, a space for gaps, a dot for other bytes."""
 _SLOW = 4_000
-"""Text length above which numpy is faster than a byte search at ruling out spelled words such as ``i g n o r e``."""
+"""Text length above which numpy is faster than a byte search at ruling out ``i g n o r e``."""
 _SPELLED = re.compile(r"(?<!\w)[^\W_]([ ._*/-]{1,3})[^\W_](?:[ ._*/-]{1,3}[^\W_]){3,}(?![^\W_])")
 _LEET = re.compile(r"[a-z][0134573@$!][a-z0-9@$!]|(?<!\w)[0134573@$!][a-z]{2}")
 _LEAST_LEET = 3
-"""Minimum number of words such as ``1gnore``. A few such words are probably IDs or names such as ``b2b``."""
+"""Minimum number of words such as ``1gnore``. Fewer such words are probably IDs or names such as ``b2b``."""
 _LEET_SEARCHED = 20_000
 _LETTER_OF_DIGIT = str.maketrans("013457@$!", "oieastasi")
 _LEET_WORD = re.compile(r"(?=[a-z@$!]{0,40}[0-9@$!])(?=[0-9@$!]{0,40}[a-z])[a-z0-9@$!]{2,40}(?!\w)")
@@ -163,7 +163,7 @@ _PRINTABLE = 0.9
 
 
 def payloads(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield ``(decoded, start, end)`` of text in base64, hex, percent-encoding, rot13, tag characters, or variation selectors."""
+    """Yield ``(decoded, start, end)`` of encoded texts: base64, hex, percent-encoding, rot13, tags, and variation selectors."""
     encoded = text.encode("ascii", "replace")
     for found in islice(_tokens(text, encoded.translate(_TOKEN_SHAPES)), _MOST_PAYLOADS):
         if (plain := _decoded_token(found.group())) is not None:

@@ -30,7 +30,7 @@ _REPORT_EVIDENCE = 2.0
 _OVERRIDE_EVIDENCE = 2.0
 """Score added if the passage cancels earlier instructions."""
 _MIN_ADDRESSED_SCORE = -0.8
-"""Model score above which it counts as evidence that the text addresses a machine."""
+"""Model score of a passage above which an address to a machine counts as evidence."""
 
 
 class Marker(NamedTuple):
@@ -84,7 +84,7 @@ def _orders_in(
 
 
 def _hidden_in(text: str) -> list[Marker]:
-    """Return the first encoded instruction, invisible text, and bidirectional control character, if any."""
+    """Return the first encoded instruction, invisible text, and bidirectional control, if any."""
     markers = [
         Marker("encoded_text", start, end, True)
         for plain, start, end in payloads(text)
@@ -159,7 +159,7 @@ class _ResultText:
         )
 
     def order(self) -> tuple[str, bool] | None:
-        """Return the most likely instruction, with True if it clearly isn't meant for people, or None."""
+        """Return ``(instruction, is_sure)`` for the most likely instruction, or None. See :attr:`Marker.is_sure`."""
         spoken = self.spoken
         if (order := _likeliest_order(spoken, self, may_be_called=True, rated=self._rated)) is not None:
             start, end, is_sure = order
@@ -217,7 +217,7 @@ def _has_enough_words(text: str) -> bool:
 
 _MAX_TRIED = 2
 _FEW_WORDS = re.compile(r"(?:[^\W_]{1,60}[\W_]{1,60}){2}[^\W_]|[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]{7}")
-"""Pattern for the shortest possible order: three words, or seven characters in scripts without spaces."""
+"""Pattern for a text that can be an order: three words, or seven unspaced characters."""
 _MAX_PASSAGE = 400
 
 
@@ -252,7 +252,7 @@ _SEPARATORS = re.compile(r"[\s-]")
 
 
 def is_obeyed(order: str, known: Iterable[str], calls: Iterable[str]) -> bool:
-    """Return True if any of the ``calls`` contains a link, file, or other target of ``order`` that no ``known`` text contains."""
+    """Return True if a call contains an order's link, file, or other target. Targets in ``known`` texts don't count."""
     known_text = "\n".join(map(_comparable, known))
     named = (target for pattern in (_TARGET, _NAME) for target in map(_comparable, pattern.findall(order)))
     own_targets = {target for target in named if target not in known_text}
@@ -274,7 +274,7 @@ _FORGED_STARTS = (
 
 
 def _has_signs(text: str) -> bool:
-    """Return True if a text shows signs of a forged role, canceled instructions, encoded text, or hidden text."""
+    """Return True if a text might have forged roles, canceled instructions, or hidden text."""
     if "\\" in text and ("\\u" in text or "\\x" in text):
         return True
     if ("&" in text and "&#" in text) or ("%" in text and "%20" in text) or ("<" in text and "<!--" in text):
@@ -397,7 +397,7 @@ def is_structured(text: str) -> bool:
 
 
 def texts_in(text: str) -> list[str]:
-    """Return the strings in JSON or JSON lines, except chat messages (``role`` and ``content``). Return other text as it is."""
+    """Return the strings in JSON or JSON lines, except messages (``role`` and ``content``). Return other text as it is."""
     if not is_structured(text):
         return [text]
     are_lines = text.lstrip()[0] == "{" and "\n{" in text
@@ -430,7 +430,7 @@ def _collect_texts(value: Any, texts: list[str], depth: int, may_report: bool) -
 
 
 def _reports_attacks(fields: dict[str, Any]) -> bool:
-    """Return True if an object's keys or short values mention attacks, as security scanners' findings do."""
+    """Return True if an object mentions attacks, as in the finding of a security scanner."""
     labels = "\n".join(item for item in (*fields, *fields.values()) if isinstance(item, str) and len(item) < _SHORT)
     return has_any(labels.lower(), ATTACKS) and ATTACK.search(labels) is not None
 

@@ -18,7 +18,7 @@ _SHORT_NAMES = ("AI", "A.I", "KI", "IA", "LLM", "ИИ", "ШІ")
 
 
 def marked(text: str) -> str:
-    """Replace abbreviations of machines, such as ``AI`` and ``LLM``, with ``aiagent``."""
+    """Replace abbreviations for machines, such as ``AI`` and ``LLM``, with ``aiagent``."""
     return _SHORT_NAME.sub("aiagent", text) if has_any(text, _SHORT_NAMES) else text
 
 

@@ -36,7 +36,7 @@ class Claim(NamedTuple):
     end: int
     readings: tuple[Reading, ...] = ()
     scale: float = 1.0
-    """Factor of the word or sign after the number, such as 1,000,000 for ``million`` or 0.01 for ``%``."""
+    """Factor of the word or sign after the number: 1,000,000 for ``million``, 0.01 for ``%``."""
     after: str = ""
     """The word or sign after the number that scales it, such as ``million``."""
     days: tuple[Day, ...] = ()
@@ -62,13 +62,13 @@ _NAME_BEFORE = re.compile(r"[A-Za-z_](?<!Rp)[-_./\\]?$")
 _POWER = re.compile(r"[eE]([-+][0-9]{1,2})(?![0-9A-Za-z])|\s?[×·⋅x*]\s?10(?:\^|\*\*)([-+]?[0-9]{1,2})(?![.,]?\d)")  # 6 × 10^23
 _VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){2,3}")
 _GLUED = re.compile(r"(?![hHx×])[A-Za-z]{1,4}[0-9]")
-"""Pattern for letters and digits after a number that make it part of an identifier, such as ``B2`` in ``7B2``."""
+"""Pattern for letters and digits that make a number part of an identifier: ``B2`` in ``7B2``."""
 _LONGEST = 200
 _DEEPEST_LIST = 40
 
 
 def _is_name(text: str, at: int, token: str) -> bool:
-    """Return True if a number is part of a name (``GPT-4``), a list marker, a footnote, or a version."""
+    """Return True if a number belongs to a name (``GPT-4``), list marker, footnote, or version."""
     end = at + len(token)
     before, behind = text[at - 1 : at] or "\n", text[end : end + 1]
     if (behind.isalpha() and _GLUED.match(text, end)) or len(token) > _LONGEST:
@@ -102,7 +102,7 @@ def claims_in(text: str) -> list[Claim]:
 
 
 def _split_claims(text: str, at: int, token: str) -> Iterator[Claim]:
-    """Yield the claims in digits with punctuation: a date, a decimal number, or several numbers."""
+    """Yield the claims in digits with punctuation: a date, a decimal, or several numbers."""
     end = at + len(token)
     if text.startswith("24/7", at):
         return
@@ -232,7 +232,7 @@ def _sentence_of(text: str, at: int) -> str:
 
 
 def is_no_claim(claim: Claim, text: str) -> bool:
-    """Return True if a number isn't a factual claim, because it belongs to a name, an example, or a question."""
+    """Return True if a number isn't a claim, but belongs to a name, an example, or a question."""
     sentence = _sentence_of(text, claim.at)
     if sentence.rstrip()[-1:] in ("?", "？", "؟") or _is_hypothetical(sentence):
         return True

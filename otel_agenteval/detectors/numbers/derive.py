@@ -1,4 +1,4 @@
-"""Calculate numbers from given numbers: counts, totals, averages, differences, products, and ratios.
+"""Calculate numbers from given numbers, such as counts, totals, averages, and ratios.
 
 With enough given numbers, almost any number can be calculated. A calculated result therefore supports a number in the answer only
 if a match by chance is unlikely.
@@ -29,7 +29,7 @@ _ROWS = 2_000
 _PROSE = 2_000
 """Maximum length of a text whose numbers are combined in calculations."""
 POOL, _POOLS = 10, 20
-"""Maximum size of a pool (numbers that are combined with each other), and maximum number of pools."""
+"""Maximum size of a pool (numbers to combine with each other), and maximum number of pools."""
 _LONGEST = 40
 """Maximum number of values per column or group for which shares and sums are calculated."""
 _DIGIT = re.compile("[0-9]")
@@ -168,7 +168,7 @@ def _percentages(a: Array, b: Array) -> tuple[Array, ...]:
 
 
 def sums_of_runs(groups: Iterable[Sequence[float]]) -> list[float]:
-    """Return the sum of each run of adjacent numbers in a group, and the average of each group."""
+    """Return the sum of each run of adjacent numbers in a group, and each group's average."""
     found: list[float] = []
     for group in groups:
         for first in range(min(len(group), _LONGEST) - 1):
@@ -178,7 +178,7 @@ def sums_of_runs(groups: Iterable[Sequence[float]]) -> list[float]:
 
 
 def results(pools: Iterable[Sequence[float]]) -> list[Array]:
-    """Return the sums, differences, products, ratios, percentages, and relative changes of each pair of numbers in a pool."""
+    """Return results for each pair of numbers in a pool, such as sums, products, ratios, and relative changes."""
     pairs = [np.array(pool)[_pairs(len(pool))] for pool in pools if len(pool) > 1]
     if not pairs:
         return []
@@ -198,7 +198,7 @@ class Candidates:
         self._all = np.concatenate([_NO_NUMBERS, *(results for results, _ in self._kinds)])
 
     def support(self, readings: Iterable[tuple[float, float]], point: float = 0.0) -> bool:
-        """Return True if a result matches a reading, probably not by chance. For percentages, ``point`` is a percentage point."""
+        """Return True if a result matches a reading, probably not by chance. ``point`` is one percentage point for percentages."""
         for value, half in readings:
             slack = half * (1 + 1e-9) + value * 1e-12
             if not value or not (np.abs(self._all - value) <= slack).any():

@@ -1,4 +1,4 @@
-"""Collect the numbers, dates, times of day, and quantities in the texts that the agent received."""
+"""Collect numbers, dates, times of day, and quantities in the texts that the agent received."""
 
 from __future__ import annotations
 
@@ -31,15 +31,14 @@ from .words import values_of_words
 
 _LIMIT = 400
 _ISO = re.compile(r"([12](?<![0-9][12])[0-9]{3})(?:[-/]|\. ?)(0?[1-9]|1[0-2])(?:[-/]|\. ?)(0?[1-9]|[12][0-9]|3[01])(?![0-9])")
-"""Pattern for dates between other numbers or with spaces, as in ``88121,2026-11-17,84500`` or ``2026. 11. 5.``"""
+"""Pattern for dates between numbers or with spaces: ``88121,2026-11-17,84500``, ``2026. 11. 5.``"""
 _AMOUNT = re.compile(r"(?i:amount|cents|cost|fee|price|total)\w{0,20}\W{0,2}[:=]\W{0,2}(?:{\D{0,40})?(\d{1,15})(?![.,:-]?\d)")
 
 
 class GivenNumbers:
-    """Given numbers, which are in the texts that the agent received. Each kind of number is collected on first use.
+    """Numbers in the texts that the agent received (given numbers). Each kind of number is collected on first use.
 
-    ``paths`` maps each given text to its path in the turn. ``beside`` contains given texts without a path. ``now`` is the turn's
-    start.
+    ``paths`` maps given texts to their paths in the turn. ``beside`` contains texts without a path. ``now`` is the turn's start.
     """
 
     def __init__(
@@ -71,7 +70,7 @@ class GivenNumbers:
 
     @cached_property
     def _claims(self) -> list[Claim]:
-        """Numbers, dates, and times in the given texts, including forms such as ``4 200``, ``4.7 million``, and ``5 May``."""
+        """Given numbers, dates, and times, including ``4 200``, ``4.7 million``, and ``5 May``."""
         return claims_in(self._whole)
 
     @cached_property
@@ -84,7 +83,7 @@ class GivenNumbers:
         return sorted({*self.plain.values, *read, *(value for _, _, value in self._worded)})
 
     def has(self, value: float, half: float) -> bool:
-        """Return True if a given number, including forms such as ``4.7 million``, rounds to ``value``."""
+        """Return True if a given number, including ``4.7 million``, rounds to ``value``."""
         return _is_near(self._values, value, half)
 
     @cached_property
@@ -120,7 +119,7 @@ class GivenNumbers:
 
     @cached_property
     def durations(self) -> list[tuple[float, float]]:
-        """Given durations in seconds, each with its precision in seconds, such as 3600 for ``2 h``."""
+        """Given durations and their precisions in seconds. The precision of ``2 h`` is 3600."""
         found = [(seconds, unit) for _, _, seconds, unit in islice(durations_in(self._whole), _LIMIT)]
         fields = [(value * step, step) for value, (dimension, step) in self._fields if dimension == "time"]
         units = ((value, unit_after(self._whole, end)) for _, end, value in self._worded)
@@ -155,7 +154,7 @@ class GivenNumbers:
         return facts
 
     def nearest(self, claim: Claim) -> tuple[str, str] | None:
-        """Return the path and text of the given number, date, or time that is closest to a claim, or None."""
+        """Return the path and text of the given number, date, or time closest to a claim, or None."""
         if not self._places:
             return None
         if claim.days:
@@ -181,7 +180,7 @@ class GivenNumbers:
 
     @cached_property
     def _positions(self) -> tuple[list[tuple[float, int]], ...]:
-        """Sorted values, days, and times of day of the given numbers, each with the number's index in :attr:`_places`."""
+        """Sorted values, days, and times of day, each with the index of its number in :attr:`_places`."""
         read = [(meanings_of(number), at) for at, (number, _) in enumerate(self._places)]
         return (
             sorted((value, at) for meanings, at in read for value in meanings.values),

@@ -27,9 +27,9 @@ from .words import claims_in_words, may_have_words
 _PACE = re.compile("([0-9]{1,3}):([0-5][0-9])")  # 5:30
 _IDENTIFIER = re.compile("[0-9](?:[ ()./-]{0,3}[0-9])*")  # 030/12 34 56
 _MAX_CHECKED = 100
-"""Maximum number of claims to check one by one because they aren't given exactly. If there are more, all are ungrounded."""
+"""Maximum number of claims without an exact match to check one by one. If there are more, all are ungrounded."""
 _MAX_CHAIN = 3
-"""Maximum number of calculations in a row that use the result of the preceding calculation."""
+"""Maximum length of a chain of calculations that each use the preceding result."""
 _MAX_OPERANDS = 24
 _MAX_LINE = 8
 """Maximum number of values per line to combine in calculations."""
@@ -37,7 +37,7 @@ _MAX_POOL = 12
 _MAX_EXTRA = 4
 """Maximum number of values in an answer to combine with given numbers. With more values, almost any number would match."""
 _CHANCE_OF_TOTAL, _CHANCE_OF_SHARE, _CHANCE_IN_LINE = 0.3, 0.4, 0.2
-"""Limits that replace :data:`derive.CHANCE` for results that answers often state: totals, shares, and results within a line."""
+"""Limits that replace :data:`derive.CHANCE` for totals, shares, and results within a line, which answers often state."""
 _MONEY = re.compile(r"(?:[$€£¥₹₽₺]|\b[A-Z]{3})\s?#|#\s?(?:[$€£¥₹₽₺]|[A-Z]{3}\b)")  # what is beside an amount, here #
 _WINDOW = 30
 """Number of characters before and after a number to search for the rest of an identifier."""
@@ -90,7 +90,7 @@ class AnswerNumbers:
         return any(given.rounds_to(value, half) for value, half in self._readings(claim))
 
     def _is_given(self, claim: Claim) -> bool:
-        """Return True if a claim's value is given in words, in another unit or notation, or as a date, time, or duration."""
+        """Return True if a claim is given in another form, such as in words, in another unit, or as a date or duration."""
         duration = self.timeline.duration_at(claim.at)
         if duration is not None and self.timeline.has_duration(*duration):
             return True
@@ -206,7 +206,7 @@ class Timeline:
 
     @cached_property
     def _reachable_days(self) -> set[Day]:
-        """Days at a known interval from today or a given day, and the first and last day of each given month."""
+        """Days at a known interval from today or a given day, and first and last days of given months."""
         days = np.array([*self._given.dates[:_MAX_DAYS], *self._given.today], "datetime64[D]")
         long_ones = [(seconds, unit) for seconds, unit in self._durations if _SECONDS_OF_DAY <= seconds < _MAX_DURATION]
         lengths = {(round(seconds / unit), unit) for seconds, unit in long_ones if unit >= 3600}
@@ -236,7 +236,7 @@ class Timeline:
         return next(((seconds, unit) for start, end, seconds, unit in self._stated_durations if start <= at < end), None)
 
     def has_duration(self, seconds: float, unit: float) -> bool:
-        """Return True if a duration is given, or is the time between two known dates or times of day."""
+        """Return True if a duration is given or is the time between two known dates or times."""
         tolerance = unit * 0.5000001
         if any(abs(given_seconds - seconds) <= tolerance for given_seconds, _ in self._given.durations):
             return True
@@ -289,7 +289,7 @@ def _days_moved(days: NDArray[np.datetime64], count: int, unit: float) -> list[N
 
 
 class Arithmetic:
-    """Results calculated from given numbers and from the answer's claims, except claims at the positions in ``missing``."""
+    """Results calculated from given numbers and the answer's claims. Claims at the positions in ``missing`` are excluded."""
 
     def __init__(self, answer: AnswerNumbers, missing: set[int]) -> None:
         self._answer = answer
@@ -300,7 +300,7 @@ class Arithmetic:
         self._operands = list(distinct_values)[:_MAX_OPERANDS]
 
     def supports(self, claim: Claim) -> bool:
-        """Return True if a claim can be calculated from given numbers or from other numbers in the answer."""
+        """Return True if a claim can be calculated from given numbers or the answer's other numbers."""
         answer = self._answer
         duration = answer.timeline.duration_at(claim.at)
         if duration is not None and self._answer_results.support(((duration[0] / 60, 0.5),)):
@@ -339,7 +339,7 @@ class Arithmetic:
 
     @cached_property
     def _given_results(self) -> derive.Candidates:
-        """Totals and shares of given numbers, and results for two numbers of the answer or of a given record or text."""
+        """Totals and shares of given numbers, and results for two numbers from the same source."""
         extra = self._operands if len(self._operands) <= _MAX_EXTRA else []
         pools = self._given.facts.pools
         if sum(map(len, pools)) <= derive.POOL:  # few enough to combine numbers of different records
@@ -374,7 +374,7 @@ _MIN_MATERIAL = 120
 
 
 def is_text_to_work_on(asked: str) -> bool:
-    """Return True if a request contains a text with numbers, and a task such as translating the text."""
+    """Return True if a request contains a text with numbers and a task such as translation."""
     return len(asked) >= _MIN_MATERIAL and _TASK.search(asked) is not None and len(re.findall(r"\d+", asked[:20_000])) >= 2
 
 

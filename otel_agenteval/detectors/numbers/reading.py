@@ -1,4 +1,4 @@
-"""Find numbers, dates, times of day, and durations in texts, and parse their values, forms, and units."""
+"""Parse numbers, dates, times of day, durations, and units in texts."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def readings_of(token: str) -> tuple[tuple[Reading, ...], ...]:
 
 
 def _in_thousands(groups: list[str]) -> bool:
-    """Return True if digit groups form one large number, such as ``1 234 567`` or the Indian ``12 34 567``."""
+    """Return True if digit groups form one number: ``1 234 567`` or the Indian ``12 34 567``."""
     first, *rest = groups
     return not rest or (len(first) <= 3 and first[0] != "0" and len(rest[-1]) == 3 and all(2 <= len(g) <= 3 for g in rest[:-1]))
 
@@ -170,7 +170,7 @@ _AFTER = re.compile(
 
 
 def scale_after(text: str, at: int) -> tuple[float, str]:
-    """Return the factor and the text of a scaling word or sign after a number, such as 0.01 and ``%``."""
+    """Return the factor and text of a scaling word or sign after a number, such as 0.01 and ``%``."""
     first = text[at : at + 1]
     if first in _BEFORE_SCALE:
         first = text[at + 1 : at + 2]
@@ -208,7 +208,7 @@ _BESIDE = 31
 
 
 def form_of(text: str, start: int, end: int) -> str:
-    """Return a number's form (its digits as ``#``, with text beside it), such as ``### kcal``, ``$#,###``, or ``Article ##``."""
+    """Return a number's form, with digits as ``#`` and adjacent text: ``### kcal``, ``Article ##``."""
     before = text[max(0, start - _BESIDE) : start]
     left, right = _SIGN_BEFORE.search(before), None
     if left is None:
@@ -271,7 +271,7 @@ def unit_of(word: str) -> Unit | None:
 
 
 def quantities_in_fields(text: str) -> Iterator[tuple[float, Unit]]:
-    """Yield the number and unit of each field such as ``distance_km``, from the last to the first field."""
+    """Yield the number and unit of each field such as ``distance_km``, last field first."""
     for number, name in _FIELD_VALUE.findall(text[::-1]):
         if (unit := _unit_in_name(name[::-1])) is not None:
             yield float(number[::-1]), unit

@@ -1,4 +1,4 @@
-"""Detect personal data and secrets in text, even if they're escaped, encoded, or written with look-alike characters.
+"""Detect personal data and secrets in text, even if they're escaped, encoded, or disguised.
 
 Start with :func:`~otel_agenteval.detectors.redaction.find.find_in`. ``views`` decodes a text in layers (views) and maps positions
 back to the original text. ``emails``, ``numbers``, and ``secrets`` search one view at a time. Secrets are recognized by their

@@ -1,4 +1,4 @@
-"""Find secrets in commands, function calls, and statements by their position or by a flag such as ``-p``."""
+"""Find secrets in commands, function calls, and statements by position or flag."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _SecretProgram(NamedTuple):
     after: str = ""
     """Separator before the secret in a flag's value, such as ``:`` in ``user:secret``."""
     needs: str = ""
-    """Pattern that at least one word of the command must match, because the flags can have another meaning."""
+    """Pattern that a word of the command must match. Otherwise, the flags have another meaning."""
     operands: int = 0
     """Minimum number of operands of a command whose last operand is a secret. If 0, no operand is a secret."""
 
@@ -64,7 +64,7 @@ _PROGRAM_NAME = lazy(
     lambda: rf"(?<![\w.=-])(?:{'|'.join(map(re.escape, sorted(_programs_by_name(), key=len, reverse=True)))})(?=[\s\"'\\])"
 )
 _COMMAND_LITERALS = (" -", '"-', "'-", " /p", " /rp", "net us", "rabbitmqctl", "sqlplus", "impdp", "expdp", "wpa_passphrase")
-"""Fast pre-check: every command with a secret for these programs contains at least one of these texts."""
+"""Texts for a fast pre-check. Every command with a secret contains at least one of them."""
 _WORD = lazy(
     r"""
     (?:[ \t]|\\\r?\n){0,40} (?:,\s{0,40})?  # in a list of arguments, words are separated by commas

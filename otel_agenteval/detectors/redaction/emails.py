@@ -1,4 +1,4 @@
-"""Find email addresses by their ``@`` or by a spelled-out form such as ``ada at example dot com``."""
+"""Find email addresses with ``@`` or in words, such as ``ada at example dot com``."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def emails(text: str) -> Iterator[Span]:
 
 
 def _local(text: str, end: int, at: int) -> int:
-    """Return the start of the local part before the ``@``, or ``at`` if the local part is empty."""
+    """Return the start of the local part before the ``@``, or ``at`` if this part is empty."""
     before = text[max(end, at - _LONGEST_LOCAL - 2) : at]
     if before.endswith('"'):
         quoted = _QUOTED_LOCAL.search(before)

@@ -39,7 +39,7 @@ def may_hold(text: str) -> bool:
 
 
 def find_in(text: str, kinds: Collection[str]) -> tuple[Find, ...]:
-    """Return personal data and secrets of the given kinds by position, with overlaps merged. Recent results are cached."""
+    """Return personal data and secrets of ``kinds``, sorted by position, with overlaps merged. Recent results are cached."""
     return searcher(frozenset(kinds))(text)
 
 
@@ -55,7 +55,7 @@ _DETECTORS: tuple[tuple[str, Callable[[str], Iterator[tuple[int, int]]], int], .
     ("ssn", ssns, 9),
     ("phone", phones, _LEAST_DIGITS),
 )
-"""Detectors by precedence, with the minimum number of digits in their matches. Merged overlaps get the first kind."""
+"""Detectors by precedence, with the minimum number of digits in their matches. Overlapping matches get the first kind."""
 _RANK = {kind: rank for rank, (kind, _, _) in enumerate(_DETECTORS)}
 
 
@@ -107,7 +107,7 @@ def is_telling(name: str) -> bool:
 
 
 def kind_by_name(name: str, value: str, kinds: Collection[str]) -> str | None:
-    """Return the kind of a value that its field's name indicates, as in ``{"phone": 5551234567}``, or None."""
+    """Return the kind of a value by its field's name, as in ``{"phone": 5551234567}``, or None."""
     of_phone, of_ssn, strength = _meaning_of(name[-_LONGEST_KEPT:])
     if of_phone and "phone" in kinds and is_phone(value):
         return "phone"

@@ -182,7 +182,7 @@ _QUOTE_AND_BRACKET = lazy(r"[\"']\s{0,4}[)\]]")
 
 
 def _argument(text: str, name: Name) -> Iterator[NamedValue]:
-    """Yield the value in ``define('DB_PASSWORD', '…')``, ``["--password", "…"]``, or ``set_password("…")``."""
+    """Yield the value in ``["--password", "…"]``, ``set_password("…")``, or similar code."""
     comma = _COMMA.match(text, name.end)
     quoted = _quotation_at(text, comma.end()) if comma is not None else None
     if comma is None or quoted is None or (comma.group()[0] == "(" and _QUOTE_AND_BRACKET.match(text, quoted[1]) is None):
@@ -202,7 +202,7 @@ _DIRECTIVES = ("requirepass", "masterauth")
 
 
 def _spaced(text: str, name: Name) -> Iterator[NamedValue]:
-    """Yield the value in ``--password …``, ``ENV DB_PASSWORD …``, ``login ada password …``, or similar commands."""
+    """Yield the value in ``--password …``, ``ENV DB_PASSWORD …``, or similar commands."""
     if (space := _SPACE.match(text, name.end)) is None:
         return
     word, before = text[name.start : name.end].lower(), text[max(0, name.start - 120) : name.start]
@@ -253,7 +253,7 @@ _GAP_WITHOUT_SPACES = lazy(r"[^\x21-\x7e\n。！？；]{0,14}[\s:：=\"“「『
 
 
 def _unspaced(text: str, name: Name) -> Iterator[NamedValue]:
-    """Yield the first Latin word after a name in a script without spaces, as in ``密码是…`` or ``パスワードは…です``."""
+    """Yield the first Latin word after a name in a script without spaces, as in ``密码是…``."""
     is_unspaced = max(text[name.end - 1 : name.end + 1]) > "\u0530"
     gap = _GAP_WITHOUT_SPACES.match(text, name.end) if is_unspaced else None
     word = _WORD.match(text, gap.end()) if gap is not None else None
@@ -290,7 +290,7 @@ _ATTRIBUTE_BEFORE = lazy(r"value\s?=\s?[\"']([^\"'<>]{2,200})[\"'][^<>]{0,80}?\s
 
 
 def _in_markup(text: str, name: Name) -> Iterator[NamedValue]:
-    """Yield the value in ``<password>…</password>``, ``<input name="password" value="…">``, or a table cell."""
+    """Yield the value in ``<password>…</password>``, an ``<input>``, or a table cell."""
     attribute = _ATTRIBUTE.match(text, name.end)
     quoted = _quotation_at(text, attribute.end()) if attribute is not None else None
     if quoted is not None:
@@ -335,7 +335,7 @@ _SIBLING_BEFORE = lazy(
 
 
 def _sibling(text: str, name: Name) -> Iterator[NamedValue]:
-    """Yield the value in ``{"name": "DB_PASSWORD", "value": "…"}`` (JSON or YAML), with the fields in any order."""
+    """Yield the value in JSON or YAML such as ``{"name": "DB_PASSWORD", "value": "…"}``."""
     if _NAME_KEY_BEFORE.search(text, max(0, name.start - 90), name.start) is None:
         return
     if (after := _SIBLING.match(text, name.end)) is not None:

@@ -27,7 +27,7 @@ def digits_of(text: str) -> str:
 
 _DIGITS_IN_GROUPS = r"[0-9](?:(?:[ .,*\-_/\u00b7]{1,5}|\+|[ \t\\-]{0,20}\r?\n[ \t>]{0,20})?[0-9]){13,18}(?![0-9])"
 _CARD_RUN = lazy(r"(?<![0-9])(?:(?=[2-69][0-9]{3})|(?<![0-9][ .\-_/+\u00b7\n])(?=[2-69]))" + _DIGITS_IN_GROUPS)
-"""Pattern for digits with the length of a card number, such as ``4111 1111 1111 1111``. They can span lines."""
+"""Pattern for digits with the length of a card number, such as ``4111 1111 1111 1111``. The digits can span lines."""
 _SHORTEST_CARD = 14
 _LONG_ROW = lazy(r"[0-9](?:[ .,|\-_/+\\\u00b7\t\r\n>]{0,42}[0-9]){13}")
 _ISSUED_CARD = lazy(
@@ -40,7 +40,7 @@ _CARD_GROUPS = frozenset(  # sizes of groups: "3782 822463 10005" has 4-6-5
 
 
 def cards(text: str) -> Iterator[Span]:
-    """Yield card numbers of 14 to 19 digits in common groupings, including numbers next to letters or split across lines."""
+    """Yield card numbers of 14 to 19 digits in common groupings. They can be next to letters or split across lines."""
     if _LONG_ROW.search(text) is None:
         return
     position = 0
@@ -92,7 +92,7 @@ _CARD_WORD = lazy(
 
 
 def _is_part_of_longer_number(text: str, start: int, end: int) -> bool:
-    """Return True if digits are part of a decimal, a longer number, a parcel number (``1Z``), or a hash."""
+    """Return True if digits are part of a decimal, longer number, parcel number, or hash."""
     before, after = text[max(0, start - 40) : start], text[end : end + 40]
     if re.search(r"[0-9]\.\Z|[0-9][-:]\Z|1Z\Z", before) or re.match(r"\.[0-9]*[1-9]|[-:][0-9]", after):
         return True
@@ -218,7 +218,7 @@ _THOUSANDS = lazy(r"\+?[0-9]{1,3}(?:([ .])[0-9]{3})(?:\1[0-9]{3})*")  # 1.234.56
 
 _DIALABLE = lazy(r"[0-9](?:(?:[ ()./\-\u00b7]{0,4}|\+)[0-9]){6,40}")
 _WINDOW_BEFORE, _WINDOW_AFTER = 64, 24
-"""Number of characters to search before digits for a word such as "phone", and after digits for an extension."""
+"""Number of characters to search for a word before digits and an extension after digits."""
 _PHONE_NAME = lazy(
     rf"(?:\A|[^a-z]|(?<=[a-z])(?=[A-Z]))(?:{_PHONE_WORDS})(?:[ _-]?(?:number|no|nr|num|nummer)|号码?|號碼?|番号|번호)?[0-9]?\Z|(?:phone|mobile|telefon|telefono)(?:[_-]?(?:number|no|nr|num))?[0-9]?\Z",
     re.IGNORECASE,
@@ -308,7 +308,7 @@ def _is_international_number(match: str) -> bool:
 
 
 def _is_trunk_number(match: str) -> bool:
-    """Return True for grouped digits with a leading zero, if their length is valid and they aren't a date."""
+    """Return True if a number with a leading zero has a valid length and isn't a date."""
     number = _before_extension(match)
     digits = digits_of(number)
     groups = re.findall(r"[0-9]+", number)

@@ -1,4 +1,4 @@
-"""Find secrets: access tokens, private keys, passwords, and values next to a name such as ``password``.
+"""Find access tokens, private keys, passwords, and other values next to a secret's name.
 
 A token is recognized by its prefix (:mod:`..tokens`), even if it wraps across lines. At the end of a truncated text, the start of a
 token counts too, because it still reveals most of the secret. Other secrets are recognized by the name before them: ``password=…``,
@@ -163,7 +163,7 @@ def _searches() -> tuple[_TokenSearch, ...]:
 
 @cache
 def _literals() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return two groups of token prefixes: to search for in runs of token characters, and in the complete text."""
+    """Return token prefixes to search for in runs of token characters and in the complete text."""
     in_runs = [literal for token in tokens() if not token.literals for literal in token.starts()]
     return tuple(in_runs), tuple(literal for token in tokens() for literal in token.literals)
 
@@ -187,7 +187,7 @@ def _tokens(text: str) -> Iterator[Span]:
 
 
 def _joined_body(text: str, start: int, search: _TokenSearch) -> tuple[str, int] | None:
-    """Return a token's body, joined across line breaks, and its end. Return None if the body is missing or contains ordinary words."""
+    """Return a token's body, joined across line breaks, and its end. Return None if the body is missing or has ordinary words."""
     token, found = search.token, search.body.match(text, start)
     if found is None:
         return None
@@ -218,7 +218,7 @@ def _is_secret(content: str, end: int, token: Token, text: str) -> bool:
 
 
 _JWT = lazy(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,20000}(?:\.[A-Za-z0-9_-]{0,20000}){0,4}")
-"""Pattern for a JSON Web Token: the base64 of ``{"``, the rest of the header, and up to four more parts."""
+"""Pattern for a JSON Web Token. It starts with the base64 of ``{"`` and has up to five parts."""
 _JWT_LINE = lazy(r"[A-Za-z0-9_.-]{1,4000}")
 _LEAST_JWT_LINE = 6
 _CLAIMS = re.compile(rb'"(?:alg|typ|enc|kid|cty|jku|x5t|zip)"')

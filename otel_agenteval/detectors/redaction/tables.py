@@ -1,4 +1,4 @@
-"""Find table cells and their column headings in Markdown, CSV, aligned columns, HTML, SQL, and JSON."""
+"""Find table cells and their headings in Markdown, CSV, aligned columns, HTML, SQL, and JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HEAD = lazy(r"[*`\"]{0,3}[^\W\d][^<>{}()=|,;\t:]{0,40}")
 
 
 def cells_in(text: str, places: Sequence[int]) -> Iterator[TableCell]:
-    """Yield cells of tables with a column heading at one of the sorted ``places``, and of all tables in SQL or JSON."""
+    """Yield cells of tables with a heading at one of the sorted ``places``. For SQL and JSON, yield cells of all tables."""
     if not places:
         return
     if "\n" in text:
@@ -42,7 +42,7 @@ def cells_in(text: str, places: Sequence[int]) -> Iterator[TableCell]:
 
 _OPENED = lazy(r"[:\[]\s{0,4}\"(?=[^\"\n]{0,1000}\Z)")
 _CLOSED = lazy(r"\"\s{0,4}[}\],]")
-"""Pattern for the end of a JSON string that contains a table, which starts and ends in the middle of a line."""
+"""Pattern for the end of a JSON string with a table. Such a table starts and ends in the middle of a line."""
 
 
 def _split_at(sign: str) -> Splitter:
@@ -195,11 +195,11 @@ _GROUPS = (
         lazy(r"\[([^\[\]]{0,1000})\]"),
     ),
 )
-"""Formats: the text between the headings and the rows, a pattern for the table, and a pattern for one row."""
+"""Text between headings and rows, pattern for a table, and pattern for a row, by format."""
 
 
 def _in_groups(text: str) -> Iterator[TableCell]:
-    """Yield cells of ``INSERT INTO … (…) VALUES (…)``, ``{"columns": […], "rows": [[…]]}``, and ``[[…], […]]``."""
+    """Yield cells of SQL ``INSERT``, ``{"columns": […], "rows": [[…]]}``, and ``[[…], […]]``."""
     split = _SPLITTERS[3][1]
     for between, whole, part in _GROUPS:
         for found in whole.finditer(text) if between in text or between.upper() in text else ():

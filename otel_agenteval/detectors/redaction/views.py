@@ -43,7 +43,7 @@ class View:
         self.text = text
         self._under = under
         self._places = places or []
-        """Segments: their start in this view, their start and end in the preceding view, and True if they were decoded."""
+        """Segments: start in this view, start and end in the preceding view, and True if decoded."""
         self._begins = [place[0] for place in self._places]
 
     def origin(self, start: int, end: int) -> tuple[int, int]:

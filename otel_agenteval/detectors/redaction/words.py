@@ -1,4 +1,4 @@
-"""Find names of secrets in many languages, and check if the value next to a name is a secret."""
+"""Find names of secrets in many languages, and check if values next to them are secrets."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _STRENGTHS = tuple(
 _NO_NAME = lazy(
     r"(?:^|_)(?:ask|no|prompt|has|is|show|hide|forgot|reset|toggle|remember|without|allow|need)_pass|(?:page|next|cursor|continuation|sync|offset)_?token"
 )
-"""Pattern for names of options and list positions, such as ``show_password`` and ``next_token``."""
+"""Pattern for options and list positions, such as ``show_password`` and ``next_token``."""
 
 
 @cache
 def _unspaced() -> dict[str, int]:
-    """Return strengths of secrets' names in languages without spaces, or with particles attached to words."""
+    """Return strengths of names in languages without spaces, or with attached particles."""
     return {
         name: strength
         for section, strength in (("unspaced_passwords", PASSWORD), ("unspaced_keys", KEY))
@@ -53,7 +53,7 @@ def _unspaced() -> dict[str, int]:
 
 
 _STEM = lazy(lambda: "|".join((*words("secrets.txt", "name_stems"), *_unspaced())))
-"""Pattern for lower-case stems of names (with few different first letters, for speed), and for names in scripts without spaces."""
+"""Pattern for stems of names, and for names in scripts without spaces. Few different first letters keep it fast."""
 _LONGEST = 64
 _SPLIT = lazy(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\s.\-/:'’]+")
 _AFTER = lazy(r"[\w$-]{0,64}(?:\.\w{1,64}){0,4}", re.ASCII)
@@ -113,7 +113,7 @@ def names_in(text: str, lowered: str) -> Iterator[Name]:
 
 
 def _strongest_name(text: str, start: int, end: int) -> Name | None:
-    """Return the strongest name: the word at ``start``, alone or with up to three preceding words."""
+    """Return the strongest name that ends with the word at ``start``, including up to three preceding words."""
     word = text[start:end]
     best = Name(start, end, strength_of(word))
     if _LAST_WORDS.fullmatch(word.lower()) is not None:
@@ -133,7 +133,7 @@ _ORDINARY = lazy(
     r"|vuot|vazi|genera[td]|unchanged|forbidden|hunter-|wymagan|verlopen|vereist|zorunlu|обязател|неверн)\w*",
     re.IGNORECASE,
 )
-"""Pattern for ordinary values after a word such as "password" in forms, messages, and tables: "required", "expired"."""
+"""Pattern for ordinary values after a word such as "password", for example "required"."""
 PLACEHOLDER = lazy(
     r"placeholder|redacted|change-?_?me|[_-]here\b|x{5,}|\*{3,}|\.{4,}|your[_-]?|<|0{8,}|\[[A-Z]+[_-][0-9a-f]+\]", re.IGNORECASE
 )
@@ -153,7 +153,7 @@ _UNCHOSEN = lazy(
     r"|(?:sha|md|utf|base|aes|rsa|oauth|argon|bcrypt|tls|pbkdf|http|scram|hs|rs|x)[-_]?[0-9]+[\w.-]*|[a-z]+-[0-9]{1,2}|(?:user|step|page|item|line|part|level|db|key|host|node)-?[0-9]+"
     r"|[0-9]{1,2}/[0-9]{1,2}|[\w./-]+:[0-9][\w.+~-]*|\w{1,3}&\w{1,3}|[A-Za-z]+\?|\+?[0-9][0-9\s().-]*"
 )
-"""Pattern for values that nobody chooses as a password: versions, calls, addresses, paths, variable names, and numbers."""
+"""Pattern for values that nobody chooses as a password, such as versions, paths, and numbers."""
 _SIGNS = frozenset("!@#$%^&*+=?~")
 
 
@@ -172,7 +172,7 @@ def is_nothing(value: str) -> bool:
 
 
 def is_template(value: str) -> bool:
-    """Return True if a value is a template or masked, such as ``${…}``, ``<…>``, ``%s``, or ``****``."""
+    """Return True if a value is a template or masked: ``${…}``, ``<…>``, ``%s``, ``****``."""
     return _TEMPLATE.match(value) is not None
 
 
@@ -195,7 +195,7 @@ def is_random(value: str) -> bool:
 
 
 def is_chosen(value: str, least: int = 6) -> bool:
-    """Return True if a person might have chosen a value as a password, because it mixes letters with digits or signs."""
+    """Return True if a person might have chosen a value as a password. It must mix letters with digits or signs."""
     value = value.rstrip(".!?:")
     if (
         not least <= len(value) <= 64

@@ -26,15 +26,15 @@ _MANY_DIGITS = 12
 """Minimum number of digits that rules out a refusal in a long answer. A phone number has fewer digits."""
 _DIGITS = b"0123456789"
 _UNDECIDED = 3.0
-"""Maximum distance of the evidence from zero for which the text models are used too."""
+"""If the evidence is between minus and plus this value, the text models are used too."""
 _MODEL_WEIGHT = 1.5
 """Weight of the text models' score relative to the evidence. Both are log-odds. The models' log-odds are too close to zero."""
 _THRESHOLD = 0.3
 """Minimum sum of evidence and model score for a refusal. A higher value means more missed refusals, but fewer false alarms."""
 _PASSED_ON = 5
-"""An answer isn't a refusal if its sentences that don't decline contain this many words from tool results."""
+"""Number of words from tool results outside declining sentences that rules out a refusal."""
 _TOLD = 12
-"""An answer isn't a refusal if it contains this many words of the instructions. Fewer words can just name the agent's scope."""
+"""Number of words from the instructions that rules out a refusal. Fewer words can describe the agent's scope."""
 _WORD = re.compile(r"[^\W\d_]{5,}|[\u4e00-\u9fff]{2}")
 _NUMBER = re.compile(r"[0-9][0-9.,:/-]*")
 _MANY_NUMBERS = 8
@@ -64,7 +64,7 @@ class Declined(NamedTuple):
 def refusal_in(
     output: str, asked: str = "", acted: bool = False, material: Iterable[str] = (), instructions: str = ""
 ) -> Declined | None:
-    """Return the refusal in an answer, or None if the answer repeats ``material`` (tool results) or ``instructions``."""
+    """Return the refusal in an answer, or None. Repeating ``material`` (tool results) or ``instructions`` isn't a refusal."""
     if output[:1] in ("{", "["):
         # the status of a JSON object must decline the request, and a reason, ``null`` or ``[]`` must be present
         if len(output) > _LONG or _DECLINED.match(output) is None or _REASON.search(output) is None:

@@ -20,7 +20,7 @@ LANGUAGES = (
 class Lexicon(NamedTuple):
     no: tuple[str, ...]
     me: tuple[str, ...]
-    """Words for the speaker, such as "I", "assistant", or "here", and first-person verbs such as "help"."""
+    """Words for the speaker, such as "I" or "assistant", and first-person verbs such as "help"."""
     rule: tuple[str, ...]
     """Words for rules, secrecy, and authority, such as "private" or "reserved"."""
     wrong: tuple[str, ...]
@@ -141,7 +141,7 @@ _LATIN = tuple(language for language in LANGUAGES if language not in dict(_SCRIP
 
 
 def language_of(text: str) -> LexiconTable | None:
-    """Return the lexicon for a folded text, or None if neither letters nor frequent words identify the language."""
+    """Return the lexicon for a folded text, or None if the language is unknown. Letters and frequent words identify it."""
     if not text.isascii() and _OTHER_SCRIPT.search(text):
         for name, letters in _SCRIPTS:
             if len(letters.findall(text)) * (1 if name not in ("uk", "fa") else 12) > len(text) * 0.25:
@@ -158,7 +158,7 @@ def language_of(text: str) -> LexiconTable | None:
 
 @cache
 def _languages_of_words() -> dict[str, int]:
-    """Map frequent words to integers with a 16-bit counter per language. Their sum contains the word counts per language."""
+    """Map frequent words to integers with a 16-bit counter per language. Their sum for a text has the counts of all languages."""
     found: dict[str, int] = {}
     for place, language in enumerate(_LATIN):
         for word in table_of(language).common:
@@ -175,7 +175,7 @@ def words_of(text: str) -> list[str]:
 
 
 def pieces_in(text: str, table: LexiconTable) -> tuple[tuple[str, int], ...]:
-    """Return the lexicon's substrings that occur in a text, so that each sentence is searched only for these."""
+    """Return the lexicon's substrings that occur in a text. Each sentence is then searched only for these substrings."""
     return tuple([piece for piece in table.pieces if piece[0] in text])
 
 

@@ -15,7 +15,7 @@ _MAX_ACKNOWLEDGMENT = 16
 _MAX_SENTENCES = 14
 _DIGITS = re.compile(r"[0-9]+")
 _TO_REWORD = re.compile("[\"“„«「:：]|(?<![a-z])'|'(?![a-z])")
-"""Pattern for punctuation that suggests that a request contains a text to translate or reword."""
+"""Pattern for punctuation next to a text that the user wants translated or reworded."""
 _QUESTION_MARKS = ("?", "？", "؟", ";")
 _SETS_IN_SENTENCE = (
     ("no", "me"), ("no", "rule"), ("no", "wrong"), ("no", "scope"), ("no", "quit"), ("no", "done"), ("no", "failed"), ("no", "lack"),
@@ -34,7 +34,7 @@ _REFUSAL_BITS = _DECLINING_BITS | BITS["instead"]
 """An answer can be a refusal only if it contains at least one of these classes."""
 
 _REMOVED_MARKS = tuple('"_“„«「『。！？।؟')
-"""Marks that :func:`_without_quotes` removes, and sentence ends that :func:`words_of` keeps inside words."""
+"""Marks that :func:`_without_quotes` removes, and sentence ends that :func:`words_of` keeps."""
 _OPENING = re.compile(r"(?<!\w)'(?=\w)")
 
 
@@ -44,11 +44,11 @@ class Read(NamedTuple):
     numbers: dict[str, float]
     """Evidence by name. Values except ``len`` are from 0 to 1. Empty if no word suggests a refusal."""
     told: str = ""
-    """The folded sentences without declining words, except words of the class ``scope``."""
+    """The folded sentences without declining words. They can contain words of the class ``scope``."""
 
 
 def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
-    """Return the evidence in an answer and its request, or None if the user requested a text such as a letter that declines."""
+    """Return the evidence in an answer and its request. Return None if the user requested a text that declines."""
     head = plain(output[:_MAX_CHARACTERS]).replace("*", "").replace("~", "")
     table = language_of(head[:500]) or language_of(plain(asked[:400])[:200])
     if table is None:
@@ -91,7 +91,7 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
 
 
 def place_of_declining(output: str, language: str) -> tuple[int, int]:
-    """Return the range of the first sentence that declines or, without such a sentence, of the complete answer."""
+    """Return the range of the first sentence that declines, or of the complete answer."""
     table = table_of(language)
     start = 0
     for end in [*(mark.start() for mark in _SENTENCE_END.finditer(output)), len(output)]:
@@ -103,7 +103,7 @@ def place_of_declining(output: str, language: str) -> tuple[int, int]:
 
 
 def _says_nothing(text: str, table: LexiconTable) -> bool:
-    """Return True if an English text contains neither refusal words nor quotations, and needs no further checks."""
+    """Return True if an English text contains neither refusal words nor quotations. It then needs no further checks."""
     if has_any(text, _REMOVED_MARKS) or ">" in text or ("'" in text and _OPENING.search(text)):
         return False
     return not has_class(text, table, _REFUSAL_BITS | BITS["failed"])
@@ -165,7 +165,7 @@ _COMBINED_WITH_ANSWER = {
 
 
 def _combined_evidence(numbers: dict[str, float]) -> dict[str, float]:
-    """Return products of evidence that matters in combination, such as an order and an answer without a result."""
+    """Return products of evidence that matters in combination, such as an order and no result."""
     order = (1 - numbers["question mark"]) * (1 - numbers["question"])
     bare = (1 - numbers["done"]) * (1 - numbers["failed"]) * (1 - numbers["lack"]) * (1 - numbers["asks"])
     combined = {"order": order, "bare": bare, "order & bare": order * bare, "order & no & bare": order * numbers["no"] * bare}
@@ -178,7 +178,7 @@ def _combined_evidence(numbers: dict[str, float]) -> dict[str, float]:
 
 
 def _echo(question: str, answer: str) -> float:
-    """Return 1.0 if an English answer confirms the requested action ("Block him" → "Blocked"), otherwise 0.0."""
+    """Return 1.0 if an English answer confirms the action, otherwise 0.0. "Blocked" confirms "Block him"."""
     first_words = words_of(question[:40])[:1]
     if not first_words or len(first_words[0]) < 3:
         return 0.0
@@ -206,7 +206,7 @@ _OTHER_WORDS_STEMS = (
     "translat", "ubersetz", "tradu", "vertaal", "przetlum", "cevir", "dich", "terjemah", "oversatt", " say", "rewrite", "rephrase", "paraphras",
     "umformul", "reformul",
 )  # fmt: skip
-"""Fast pre-check: in ASCII text, every match of ``_OTHER_WORDS`` contains one of these stems."""
+"""Stems for a fast pre-check. In ASCII text, every match of ``_OTHER_WORDS`` contains one of them."""
 
 
 def asks_for_refusal(question: str) -> bool:
