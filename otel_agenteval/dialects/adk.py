@@ -1,8 +1,9 @@
-"""Parser for Google's Agent Development Kit (ADK), which writes the GenAI convention's attributes and ``gcp.vertex.agent.*``.
+"""Parser for Google's Agent Development Kit (ADK).
 
-ADK has used two span layouts. In the older layout, the root ``invocation`` has no role, a ``call_llm`` span encloses each model
-call, and requests and responses are JSON in ``gcp.vertex.agent.*``. The newer layout follows the convention. In both layouts,
-models called through LiteLLM have names such as ``provider/model``.
+ADK writes the GenAI convention's attributes and ``gcp.vertex.agent.*``, and has used two span layouts. In the older layout, the
+root ``invocation`` has no role, a ``call_llm`` span encloses each model call, and requests and responses are JSON in
+``gcp.vertex.agent.*``. The newer layout follows the convention. In both layouts, models called through LiteLLM have names such as
+``provider/model``.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
 
 
 def _reported_failure(result: Any) -> ErrorInfo | None:
-    """Return the error in a tool's result, such as ``{"status": "error", "error_message": ...}``, or None."""
+    """Return the error in a tool's result such as ``{"status": "error", …}``, or None."""
     if result.__class__ is not str or '"error' not in result[:1_000] or len(result) > _LONGEST_FAILURE:
         return None
     value, _ = jsonio.loads_or_text(result)

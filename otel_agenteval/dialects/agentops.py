@@ -1,9 +1,8 @@
-"""Parser for AgentOps, which writes ``agentops.span.kind`` and flattened messages in Traceloop's format.
+"""Parser for AgentOps, which writes ``agentops.*`` and messages in Traceloop's format.
 
 The attribute names of a decorated function's input and output contain the function's kind, as in ``agentops.task.input``.
 
-A ``session`` span can be a turn only if it encloses a decorated function. Applications can also start a session themselves and run
-several turns in it.
+A ``session`` span can be a turn only if it encloses a decorated function, because applications can run several turns in a session.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from ..core.wellformed import is_count
 
 class _Refusals(threading.local):
     counts = 0
-    """Number of counts that :func:`as_int` rejected on this thread because they're out of range."""
+    """Number of out-of-range counts that :func:`as_int` has rejected on this thread."""
 
 
 refusals = _Refusals()
@@ -57,7 +57,7 @@ def as_text(value: Any) -> str | None:
 
 
 def seconds_until(moment: Any, start_ns: int) -> float | None:
-    """Return the seconds from a span's start to ``moment`` (ISO 8601 or Unix ms), or None if ``moment`` is invalid or earlier."""
+    """Return the seconds from a span's start to ``moment`` (ISO 8601 or Unix ms). Return None for an invalid or earlier time."""
     if moment.__class__ in (int, float):
         return as_float(round(moment / 1_000 - start_ns / 1e9, 6)) if 1e12 < moment < 1e13 else None
     text = as_text(jsonio.loads_or_text(moment)[0]) if moment.__class__ is str else None

@@ -1,4 +1,4 @@
-"""Parser for AutoGen's runtime, which writes one span per message, with the message as JSON text.
+"""Parser for AutoGen's runtime, which writes one span per message, with JSON text.
 
 Each message is a separate trace. The addresses of a run's messages contain the ID of the team of agents, which connects these
 traces. Agents and tools also have spans in the GenAI convention's format.
@@ -19,7 +19,7 @@ from .step import AGENT, INNER, LLM, SETUP, WORKFLOW, Step
 MARKS: frozenset[str] = frozenset()
 SCOPES = re.compile(r"autogen( |-core\b)")
 _TEAM = re.compile(r"_([0-9a-f-]{36})(?:\.\(|/)\1")
-"""Pattern for a team's ID, which occurs twice: after the agent's name, and as the key of the agent's instance."""
+"""Pattern for a team's ID. It follows the agent's name, and is also the key of the agent's instance."""
 _USED = '"models_usage":{'
 
 
@@ -67,7 +67,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _read_model_call(step: Step, text: str) -> None:
-    """Read a model call's token counts and answer from the message in which an agent reports them to its team."""
+    """Read a model call's token counts and answer from an agent's message to its team."""
     step.secondhand = True
     message = object_in(object_in(text).get("message"))
     usage = object_in(message.get("models_usage"))

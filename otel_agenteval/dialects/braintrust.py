@@ -1,4 +1,4 @@
-"""Parser for Braintrust, which writes JSON in ``braintrust.input_json`` and ``braintrust.output_json``.
+"""Parser for Braintrust, which writes ``braintrust.input_json`` and ``braintrust.output_json``.
 
 Braintrust's SDKs for Go and Java write ``braintrust.*`` attributes, and applications can write them too.
 ``braintrust.span_attributes`` contains the role. Spans of wrapped clients can have a model in their metadata instead.

@@ -8,8 +8,7 @@ Formats:
 - content blocks (Anthropic, Bedrock)
 - LangChain messages (serialized constructors, ``{type, data}``, and dumps)
 
-Messages can be JSON text, nested, or truncated. If a part has a type but no text, its text is None (not captured) instead of
-``""``.
+Messages can be JSON text, nested, or truncated. A part with a type but no text has the text None (not captured), not ``""``.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ _FRAMEWORK_WORDS = (
     "Continue processing previous requests as instructed.", "Handle the requests as specified in the System Instruction.",
     "For context:\n[",
 )  # fmt: skip
-"""Starts of texts that Google's ADK adds with the role ``user``: instructions, or messages and actions of other agents."""
+"""Starts of texts that Google's ADK adds with the role ``user``. They contain instructions or other agents' messages."""
 _MAX_NESTING = 6
 
 
@@ -149,7 +148,7 @@ def _join_streamed_messages(messages: list[Message]) -> None:
 
 
 def _is_streamed(texts: Sequence[str]) -> bool:
-    """Return True if the texts are chunks of one text, because a chunk continues the preceding sentence."""
+    """Return True if the texts are chunks of one text. One of them continues the preceding sentence."""
     return any(_CONTINUATION.match(later) or earlier[-1:] == " " for earlier, later in pairwise(texts))
 
 
@@ -190,16 +189,16 @@ _HANDLE = re.compile(
     r"|\[object (?:Async)?(?:Generator|Iterator|ReadableStream|Promise|Object|Response)\w*\]$"
     r"|Promise \{ <\w+> \}$"
 )
-"""Pattern for texts that programs write in place of an unfinished answer, such as the ``repr`` of a stream."""
+"""Pattern for texts in place of an unfinished answer, such as the ``repr`` of a stream."""
 
 
 def is_handle(text: str) -> bool:
-    """Return True if a text is only a reference to an object in memory, such as ``<generator object at 0x7f…>``."""
+    """Return True if a text only refers to an object, such as ``<generator object at 0x7f…>``."""
     return text[:1] in "<[P\"'" and len(text) < 400 and _HANDLE.match(text) is not None
 
 
 def _parse_shown_text(text: str) -> Any:
-    """Parse messages from Java's ``toString()``, a Python ``repr``, or JSON encoded several times. Return other texts unchanged."""
+    """Parse messages from Java's ``toString()``, a Python ``repr``, or repeatedly encoded JSON. Return other texts unchanged."""
     if (shown := literals.java_value(text)) is not None:
         return shown
     if text[:2] == "{'" and "Message(" in text:
@@ -342,7 +341,7 @@ def _add_convention_messages(raw: Sequence[Any], role: str, out: Decoded, depth:
 
 
 def _events_of_role(events: Sequence[Any], role: str) -> list[Any]:
-    """Return the output events at the end of a list for the role ``assistant``, and the preceding events for other roles."""
+    """Return the events of a role. Events of ``assistant`` are the output events at the end of a list."""
     first_output = len(events)
     has_choices = any(isinstance(event, Mapping) and event.get("event.name") == "gen_ai.choice" for event in events)
     output_names = ("gen_ai.choice",) if has_choices else ("gen_ai.assistant.message", "gen_ai.unknown")
@@ -355,7 +354,7 @@ _ENGINE_KEYS = frozenset(("source_nodes", "sources", "metadata", "current_agent_
 
 
 def _add_function_arguments(call: Mapping[str, Any], role: str, out: Decoded, depth: int) -> None:
-    """Add the messages or text in a function's arguments, such as ``{"args": ["Hi there"], "kwargs": {"temperature": 0}}``."""
+    """Add the messages or text in a function's arguments, such as ``{"args": ["Hi there"]}``."""
     args, kwargs = call.get("args"), call.get("kwargs")
     if kwargs.__class__ is str and kwargs[:1] == "{":
         kwargs, is_cut = jsonio.loads_or_text(kwargs)
@@ -491,7 +490,7 @@ _BESIDE_CONTENT = frozenset(("refusal", "additional_kwargs", *_REASONING_KEYS))
 
 
 def _read_beside_content(value: Mapping[str, Any], message: Message, texts: list[str]) -> None:
-    """Read an answer's refusal and reasoning, which OpenAI-compatible APIs and LangChain write next to the answer's content."""
+    """Read an answer's refusal and reasoning. OpenAI-compatible APIs and LangChain write them next to the answer's content."""
     for holder in (value, value.get("additional_kwargs")):
         if not isinstance(holder, Mapping):
             continue
@@ -516,7 +515,7 @@ def _author_and_parts(value: Mapping[str, Any], parts: Any) -> tuple[Any, Any]:
 
 
 def _with_text(message: Message, texts: list[str], out: Decoded) -> Message:
-    """Set a message's text, and parse tool calls and results that some frameworks write into the text."""
+    """Set a message's text, and parse tool calls and results that frameworks write into it."""
     if len(texts) > 1 and message.role == "user":
         texts = [text for text in texts if not is_tagged(text)] or texts
     content = message.content = texts[0] if len(texts) == 1 else _joined_texts(texts)

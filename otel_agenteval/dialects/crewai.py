@@ -120,7 +120,7 @@ def _loaded(raw: Any) -> Any:
 
 
 def _user_words(tasks: Any, raw_inputs: Any, outputs: Any, has_finished: bool) -> str | None:
-    """Return the crew input with a name such as ``question``, the only crew input, the main task's text, or None."""
+    """Return the crew input with a name such as ``question``, the only input, the main task's text, or None."""
     index, template = _main_task(tasks)
     has_places = template is not None and PLACE.search(template) is not None
     inputs = _loaded(raw_inputs)
@@ -142,7 +142,7 @@ def _user_words(tasks: Any, raw_inputs: Any, outputs: Any, has_finished: bool) -
 
 
 def _main_task(raw_tasks: Any) -> tuple[int, str | None]:
-    """Return the index and text of the first task with a placeholder such as ``{question}`` or, without one, of the first task."""
+    """Return the index and text of the main task. It has a placeholder such as ``{question}``, or is the first task."""
     tasks = _loaded(raw_tasks)
     texts = [as_text(task.get("description")) for task in tasks if isinstance(task, Mapping)] if isinstance(tasks, list) else []
     index = next((index for index, text in enumerate(texts) if text is not None and PLACE.search(text)), 0)
@@ -155,7 +155,7 @@ def _task_text(outputs: Any, index: int) -> str | None:
 
 
 def _messages_of_tasks(outputs: str) -> list[Any]:
-    """Return the messages in the ``repr`` of a crew's task outputs, except calls that delegate work to another agent."""
+    """Return the messages in the ``repr`` of a crew's task outputs. Skip calls that delegate work to another agent."""
     all_messages: list[Any] = []
     position = outputs.find(_MESSAGES)
     while position >= 0:
@@ -168,7 +168,7 @@ def _messages_of_tasks(outputs: str) -> list[Any]:
 
 
 def _end_of_list(text: str, start: int) -> int:
-    """Return the end position of the list that begins at ``start``, or of the text if the list is truncated."""
+    """Return the end of the list that begins at ``start``, or of the text if it's truncated."""
     depth = 0
     for token in _STRING_OR_BRACKET.finditer(text, start):
         if token[0] == "[":

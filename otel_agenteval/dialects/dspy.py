@@ -33,7 +33,7 @@ _WORKING = frozenset(("reasoning", "rationale", "trajectory", "completions", "hi
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return AGENT for an agent module such as ReAct, INNER for ReAct's tool ``finish``, and None for other spans."""
+    """Return ``AGENT`` for a module such as ReAct, and ``INNER`` for ReAct's tool ``finish``."""
     if name.endswith(_MODULE):
         return AGENT if _AGENT.match(name) else None
     return INNER if name in ("finish.__call__", "finish.acall") else None
@@ -64,7 +64,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def user_words(raw: Any) -> Any:
-    """Return the field with a name such as ``question``, the first text field, or the field ``messages`` as the user's message."""
+    """Return the user's message: a field such as ``question``, the first text field, or the field ``messages``."""
     fields, _ = jsonio.loads_or_text(raw) if isinstance(raw, str) else (raw, False)
     while isinstance(fields, dict) and len(fields) == 1:  # ``forward(**inputs)`` is one argument
         inner = next(iter(fields.values()))
@@ -100,7 +100,7 @@ def _answer(raw: Any) -> Any:
 
 
 def answer_of(value: Any) -> str:
-    """Return the answer without reasoning: the field with a name such as ``answer``, the only field, or all fields."""
+    """Return the answer without reasoning: a field such as ``answer``, the only field, or all fields."""
     if isinstance(value, Mapping):
         left = {name: inner for name, inner in value.items() if name not in _WORKING}
         named = next((left[name] for name in _ANSWERS if isinstance(left.get(name), str)), None)

@@ -1,4 +1,4 @@
-"""Parser for spans of Google's Gen AI SDK, from OpenInference and from OpenTelemetry's instrumentation.
+"""Parser for spans of Google's Gen AI SDK from OpenInference and OpenTelemetry.
 
 The SDK can run tools itself. One span then describes all model requests of a turn. Its ``output.value`` contains the earlier
 messages (``automatic_function_calling_history``), and ``message.tool_calls.*`` contains only tool calls. Older versions write tool
@@ -80,7 +80,7 @@ def _history(raw: Any) -> list[Any] | None:
 
 
 def _with_results(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """If a user message after *n* tool requests contains *n* JSON objects, replace the message with *n* tool results."""
+    """Replace a user message with *n* tool results if it has *n* JSON objects and follows *n* tool requests."""
     found: list[dict[str, Any]] = []
     for message in messages:
         calls = found[-1].get("tool_calls") if found else None

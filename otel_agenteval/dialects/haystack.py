@@ -1,4 +1,4 @@
-"""Parser for Haystack's own tracing (``haystack.*`` tags) and for OpenInference's Haystack spans.
+"""Parser for Haystack's own spans (``haystack.*`` tags) and OpenInference's Haystack spans.
 
 Haystack's own spans are recognized by their names and component types. They contain messages only if content tracing is on.
 OpenInference writes messages as the ``repr`` of Python objects, and only this ``repr`` contains call IDs and tool results.
@@ -93,7 +93,7 @@ def _content(get: Any) -> tuple[Any, Any]:
 
 
 def _object(raw: Any) -> dict[str, Any]:
-    """Parse an object from JSON or, for values that JSON doesn't support, from a dict's ``str()``. Return ``{}`` for other text."""
+    """Parse an object from JSON or, for values that JSON doesn't support, from ``str(dict)``. Return ``{}`` for other text."""
     if raw.__class__ is not str or raw[:1] != "{":
         return {}
     value = _python(raw) if raw.startswith("{'") else jsonio.loads_or_text(raw)[0]
@@ -129,7 +129,7 @@ def _read_replies(raw: Any, step: Step) -> None:
 
 
 def _asked(raw: Any) -> Any:
-    """Return the user's words from the inputs of an agent or of a pipeline's components, or None."""
+    """Return the user's words from the inputs of an agent or a pipeline's components, or None."""
     inputs = _object(raw)
     if isinstance(inputs.get("data"), dict):
         inputs = inputs["data"]
@@ -156,7 +156,7 @@ def _gather(values: Mapping[str, Any], leaves: dict[str, Any], depth: int) -> No
 
 
 def _answered(raw: Any) -> Any:
-    """Return the answer of an agent, the last answer of a pipeline's components, or a pipeline's only text."""
+    """Return an agent's answer, a pipeline component's last answer, or a pipeline's only text."""
     output = _object(raw)
     for values in (output, *(value for value in reversed(output.values()) if isinstance(value, dict))):
         for name in ("answers", "replies", "messages"):
@@ -189,7 +189,7 @@ _PARTS = {"ToolCall": "tool_call", "ToolCallResult": "tool_call_result", "Reason
 
 
 def _python(text: str) -> Any:
-    """Parse the ``repr`` of Python objects (literals and keyword arguments) without running code. Return None for other text."""
+    """Parse the ``repr`` of Python objects without running code. Return None for other text."""
     if len(text) > _LONGEST_REPR:
         return None
     try:

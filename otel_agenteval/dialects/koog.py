@@ -1,7 +1,8 @@
-"""Parser for JetBrains Koog, which writes the GenAI convention's attributes and ``koog.*`` spans for the steps of an agent.
+"""Parser for JetBrains Koog.
 
-Koog's scope name is the application's service name. An agent's span repeats the initial prompt, but contains neither the user's
-message nor the answer or token counts. Unless the application calls ``setVerbose(true)``, ``HIDDEN:non-empty`` replaces content.
+Koog writes the GenAI convention's attributes, and ``koog.*`` spans for an agent's steps. Its scope name is the application's
+service name. An agent's span repeats the initial prompt, but contains neither the user's message nor the answer or token counts.
+Unless the application calls ``setVerbose(true)``, ``HIDDEN:non-empty`` replaces content.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def _later_answer(raw_output: Any) -> Any:
 
 
 def _read_call(get: Any, raw_output: Any, step: Step) -> None:
-    """Read token usage from the metadata or the response, and the finish reason from the response."""
+    """Read token usage from the metadata or response, and the finish reason from the response."""
     usage = get(f"{_METADATA}usage_metadata")
     if usage.__class__ is str:
         _read_usage(jsonio.loads_or_text(usage)[0], step)
@@ -145,7 +145,7 @@ def _output(raw: Any) -> Any:
 
 
 def _read_failure(record: SpanRecord, step: Step) -> None:
-    """Read the error from the exception event, whose message (``repr`` and traceback) contains the type of the error."""
+    """Read the error from the exception event. The event's message (``repr`` and traceback) contains the error's type."""
     for event in reversed(record.events):
         if event.name == "exception":
             text = as_text(event.attributes.get("exception.message")) or ""

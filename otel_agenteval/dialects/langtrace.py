@@ -1,4 +1,4 @@
-"""Parser for Langtrace, which writes ``langtrace.*``, ``langchain.inputs``, and ``langchain.outputs``.
+"""Parser for Langtrace: ``langtrace.*``, ``langchain.inputs``, and ``langchain.outputs``.
 
 Each LangChain span contains the arguments and result of one Python method as JSON text, so a model call has up to four nested
 spans. Langtrace omits empty values. The span of a decorated function has only a name.
@@ -111,7 +111,7 @@ def _tools(raw: Any) -> Any:
 
 
 def _read_call(get: Any, step: Step) -> None:
-    """Read the attributes that Langtrace before 3.0 wrote in addition to the GenAI convention's attributes."""
+    """Read attributes that Langtrace before 3.0 wrote in addition to the convention's attributes."""
     if step.tool_definitions is None and (tools := get("gen_ai.request.tools")) is not None:
         step.tool_definitions = Later(_tools, tools)
     counts = get("llm.token.counts")

@@ -1,8 +1,9 @@
-"""Parser for LiteLLM's callback, which writes ``litellm_request`` spans, each with a raw request below it.
+"""Parser for LiteLLM's callback.
 
-A ``raw_gen_ai_request`` span contains the provider's parameters and response as Python literals (``llm.openai.messages``,
-``llm.openai.choices``). If the application has an active span, LiteLLM writes to this span instead of creating a
-``litellm_request`` span. Each call overwrites the attributes of the preceding call, so only raw requests have one span per call.
+The callback writes ``litellm_request`` spans, each with a raw request below it. A ``raw_gen_ai_request`` span contains the
+provider's parameters and response as Python literals (``llm.openai.messages``, ``llm.openai.choices``). If the application has an
+active span, LiteLLM writes to this span instead of creating a ``litellm_request`` span. Each call overwrites the attributes of the
+preceding call, so only raw requests have one span per call.
 
 A second callback (``LITELLM_OTEL_V2``) writes the GenAI convention's attributes, and writes the model to every span of the proxy.
 """
@@ -35,7 +36,7 @@ _RAW_NAME = "raw_gen_ai_request"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role of a LiteLLM call, or of an application's span with the attributes of a call. Return None for other spans."""
+    """Return the role of a LiteLLM call, or of an application's span with a call's attributes. Return None for other spans."""
     own = SCOPES.match(scope) is not None
     has_answer = name == "litellm_request" or "gen_ai.output.messages" in attributes or "gen_ai.completion.0.role" in attributes
     operation = attributes.get("gen_ai.operation.name") if own and has_answer else None
@@ -94,7 +95,7 @@ def _read_parent(record: SpanRecord, step: Step) -> None:
 
 
 def _session(raw: Any) -> str | None:
-    """Return the session ID in the ``repr`` of the metadata that an application sent with its request, or None."""
+    """Return the session ID in the ``repr`` of a request's metadata, or None."""
     if raw.__class__ is not str or "session_id" not in raw:
         return None
     value = literal(raw)
@@ -102,7 +103,7 @@ def _session(raw: Any) -> str | None:
 
 
 def _answer(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the answer with its tool requests, which LiteLLM writes to separate attributes, without IDs."""
+    """Return the answer with its tool requests. LiteLLM writes them to separate attributes, without IDs."""
     value = parsed(attributes.get("gen_ai.output.messages"))
     flat = objects_under(attributes, "gen_ai.completion.") or []
     messages = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
@@ -138,7 +139,7 @@ def _read_raw(record: SpanRecord, step: Step) -> None:
 
 
 _PROMPTS = ("messages", "input", "contents", "prompt")
-"""Request fields with messages for chat completions and Anthropic, the Responses API, Google, and text completions."""
+"""Request fields with messages, depending on the provider's API."""
 _ANSWERS = ("choices", "content", "output", "candidates")
 
 

@@ -1,4 +1,4 @@
-"""Parser for Logfire's spans of the OpenAI and Anthropic clients and of the OpenAI Agents SDK.
+"""Parser for Logfire's spans of the OpenAI and Anthropic clients and the OpenAI Agents SDK.
 
 A client's span has ``request_data``, ``response_data``, and ``events``. A streamed call has two spans: one that ends when the
 response begins, and a log (a span without duration) with the request and the answer. Only the log is read. The names of the Agents
@@ -28,7 +28,7 @@ _WRAPPED_INPUT = '{\\"input\\":'
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return an Agents SDK span's role, ``UNKNOWN`` for a client's request without an answer, and None for other spans."""
+    """Return an Agents SDK span's role. Return ``UNKNOWN`` for a client's request without an answer."""
     if _AGENTS.match(scope):
         return next((role for start, role in _ROLES if name.startswith(start)), None)
     if "request_data" not in attributes or not _ANSWERS.isdisjoint(attributes):
@@ -65,7 +65,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _read_response(text: str, step: Step) -> None:
-    """Read the provider's token usage and, for Anthropic, unwrap tool arguments from their ``input`` object."""
+    """Read the provider's token usage. For Anthropic, unwrap tool arguments from ``input`` objects."""
     response, _ = jsonio.loads_or_text(text)
     if not isinstance(response, Mapping):
         return

@@ -1,4 +1,4 @@
-"""Parser for Mastra's exporters, which write ``mastra.*`` and some of the GenAI convention's attributes.
+"""Parser for Mastra's exporters: ``mastra.*`` and some of the GenAI convention's attributes.
 
 Before version 1, ``input`` and ``output`` contain the content. A ``model_generation`` span encloses an agent's whole loop and has
 the loop's total tokens. Each model request is a ``model_step`` span, with a ``model_inference`` span below it since version 1.4.

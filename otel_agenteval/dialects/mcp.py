@@ -23,7 +23,7 @@ _SESSIONS = ("session", "server")
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return ``TOOL`` for a call with a tool's name, ``SETUP`` for a session (never a turn), and None for other spans."""
+    """Return ``TOOL`` for a call with a tool's name, and ``SETUP`` for a session (never a turn)."""
     if (method := attributes.get("mcp.method.name")) is not None:
         return TOOL if method == _CALL and ("gen_ai.tool.name" in attributes or _NAMED_CALL in name) else None
     if not SCOPES.match(scope):

@@ -1,4 +1,4 @@
-"""Parser for OpenInference: ``openinference.span.kind``, and flattened messages such as ``llm.input_messages.0.message.content``."""
+"""Parser for OpenInference: ``openinference.span.kind``, and flattened messages (``llm.input_messages.0.message.content``)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LANGCHAIN = ("openinference.instrumentation.langchain", "@arizeai/openinference
 _CALL_PARTS = ("llm.input_messages.", "llm.output_messages.", "llm.token_count.")
 """Attribute prefixes of model calls. A span without a kind is a model call if its attributes have two of these prefixes."""
 _SPEECH = ("stt", "tts")
-"""Values in span names or ``service.type`` that identify speech-to-text and text-to-speech services."""
+"""Values in span names or ``service.type`` that identify speech services."""
 _MAX_INDEX = 2_000
 _MAX_PATH = 16
 
@@ -79,7 +79,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _unstated_agent(record: SpanRecord, role: str | None) -> str | None:
-    """Return the agent's name from LangChain's metadata or from the span's name, or None if the span doesn't belong to an agent."""
+    """Return the agent's name from LangChain's metadata or the span's name. Return None if the span doesn't belong to an agent."""
     name = record.name
     if role in (AGENT, LLM, TOOL):
         agent = _langgraph_agent(record.attributes.get)
@@ -144,7 +144,7 @@ def _read_llm(attributes: dict[str, Any], step: Step, *, is_whole: bool) -> None
 
 
 def _output(value: Any) -> Any:
-    """Return an output, the final answer of a smolagents stream, or None for the ``repr`` of any other stream."""
+    """Return an output. Return a smolagents stream's final answer, and None for the ``repr`` of any other stream."""
     if value.__class__ is not str:
         return value
     if _OBJECTS.match(value):
@@ -165,7 +165,7 @@ _WHOLE_REQUESTS = frozenset(("@arizeai/openinference-instrumentation-anthropic",
 
 
 def _read_request(attributes: dict[str, Any], step: Step) -> None:
-    """Read instructions and tool results from the raw request, because flattened messages contain only the last result."""
+    """Read instructions and tool results from the raw request. Flattened messages contain only the last result."""
     request = attributes.get("input.value")
     if request.__class__ is not str or request[:1] not in ("{", "["):
         return
@@ -222,7 +222,7 @@ def _documents(attributes: dict[str, Any], prefix: str) -> list[Document] | None
 
 
 def _later(attributes: dict[str, Any], prefix: str, reader: Callable[[dict[str, Any]], Any]) -> Any:
-    """Return a value that ``reader`` assembles from attributes on first use, or None if no attribute begins with ``prefix``."""
+    """Return a value that ``reader`` builds from attributes on first use. Without attributes under ``prefix``, return None."""
     return Later(reader, attributes) if any(key.startswith(prefix) for key in attributes) else None
 
 
@@ -245,7 +245,7 @@ _MEDIA_MARKS = (
 
 
 def _add_media(messages: list[dict[str, Any]], request: Any) -> None:
-    """Add audio, video, and documents from the raw request, because flattened messages contain only images."""
+    """Add audio, video, and documents from the raw request. Flattened messages contain only images."""
     values = map(request.get, ("messages", "input", "contents")) if isinstance(request, dict) else ()
     whole_messages = next((value for value in values if isinstance(value, list)), ())
     users = [one for one in whole_messages if isinstance(one, dict) and one.get("role") == "user"]
@@ -322,13 +322,13 @@ def _part(flat: dict[str, Any], beside: Any) -> dict[str, Any]:
 
 
 def objects_under(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]] | None:
-    """Return the list of objects in flattened attributes such as ``prefix.0.a``, or None if the attributes don't contain a list."""
+    """Return the list of objects in attributes such as ``prefix.0.a``, or None if there is no list."""
     items = unflatten(attributes, prefix)
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else None
 
 
 def unflatten(attributes: Mapping[str, Any], prefix: str) -> Any:
-    """Nest attributes such as ``prefix.0.a.b`` into lists and dicts, without missing indexes. Return None if there are none."""
+    """Nest attributes such as ``prefix.0.a.b`` into lists and dicts. Skip missing indexes. Return None if no attribute matches."""
     root: dict[str, Any] = {}
     start = len(prefix)
     for key, value in attributes.items():

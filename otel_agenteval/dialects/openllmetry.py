@@ -54,7 +54,7 @@ _LOOP = frozenset(("model", "agent", "tools"))
 
 
 def _graph_role(attributes: Mapping[str, Any], kind: Any) -> str | None:
-    """Return the role of LangChain's outermost runnable, which OpenLLMetry always records as an agent, or None for other spans."""
+    """Return the role of LangChain's outermost runnable. OpenLLMetry always records it as an agent."""
     if (nodes := attributes.get(_NODES)) is not None:
         found = parsed(nodes)
         known = isinstance(found, (list, tuple)) and bool(found) and not any(as_text(node) in _LOOP for node in found)
@@ -167,7 +167,7 @@ _AGNO_RESULT = re.compile(r"status='(\w+)' result=")
 
 
 def _entity(raw: Any) -> Any:
-    """Unwrap a function's input or output, such as ``{"args": [...], "kwargs": {...}}`` or ``{"outputs": ...}``."""
+    """Unwrap a function's ``{"args": […], "kwargs": {…}}`` or ``{"outputs": …}``."""
     if raw.__class__ is not str or raw[:1] != "{":
         return raw
     value, _ = jsonio.loads_or_text(raw)

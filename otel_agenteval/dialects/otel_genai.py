@@ -1,4 +1,4 @@
-"""Parser for OpenTelemetry's GenAI semantic conventions (*the convention*) in all versions since 1.28.
+"""Parser for OpenTelemetry's GenAI semantic conventions (*the convention*) since 1.28.
 
 Content is in attributes (JSON text or structured values), span events, or log records. Events and log records have names such as
 ``gen_ai.choice``, ``gen_ai.client.inference.operation.details``, or ``gen_ai.user.message``.
@@ -70,7 +70,7 @@ _DETAILS = "gen_ai.client.inference.operation.details"
 
 @lru_cache(256)
 def _role_of_operation(operation: str) -> str | None:
-    """Return the role of an operation that the convention doesn't define, such as ``chat.completions`` or ``LlmCall``, or None."""
+    """Return the role of an operation outside the convention, such as ``LlmCall``, or None."""
     return LLM if not OF_MODELS.isdisjoint(words_of(operation)) else role_of_kind(operation)
 
 
@@ -261,7 +261,7 @@ _INSTRUCTED = re.compile(r"You(?:'re| are| answer| help) [^\n]{1,400}[.!]\n+(?=\
 
 
 def _without_roles(prompt: str) -> Any:
-    """Split a prompt that begins with instructions (``You are …``) into a system and a user message. Return others unchanged."""
+    """Split a prompt that begins with ``You are …`` into a system and a user message. Return others unchanged."""
     if (found := _INSTRUCTED.match(prompt)) is None:
         return prompt
     return [{"role": "system", "content": found[0].strip()}, {"role": "user", "content": prompt[found.end() :]}]
@@ -309,7 +309,7 @@ def _read_details(part: Any, step: Step, counted: list[tuple[int | None, int | N
 
 
 def _read_both(body: Mapping[str, Any], step: Step) -> None:
-    """Read a log record with all messages of a span, which AWS's distribution of OpenTelemetry writes."""
+    """Read a log record with all messages of a span, written by AWS's OpenTelemetry distribution."""
     inputs, outputs = (_messages_of(body.get(name), role) for name, role in (("input", "user"), ("output", "assistant")))
     if step.role == TOOL:
         step.tool_arguments = inputs[-1]["content"] if inputs and step.tool_arguments is None else step.tool_arguments
@@ -339,7 +339,7 @@ def _messages_of(side: Any, role: str) -> list[dict[str, Any]]:
 
 
 def _is_call_of_function(messages: list[dict[str, Any]]) -> bool:
-    """Return True if the only message is the JSON text of an object, such as a function's arguments."""
+    """Return True if the only message is an object's JSON text, such as a function's arguments."""
     content = messages[0].get("content") if len(messages) == 1 else None
     return content.__class__ is str and content.startswith('{"')
 

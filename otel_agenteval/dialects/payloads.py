@@ -1,4 +1,4 @@
-"""Parse single values: tool arguments and results, JSON objects, Python literals, and log probabilities."""
+"""Parse tool arguments, tool results, JSON objects, Python literals, and log probabilities."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _is_text_block(item: Any) -> bool:
 
 
 def _result_of_message(value: Mapping[str, Any], raw: Any) -> Any:
-    """Return the content of a tool message (LangChain, MCP, Anthropic, Bedrock), or the result in another framework's message."""
+    """Return the result in a tool message (LangChain, MCP, Anthropic, Bedrock, and other frameworks)."""
     only = value.get("output") if len(value) == 1 else None
     message = only if isinstance(only, Mapping) and "lc" in only else value
     if "lc" in message and isinstance(message.get("kwargs"), Mapping):
@@ -168,7 +168,7 @@ _DEEPEST_LOGPROBS = 12
 
 
 def logprobs_in(raw: Any) -> list[float] | None:
-    """Return the log probability of each token in a model response, or None if any probability is missing."""
+    """Return the log probability of each token in a model response, or None if any is missing."""
     if raw.__class__ is str:
         if '"logprob"' not in raw and '"token_logprobs"' not in raw:
             return None

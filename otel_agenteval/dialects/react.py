@@ -93,7 +93,7 @@ def _without_failures(text: str) -> tuple[str, list[str]]:
 
 
 def _observations(text: str, asked: Message) -> list[ToolResponse]:
-    """Return one result per call: the call's line in the text or, if the numbers of lines and calls differ, the whole text."""
+    """Return one result per call: the call's line in the text. If the numbers of lines and calls differ, return the whole text."""
     calls = asked.tool_calls
     lines = text.split("\n")
     if len(calls) < 2:

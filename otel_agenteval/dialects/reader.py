@@ -70,7 +70,7 @@ class Dialect(Protocol):
     """Regular expression for the start of a scope's name. The dialect applies to each span with a matching scope."""
 
     def role_of(self, attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-        """Return the span's role, or None if its attributes don't show the role (yet)."""
+        """Return the span's role, or None if its current attributes don't show the role."""
 
     def read(self, record: SpanRecord, step: Step) -> None:
         """Fill the step's fields. Most dialects keep values from earlier dialects."""
@@ -93,7 +93,7 @@ _SHARED_MARKS = otel_genai.MARKS | {
     "traceloop.association.properties.session_id", "traceloop.association.properties.thread_id",
     "traceloop.association.properties.conversation_id", "traceloop.association.properties.user_id",
 }  # fmt: skip
-"""Attributes that don't identify an instrumentation, because several instrumentations write them."""
+"""Attributes that don't identify an instrumentation. Several instrumentations write them."""
 _OWN_MARKS = ROLE_KEYS - _SHARED_MARKS
 _MAX_CACHED = 4_096
 _dialects_by_marks: dict[tuple[str, Hashable], tuple[Dialect, ...]] = {}
@@ -139,7 +139,7 @@ class Shape:
 
     @cached_property
     def is_whole(self) -> bool:
-        """True if nothing needs to be inferred, because all GenAI attributes are from the convention or pydantic-ai."""
+        """True if all GenAI attributes are from the convention or pydantic-ai. Nothing then needs to be inferred."""
         known, prefixes = otel_genai.WHOLE, otel_genai.WHOLE_PREFIXES
         return all(name in known or name.startswith(prefixes) or not interest.is_useful(name) for name in self._names)
 
@@ -174,7 +174,7 @@ class Shape:
 
 
 _MAX_SHAPES_SIZE = 8_000_000
-"""Maximum total size of cached shapes: the length of the attribute names, plus :data:`_SIZE_OF_NAME` per name."""
+"""Maximum total size of cached shapes. The size of a name is its length plus :data:`_SIZE_OF_NAME`."""
 _SIZE_OF_NAME = 64
 _shapes: dict[tuple[str, ...], Shape] = {}
 _shapes_size = 0
@@ -197,7 +197,7 @@ def shape_of(attributes: Mapping[str, Any], scope: str) -> Shape:
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return a span's role, ``unknown`` if a GenAI span doesn't show its role yet, or None if a span isn't about GenAI."""
+    """Return a span's role, or None if the span isn't about GenAI. A GenAI span that doesn't show its role yet is ``unknown``."""
     # Fast path on the agent's thread: the convention's attributes show the role of most spans.
     if _OTHER_KEYS.isdisjoint(attributes) and _is_otel_only(scope):
         operation = attributes.get("gen_ai.operation.name")
@@ -268,7 +268,7 @@ def state_role(record: SpanRecord, role: str) -> Understood:
 
 
 def _is_complete(record: SpanRecord, span: Understood) -> bool:
-    """Return True if nothing needs to be inferred, because a span has only the convention's data or isn't about GenAI."""
+    """Return True if a span has only the convention's data or isn't about GenAI. Nothing then needs to be inferred."""
     if span.role is None:
         if record.logs or (record.events and not all(event.name == "exception" for event in record.events)):
             return False
@@ -315,7 +315,7 @@ _PLACEHOLDER_NAMES = frozenset(("unknown", "Unknown", "OpenAI Agent"))
 _CONVERSATION_KEYS = (
     "session.id", "langfuse.session.id", "langwatch.thread.id", "galileo.session.id", "lmnr.association.properties.session_id",
 )  # fmt: skip
-"""Attributes with session IDs, which observability products add to spans of any instrumentation."""
+"""Session ID attributes that observability products add to any instrumentation's spans."""
 _IDENTITY_KEYS = frozenset((*_CONVERSATION_KEYS, "user.id", "enduser.id"))
 
 
@@ -395,7 +395,7 @@ def _read_identities(attributes: Mapping[str, Any], step: Step) -> None:
 
 
 def error_of(record: SpanRecord, step: Step) -> ErrorInfo | None:
-    """Return a failed span's error, or None if it's a descendant's handled error or isn't a failure (``NO_FAILURES``)."""
+    """Return a failed span's error. Return None for a descendant's handled error, or for an exception in ``NO_FAILURES``."""
     kind = as_text(record.attributes.get("error.type"))
     facts = record.dialects and record.dialects.facts
     message = record.status_message or (facts.fields.get("error_message") if facts is not None else None)
@@ -429,7 +429,7 @@ TURN, CONTENT, CALLER = "turn", "content", "caller"
 
 
 class UnreadTrace(NamedTuple):
-    """Trace without a turn that seems to contain an agent's work."""
+    """Trace that has no turn, but seems to contain an agent's work."""
 
     scope: str
     answers: frozenset[str]
@@ -438,8 +438,8 @@ class UnreadTrace(NamedTuple):
 
 
 def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
-    """Describe a trace without a turn, or return None if the trace seems unrelated to agents. A trace is related to agents if it
-    contains a span that resembles a model call, a tool call with a question and an answer, or a tool span without a parent.
+    """Describe a trace without a turn, or return None if the trace seems unrelated to agents. A related trace contains a span that
+    resembles a model call, a tool call with a question and an answer, or a tool span without a parent.
     """
     records = [record for record in records if understood(record)]
     agent_work = next(filter(traces.resembles_call, records), None) or _tool_of_run(records)
@@ -451,12 +451,12 @@ def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
 
 
 def is_lost_tool(record: SpanRecord) -> bool:
-    """Return True if a tool span has a stated role, but no parent, so its caller's context was probably lost."""
+    """Return True if a tool span, except a server span, has a stated role but no parent. Its caller's context was probably lost."""
     return role_in(record) == TOOL and not (record.parent_id or record.server or record.dialects.inferred)
 
 
 def _tool_of_run(records: Collection[SpanRecord]) -> SpanRecord | None:
-    """Return a trace's first tool span if other spans contain a question and an answer, as in an agent's run, or None."""
+    """Return a trace's first tool span if other spans contain a question and an answer, or None."""
     first_tool = None
     others = []
     for record in records:
@@ -480,7 +480,7 @@ def _content_directions(record: SpanRecord) -> set[str | None]:
 
 
 def review_roles(records: Collection[SpanRecord]) -> None:
-    """Determine the roles of all spans in a trace, then correct inferred roles that don't fit the other spans."""
+    """Determine all spans' roles in a trace, then correct inferred roles that don't fit."""
     spans = [record.dialects or understood(record) for record in records]
     if any(span.facts is not None for span in spans):
         traces.review_roles(list(records), infer)
@@ -492,7 +492,7 @@ _NO_TOTAL = frozenset(("cost", "aggregated"))
 
 
 class CacheNames(NamedTuple):
-    """Names of attributes with counts of tokens read from a cache, tokens written to a cache, and total tokens."""
+    """Names of attributes with counts of cache reads, cache writes, and total tokens."""
 
     read: tuple[str, ...]
     written: tuple[str, ...]
@@ -515,9 +515,8 @@ def cache_names(names: Iterable[str]) -> CacheNames:
 
 
 def correct_counts(attributes: Mapping[str, Any], names: CacheNames, step: Step) -> None:
-    """Read cached tokens. Add them to the input tokens if there are more cached than input tokens, or if the total counts cached
-    tokens separately (input 10, cached 90, output 5, total 105). Add reasoning tokens to the output tokens under the same
-    conditions.
+    """Read cached tokens. Add them to the input tokens if there are more cached than input tokens, or if the total counts them
+    separately (input 10, cached 90, output 5, total 105). Add reasoning tokens to the output tokens under the same conditions.
     """
     if step.cached_tokens is None:
         step.cached_tokens = _largest(attributes, names.read)

@@ -1,4 +1,4 @@
-"""Parser for Semantic Kernel, which writes the GenAI convention's attributes, partly with its own values."""
+"""Parser for Semantic Kernel. It writes the GenAI convention's attributes, some with its own values."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def _read_call(get: Any, step: Step) -> None:
 
 
 def _read_logs(record: SpanRecord, step: Step) -> None:
-    """Read content from log records, which have a title on the first line and texts on the next lines."""
+    """Read content from log records with a title on the first line and texts on the next lines."""
     for log in record.logs:
         body = log.body
         if body.__class__ is not str:
@@ -105,7 +105,7 @@ def _texts(raw: str) -> list[str]:
 
 
 def _prompt(raw: str) -> list[dict[str, Any]]:
-    """Return the last text as the user's message, and other texts as system messages, because Spring AI omits the roles."""
+    """Return the last text as the user's message, and other texts as system messages. Spring AI omits the roles."""
     texts = [text for text in _texts(raw) if text not in ("", "null")]
     if not texts:
         return []

@@ -13,7 +13,7 @@ from ..spans.record import SpanRecord
 AGENT, WORKFLOW, LLM, TOOL, RETRIEVAL, EMBEDDING = "agent", "workflow", "llm", "tool", "retrieval", "embedding"
 RERANK, GUARDRAIL, MEMORY, CHAIN, HANDOFF, SETUP = "rerank", "guardrail", "memory", "chain", "handoff", "setup"
 INNER = "inner"
-"""Step of an agent's own loop (a cycle, a plan, a task), which is never the root of a turn."""
+"""Step of an agent's own loop (a cycle, plan, or task), which is never a turn's root."""
 UNKNOWN = "unknown"
 """Role of a GenAI instrumentation's span that doesn't show its actual role yet."""
 
@@ -26,7 +26,7 @@ CONVERSATION_NAMES = (
 """Usual names of conversation IDs in the metadata or inputs of applications."""
 NO_FAILURES = frozenset(("GeneratorExit", "ParentCommand", "GraphInterrupt", "NodeInterrupt", "GraphBubbleUp", "ToolInterrupt",
                          "ApprovalRequired", "CallDeferred"))  # fmt: skip
-"""Exceptions that aren't errors: a generator is closed, LangGraph switches to another agent, or a run waits for a person."""
+"""Exceptions that aren't errors, for example if a run waits for a person."""
 
 
 class Step:
@@ -74,7 +74,7 @@ class Step:
     recovered: bool = False
     """True if an agent's run ended normally, so errors inside it were handled."""
     totals: tuple[int, int] | None = None
-    """``(input tokens, output tokens)`` of a model call, which can include earlier calls of the same loop."""
+    """``(input tokens, output tokens)`` of a model call. They can include earlier calls of the same loop."""
     function: bool = False
     """True for an application's function whose decorator doesn't show a role. The function's name can identify a tool."""
     guesses_tokens: bool = False
@@ -83,7 +83,7 @@ class Step:
     """True for a run whose model calls don't have spans in this trace."""
 
     input_messages: Any = None
-    """Raw input messages of a model call, or user messages of an agent: text, JSON text, or structured values."""
+    """Raw input messages of a model call, or an agent's user messages. They can be text, JSON text, or structured values."""
     output_messages: Any = None
     logprobs: Any = None
     """Raw value with log probabilities of the answer's tokens."""
@@ -97,7 +97,7 @@ class Step:
 
     tool_name: str | None = None
     tool_unnamed: bool = False
-    """True if ``tool_name`` isn't the name that models request, but for example a class name that all tools share."""
+    """True if ``tool_name`` isn't the name that models request, but for example a shared class name."""
     tool_call_id: str | None = None
     tool_arguments: Any = None
     tool_result: Any = None

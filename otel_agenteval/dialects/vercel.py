@@ -77,7 +77,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _read_end(record: SpanRecord, step: Step) -> None:
-    """Read the finish reason, which shows that the run ended normally. Without it, a streaming span doesn't have an answer."""
+    """Read the finish reason, which shows that the run ended normally. Without a finish reason, a streaming span has no answer."""
     get = record.attributes.get
     if (reason := as_text(get("ai.response.finishReason"))) is not None:
         step.recovered = reason != "error"
@@ -144,8 +144,8 @@ _SERVICE_TIER = re.compile(r'"serviceTier" ?: ?"(\w+)"')
 
 
 def _read_providers_usage(metadata: str, step: Step) -> None:
-    """Read token counts in the provider's format, which is the only source of cached tokens until version 5. Add cached tokens that
-    a provider excludes from the input tokens, and thoughts that Gemini excludes from the output tokens.
+    """Read token counts in the provider's format, the only source of cached tokens until version 5. Add cached tokens that a
+    provider excludes from the input tokens, and thoughts that Gemini excludes from the output tokens.
     """
     providers, _ = jsonio.loads_or_text(metadata) if len(metadata) < _LONGEST_METADATA else ({}, False)
     for fields in providers.values() if isinstance(providers, Mapping) else ():

@@ -1,7 +1,7 @@
-"""Parser for VoltAgent, which writes its own attributes and one ``llm`` span for all model requests of a run.
+"""Parser for VoltAgent.
 
-The agent's span contains the run's token counts. The ``llm`` span contains only the first prompt and the tokens of the last
-request.
+VoltAgent writes its own attributes, and one ``llm`` span for all model requests of a run. The agent's span contains the run's token
+counts. The ``llm`` span contains only the first prompt and the last request's tokens.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Read span events and log records. Most contain one message, but log records of command-line agents can describe whole calls.
 
 Examples: ``gen_ai.user.message`` is a user message, ``fw.response`` is an answer, and a log record with a tool's name and result is
-a tool call.
+a call.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Event(NamedTuple):
 
 
 def is_about_span(name: str) -> bool:
-    """Return True for an event that describes the span and has no message content, such as an exception or a score."""
+    """Return True for an event that only describes its span, such as an exception or a score."""
     return name == "exception" or not _ABOUT_SPANS.isdisjoint(words_of(name))
 
 
@@ -75,7 +75,7 @@ def _author_in(words: frozenset[str]) -> tuple[str | None, str | None]:
 
 
 def message_in(event: Event) -> Mapping[str, Any] | None:
-    """Return the message in an event, or None if neither its values nor its name indicate a message."""
+    """Return the message in an event, or None if neither values nor name indicate a message."""
     values = event.values
     if is_message(values):
         return values
@@ -100,7 +100,7 @@ def _content_in(values: Mapping[str, Any]) -> Any:
 
 
 def is_property(key: str, value: Any) -> bool:
-    """Return True for an event attribute, such as a version, that is neither content nor a step field."""
+    """Return True for an attribute, such as a version, that is neither content nor a step field."""
     meaning = meaning_of(key)
     if meaning.text or meaning.direction or meaning.field or holds_json(value):
         return False
@@ -137,7 +137,7 @@ class LoggedCall(SpanRecord):
 
 @lru_cache(4_096)
 def kind_of(keys: frozenset[str]) -> str | None:
-    """Return what a log record with these attributes describes (``LLM``, ``TOOL``, ``PROMPT``, or ``ANSWER``), or None."""
+    """Return the kind of a log record with these attributes: ``LLM``, ``TOOL``, ``PROMPT``, ``ANSWER``, or None."""
     meanings = {key: meaning_of(key) for key in keys if is_content_of_event(key)}
     fields = {meaning.field for meaning in meanings.values() if meaning.strength >= LIKELY}
     if not _TOOLS.isdisjoint(fields) and any(
@@ -152,7 +152,7 @@ def kind_of(keys: frozenset[str]) -> str | None:
 
 
 def is_call(attributes: Iterable[str]) -> bool:
-    """Return True if a log record with these attributes describes a model call, a tool call, a prompt, or an answer."""
+    """Return True if a log record with these attributes describes a call, prompt, or answer."""
     return _kind_of(attributes) is not None
 
 
@@ -166,7 +166,7 @@ def kind_of_part(part: LogPart) -> str | None:
 
 
 def values_in(part: LogPart) -> Mapping[str, Any]:
-    """Return a log record's attributes, merged with the fields of its body unless the body is a message."""
+    """Return a log record's attributes and the fields of its body, unless the body is a message."""
     body = part.body
     return {**part.attributes, **body} if isinstance(body, dict) and not is_message(body) else part.attributes
 
@@ -177,7 +177,7 @@ def tool_in(part: LogPart) -> str | None:
 
 
 def describes(part: LogPart, writer: SpanRecord) -> bool:
-    """Return True if the span that wrote a log record (``writer``) is the tool call that the record describes."""
+    """Return True if the span that wrote a log record is the tool call in the record."""
     return writer.name == tool_in(part)
 
 
@@ -187,7 +187,7 @@ def text_in(part: LogPart, names: Container[str]) -> str | None:
 
 
 def call_of(part: LogPart, kind: str, writer: SpanRecord) -> LoggedCall:
-    """Convert a log record to a model or tool call below the span that wrote the record (``writer``)."""
+    """Convert a log record to a model or tool call below the span that wrote the record."""
     values = values_in(part)
     seed = f"{writer.trace_id} {part.time_ns} {part.name} {values}"  # the same for records that are sent twice
     lasted_ns = int(min(1e6 * (as_float(values.get("duration_ms")) or 0.0), part.time_ns))

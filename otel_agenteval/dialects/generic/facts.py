@@ -1,7 +1,6 @@
 """Store the data inferred from a span: step fields, content, and evidence of a model or an agent.
 
-:mod:`.walk` finds values in a span and stores them in :class:`Facts`. :mod:`.reading` uses the facts to infer the role and fill the
-step.
+:mod:`.walk` finds values in a span and stores them in :class:`Facts`. :mod:`.reading` then infers the role and fills the step.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from .keys import DERIVED, EXACT, GUESS, LIKELY, STEP, SURE, word_set, words_of
 from .shapes import plain
 
 MODEL, USAGE, KIND, TELLING, MESSAGES = 1, 2, 4, 8, 16
-"""Bits for evidence of a model: a known model name, token counts, a span kind, messages that only LLMs have, any messages."""
+"""Bits for evidence of a model. ``TELLING`` stands for messages that only LLM conversations have."""
 TOP, IN_LISTED_OBJECT = 0, 2
-"""Nesting depth (see :class:`.walk.Nesting`) of an attribute's own value, and of a value in ``[{…}]``."""
+"""Nesting depths of an attribute's own value and of a value in ``[{…}]``."""
 COUNTS = frozenset(("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens", "total_tokens"))
 
 
@@ -34,9 +33,9 @@ class Content(NamedTuple):
 
 
 class Facts:
-    """Data inferred from one span. ``fields`` contains the most certain value of each step field. Three lists contain content: the
-    attribute ``fw.output: '{"reply": "Sunny", "chat": [{"role": …}]}'`` adds the ``chat`` list to ``messages``, "Sunny" to
-    ``texts``, and the JSON text to ``whole_values``.
+    """Data inferred from one span. ``fields`` contains the most certain value of each step field. Three lists contain content. For
+    example, the attribute ``fw.output: '{"reply": "Sunny", "chat": [{"role": …}]}'`` adds the ``chat`` list to ``messages``,
+    "Sunny" to ``texts``, and the JSON text to ``whole_values``.
     """
 
     def __init__(self, record: SpanRecord) -> None:
@@ -73,7 +72,7 @@ class Facts:
         return TOOL in (self.name_role, self.kind) or "tool_name" in self.fields
 
     def has_dialog(self) -> bool:
-        """Return True if a list has user and assistant messages, and a message has a form that only LLM conversations have."""
+        """Return True if a list has user and assistant messages, and a message is typical of LLMs."""
         return bool(self.evidence & TELLING) and any(
             {"user", "assistant"} <= {message.role for message in decode(plain(content.value), "user").messages}
             for content in self.messages
@@ -82,7 +81,7 @@ class Facts:
     # --- fields
 
     def set(self, field: str, value: Any, strength: float) -> None:
-        """Set a field if ``strength`` (the confidence in the value) is higher than the confidence in the current value."""
+        """Set a field if ``strength`` is higher than the confidence in the current value."""
         if value is not None and strength > self._strengths.get(field, -math.inf):
             self._strengths[field] = strength
             self.fields[field] = value

@@ -1,4 +1,4 @@
-"""Select the attributes to read by their names. For most spans, a single set operation shows that they don't have any."""
+"""Select the attributes to read by their names. For most spans, a single set operation shows that there are none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .shapes import may_be_message
 from .values import Branch, Path, branches_of, paths_of, tree_of
 
 SKIP, OBJECTS, ANY_VALUE = 0, 1, 2
-"""Attribute values to read: none, only objects and lists (also as JSON text), or any value."""
+"""Attribute values to read: none, objects and lists (also as JSON text), or any value."""
 
 _OTHER_CONVENTIONS = tuple(word_set("""
     http. url. net. network. server. client. db. messaging. rpc. user_agent. exception. thread. code. process. host. os. k8s. container.
@@ -37,7 +37,7 @@ _DATA_WORDS = word_set("""
 SPREAD_ARGUMENTS = word_set("arguments args kwargs params parameters input inputs")
 SPREAD_RESULTS = word_set("result return returned")
 SPREAD = SPREAD_ARGUMENTS | SPREAD_RESULTS
-"""Last words of prefixes that arguments or result fields share, such as ``kwargs`` in ``kwargs.order_id``."""
+"""Last words of prefixes of arguments or result fields: ``kwargs`` in ``kwargs.order_id``."""
 
 
 @lru_cache(MOST_NAMES)
@@ -63,7 +63,7 @@ _CONTEXT_WORDS = word_set("""
 
 @lru_cache(MOST_NAMES)
 def is_useful(key: str) -> bool:
-    """Return True if an attribute is worth reading in a span that other attributes identify as a step."""
+    """Return True if an attribute is worth reading in a span that is certainly a step."""
     if interest_of(key) != SKIP:
         return True
     if key.startswith(_OTHER_CONVENTIONS) or not words_of(key):
@@ -120,8 +120,8 @@ class AttributeGroup(NamedTuple):
 def groups_of(names: Iterable[str]) -> tuple[AttributeGroup, ...]:
     """Group attributes that form one object or list. ``fw.model``, ``fw.chat.0.role``, and ``fw.chat.0.content`` become::
 
-    AttributeGroup("fw.model", True, "fw.model", ()) AttributeGroup("fw.chat", True, "chat", ((name, path), …)), such as
-    ("fw.chat.0.role", ("chat", "0", "role"))
+    AttributeGroup("fw.model", True, "fw.model", ())
+    AttributeGroup("fw.chat", True, "chat", (("fw.chat.0.role", ("chat", "0", "role")), …))
     """
     paths = paths_of(names)
     tree = branches_of({name: (name, keys) for name, keys in paths}, paths)
@@ -159,7 +159,7 @@ def _means_more_as_whole(branch: Branch, path: str) -> bool:
 
 
 def may_hold_conversation(key: str) -> bool:
-    """Return True for an attribute that can contain a conversation ID, directly or in JSON metadata."""
+    """Return True if an attribute can contain a conversation ID, directly or in metadata."""
     if last_word(key) == "metadata":
         return True
     meaning = meaning_of(key)
@@ -176,7 +176,7 @@ _PROPERTIES_OF_EVENTS = word_set("""
 
 @lru_cache(MOST_NAMES)
 def is_content_of_event(key: str) -> bool:
-    """Return False for an event's attributes that can't be content: log properties (``level``) or other conventions' attributes."""
+    """Return False for event attributes that can't be content, such as log properties or other conventions' attributes."""
     return key.lower() not in _PROPERTIES_OF_EVENTS and not key.startswith(_OTHER_CONVENTIONS)
 
 
@@ -186,12 +186,12 @@ _DESCRIBES_CALL = word_set("""
     trace span event logger level agent service environment env function class module method framework sdk scope turn
     tool execution version description definition tags metadata type kind schema
 """)
-"""Words in names of attributes about a call's time, outcome, code location, or tool, which aren't arguments."""
+"""Words in names of attributes that describe a call, such as its time. They aren't arguments."""
 
 
 @lru_cache(MOST_NAMES)
 def argument_in(key: str) -> str | None:
-    """Return the name of the tool argument that an attribute might contain (``order_id`` for ``tool.order_id``), or None."""
+    """Return the name of an attribute's tool argument (``order_id`` for ``tool.order_id``), or None."""
     prefix, _, name = key.replace(":", ".").rpartition(".")
     if prefix and last_word(prefix) != "tool":
         return None

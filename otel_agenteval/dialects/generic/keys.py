@@ -32,20 +32,20 @@ def word_set(text: str) -> frozenset[str]:
 
 IN, OUT = "in", "out"
 DERIVED, BY_FORM, GUESS, LIKELY, SURE, EXACT = 0, 0.5, 1, 2, 3, 4
-"""Confidence in a value that is derived from other fields (``DERIVED``), recognized by its form, such as ``chatcmpl-9aXk``
-(``BY_FORM``), or has a name such as ``tool`` (``GUESS``), ``function.name`` (``LIKELY``), ``tool.name`` (``SURE``), or
-``response.model`` (``EXACT``).
+"""Confidence in a value. ``DERIVED`` values are computed from other fields, and ``BY_FORM`` values are recognized by a form such as
+``chatcmpl-9aXk``. Names with the other levels are ``tool`` (``GUESS``), ``function.name`` (``LIKELY``), ``tool.name`` (``SURE``),
+and ``response.model`` (``EXACT``), for example.
 """
 STEP, LEVELS_PER_STEP = 1, 20
-"""One step of confidence, and the number of nesting levels that reduce the confidence by one step."""
+"""One step of confidence, and the number of nesting levels that cost one step."""
 NO_SYSTEM, SYSTEM_IF_LONG, SYSTEM = 0, 1, 2
-"""Conditions for a text to be a system prompt: never (``prompt``), if it's long (``instructions``), always (``system_prompt``)."""
+"""Conditions for a text to be a system prompt. ``instructions`` must be long, and ``system_prompt`` can be short."""
 _SHORT_INSTRUCTIONS = 20  # characters up to which agent.instructions isn't a system prompt: "default"
 
 
 class Meaning(NamedTuple):
     field: str | None
-    """Step field for a scalar value with this name, such as ``input_tokens`` or ``model``, or None."""
+    """Step field for a scalar value with this name, such as ``input_tokens``, or None."""
     direction: str | None
     """Direction of content with this name: ``IN``, ``OUT``, or None."""
     text: bool
@@ -261,7 +261,7 @@ _OTHERS: dict[str, frozenset[str]] = {
     "conversation_id": word_set("mcp http transport jsonrpc"),  # mcp.session.id
     "cost_usd": word_set("input output prompt completion cache cached reasoning per tool limit max"),  # input.cost, a part
 }
-"""Words before an ending that show that the value isn't about the span's operation, such as ``device`` in ``device.model``."""
+"""Words before an ending that make its value irrelevant, such as ``device`` in ``device.model``."""
 _MOST_WORDS_BEFORE_NAME = 3
 _NAMED = word_set("span tool function agent agents entity step operation task messages")
 """Words before ``name`` in names of the span's subject: ``tool.name``."""
@@ -293,6 +293,6 @@ def _by_ending(words: tuple[str, ...]) -> _Field | None:
 
 
 def _is_own_name(words: tuple[str, ...]) -> bool:
-    """Return True if an attribute such as ``fw.name`` or ``tool.name``, but not ``user.name``, can name the span's subject."""
+    """Return True if an attribute can name the span's subject. ``fw.name`` and ``tool.name`` can, but ``user.name`` can't."""
     subject = _word_before_last(words)
     return not subject or subject in _NAMED or (len(words) == 2 and subject not in _OTHER_SUBJECTS)

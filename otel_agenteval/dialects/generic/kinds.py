@@ -50,7 +50,7 @@ _LONGEST = 60
 
 
 def role_of_kind(value: str) -> str | None:
-    """Return the role for a kind such as ``TOOL``, ``chat_model``, or ``ai.generateText.doGenerate``, or None."""
+    """Return the role for a kind such as ``TOOL`` or ``ai.generateText.doGenerate``, or None."""
     if not value or len(value) > _LONGEST or "\n" in value:
         return None
     words = words_of(value)
@@ -79,19 +79,19 @@ _KIND_LAST = re.compile(
     r"(?P<name>.+?)[ .:/](?P<kind>llm|chat|tool|agent|generation|completion|workflow|retriever|embeddings?)", re.IGNORECASE
 )
 _AGENT = re.compile(r"agent:? ?(['\"`])([^'\"`\n]{1,100}?)(?:\[\d{1,9}\])?\1", re.IGNORECASE)
-"""Pattern for a quoted agent name without its instance number, such as ``triage`` in ``Agent: 'triage[2]'``."""
+"""Pattern for a quoted agent name without its number: ``triage`` in ``Agent: 'triage[2]'``."""
 _GRAPHS = frozenset(("graph", "crew", "swarm", "team"))
 _NUMBERED = frozenset(("question", "message", "request", "exchange", "round"))
 
 
 @lru_cache(1024)
 def is_graph(name: str) -> bool:
-    """Return True if a span's name, such as ``graph.invoke``, indicates a graph or a team that runs several agents."""
+    """Return True if a name, such as ``graph.invoke``, indicates a graph or team of agents."""
     return not _GRAPHS.isdisjoint(words_of(name)) and _OF_HTTP.match(name) is None
 
 
 def agent_in(name: str) -> str | None:
-    """Return the quoted agent name in a span's name, such as ``triage`` in ``Agent: 'triage' generate``, or None."""
+    """Return the quoted agent name in a span's name such as ``Agent: 'triage' generate``, or None."""
     found = _AGENT.match(name) if name[:5].lower() == "agent" else None
     return found[2] if found is not None else None
 
@@ -105,7 +105,7 @@ def is_agent(name: str) -> bool:
 
 @lru_cache(1024)
 def is_turn(name: str) -> bool:
-    """Return True if a span's name, such as ``turn`` or ``question 2``, indicates one turn of a conversation."""
+    """Return True if a span's name, such as ``turn`` or ``question 2``, indicates one turn."""
     words = words_of(name)
     return words[-1:] == ("turn",) or (name[-1:].isdecimal() and not _NUMBERED.isdisjoint(words[-1:]))
 

@@ -1,4 +1,4 @@
-"""Infer the role of a span in an unknown format, and fill its step with messages, tool arguments, results, and other data."""
+"""Infer the role of a span in an unknown format, and fill its step."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _MODEL_FIELDS = (
     "response_id", "model", "cost_usd",
 )  # fmt: skip
 _STORES = ("db.", "messaging.", "aws.s3.")
-"""Attribute prefixes of requests to databases, message brokers, and object stores, which contain other programs' data."""
+"""Attribute prefixes of requests to databases, message brokers, and object stores. They contain other programs' data."""
 _content_of_step = attrgetter(
     "input_messages", "output_messages", "tool_arguments", "tool_result", "input_value", "output_value", "documents"
 )
@@ -86,7 +86,7 @@ def role_of(facts: Facts) -> str | None:
 
 
 def is_other_work(record: SpanRecord, facts: Facts, role: str | None) -> bool:
-    """Return True if a span with a guessed role is a database request, or a server span without both an input and a result."""
+    """Return True if a span with a guessed role is a database request, or an incomplete server span."""
     if facts.kind_strength > 1 or role not in (LLM, *ROOT_ROLES):
         return False
     if any(key.startswith(_STORES) for key in record.attributes):
@@ -133,7 +133,7 @@ def _is_model_call(facts: Facts, has_usage: bool, has_output_messages: bool) -> 
 
 
 def returns_prompt(facts: Facts) -> bool:
-    """Return True if a span has tool definitions and output messages, because it prepares the next agent's prompt."""
+    """Return True if a span prepares the next agent's prompt. It then has tool definitions and output messages."""
     return facts.definitions is not None and any(content.direction == OUT for content in facts.messages)
 
 
@@ -142,7 +142,7 @@ def _ends_with_answer(content: Content) -> bool:
 
 
 def has_answer(facts: Facts) -> bool:
-    """Return True if a span has output text, or if a message list that isn't the input ends with a model's message."""
+    """Return True if a span has output text, or messages other than the input that end with a model's message."""
     answered = any(content.direction != IN and _ends_with_answer(content) for content in facts.messages)
     return answered or any(content.direction == OUT for content in facts.texts)
 
@@ -168,7 +168,7 @@ def complete(record: SpanRecord, step: Step) -> bool:
 
 
 def lacks_content(record: SpanRecord, step: Step) -> bool:
-    """Return True if the step's input or output is empty, but an attribute or log record seems to contain it."""
+    """Return True if the step's input or output seems to be in an attribute or log record that wasn't read."""
     role = step.role
     if role == LLM:
         lacks_input, lacks_output = step.input_messages is None, step.output_messages is None
@@ -291,7 +291,7 @@ def _messages_in(raw: Any) -> Any:
 
 
 def _have_only_roles(messages: Any) -> bool:
-    """Return True if no message has content, as in ``[{"role": "user"}]``, because the content is in other attributes."""
+    """Return True if no message has content, as in ``[{"role": "user"}]``. Other attributes then contain it."""
     if not isinstance(messages, list) or not messages:
         return False
     filled = ("content", "parts", "tool_calls", "message")
@@ -331,7 +331,7 @@ def _role_in(message: Mapping[str, Any]) -> Any:
 
 
 def _answer_after(step: Step) -> Any:
-    """Remove a model's answer from the end of the step's input and return the answer, or None if the input has none there."""
+    """Remove and return a model's answer at the end of the step's input. Return None if there is no answer."""
     messages = step.input_messages
     if not isinstance(messages, list) or len(messages) < 2:
         return None
@@ -524,7 +524,7 @@ _LONGEST_ID = 300
 
 
 def conversation_in(steps: Iterable[Step]) -> str | None:
-    """Return the most certain conversation ID in the steps' attributes or JSON metadata, or None."""
+    """Return the most certain conversation ID in the steps' attributes or metadata, or None."""
     surest_strength, surest_id = 1, ""
     for step in steps:
         for key in step.conversation_keys:
@@ -535,7 +535,7 @@ def conversation_in(steps: Iterable[Step]) -> str | None:
 
 
 def _conversation_at(key: str, value: Any) -> tuple[int, str]:
-    """Return the confidence that an attribute contains a conversation ID, and the ID (``""`` if missing or invalid)."""
+    """Return the confidence in an attribute's conversation ID, and the ID or ``""``."""
     meaning = meaning_of(key)
     if meaning.field == "conversation_id":
         value = str(value) if value.__class__ in (str, int) else ""

@@ -1,4 +1,4 @@
-"""Recognize messages, documents, and tool definitions by their keys and types, not by the attribute's name."""
+"""Recognize messages, documents, and tool definitions by their keys and types."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def may_be_message(names: Collection[str]) -> bool:
 
 
 def _is_list_of_words(content: Any) -> bool:
-    """Return True for a list of single words, such as the permissions of a role, which isn't message content."""
+    """Return True for a list of single words, such as permissions. It isn't message content."""
     return (
         isinstance(content, (list, tuple))
         and bool(content)
@@ -93,7 +93,7 @@ def _is_list_of_words(content: Any) -> bool:
 
 
 def is_telling(node: Mapping[str, Any]) -> bool:
-    """Return True for a message that only LLM conversations have, such as one with tool calls or the role ``assistant``."""
+    """Return True for a message that only LLM conversations have, such as a message with the role ``assistant``."""
     inner = node.get("message")
     if isinstance(inner, dict) and "role" not in node:
         node = inner
@@ -107,7 +107,7 @@ def is_telling(node: Mapping[str, Any]) -> bool:
 
 
 def are_messages(node: list[Any]) -> bool:
-    """Return True if at least half of the items are messages. Among ``{author: content}`` items, a model or system is required."""
+    """Return True if at least half of the items are messages. A list of ``{author: content}`` needs a model or system author."""
     if all(isinstance(item, dict) and len(item) == 1 and next(iter(item)) in _AUTHORS for item in node[:50]):
         return any(next(iter(item)) in ("assistant", "ai", "system") for item in node)
     found = sum(is_message(item) for item in node[:50] if isinstance(item, dict))
@@ -178,7 +178,7 @@ def is_definition(node: Mapping[str, Any]) -> bool:
 
 
 def plain(node: Any, depth: int = 0) -> Any:
-    """Convert a value to the format of :mod:`..content`: rename keys to their usual names, and remove wrappers with one key."""
+    """Convert a value to the format of :mod:`..content`. Give keys their usual names, and remove wrappers with one key."""
     if depth > _MAX_DEPTH:
         return node
     if node.__class__ is list:
@@ -202,7 +202,7 @@ def plain(node: Any, depth: int = 0) -> Any:
 
 
 def _unwrapped(node: dict[str, Any], depth: int) -> Any:
-    """Unwrap an object with one key (``{"message": {…}}``), or convert ``{"assistant": …}`` to a message, or return None."""
+    """Unwrap ``{"message": {…}}``, or convert ``{"assistant": …}`` to a message. Return None for other objects."""
     ((key, inner),) = node.items()
     if key in _WRAPPERS and isinstance(inner, dict):
         return plain(inner, depth + 1)

@@ -28,7 +28,7 @@ _TOKENS = frozenset(("input_tokens", "output_tokens"))
 
 
 def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]) -> None:
-    """Remove or correct inferred roles that don't fit the trace. ``infer`` is a function for spans that were skipped before."""
+    """Remove or correct inferred roles that don't fit the trace. ``infer`` infers the role of a span that was skipped before."""
     inferred = [record for record in records if record.dialects.facts is not None and record.dialects.inferred]
     if not inferred:
         _open_loops(records)
@@ -57,7 +57,7 @@ def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], No
 
 
 def _settle_events(records: Sequence[SpanRecord]) -> None:
-    """Remove inferred roles from spans that represent events (``agent.update-3``), except the start and the end of a call."""
+    """Remove inferred roles from events' spans (``agent.update-3``). Spans for the start and end of a call keep a role."""
     found = [(record, *named) for record in records if (named := event_in(record.name)) is not None]
     stems = {stem for _, stem, event in found if event == "start"} & {stem for _, stem, event in found if event in ENDS}
     for record, stem, event in found:
@@ -87,7 +87,7 @@ def _infer_skipped(
 
 
 def _drop_common_names(inferred: Sequence[SpanRecord]) -> None:
-    """Remove name attributes that tool spans and other spans share, because they name the application or its user."""
+    """Remove name attributes that tool spans and other spans share. They name the application or its user."""
     roles: dict[str, set[str | None]] = {}
     for record in inferred:
         name = record.dialects.facts.fields.get("name")
@@ -100,7 +100,7 @@ def _drop_common_names(inferred: Sequence[SpanRecord]) -> None:
 
 
 def _drop_lone_chains(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord]) -> None:
-    """Remove inferred chain roles in scopes that have neither spans with other roles nor kind attributes."""
+    """Remove inferred chain roles in scopes without other roles and without kind attributes."""
     scopes = {record.scope for record in records if record.dialects.role not in (None, CHAIN) or _states_kind(record)}
     for record in inferred:
         if record.dialects.role == CHAIN and record.scope not in scopes and not _states_kind(record):
@@ -137,7 +137,7 @@ def resembles_call(record: SpanRecord) -> bool:
 
 
 def is_agents_tool(record: SpanRecord) -> bool:
-    """Return True if a dialect, a tool name attribute, or a kind attribute identifies a span as a tool call."""
+    """Return True if a dialect, a tool name, or a kind attribute identifies a tool call."""
     about = record.dialects
     if about.role == TOOL and not about.inferred:
         return True
@@ -153,12 +153,12 @@ def answers_in(facts: Facts) -> set[str]:
 
 
 def directions_in(facts: Facts) -> set[str | None]:
-    """Return the directions (``IN``, ``OUT``, or None if unknown) of a span's texts that have several words."""
+    """Return the directions of a span's texts that have several words. Unknown directions are None."""
     return {content.direction for content in (*facts.messages, *facts.texts, *facts.whole_values) if has_words(content.value)}
 
 
 def has_words(value: Any, depth: int = 0) -> bool:
-    """Return True if a value contains text with a space or a non-ASCII character, which IDs and codes rarely have."""
+    """Return True if a value contains text with a space or a non-ASCII character. IDs and codes rarely contain these."""
     if value.__class__ is Later:
         value = value.reader(value.raw)
     value = opened(value) if value.__class__ is str else plain(value)
@@ -218,7 +218,7 @@ def _tool_name(record: SpanRecord) -> str:
 
 
 def _split_sums(records: Sequence[SpanRecord]) -> None:
-    """If a model span's tokens are the sum of the spans below it, change this span to a chain, and those below to model calls."""
+    """Change a model span to a chain if its tokens are the sum of spans below it. Those spans become model calls."""
     counted = [
         record for record in records
         if (facts := record.dialects.facts) is not None and facts.fields.keys() >= _TOKENS and record.dialects.role in (None, CHAIN, LLM)
@@ -249,7 +249,9 @@ def _split_sums(records: Sequence[SpanRecord]) -> None:
 
 
 def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:
-    """Change model spans without tokens and answers to chains if other calls have tokens, because they only prepare a call."""
+    """Change model spans that have neither tokens nor an answer to chains. If other calls have tokens, these spans only prepare a
+    call.
+    """
     calls = [record for record in inferred if record.dialects.role == LLM]
     if any("output_tokens" in record.dialects.facts.fields for record in calls):
         for record in calls:
@@ -284,13 +286,13 @@ def _spans_above(record: SpanRecord, by_id: Mapping[int, SpanRecord]) -> Iterato
 
 
 def _is_implied(record: SpanRecord) -> bool:
-    """Return True if neither an operation nor the instrumentation identifies a span as a model call."""
+    """Return True if a model call's role isn't stated by an operation or its instrumentation."""
     about = record.dialects
     return about.inferred or (not about.named and "gen_ai.operation.name" not in record.attributes)
 
 
 def _open_loops(records: Sequence[SpanRecord]) -> None:
-    """Change a model span that contains other model calls to an agent or, if it doesn't contain tools, to a chain."""
+    """Change a model span that contains other model calls to an agent. Without tools, it becomes a chain."""
     by_id = {record.span_id: record for record in records}
     below: dict[int, list[int]] = {}
     for record in records:

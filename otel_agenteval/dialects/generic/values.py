@@ -116,7 +116,7 @@ def _value_of(node: ast.expr, depth: int) -> Any:
 
 
 def _object_of(call: ast.Call, depth: int) -> Any:
-    """Convert a call such as ``Order(id=1)`` to a dict of its keyword arguments, or to its only positional argument."""
+    """Convert a call such as ``Order(id=1)`` to a dict of its keywords, or to its only argument."""
     if call.keywords:
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         members = {word.arg.lstrip("_"): _value_of(word.value, depth + 1) for word in call.keywords if word.arg is not None}

@@ -67,7 +67,7 @@ class _Walk:
         self._values_read = 0
 
     def read(self, path: str, raw: Any, around: Nesting) -> None:
-        """Read a value and all values inside it. ``around`` is the position of the enclosing object."""
+        """Read a value and all values inside it. ``around`` is the value's position without regard to its name."""
         self._values_read += 1
         depth = around.depth
         if depth > _MAX_DEPTH or self._values_read > _MAX_VALUES or (raw.__class__ is str and len(raw) > _MAX_TEXT):
@@ -155,7 +155,7 @@ class _Walk:
                 self.read(path, item, inside)
 
     def _read_usage_of_run(self, items: list[Any]) -> None:
-        """Add up the token counts of the model's messages after the last user message, if there are several counts."""
+        """Add up the token counts of the model's messages after the last user message. A single count isn't used."""
         usages = []
         for item in reversed(items):
             message = item.get("kwargs", item) if isinstance(item, dict) else None
@@ -221,7 +221,7 @@ class _Walk:
             self._read_answer(messages[-1], path, 0)
 
     def _read_answer(self, message: Mapping[str, Any], path: str, wrappers: int) -> None:
-        """Read the finish reason, author, and metadata of an answer, which up to three wrappers can enclose."""
+        """Read an answer's finish reason, author, and metadata. Up to three wrappers can enclose it."""
         for key, inner in message.items():
             if key in _FINISH_KEYS and inner.__class__ is str and inner:
                 self._facts.set("finish_reason", inner, SURE)
@@ -233,7 +233,7 @@ class _Walk:
                 self._read_answer(inner, path, wrappers + 1)
 
     def read_event(self, name: str, attributes: Mapping[str, Any], body: Any) -> None:
-        """Read an event or log record as a message if its keys or name indicate a message, otherwise as attributes of the span."""
+        """Read an event or log record as a message or, without signs of a message, as attributes of the span."""
         if events.is_about_span(name):
             return
         event = events.event_of(name, attributes, opened(body))
@@ -255,7 +255,7 @@ class _Walk:
 
 
 _ENVELOPES = frozenset(("data", "payload"))
-"""Attributes with an object whose members other instrumentations write as separate attributes."""
+"""Attributes with objects whose fields are separate attributes in other instrumentations."""
 _KEYS_OF_INPUT = word_set("value mime_type args kwargs arguments parameters params input messages raw json") | {""}
 _KEYS_OF_RESULT = _KEYS_OF_INPUT | word_set("content text type role output result is_error isError count length message")
 """Keys of a complete input or result. Keys next to them aren't arguments or result fields."""
@@ -286,7 +286,7 @@ def _are_calls(path: str, items: list[Any]) -> bool:
 
 
 def _documents_in(messages: list[Any]) -> list[Any] | None:
-    """Return the documents in a single message such as ``[{"content": {"results": [{"id": 1, "text": …}]}}]``, or None."""
+    """Return the documents in a message such as ``[{"content": {"results": [{"id": 1}]}}]``, or None."""
     content = messages[0].get("content") if len(messages) == 1 and isinstance(messages[0], dict) else None
     results = next(iter(content.values())) if isinstance(content, dict) and len(content) == 1 else None
     return results if isinstance(results, list) and are_documents(results) else None
