@@ -17,7 +17,7 @@ _TRUE = frozenset(("true", "1", "yes", "on"))
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """Settings that make an instrumentation, or several related instrumentations, capture content."""
+    """Settings that make one or more related instrumentations capture content."""
 
     name: str
     scopes: str
@@ -27,7 +27,7 @@ class Capture:
     variables: Mapping[str, str] = field(default_factory=dict)
     """Environment variables to set, with their values. Empty if content capture can be turned on only in code."""
     old: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables that are sufficient if the application doesn't opt in to the latest convention."""
+    """Environment variables that suffice if the application uses the older convention."""
     code: str = ""
     """Additional advice, for example about a setting in code."""
     by_default: bool = False
@@ -40,7 +40,7 @@ class Capture:
         return ", ".join([*settings, *([self.code] if self.code else [])])
 
     def is_on(self, env: Mapping[str, str]) -> bool | None:
-        """Return True if content capture is on by default or in ``env``, None if only code can turn it on, and otherwise False."""
+        """Return True if content capture is on, False if it's off, or None if only code can turn it on."""
         if any(env.get(name, "").strip().lower() == value.lower() for name, value in self.off.items()):
             return False
         if self.by_default:
@@ -137,7 +137,7 @@ def of_package(name: str) -> Capture | None:
 
 
 def advice_without_turn(scopes: Sequence[str]) -> str:
-    """Return a hint for an application whose scopes contain neither agent spans nor model calls."""
+    """Return a hint for an application that has neither agent spans nor model calls."""
     known = ", ".join(sorted(filter(is_genai_scope, scopes)))
     if known:
         return f"trace model calls too, because the spans of {known} contain none"
@@ -145,7 +145,7 @@ def advice_without_turn(scopes: Sequence[str]) -> str:
 
 
 def advice_on(missing: str, scopes: Sequence[str]) -> str:
-    """Return a hint about ``missing``: a missing turn, a tool span's missing caller, or missing content."""
+    """Return a hint about a missing turn, caller of a tool, or content, depending on ``missing``."""
     if missing == CALLER:
         return "pass the caller's OpenTelemetry context to the thread or stream that runs tools"
     if missing == TURN:
