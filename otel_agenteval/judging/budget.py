@@ -119,7 +119,7 @@ class JudgeBudget:
             self._book.add(changes, admission.at)
 
     def remaining(self, unit: str) -> list[tuple[Mapping[str, str], float]]:
-        """Return the metric labels and the remaining amount of each limit in ``unit`` (``"usd"`` or ``"calls"``)."""
+        """Return labels and remaining amount of each limit. ``unit`` is ``"usd"`` or ``"calls"``."""
         at = self._clock.time_ns() / 1e9
         bounds = [bound for bound in self.bounds if bound.counter.unit == unit]
         labels = [{"metric": bound.counter.account, "window": bound.window} for bound in bounds]

@@ -1,4 +1,4 @@
-"""Selection of the judged metrics to evaluate on a turn, by conditions, sampling rules, and quotas.
+"""Selection of a turn's judged metrics by conditions, sampling rules, and quotas.
 
 :class:`Chooser` calculates, for each metric, the probability that a turn is judged. :class:`JudgedSample` records the judged turns
 for fleet estimates. :class:`History` compares a turn with the agent's earlier turns, for use in conditions.
@@ -99,7 +99,7 @@ class Chooser:
         self._remember(turn.turn_id, chances)
 
     def choose_again(self, scored: ScoredTurn) -> Iterator[MetricChoice]:
-        """Yield the metrics that sampling skipped, but whose ``always_if`` condition holds after new user feedback."""
+        """Yield skipped metrics whose ``always_if`` condition holds after new user feedback."""
         turn = scored.turn
         earlier = self._chances.get(turn.turn_id, {})
         self._remember(turn.turn_id, earlier)
@@ -213,7 +213,7 @@ class JudgedMetrics:
         return key_of(metric, conversation=conversation, inner=any(metric is one for one in self.inner[conversation]))
 
     def by_key(self, key: str) -> BoundMetric | None:
-        """Return the metric with this key, in its latest version if the key's version is unknown, or None for an unknown metric."""
+        """Return the metric with this key, or None. If the key's version is unknown, return the metric's latest version."""
         return self._by_key.get(self._current_key(key))
 
     def rule(self, key: str) -> SamplingRule:

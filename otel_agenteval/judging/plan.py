@@ -230,7 +230,7 @@ class _Draft:
     # --- composites
 
     def plan_composites(self) -> None:
-        """Plan the inner metrics of composites, and compute each composite whose inner outcomes are all known."""
+        """Plan the inner metrics of composites. Compute composites whose inner outcomes are all known."""
         try:
             drawn = []
             for key, (metric, own) in self._composites.items():

@@ -1,4 +1,4 @@
-"""Sampling of the turns to judge, with the probability that each turn is judged (inclusion probability).
+"""Sampling of the turns to judge, with each turn's inclusion probability.
 
 Each turn has one position between 0 and 1 for all metrics. A metric is judged if the position is below its chance. Therefore, turns
 judged at a low rate are a subset of turns judged at a higher rate. The position is a hash of the seed, the tenant, and the trace ID
@@ -42,7 +42,7 @@ def position(trace_id: str, seed: str = "") -> float:
 
 
 def upstream_probability(trace_state: Mapping[str, str] | None) -> float | None:
-    """Return the head sampler's probability from ``ot=th:…`` in the trace state, or None if the trace state has no probability."""
+    """Return the head sampler's probability, or None if the trace state has no ``ot=th:…``."""
     found = _THRESHOLD.search((trace_state.get("ot") if trace_state else None) or "")
     return None if found is None else 1 - int(found[1].ljust(14, "0"), 16) / 2**56
 

@@ -61,7 +61,7 @@ class Models:
         return (self.judge if metric.metric.kind == "llm" else self.embedder) is not None
 
     def server_of(self, metric: BoundMetric, agent: str) -> str:
-        """Return the metric's kind, such as ``"llm"``, with the server's address appended if it isn't the default server."""
+        """Return the metric's kind, such as ``"llm"``, and, for servers other than the default, the address."""
         kind = metric.metric.kind
         other = self.judge.server_of(metric.metric.name, agent) if kind == "llm" and self.judge is not None else ""
         return f"{kind} {other}" if other else kind

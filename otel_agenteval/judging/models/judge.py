@@ -312,7 +312,7 @@ def _name_of(schema: Mapping[str, Any] | None) -> str:
 
 
 def _without(capabilities: _Capabilities, form: Form, schema: str, refusal: NotAnswered) -> _Capabilities | None:
-    """Return capabilities without the setting that the model rejected, or None if the rejection has another cause."""
+    """Return capabilities without the rejected setting. Return None if the rejection has another cause."""
     if refusal.status not in (400, 422, 500, 501) or refusal.transient or refusal.hints & {"context", "refusal", "credit"}:
         return None
     if not capabilities.stream and "stream" in refusal.hints:

@@ -316,7 +316,7 @@ class RateLimits:
 
     @property
     def is_reduced(self) -> bool:
-        """True if the server has answered before, and timeouts reduced the concurrency below the configured limit."""
+        """True if the server has answered before, but timeouts have reduced the concurrency."""
         return self._has_answered and self._room < self._most
 
     def correct(self, estimated: int, used: int) -> None:

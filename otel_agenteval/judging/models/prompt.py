@@ -128,7 +128,7 @@ def tokens_of(text: str) -> int:
 
 
 def _shortened(texts: Mapping[str, str], room: int) -> dict[str, str]:
-    """Shorten the longest texts to the same length, so that all texts together have about ``room`` tokens."""
+    """Shorten the longest texts to the same length, so that all texts have about ``room`` tokens in total."""
     found = dict(texts)
     sizes = {name: tokens_of(text) for name, text in texts.items()}
     share = _share_of(sizes.values(), room)

@@ -1,4 +1,4 @@
-"""Job queue, judge spending, and model server outages in Redis or Valkey, shared by any number of processes.
+"""Job queue, judge spending, and model server outages in Redis or Valkey. Any number of processes can share them.
 
 Each shard has one stream of jobs per priority, and all judge workers are in one consumer group. Therefore, monitoring and
 autoscaling tools can read the amount of work from the pending list and the lag of each stream. Sorted sets contain lease ends and

@@ -174,7 +174,7 @@ def normal(url: str) -> str:
 
 
 def unreachable(error: BaseException) -> bool:
-    """Return True for a temporary error, such as a lost connection, a failover, a starting server, or a lack of memory."""
+    """Return True if an error is temporary, for example a lost connection, a failover, or a lack of memory."""
     if isinstance(error, ConfigError):  # such as a missing redis-py
         return False
     from redis import exceptions as known
