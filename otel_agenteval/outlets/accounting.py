@@ -107,12 +107,12 @@ def outcome(score: Score) -> str:
 
 
 def answering_call(turn: Turn) -> LlmCall | None:
-    """Return the turn's last model call, which wrote the answer, or None if the turn has no model calls."""
+    """Return the turn's last model call, which wrote the answer, or None if there are no calls."""
     return turn.llm_calls[-1] if turn.llm_calls else None
 
 
 def exemplar_of(root: Root) -> dict[str, str] | None:
-    """Return the trace and span IDs that link a histogram bucket to a trace, or None if the trace is unknown or not sampled."""
+    """Return the IDs of a histogram exemplar's trace and span. Return None for an unknown or unsampled trace."""
     if not root.sampled or not root.trace_id:
         return None
     return {"trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}"}

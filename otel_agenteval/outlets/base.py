@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def loggable(error: BaseException) -> str:
-    """Return an error's type for a log message, with the error's text if that text can't contain turn content."""
+    """Return an error's type for a log message, and the error's text if it can't contain turn content."""
     why = ""
     if isinstance(error, OSError) and error.filename:
         why = f"{error.filename}: {error.strerror}"
@@ -79,7 +79,7 @@ class RecordAccount:
             self._telemetry.add(EMIT_RECORDS, records, outlet=self._outlet, outcome=outcome)
 
     def lose(self, reason: str, batch: Iterable[ScoredTurn]) -> None:
-        """Count the scores of the turns, except skipped scores, as records that failed before they were rendered."""
+        """Count the turns' scores, without skipped scores, as records that failed before rendering."""
         lost = sum(score.status != "skipped" for scored in batch for score in scored.scores)
         self.add(lost)
         self.finish(reason, lost)

@@ -34,7 +34,7 @@ def outlet_from(wanted: PrometheusOptions, setup: Setup) -> Outlet:
 
 
 def join_now() -> None:
-    """Import ``prometheus_client`` now, and register the outlets that wait for this import, so that their metrics can be read."""
+    """Import ``prometheus_client``, and register the outlets that wait for this import."""
     for outlet in list(_waiting):
         outlet.join()
 

@@ -33,7 +33,7 @@ _NO_PROVIDER = "outlets.otlp_metrics: no SDK MeterProvider is configured, so no 
 
 
 class OtlpMetricsOutlet(Outlet):
-    """Outlet for an SDK MeterProvider, which must not export to the Prometheus outlet's registry, because names would clash."""
+    """Outlet for an SDK MeterProvider. To avoid name clashes, the provider must not export to the Prometheus outlet's registry."""
 
     name = "otlp_metrics"
     flushed_at_exit = False

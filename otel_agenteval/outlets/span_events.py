@@ -210,7 +210,7 @@ class SpanEventOutlet:
         self.outcomes[ROOT_ALREADY_ENDED] += len(self._chosen(scored.scores))
 
     def _record_ending(self, scored: ScoredTurn, chosen: Collection[int]) -> None:
-        """Record that all exporters get the chosen scores, unless the root is unsampled and therefore not exported."""
+        """Count the chosen scores as span events. If the root is sampled, record that all exporters get these scores."""
         self.outcomes[ENDING] += len(chosen)
         scored.on_span = frozenset(chosen) if scored.root.sampled else ()
 

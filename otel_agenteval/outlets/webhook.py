@@ -1,4 +1,4 @@
-"""Outlet that posts notices to Slack, Teams, PagerDuty, or another URL, in one message per interval."""
+"""Outlet that posts one message with notices per interval to Slack, Teams, PagerDuty, or another URL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics of several processes, so that each worker process of a server can export the counts of all of them.
+"""Shared metrics, so that each worker process of a server can export the counts of all workers.
 
 Each worker writes its counts to a file, at most once a second and at each flush. A scrape reads the files of the other workers. One
 file contains the total counts of all ended workers, so that counters never decrease. The gauges of ended workers are dropped. A

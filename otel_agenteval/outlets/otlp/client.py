@@ -48,7 +48,7 @@ class SendResult(NamedTuple):
 
     @property
     def about_the_body(self) -> bool:
-        """True if the request's content is a possible cause of the error, so that smaller requests might succeed."""
+        """True if the request's content could be the cause, so that smaller requests might succeed."""
         return self.reason in _ABOUT_THE_BODY
 
 
@@ -96,7 +96,7 @@ class GrpcClient:
 
 
 def _retry_info(metadata: Sequence[tuple[str, str | bytes]]) -> float | None:
-    """Return the retry delay in seconds from the gRPC status details or a trailer, or None if neither has a delay."""
+    """Return the retry delay in seconds from the gRPC status details or a trailer, or None."""
     from google.rpc.error_details_pb2 import RetryInfo
     from google.rpc.status_pb2 import Status
 

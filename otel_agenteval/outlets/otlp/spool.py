@@ -63,7 +63,7 @@ class SpoolMemory:
             return True
 
     def first(self, signal: Signal, most: int, max_bytes: int) -> list[SpooledBatch]:
-        """Return the oldest batches of a signal, within ``most`` and ``max_bytes``, but at least one if any batch is waiting."""
+        """Return the oldest batches of a signal, within ``most`` and ``max_bytes``. The first batch can exceed ``max_bytes``."""
         found: list[SpooledBatch] = []
         with self._lock:
             for batch in self._waiting[signal]:

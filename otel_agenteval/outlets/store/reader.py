@@ -262,7 +262,7 @@ class StoreReader:
         return StoredModes(modes, tuple(totals.values()), () if by is None else tuple(map(str, totals)), middle)
 
     def _halves(self, where: Where, at: str) -> tuple[list[_Part], dict[Any, int], float]:
-        """Return both halves of the turns' time range, the number of turns in each half, and the Unix time between the halves."""
+        """Return the halves of the turns' time range, their numbers of turns, and the Unix time between the halves."""
         ends = [
             self._db.execute(f"SELECT {at} FROM turns WHERE {where} ORDER BY {at} {way} LIMIT 1", where.values).fetchone()
             for way in ("ASC", "DESC")
@@ -292,7 +292,7 @@ class StoreReader:
         return found
 
     def _failed_sample(self, of_scores: Where, where: Where) -> tuple[Where, int]:
-        """Return an SQL condition for a random sample of failed scores, and the number of failed scores per sampled score."""
+        """Return an SQL condition for a sample of failed scores, and the number of failed scores per sampled score."""
         level = _FIRST_LEVEL
         while level and self._count("scores", of_scores, _MOST_READ + 1, _levels(0, level - 1, TOP_LEVEL)) <= _MOST_READ:
             level -= 1
@@ -352,7 +352,7 @@ class StoreReader:
         return [_verdict_of(row) for row in found]
 
     def _verdicts_by_turn(self, metric: str, of_turns: Where, where: Where, most: int) -> list[sqlite3.Row]:
-        """Return verdicts of turns that match ``of_turns``, in random order, until there are ``most`` failures and ``most`` passes."""
+        """Return verdicts of turns that match ``of_turns``, in random order: about ``most`` failures and ``most`` passes."""
         listed = [row[0] for row in self._db.execute(f"SELECT turns.turn_id FROM turns WHERE {of_turns}", of_turns.values)]
         listed.sort(key=lambda turn_id: (-level_of(turn_id), turn_id))
         found: dict[int, list[sqlite3.Row]] = {0: [], 1: []}

@@ -191,7 +191,7 @@ class Views(StoreReader):
         return TurnPage(found, start)
 
     def counted(self, wanted: Filter) -> tuple[int, bool]:
-        """Return the number of matching turns, up to :data:`MOST_COUNTED`, and True if this number includes all of them."""
+        """Return the number of matching turns, up to :data:`MOST_COUNTED`, and True if it's complete."""
         count, start = 0, None
         for where, end, _ in self._matching_blocks(wanted, None, "newest"):
             count += self._db.execute(f"SELECT count(*) FROM turns WHERE {where}", where.values).fetchone()[0]
@@ -308,7 +308,7 @@ class Views(StoreReader):
         return self._facts(where, AT)
 
     def filtered_modes(self, wanted: Filter, by: str | None = None) -> StoredModes:
-        """Return failure modes for a web UI filter. A filter with a metric counts only failures of this metric. ``by`` is in
+        """Return failure modes for a web UI filter. If it has a metric, count only that metric's failures. ``by`` is from
         ``GROUPS``.
         """
         if wanted.metric is not None and wanted.outcome is None:
@@ -398,7 +398,7 @@ class Views(StoreReader):
         return cells
 
     def groups_of(self, by: str, wanted: Filter, most: int = MOST_GROUPS) -> dict[str, int]:
-        """Return up to ``most`` values of a key, most frequent first, each with the number of turns (or, for judges, of scores)."""
+        """Return up to ``most`` values of a key, most frequent first, each with its number of turns or, for judges, of scores."""
         where = _where_hours(wanted, self._sql)
         rows = self._db.execute(
             f"WITH sums AS (SELECT * FROM ({self._sums(wanted)}) AS every WHERE {where}) {_largest_groups(by, most)}",
@@ -467,7 +467,8 @@ class Views(StoreReader):
         return [row[0] for row in self._db.execute(f"SELECT DISTINCT minute / {MINUTE} AS hour FROM stale_minutes ORDER BY hour")]
 
     def unsummed(self, before: int) -> tuple[int, int] | None:
-        """Return the latest hour before ``before`` that needs new sums, with the number of changes, or None if there is none."""
+        """Return the latest hour before ``before`` that needs new sums, with its number of changes, or None if no hour needs any.
+        """
         row = self._db.execute(
             f"SELECT minute / {MINUTE} AS hour, sum(marks) AS marks FROM stale_minutes WHERE minute < {self._sql.p} GROUP BY 1 ORDER BY 1 DESC LIMIT 1",
             (before * MINUTE,),
