@@ -117,7 +117,7 @@ def _read_file(reference: str, rules: Rules) -> bytes:
         is_below = any(path.is_relative_to(os.path.realpath(folder)) for folder in rules.folders)
         if not (is_below and stat.S_ISREG(path.stat().st_mode)):
             raise missing
-        # Links are already resolved. The flags prevent that a link created since is followed, or that a pipe blocks.
+        # Links are already resolved. The flags reject a link created since then, and prevent a pipe from blocking.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(descriptor, "rb") as file:
             return _read_limited(file, rules)

@@ -74,7 +74,7 @@ def sharpness_of(grey: np.ndarray[Any, Any]) -> float:
 
 
 def likeness(one: MediaContent, other: MediaContent) -> float:
-    """Return the similarity of two images (0..1), which is the share of equal bits in their dHashes (64 bits per direction)."""
+    """Return the similarity of two images (0..1). It is the share of equal bits in their dHashes (64 bits per direction)."""
     return float((_hash(one) == _hash(other)).mean())
 
 

@@ -160,7 +160,7 @@ def _end_of_scan(data: bytes, place: int) -> int:
 
 
 def _orientation_alone(tiff: bytes) -> bytes:
-    """Return a JPEG segment with only the Exif orientation, or ``b""`` if the image is upright or the Exif data is broken."""
+    """Return a JPEG segment with only the Exif orientation. Return ``b""`` for an upright image or broken Exif data."""
     try:
         order = "<" if tiff[:2] == b"II" else ">"
         (place,) = struct.unpack_from(order + "I", tiff, 4)
@@ -287,7 +287,7 @@ _PARAMETERS = (1, 3, 4, 5, 7)
 
 
 def without_texts(profile: bytes) -> bytes | None:
-    """Return an equivalent color profile without texts, or None if the profile is broken, is too large, or uses lookup tables."""
+    """Return an equivalent color profile without texts. Return None for a broken, large, or table-based profile."""
     space = profile[16:20]
     if (
         len(profile) > _LARGEST_PROFILE

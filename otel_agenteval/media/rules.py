@@ -120,7 +120,7 @@ _SHARED: ContextVar[dict[Hashable, Any] | None] = ContextVar("otel_agenteval_sha
 
 @contextmanager
 def sharing() -> Iterator[None]:
-    """Cache the media that this thread or task opens and measures in the ``with`` block, so that metrics can share them."""
+    """Cache the media that this thread or task opens in the ``with`` block, so that metrics can share them."""
     token = _SHARED.set({})
     try:
         yield

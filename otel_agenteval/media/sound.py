@@ -208,7 +208,7 @@ def _utterances(speech: Sequence[bool]) -> list[tuple[int, int]]:
 
 
 def _interruptions(spoken: Sequence[Sequence[tuple[int, int]]]) -> list[dict[str, Any]]:
-    """Return each start of a channel's speech during another channel's speech, and the seconds until the other channel stops."""
+    """Return interruptions of one channel by another: the time, and the seconds until the interrupted channel stops."""
     found = []
     for by, mine in enumerate(spoken):
         for start, _ in mine:

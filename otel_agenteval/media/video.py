@@ -152,7 +152,7 @@ def _cuts(track: _Track) -> list[int]:
 
 
 def _jumps(track: _Track, cuts: Sequence[int]) -> list[int]:
-    """Return the indexes of frames that seem to follow missing frames, because the picture changes suddenly without a cut."""
+    """Return the indexes of frames that seem to follow missing frames. There, the picture changes suddenly without a cut."""
     beside = {at + step for at in cuts for step in (-1, 0, 1)}
     return [
         at
@@ -174,7 +174,7 @@ def _flicker(track: _Track, cuts: Sequence[int]) -> float:
 
 
 def _periods(track: _Track, held: Sequence[bool], least: float, breaks: Sequence[int]) -> list[list[float]]:
-    """Return the start and end, in seconds, of each period of at least ``least`` seconds in which ``held`` is True."""
+    """Return start and end, in seconds, of each period in which ``held`` is True for at least ``least`` seconds."""
     found: list[list[float]] = []
     start = None
     step = (track.times[-1] - track.times[0]) / max(len(track.times) - 1, 1)
