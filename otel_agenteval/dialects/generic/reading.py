@@ -86,7 +86,7 @@ def role_of(facts: Facts) -> str | None:
 
 
 def is_other_work(record: SpanRecord, facts: Facts, role: str | None) -> bool:
-    """Return True if a span with a guessed role is a database request, or an incomplete server span."""
+    """Return True if a span with a guessed role is a database request or an incomplete server span."""
     if facts.kind_strength > 1 or role not in (LLM, *ROOT_ROLES):
         return False
     if any(key.startswith(_STORES) for key in record.attributes):
