@@ -249,8 +249,7 @@ def _split_sums(records: Sequence[SpanRecord]) -> None:
 
 
 def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:
-    """Change model spans with neither tokens nor an answer to chains. If other calls have tokens, such spans only prepare a call.
-    """
+    """Change model spans with neither tokens nor an answer to chains. If other calls have tokens, these only prepare a call."""
     calls = [record for record in inferred if record.dialects.role == LLM]
     if any("output_tokens" in record.dialects.facts.fields for record in calls):
         for record in calls:
