@@ -1,17 +1,17 @@
 """Track open turns and close each one when its spans are complete.
 
-The assembler receives spans in two ways. Spans of this process report their start. Their turn closes when the root and all spans
-below it have ended, or ``decision_delay`` after the root's end. *Loose* spans arrive only after their end: over OTLP, or because
-they started before the processor was added. Their turn closes ``decision_delay`` after the local root arrives. Without a local
-root, it closes after ``idle_timeout`` without new spans.
+The assembler receives spans in two ways. Spans of this process are reported when they start and when they end. Their turn closes
+when the root and all spans below it have ended, but no later than ``decision_delay`` after the root's end. *Loose* spans are
+reported only after their end, because they arrive over OTLP or started before the span processor was added. Their turn closes
+``decision_delay`` after the local root arrives. If no local root arrives, the turn closes after ``idle_timeout`` without new spans.
 
-A *candidate* is a span that may become a turn's root. It is a local root, or the topmost agent, workflow, chain, or unknown span
-below an application's spans. The assembler assigns all spans below a candidate to it, even if their parent has ended. If the
+A *candidate* is a span that might be a turn's root. It is a local root, or the topmost agent, workflow, chain, or unknown span
+below the application's own spans. All spans below a candidate are assigned to it, even if their direct parent has ended. If the
 candidate turns out not to be a root, its spans move to the next candidate above it.
 
-The assembler does no I/O. For most calls, the caller must hold :attr:`Assembler.lock`. It evaluates the returned :class:`Closed`
-spans after it releases the lock. :mod:`.open_traces` stores open traces. :mod:`.late_data` stores data that arrives after its
-turn closed.
+The assembler does no I/O. Callers must hold :attr:`Assembler.lock` for most methods, and evaluate the returned :class:`Closed`
+spans after they release the lock. :mod:`.open_traces` stores open traces. :mod:`.late_data` stores data that arrives after its turn
+closed.
 """
 
 from __future__ import annotations
@@ -36,31 +36,31 @@ if TYPE_CHECKING:
 
 _TURN_ROLES = frozenset((AGENT, WORKFLOW))
 _MAX_PLAIN_SPANS = 256
-"""Maximum number of spans kept for a possible turn root without GenAI spans."""
+"""Maximum number of application spans kept for a candidate that has no GenAI spans yet."""
 _MAX_PLAIN_TRACES = 2_048
 _PER_TICK = 3_000
 _MOST_BESIDE = 32
 
 
 class Assembler:
-    """Tracker of open turns. ``role`` returns the current role of an open or ended span. Callers must hold :attr:`lock`, except
-    for :meth:`start_below`, :meth:`ending`, and :meth:`open_spans`, which acquire it themselves.
+    """Tracker of open turns. The function ``role`` returns the current role of an open or ended span. Callers must hold
+    :attr:`lock`, except for :meth:`start_below`, :meth:`ending`, and :meth:`open_spans`, which acquire the lock themselves.
     """
 
     def __init__(self, limits: TurnLimits, role: Role, now: Callable[[], float]) -> None:
         self._role = role
         self._now = now
         self.lock = threading.Lock()
-        """Held for microseconds, never during evaluation or I/O."""
+        """Lock that is held only for microseconds, never during evaluation or I/O."""
         self._held = HeldBytes(limits.total_bytes)
         self.late = LateData(limits, self._held, role, now)
         self._open = OpenTraces(self._held)
         self.set_limits(limits)
         self._traces = self._open.by_id
         self._plain_traces: OrderedDict[int, None] = OrderedDict()
-        """Ids of traces that ended without GenAI spans. Their later spans aren't counted as orphans."""
+        """IDs of traces that ended without GenAI spans. Later candidates in these traces aren't marked as orphans."""
         self.plain_scopes: dict[str, bool] = {}
-        """True for each instrumentation scope that no known GenAI instrumentation uses. The caller fills the dictionary."""
+        """Maps an instrumentation scope to True if no known GenAI instrumentation uses it. The caller fills this dictionary."""
         self.received = 0
         self.orphan_parents = 0
         self.pruned_spans = 0
@@ -79,11 +79,11 @@ class Assembler:
     # --- spans of this process
 
     def start_below(self, span: Any, roles_matter: bool) -> bool:
-        """Record the start of a span whose parent belongs to an open candidate. This is a fast path of :meth:`start`.
+        """Record the start of a span below an open candidate (fast path of :meth:`start`).
 
-        If it returns False, nothing was recorded, and the caller must determine the span's role and call :meth:`start`. Pass
-        ``roles_matter=False`` if the roles of spans below an agent aren't needed. To save the application's time, this method and
-        :meth:`ending` read private fields of SDK spans (see :func:`~..spans.sdk.has_known_fields`).
+        If this method returns False, it didn't record the span. The caller must then determine the span's role and call
+        :meth:`start`. Pass ``roles_matter=False`` if the roles of spans below an agent aren't needed. To save the application's
+        time, this method and :meth:`ending` read private fields of SDK spans (see :func:`~..spans.sdk.has_known_fields`).
         """
         parent = span._parent
         if parent is None:
@@ -105,7 +105,7 @@ class Assembler:
             return True
 
     def ending(self, span: Any) -> Sequence[Closed] | None:
-        """Record the end of a span, and return the turns that this closes. If it returns None, call :meth:`end` instead."""
+        """Record the end of a span. Return the turns that close as a result, or None if the caller must call :meth:`end`."""
         context = span._context
         span_id = context[1]
         attributes = span._attributes._dict
@@ -149,9 +149,9 @@ class Assembler:
         references: dict[str, Any] | None = None,
         carried_id: int = 0,
     ) -> None:
-        """Record the start of a span. ``parent_id`` is the local parent's id, and ``carried_id`` the remote parent's id.
+        """Record the start of a span. ``parent_id`` is the local parent's ID, and ``carried_id`` is the remote parent's ID.
 
-        An id is 0 if the span doesn't have such a parent. A local parent looks remote if the application itself copied the context.
+        Each ID is 0 if the span has no such parent. A local parent seems to be remote if the application itself copied the context.
         """
         trace = self._traces.get(trace_id)
         closed = self.late.roles_in(trace_id)
@@ -258,7 +258,7 @@ class Assembler:
     def end(
         self, trace_id: int, span_id: int, span: Any, attributes: dict[str, Any], local_root: bool = False
     ) -> Sequence[Closed]:
-        """Record the end of a span, and return the turns that this closes. For ``local_root``, see :meth:`add`."""
+        """Record the end of a span, and return the turns that close as a result. :meth:`add` explains ``local_root``."""
         self.received += 1
         trace = self._traces.get(trace_id)
         candidate = trace.candidate_of.get(span_id) if trace is not None else None
@@ -324,7 +324,7 @@ class Assembler:
     # --- spans that arrive after their end, and log records
 
     def add(self, trace_id: int, span: Any, size: int, local_root: bool) -> list[Closed]:
-        """Add a span whose start wasn't reported, and return the turns that this closes. A ``local_root`` lacks a local parent."""
+        """Add a span whose start wasn't reported, and return closed turns. Set ``local_root`` if the span has no local parent."""
         trace = self._traces.get(trace_id)
         if trace is None:
             if self.late.receives(trace_id):
@@ -365,7 +365,7 @@ class Assembler:
         return self._added(trace, spans, size, local_root)
 
     def _without_copies(self, trace: OpenTrace, spans: Sequence[WireSpan], known: Collection[bytes]) -> list[WireSpan]:
-        """Return the spans that are new to the trace. Replace less complete copies in ``trace.loose``."""
+        """Return the spans that are new to the trace. In ``trace.loose``, replace copies that are less complete."""
         places = {span.id: place for place, span in enumerate(trace.loose)}
         new: dict[bytes, WireSpan] = {}
         for span in spans:
@@ -423,7 +423,7 @@ class Assembler:
     # --- deadlines, limits and shutdown
 
     def tick(self, room: float = math.inf) -> list[Closed]:
-        """Close turns at their deadline or above a limit, and late data that is due. ``room`` limits the bytes of loose spans."""
+        """Close due turns and late data, and turns above a limit. Stop after about ``room`` bytes of loose spans."""
         now = self._now()
         closed = self._evict() + self.late.close_due()
         for trace, oldest in self._open.overdue(now - self.limits.max_duration, _PER_TICK):
@@ -465,7 +465,7 @@ class Assembler:
         return closed
 
     def open_spans(self) -> list[list[Any]]:
-        """Return the loose spans of each open trace, and the topmost span of each of its outermost candidates."""
+        """Return, for each open trace, its loose spans and the spans of its outermost candidates."""
         with self.lock:
             return [[*trace.loose, *(top.span for top in trace.outermost)] for trace in self._traces.values()]
 
@@ -497,7 +497,7 @@ class Assembler:
         return len(share.traces) if share is not None else 0
 
     def next_close_of(self, tenant: int) -> float:
-        """Return the seconds until the tenant's oldest open turn should close, or 0 without open turns."""
+        """Return the seconds until the tenant's oldest open turn should close, or 0 if no turn is open."""
         share = self._open.shares.get(tenant)
         oldest = next(iter(share.traces.values()), None) if share is not None else None
         return 0.0 if oldest is None else max(0.0, oldest.deadline - self._now())
@@ -540,7 +540,7 @@ class Assembler:
         return self._role(candidate.parent.span) not in CANDIDATE_ROLES  # later attributes can make the parent an agent
 
     def _complete(self, trace: OpenTrace, candidate: Candidate) -> list[Closed]:
-        """Close a candidate because all of its spans have ended. If it isn't a turn's root, drop or move its spans."""
+        """Close a candidate because all of its spans have ended. If the candidate isn't a turn's root, drop or move its spans."""
         if candidate.closed:
             return self._leave(trace, candidate)
         closed: list[Closed] = []
@@ -615,14 +615,14 @@ class Assembler:
         )  # fmt: skip
 
     def _only_run_without_steps(self) -> int | None:
-        """Return the trace id of the only running agent or workflow without spans below it. Return None if there are several."""
+        """Return the trace ID of the only running agent or workflow that has no spans below it yet, or None."""
         if len(self._open.outermost) > _MOST_BESIDE:  # the agent's thread waits
             return None
         runs = [top for top in self._open.outermost if top.role in _TURN_ROLES and top.open == 1 and not top.spans]
         return self._open.outermost[runs[0]].trace_id if len(runs) == 1 else None
 
     def _leave(self, trace: OpenTrace, candidate: Candidate) -> list[Closed]:
-        """Remove a finished candidate from its trace. This may complete the candidate above it, or the whole trace."""
+        """Remove a finished candidate from its trace. This can complete the candidate above, or the whole trace."""
         trace.unfinished -= 1
         if candidate.parent is not None:
             if candidate.parent.children is not None:
@@ -657,7 +657,7 @@ class Assembler:
         candidate.span_ids = None
 
     def _evict(self) -> list[Closed]:
-        """Close turns until no limit is exceeded. Turns of the largest tenant that only wait for their deadline close first."""
+        """Close turns until no limit is exceeded. First close the largest tenant's turns that only wait for their deadline."""
         closed: list[Closed] = []
         while (crowded := len(self._traces) > self.limits.max_open) or (
             self._held.used > self._held.limit and (self._traces or self.late)
@@ -677,7 +677,7 @@ class Assembler:
         return closed
 
     def _force(self, trace: OpenTrace, candidate: Candidate, reason: CloseReason) -> list[Closed]:
-        """Close a candidate while spans below it are still open. They are late when they end."""
+        """Close a candidate while spans below it are still open. These spans count as late when they end."""
         candidate.role = self._role(candidate.span)
         closed = [self._close(trace, candidate, reason, complete=False)]
         below = candidate.children or {}

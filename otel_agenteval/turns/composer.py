@@ -1,8 +1,8 @@
 """Compose turns from closed spans.
 
 The :class:`Composer` attaches log records to closed spans, and splits the spans into one :class:`~.roots.SpanGroup` per turn. It
-joins groups if a turn has several traces, and revises turns when late spans arrive. :meth:`Composer.read` then builds the turn of
-a group.
+joins the groups of a turn that has several traces, and revises turns when late spans arrive. :meth:`Composer.read` then builds the
+turn from its group.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from .stitching import Stitcher, reader_of
 
 SCORED = "scored"
 _NO_PART_OF_A_TURN = frozenset((SCOPE, LOGFIRE_SCOPE))
-"""Scopes whose spans are never in a turn: otel-agenteval's own spans, and Logfire's feedback."""
+"""Scopes whose spans never belong to a turn: those of otel-agenteval itself and of Logfire's user feedback."""
 _HELD_BYTES = 32 * 1024 * 1024
 """Maximum bytes of incomplete turns that wait for another trace."""
 REVISABLE_BYTES = 8 * 2**20
-"""Maximum bytes of evaluated turns that are remembered, so that late OTLP spans can revise them."""
+"""Maximum bytes of evaluated turns kept in memory so that late OTLP spans can revise them."""
 _REVISABLE_SECONDS = 120.0
 
 
@@ -84,14 +84,14 @@ class Composer:
         self.spans = SpanCounts()
         self.readings = Readings()
         self.notes: deque[SpanRecord] = deque()
-        """Feedback spans. The caller removes each one and attaches it to the turn of its parent span."""
+        """Spans with user feedback. The caller removes each span and adds its feedback to the turn of the parent span."""
         self._tenant_labels: Mapping[str, Mapping[str, str]] = {}
         self._now = now
         self._holding = threading.Lock()
         self._lost_tools = LostTools(patience, lambda time_ns: _spans_before(open_spans(), time_ns))
         self._patience = patience
         self._calls: dict[int, tuple[float, list[SpanGroup]]] = {}
-        """Model calls in separate traces that wait for an open agent run: (arrival of the first, calls) by the run's trace id."""
+        """Model calls from other traces that wait for an open agent run. Maps the run's trace ID to (first arrival time, calls)."""
         self._parts = Duplicates(Stitcher(patience, _HELD_BYTES, max_age), revisable_bytes)
         self._revisions = Revisions(revisable_bytes, _REVISABLE_SECONDS, now)
 
@@ -101,7 +101,7 @@ class Composer:
     # --- closed spans → groups
 
     def compose(self, closed: Closed) -> list[SpanGroup]:
-        """Return the turns that can be evaluated now. Keep incomplete turns, which another trace may continue."""
+        """Return the turns that can be evaluated now. Hold incomplete turns, because another trace might continue them."""
         found: list[SpanGroup] = []
         for group in self._groups(closed):
             with self._holding:
@@ -147,7 +147,7 @@ class Composer:
         return found
 
     def _records(self, closed: Closed) -> tuple[list[SpanRecord], list[LogPart]]:
-        """Return the closed spans that can belong to a turn, and the log records of calls and prompts that don't have a span."""
+        """Return the closed spans that can belong to a turn, and the log records of calls and prompts that have no span."""
         records = [record_of(span) for span in closed.spans]
         others = [record for record in records if record.scope in _NO_PART_OF_A_TURN]
         if others:
@@ -254,7 +254,7 @@ class Composer:
         return None if found is None else found[1].turn_id
 
     def read_again(self, trace_id: int, span_id: int) -> tuple[SpanGroup, ScoredTurn] | None:
-        """Find the evaluated turn that contains a span. Return its spans and the unscored turn, or None if it was forgotten."""
+        """Rebuild the turn that contains a span. Return its spans and the turn without scores, or None if it was forgotten."""
         found = self._revisions.holding(trace_id, span_id)
         if found is None:
             return None
@@ -273,7 +273,7 @@ class Composer:
         closed.pending.settle(outcome)
 
     def roots(self, closed: Closed) -> list[tuple[SpanRecord, bool]]:
-        """Return (root span, True if complete) for each turn in the closed spans, without revisions of earlier turns."""
+        """Return (root span, is complete) for each turn in the closed spans. Omit revisions of earlier turns."""
         if closed.sole:
             return [(record_of(closed.root), closed.complete)]
         records = [record for record in map(record_of, closed.spans) if record.scope not in _NO_PART_OF_A_TURN]

@@ -1,10 +1,10 @@
-"""Group turns by conversation id until the conversation ends.
+"""Group turns by conversation ID until the conversation ends.
 
-A conversation ends when the application ends it, when it is idle, when a limit is reached, or at shutdown. All of its turns are
-then evaluated as one :class:`~otel_agenteval.core.turn.Turn` that contains all messages. A later turn reopens the conversation.
-When it ends again, the new result replaces the earlier one.
+A conversation ends if the application ends it, if it is idle for too long, if a limit is reached, or at shutdown. All of its turns
+are then evaluated as one :class:`~otel_agenteval.core.turn.Turn` that contains all messages. A later turn reopens the conversation.
+When the conversation ends again, its new scores replace the earlier ones.
 
-Some scores of turns are *signals* for metrics of the whole conversation. If a judge returns such a score after the conversation
+Some turn scores are *signals*, which metrics of the whole conversation read. If a judge returns such a score after the conversation
 ended, these metrics are evaluated again, as a new revision.
 """
 
@@ -27,11 +27,11 @@ from ..metrics.bound_metric import BoundMetric, asked_in
 
 EndReason = Literal["ended", "idle", "evicted", "shutdown", "signals"]
 _SIGNAL_PAUSE = 30.0
-"""Seconds after the latest late signal until an ended conversation is evaluated again."""
+"""Seconds between the latest late signal and the new evaluation of an ended conversation."""
 _HISTORY = 20
-"""Maximum number of earlier turns in the history of a turn."""
+"""Maximum number of earlier turns in a turn's history."""
 _EARLY = 1_000
-"""Maximum number of turns whose signals are kept because they arrived before the turn."""
+"""Maximum number of turns whose signals are kept until the turn itself arrives."""
 _FIELDS = (
     "turn_id", "tenant", "trace_id", "conversation_id", "user_id", "service", "agent", "framework", "start", "duration_s", "error", "input",
     "output", "llm_calls", "tool_calls", "tool_definitions", "retrievals", "context", "retrieved_ids", "agent_runs", "handoffs",
@@ -45,10 +45,10 @@ _JOINED = (
 @dataclass(slots=True)
 class Ended:
     turn: Turn
-    """The conversation as one turn. Its turn id is ``conversation-<conversation id>``, after ``<tenant>:`` if it has a tenant."""
+    """The conversation as one turn. Its ID is ``conversation-<conversation id>``, with the prefix ``<tenant>:`` if any."""
     reason: EndReason
     last: Any
-    """The ``last`` argument of the latest call of :meth:`Conversations.add`."""
+    """The ``last`` argument in the conversation's latest :meth:`Conversations.add` call."""
     supersedes: str | None
 
 
@@ -61,7 +61,7 @@ class _Conversation:
     sizes: dict[str, int] = field(default_factory=dict)
     signals: dict[str, dict[str, float]] = field(default_factory=dict)
     stale_at: float | None = None
-    """Arrival time of the latest signal that arrived after the conversation ended and isn't evaluated yet."""
+    """Arrival time of the latest signal since the conversation ended, or None if all signals are evaluated."""
 
 
 class Conversations:
@@ -99,9 +99,9 @@ class Conversations:
         self._open: OrderedDict[str, _Conversation] = OrderedDict()
         self._ended: OrderedDict[str, _Conversation] = OrderedDict()
         self._revisions: OrderedDict[str, int] = OrderedDict()
-        """Latest revision of recently dropped conversations, so that a later end gets a new result id."""
+        """Latest revision of each recently dropped conversation, so that its next result gets a new ID."""
         self._conversation_of: dict[str, str] = {}
-        """Conversation key of each held turn, by turn id. A revision can move a turn to another conversation."""
+        """Conversation key of each held turn, by turn ID. A revision can move a turn to another conversation."""
         self._early: OrderedDict[str, dict[str, float]] = OrderedDict()
         self._bytes = 0
 
@@ -111,7 +111,7 @@ class Conversations:
     def add(self, turn: Turn, size: int, last: Any = None, replaces: Iterable[str] = ()) -> list[Ended]:
         """Add an evaluated turn. Return the conversations that ended because a limit was reached.
 
-        The turn replaces the turns with the ids ``turn.supersedes`` and ``replaces``. ``last`` is returned in :attr:`Ended.last`.
+        The turn replaces the turns with the IDs ``turn.supersedes`` and ``replaces``. ``last`` is returned in :attr:`Ended.last`.
         """
         key = conversation_of(turn)
         turn_id = turn.turn_id or ""
@@ -160,7 +160,7 @@ class Conversations:
             self._conversation_of.pop(turn_id, None)
 
     def note(self, conversation_id: str | None, turn_id: str, signals: Mapping[str, float]) -> None:
-        """Keep a turn's signals. The turn may be added later."""
+        """Keep a turn's signals, even if the turn itself isn't added yet."""
         if not conversation_id or not signals:
             return
         with self._lock:
@@ -243,7 +243,7 @@ def _ended_as(found: _Conversation, reason: EndReason) -> Ended:
 
 
 def conversation_of(turn: Turn) -> str:
-    """Return a turn's conversation id with the tenant, such as ``acme:chat-7``. Return ``""`` without a conversation id."""
+    """Return a turn's conversation ID with its tenant, such as ``acme:chat-7``, or ``""`` if it has none."""
     return qualified(turn.tenant, turn.conversation_id) if turn.conversation_id else ""
 
 
@@ -323,7 +323,7 @@ def of_conversations(metric: BoundMetric) -> bool:
 
 
 class RecordedConversations:
-    """Conversations in recorded turns. Turns must be added by start time. All conversations end after the last turn.
+    """Conversations in recorded turns. Turns must be added in order of start time. All conversations end after the last turn.
 
     Args:
         history: True to set each turn's ``history`` to the earlier turns of its conversation.
@@ -336,7 +336,7 @@ class RecordedConversations:
         self._store = Conversations(float("inf"), sys.maxsize, options.max_turns, sys.maxsize, lambda: 0.0, gives_history=history)
 
     def take(self, turn: Turn) -> None:
-        """Add a turn to its conversation. If a metric reads the history, also set the turn's history."""
+        """Add a turn to its conversation. If ``history`` is True, also set the turn's history."""
         if not self.wanted or not turn.conversation_id:
             return
         self._store.add(turn, 0, (turn.turn_id or "").rpartition("-")[2])
@@ -348,5 +348,5 @@ class RecordedConversations:
             self._store.note(conversation_of(turn), turn.turn_id or "", signals_in(scores))
 
     def ended(self) -> list[Ended]:
-        """Return all conversations by start time, with the last turn's root span id as ``last``, or ``[]`` if ``whole`` is False."""
+        """Return all conversations sorted by start time, or ``[]`` if ``whole`` is False. ``last`` is the last turn's root span ID."""
         return sorted(self._store.end_all(), key=lambda one: (str(one.turn.start), one.turn.turn_id)) if self._ends else []

@@ -1,8 +1,8 @@
-"""Join traces that record the same model call, and agent runs with their calls in other traces.
+"""Join traces that record the same model call, and join agent runs with their model calls in other traces.
 
-This module implements the rules *same response*, *same failure*, *run without steps*, and *run in another trace* for live traces
-(recorded files: :mod:`.relations`). Responses and failures stay in memory while their turn can be revised. A duplicate joins a
-turn that still waits. If the turn was already evaluated, its duplicates are collected, and it is revised once.
+This module implements the stitching rules *same response*, *same failure*, *run without steps*, and *run in another trace* for live
+traces. (Recorded files: :mod:`.relations`.) Responses and failures stay in memory while their turn can be revised. Duplicates join
+turns that still wait. If the turn was already evaluated, its duplicates are collected, and the turn is revised once.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _MOST_CALLS = 10_000
 _MOST_FAILURES = 32
 """Maximum number of remembered failed calls per model, and of recent calls, runs, and turns per process."""
 _MOST_DUPLICATES = 32
-"""Maximum number of joined recordings of one waiting call. No program has more instrumentations."""
+"""Maximum number of recordings that are joined into one waiting call. No program has more instrumentations."""
 
 
 class Duplicates:
-    """Joiner of duplicate turns, also of turns that the :class:`~.stitching.Stitcher` already released. Not thread-safe."""
+    """Joiner of duplicate turns, including turns that the :class:`~.stitching.Stitcher` already released. Not thread-safe."""
 
     def __init__(self, stitcher: Stitcher, max_bytes: float = float("inf")) -> None:
         self._stitcher = stitcher
@@ -51,7 +51,7 @@ class Duplicates:
         self._by_response_id: OrderedDict[tuple[int, str], _Recording] = OrderedDict()
         self._failed_by_model: OrderedDict[tuple[int, str | None], deque[tuple[_Recording, SpanRecord]]] = OrderedDict()
         self._waiting_duplicates: OrderedDict[_Recording, tuple[float, list[SpanGroup]]] = OrderedDict()
-        """Duplicates of evaluated turns: (arrival time of the first, duplicates)."""
+        """Duplicates of evaluated turns, as (arrival time of the first duplicate, duplicates)."""
         self._latest_by_process: OrderedDict[Hashable, deque[_Recording]] = OrderedDict()
         self._turns_by_process: OrderedDict[Hashable, deque[_Recording]] = OrderedDict()
         self._bytes = 0
@@ -84,7 +84,7 @@ class Duplicates:
         return self._add_duplicate(group, other, whole, now)
 
     def _add_run(self, run: SpanGroup, now: float) -> list[SpanGroup]:
-        """Join an agent run that doesn't contain spans with its model calls, which arrived earlier in separate traces."""
+        """Join an agent run without steps to its model calls, which arrived earlier in separate traces."""
         recording = _Recording(run, is_lone_call=False)
         latest = [(other, other.group()) for other in self._latest_by_process.get(process_of(run.root), ())]
         calls = {other: whole for other, whole in latest if other.is_lone_call and whole is not None and is_lost_call(whole)}
@@ -109,7 +109,7 @@ class Duplicates:
         return released
 
     def _run_of(self, call: SpanGroup) -> dict[_Recording, SpanGroup]:
-        """Return ``{recording: run}`` for the agent run that made this call, or ``{}``. Only runs without inner spans are searched."""
+        """Return ``{recording: run}`` for the agent run that made this call, or ``{}``. Search runs that arrived without steps."""
         latest = self._latest_by_process.get(process_of(call.root), ()) if is_lost_call(call) else ()
         runs = [recording for recording in latest if not recording.is_lone_call]
         for recording in runs:
@@ -162,7 +162,7 @@ class Duplicates:
         return [*turns.values()]
 
     def _nested_turns(self, whole: SpanGroup, process: Hashable) -> list[SpanGroup]:
-        """Return recent agent runs that this turn's tools started or, without such runs, the turn whose tool started this one."""
+        """Return recent agent runs that this turn's tools started. If there are none, return the turn whose tool started this one."""
         start, end = whole.root.start_ns, end_of(whole)
         recent = self._turns_by_process.get(process, ())
         # Most turns aren't nested.
@@ -196,7 +196,7 @@ class Duplicates:
         return all_dropped
 
     def _duplicates_of(self, recording: _Recording, group: SpanGroup, calls: list[Step]) -> dict[_Recording, SpanGroup]:
-        """Return remembered recordings of the same calls, made by another instrumentation, with their span groups."""
+        """Return other instrumentations' remembered recordings of the same calls, with their span groups."""
         tenant = number_in(recording.trace_id)
         duplicates: dict[_Recording, SpanGroup] = {}
         for call in calls:
@@ -276,7 +276,7 @@ class Duplicates:
 
 
 class _Recording:
-    """Ids, times, and scope of a turn's root, with a weak reference to the span group that now contains it."""
+    """IDs, times, and scope of a turn's root, with a weak reference to the span group that now contains it."""
 
     __slots__ = ("end_ns", "group", "is_lone_call", "scope", "span_id", "start_ns", "trace_id")
 
@@ -285,7 +285,7 @@ class _Recording:
         self.trace_id, self.span_id = root.trace_id, root.span_id
         self.start_ns, self.end_ns, self.scope = root.start_ns, end_of(group), root.scope
         self.is_lone_call = is_lone_call
-        """True for a model call in a separate trace. At least one of two duplicates is a lone call."""
+        """True for a model call in a separate trace. Of two duplicates, at least one is such a call."""
         self.group = weakref.ref(group)
 
 
@@ -299,7 +299,7 @@ def _overlap(recording: _Recording, span: SpanRecord) -> bool:
 
 
 def _are_duplicates(recording: _Recording, group: SpanGroup, other: _Recording, whole: SpanGroup) -> bool:
-    """Return True if two groups may record the same call. Two versions of one turn, before and after late data, don't count."""
+    """Return True if two groups can be recordings of the same call, but aren't revisions of one turn."""
     if not (recording.is_lone_call or other.is_lone_call):
         return False
     if recording.trace_id == other.trace_id and (_has_span_of(group, other) or _has_span_of(whole, recording)):

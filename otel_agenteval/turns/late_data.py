@@ -18,11 +18,11 @@ from ..spans.wire import WireSpan
 from .state import Closed, HeldBytes, Role, TurnLimits
 
 MAX_TRACES = 2_048
-"""Maximum number of remembered traces, and of traces with late data."""
+"""Maximum number of remembered closed traces, and also of traces with late data."""
 _MAX_SPAN_IDS = 50_000
-"""Maximum number of remembered span ids. A new span whose parent has a remembered id belongs to the parent's turn."""
+"""Maximum number of remembered span IDs. A new span whose parent has a remembered ID belongs to the parent's turn."""
 FEEDBACK = "feedback"
-"""Role of a feedback span. Its parent's turn has usually closed."""
+"""Role of a span with user feedback. The turn of its parent span has usually closed before."""
 _REVISING_ROLES = frozenset((LLM, TOOL, RETRIEVAL, AGENT, WORKFLOW, FEEDBACK))
 _AT_LIMIT: frozenset[CloseReason] = frozenset(("span_limit", "byte_limit", "evicted", "shutdown", "exit"))
 _TOO_LARGE: frozenset[CloseReason] = frozenset(("span_limit", "byte_limit"))
@@ -36,10 +36,10 @@ class _ClosedTrace:
     def __init__(self) -> None:
         self.closed_at = 0.0
         self.continues = False
-        """True if the trace closed because it was too large. Its later spans are handled like a new trace."""
+        """True if the trace closed because it was too large. Later spans are treated as a new trace."""
         self.roles: dict[int, str | None] | None = {}
-        """Role of each span's candidate, ``""`` without a role, or None for a span that started after the close. The attribute is
-        None if late spans can't revise the turn, because it closed at a limit or the parent process has it.
+        """Role of each span's candidate: ``""`` if it has no role, or None if the span started after the trace closed. The whole
+        attribute is None if late spans can't revise the turn, because it closed at a limit or belongs to the parent process.
         """
 
 
@@ -65,7 +65,7 @@ class LateData:
         self._known_ids = 0
         self.count = 0
         self.ages: deque[float] = deque(maxlen=1_024)
-        """Seconds from the latest close of a trace to each late span. The engine reports and removes the values."""
+        """Seconds from the latest closing of the trace to each late span. The engine exports and removes these values."""
         self.unused = 0
         """Number of late spans that can't revise a turn because of a limit or their role."""
 
@@ -81,7 +81,7 @@ class LateData:
         return trace_id in self._closed
 
     def receives(self, trace_id: int) -> bool:
-        """Return True if new spans of a trace are late, or False if the trace is still open or closed because it was too large."""
+        """Return True if new spans of a trace are late. Spans of a trace that closed because of its size aren't."""
         closed = self._closed.get(trace_id)
         return closed is not None and not closed.continues
 
@@ -90,7 +90,7 @@ class LateData:
         return _NO_SPANS if closed is None or closed.roles is None else closed.roles
 
     def remember(self, trace_id: int, reason: CloseReason, roles: dict[int, str | None]) -> None:
-        """Remember the roles of a closed turn's spans, unless it closed at a limit and can't be revised."""
+        """Remember the roles of a closed turn's spans, except if the turn closed at a limit and so can't be revised."""
         closed = self._remembered(trace_id)
         if reason in _AT_LIMIT:
             self._forget_ids(closed)
@@ -145,7 +145,7 @@ class LateData:
             self.ages.append(self._now() - closed.closed_at)
 
     def hold(self, trace_id: int, span: Any, size: int, local_root: bool = False) -> None:
-        """Hold a late span. If a limit is reached, count it as unused instead."""
+        """Hold a late span. If a limit is reached or the turn can't be revised, count the span as unused."""
         late = self._late_of(trace_id)
         if late is not None and len(late.spans) < self.limits.max_spans and late.size + size <= self.limits.max_bytes:
             late.revises = late.revises or local_root or self._role(span) in _REVISING_ROLES
@@ -156,7 +156,7 @@ class LateData:
             self.unused += 1
 
     def logs_of(self, trace_id: int) -> dict[int, list[LogPart]] | None:
-        """Return the trace's late log records by span id, or None if they can't be kept. The caller may add records."""
+        """Return the trace's late log records by span ID, or None if they can't be kept. The caller can add records to the result."""
         late = self._late_of(trace_id) if trace_id in self._closed else None
         return late.logs if late is not None else None
 
@@ -195,7 +195,7 @@ class LateData:
         return len(late.spans)
 
     def forget_all(self, open_traces: Iterable[int]) -> None:
-        """Drop everything in a forked child process. The parent process handles its traces."""
+        """Drop all data in a forked child process, because the parent process evaluates these traces."""
         for trace_id in [*open_traces, *self._closed]:
             self._remembered(trace_id).roles = None
         self._held.clear()
@@ -216,13 +216,13 @@ def role_of_span(span: Any) -> str | None:
 
 
 Parts = list[tuple[int, LogPart, int]]
-"""List of (span id, log record, size in bytes)."""
+"""List of (span ID, log record, size in bytes)."""
 
 
 class EarlyLogs:
     """Log records that arrived before any span of their trace. Not thread-safe.
 
-    After ``max_age()`` seconds, records are dropped. Above ``max_bytes``, the oldest records are dropped.
+    A trace's records are dropped ``max_age()`` seconds after the first record. Above ``max_bytes``, the oldest traces are dropped.
     """
 
     def __init__(self, max_bytes: int, max_age: Callable[[], float], now: Callable[[], float]) -> None:
@@ -239,7 +239,7 @@ class EarlyLogs:
         return trace_id in self._traces
 
     def add(self, trace_id: int, span_id: int, part: LogPart, size: int) -> int:
-        """Keep a record. Return how many records were dropped because they were too old or didn't fit."""
+        """Keep a record. Return the number of records dropped because of their age or the size limit."""
         self._traces.setdefault(trace_id, (self._now(), []))[1].append((span_id, part, size))
         self._bytes += size
         lost = self.expire()

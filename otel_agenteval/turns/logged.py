@@ -1,7 +1,7 @@
 """Read model calls, tool calls, and prompts that exist only in log records.
 
-A logged call becomes a child of the span that wrote the log record. If that span is unknown, the call belongs to the only turn of
-the trace, like a logged user prompt. If the call also has a span, values from the span take precedence.
+A logged call becomes a child of the span that wrote its log record. If that span is unknown, the call belongs to the trace's only
+turn, and so does a logged user prompt. If the call also has a span, the span's values take precedence.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Logged(NamedTuple):
 
 
 def take_logged(records: Iterable[SpanRecord], loose: Iterable[LogPart] = ()) -> list[Logged]:
-    """Return all logged calls, prompts, and answers by time. Calls are removed from the logs of their spans."""
+    """Return all logged calls, prompts, and answers in time order. Remove the calls from the spans that wrote them."""
     found = [Logged(kind, part, None) for part in loose if (kind := kind_of_part(part)) is not None]
     for record in records:
         if not record.logs or is_genai_scope(record.scope):
@@ -61,7 +61,7 @@ def add_prompt(logged: Sequence[Logged], root: SpanRecord) -> None:
 
 
 def add_answers(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], roots: Sequence[SpanRecord]) -> None:
-    """Add the last logged answer of each turn to its root, if a prompt is logged and no model span has an answer."""
+    """Add each turn's last logged answer to its root, if a prompt is logged and no model span has an answer."""
     answers = [one for one in logged if one.kind == ANSWER]
     if not answers or all(one.kind != PROMPT for one in logged):
         return
@@ -82,7 +82,7 @@ def add_answers(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], roots
 
 
 def turns_by_prompts(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], models: Iterable[SpanRecord]) -> list[SpanRecord]:
-    """Return the roots of a session's turns, the topmost spans with only some of its prompts. Attach each prompt to its root."""
+    """Return the roots of a session's turns: the topmost spans that contain only some of its prompts. Add each prompt to its root."""
     prompts = [one for one in logged if one.kind == PROMPT]
     if len(prompts) < 2:
         return []
@@ -109,7 +109,7 @@ def turns_by_prompts(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], 
 
 
 def _with_writers(logged: Iterable[Logged], by_id: Mapping[int, SpanRecord]) -> Iterator[tuple[Logged, SpanRecord | None]]:
-    """Yield each record with the span that wrote it or, if unknown, the innermost span at that time (None if ambiguous)."""
+    """Yield each record with the span that wrote it. If unknown, use the innermost running span, or None if ambiguous."""
     starts = sorted(by_id.values(), key=_START, reverse=True)
     running: list[SpanRecord] = []
     for one in logged:
@@ -130,7 +130,7 @@ def _path(span: SpanRecord | None, by_id: Mapping[int, SpanRecord]) -> list[Span
 
 
 def calls_in(logged: Sequence[Logged], records: Sequence[SpanRecord], roots: Sequence[SpanRecord]) -> list[LoggedCall]:
-    """Return logged calls, including those that only complete a span. A call without a span belongs to the root that was running."""
+    """Return logged calls, including those that only add values to a span. A call without a span joins the running root."""
     steps = [read(record) for record in records if role_in(record) in (LLM, TOOL) and not isinstance(record, LoggedCall)]
     model_spans = [step for step in steps if step.role == LLM]
     tools = [one for one in logged if one.kind == TOOL]
@@ -165,7 +165,7 @@ Matched = Iterable[tuple[Logged, SpanRecord | None]]
 
 
 def _by_tool(logged: Sequence[Logged], steps: Sequence[Step]) -> Matched:
-    """Match logged tool calls with spans: by the span that wrote them, by call id, or, if the numbers are equal, by tool name."""
+    """Match logged tool calls with spans by writer, call ID, or tool name (if as many spans as calls have that name)."""
     ids = {step.tool_call_id: step.record for step in steps if step.tool_call_id}
     calls = [(one, read(call_of(one.part, TOOL, one.writer or _NOWHERE))) for one in logged]
     others: list[tuple[Logged, Step]] = []

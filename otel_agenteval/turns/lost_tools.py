@@ -59,9 +59,9 @@ class _ReleasedTurn:
 
 
 class LostTools:
-    """Tools in separate traces that are waiting for their turn. A tool waits ``patience`` seconds, or longer if an open turn may
-    have run it. ``running`` receives a time in nanoseconds, and returns one span of each open trace that started before this time.
-    Not thread-safe.
+    """Tools in separate traces that are waiting for their turn. A tool waits ``patience`` seconds, or longer if an open turn might
+    have called it. The function ``running`` receives a time in nanoseconds, and returns one span of each open trace that started
+    before that time. Not thread-safe.
     """
 
     def __init__(self, patience: float, running: Callable[[int], Iterable[SpanRecord]]) -> None:
@@ -90,7 +90,7 @@ class LostTools:
         return [self._tools.popleft()[1]] if len(self._tools) > _MOST_TOOLS else []
 
     def joined(self, turn: SpanGroup) -> SpanGroup:
-        """Remember a released turn, and return it joined with its tools that arrived earlier."""
+        """Remember a released turn. Return the turn joined with those of its tools that arrived earlier."""
         process = process_of(turn.root)
         turns = self._turns.setdefault(process, deque(maxlen=_MOST_TURNS))
         self._turns.move_to_end(process)

@@ -1,4 +1,4 @@
-"""Store open traces with their sizes and deadlines, and choose the next trace to close above a limit."""
+"""Store open traces with their sizes and deadlines, and choose the next trace to close when a limit is exceeded."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class OpenTraces:
         self._bytes = held
         self.by_id: OrderedDict[int, OpenTrace] = OrderedDict()
         self.outermost: dict[Candidate, OpenTrace] = {}
-        """Open candidates without a candidate above, oldest first. The first one reaches ``max_duration`` first."""
+        """Open candidates that have no candidate above them, oldest first. The oldest reaches ``max_duration`` first."""
         self.waiting: OrderedDict[int, Entry] = OrderedDict()
-        """Turns that wait only for ``decision_delay``, oldest first. They are evicted first."""
+        """Turns that only wait for ``decision_delay`` to pass, oldest first. They are evicted before other turns."""
         self.shares: dict[int, TenantShare] = {}
-        """Received traces by tenant number. Empty without tenants."""
+        """Received traces that are open, by tenant number. Empty if no trace has a tenant."""
         self.deadlines: list[tuple[float, int, OpenTrace, Candidate | None]] = []
-        """Heap of deadlines of candidates and loose spans. For ``max_duration``, see ``outermost``."""
+        """Heap of deadlines of candidates and loose spans. ``outermost`` tracks ``max_duration``."""
         self._sequence = itertools.count()
 
     def open_received(self, trace_id: int, now: float) -> OpenTrace:
-        """Open a trace of received spans. It counts toward the share of its tenant, if any."""
+        """Open a trace of received spans. If it has a tenant, it counts toward the tenant's share."""
         trace = self.by_id[trace_id] = OpenTrace(trace_id, now)
         tenant = number_in(trace_id)
         if tenant:
@@ -102,9 +102,9 @@ class OpenTraces:
                 yield trace, candidate
 
     def next_of_largest_tenant(self, crowded: bool) -> tuple[OpenTrace | None, bool]:
-        """Return the next trace to close above a limit, and True if it only waits for its deadline.
+        """Return the next trace to close when a limit is exceeded, and True if it only waits for its deadline.
 
-        The trace belongs to the tenant with the most open traces (``crowded``) or bytes, so that other tenants aren't affected.
+        The trace belongs to the tenant with the most open traces (if ``crowded``) or bytes, so that other tenants aren't affected.
         """
         most = max(self.shares.values(), key=lambda share: len(share.traces) if crowded else share.size)
         return next(iter((most.waiting or most.traces).values()), None), bool(most.waiting)

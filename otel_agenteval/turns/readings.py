@@ -26,7 +26,7 @@ _MOST_SCOPES = 100
 _OTHERS = "_other"
 _MOST_ANSWERS = 256
 _SHORTEST_ANSWER = 8
-"""Minimum characters of an answer that is compared between traces."""
+"""Minimum length of an answer that is compared with answers in other traces."""
 _MOST_NAMES = 4
 _log = logging.getLogger("otel_agenteval")
 
@@ -39,11 +39,11 @@ class _Waiting:
 
 
 class Readings:
-    """Thread-safe counts of turns by instrumentation scope, and of traces without a turn or texts.
+    """Thread-safe counts of turns by instrumentation scope, and of traces without a turn or without texts.
 
-    Each scope causes at most one warning: after ``enough`` traces without a turn, at the first turn without texts, or in
-    :meth:`finish`. No warning is logged if other turns of the scope have texts, or if its traces repeat an answer from another
-    trace. Tools without a turn are always reported. If ``enough`` is infinite, all warnings are logged in :meth:`finish`.
+    Each scope causes at most one warning per kind of missing data (turn, texts, or a tool's turn). It is logged after ``enough``
+    traces, at the first turn without texts, or in :meth:`finish`. Except for tools, it is suppressed if other turns of the scope
+    have texts, or its traces repeat another trace's answer. If ``enough`` is infinite, all warnings are logged in :meth:`finish`.
     """
 
     def __init__(self, enough: float = 3) -> None:
@@ -54,10 +54,10 @@ class Readings:
         self._lock = threading.Lock()
         self._scopes: set[str] = set()
         self._read: set[str] = set()
-        """Scopes that need no warning: their turns have texts, or their traces repeat the answers of turns with texts."""
+        """Scopes that need no warning, because their turns have texts, or their traces repeat answers of turns with texts."""
         self._answers: dict[int, None] = {}
         self._waiting: dict[tuple[str, str], _Waiting] = {}
-        """Scopes without a warning yet, by scope and missing part."""
+        """Warnings that aren't logged yet, by scope and kind of missing data."""
         self.turns: Counter[tuple[str, str]] = Counter()
         self.unread: Counter[tuple[str, str]] = Counter()
         self.limited: Counter[str] = Counter()
@@ -179,7 +179,7 @@ def scope_of_call(reader: TurnReader) -> str:
 
 
 def _was_answered(turn: Turn, records: Sequence[SpanRecord]) -> bool:
-    """Return True if a model returned something, so that missing texts are suspicious. Ignore failed turns."""
+    """Return True if a turn succeeded and a model returned something, so that missing texts are suspicious."""
     if turn.error is not None:
         return False
     if turn.tool_calls or any(call.output_tokens or call.finish_reason or call.response_id for call in turn.llm_calls):

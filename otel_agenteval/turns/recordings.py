@@ -40,7 +40,7 @@ Fault = Callable[[str, int | None, str], None]
 Unread = Callable[[UnreadTrace], None]
 _MOST_REPORTED = 10
 ANSWER_KEYS = ("output", "actual_output", "answer", "response", "prediction")
-"""Column names of answers, most likely first."""
+"""Names of the column with the answer, most likely name first."""
 _CASE_KEYS = frozenset(("case_id", "input", "ground_truth", "references", "expected_output"))
 _HEAD = 16_384
 _NODE = b"  traceId: '"
@@ -94,7 +94,7 @@ def load_turns(
 
 
 def turns_of(items: Iterable[SpanRecord | OtlpLog]) -> Iterator[Turn]:
-    """Yield the turns in spans and log records, by start time. The items may have any order. All of them stay in memory."""
+    """Yield the turns in spans and log records, by start time. The items can be in any order. All items stay in memory."""
     readings = Readings(math.inf)
     for _, turn in read_turns(wholes_of(items, readings.note_unread), readings):
         yield turn
@@ -102,7 +102,7 @@ def turns_of(items: Iterable[SpanRecord | OtlpLog]) -> Iterator[Turn]:
 
 
 def read_turns(groups: Iterable[SpanGroup], readings: Readings) -> Iterator[tuple[SpanGroup, Turn]]:
-    """Yield each turn with its spans. A turn is counted in ``readings`` when the caller requests the next one."""
+    """Yield each turn with its spans. A turn is counted in ``readings`` when the caller requests the next turn."""
     for group in groups:
         turn = turn_of(group)
         yield group, turn
@@ -306,7 +306,7 @@ def _lines(path: str, seen: Reading, faults: Fault) -> Iterator[tuple[int, bytes
 
 
 def open_recording(path: str) -> IO[bytes] | gzip.GzipFile | io.BufferedReader:
-    """Open a file of JSON lines, decompressed if necessary (``-`` is standard input). Raise AgentEvalError if this fails."""
+    """Open a file of JSON lines, and decompress it if necessary. ``-`` is standard input. Raise AgentEvalError on failure."""
     try:
         if path == "-":
             return sys.stdin.buffer

@@ -1,4 +1,4 @@
-"""Join traces of one process that belong to one turn.
+"""Join traces of one process if they belong to the same turn.
 
 A turn has several traces if the context wasn't propagated, or if two instrumentations recorded the same model call.
 """
@@ -52,9 +52,9 @@ def is_lost_call(group: SpanGroup) -> bool:
 
 
 def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> list[SpanGroup]:
-    """Return the model calls of an agent run whose trace lacks calls: those that ran during it, and whose texts don't contradict
-    it. If another run overlaps (``beside``), one text must also be equal. If none is equal, and the run lacks a user and a
-    conversation, return the first call.
+    """Return the model calls that belong to an agent run whose trace has none: those during the run for which :func:`agree` isn't
+    False. If another run overlaps (``beside``), :func:`agree` must be True. If it is True for no call, and the run has neither a
+    user nor a conversation, return the first call.
     """
     found = [
         (call, agrees)
@@ -71,7 +71,7 @@ def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> lis
 
 
 def agree(run: SpanGroup, call: SpanGroup) -> bool | None:
-    """Return True if a run and a call have an equal input or output, False if all differ, or None if none can be compared."""
+    """Return True if the inputs or the outputs of a run and a call are equal, False if not, or None if texts are missing."""
     of_run, of_call = reader_of(run), reader_of(call)
     pairs = ((of_run.input(), of_call.input()), (of_run.output(), of_call.output()))
     same = [one.strip() == other.strip() for one, other in pairs if one is not None and other is not None]
@@ -79,7 +79,7 @@ def agree(run: SpanGroup, call: SpanGroup) -> bool | None:
 
 
 def delegates_of(outer: SpanGroup, others: Iterable[SpanGroup]) -> list[SpanGroup]:
-    """Return the turns that this turn's tools started: their input is a tool argument, and their output is that tool's result."""
+    """Return the turns that the tools of ``outer`` started: their input is a tool argument, and their output is that tool's result."""
     during = [
         other for other in others
         if other.root.parent_id == 0 and other.root.trace_id != outer.root.trace_id
@@ -114,14 +114,14 @@ def is_recorded_within(inner: Timed, outer: Timed) -> bool:
 
 
 def is_next_to(one: SpanGroup, other: SpanGroup) -> bool:
-    """Return True if no model call is in both groups. Different calls may have equal response ids."""
+    """Return True if no model call is in both groups. Different calls can have equal response IDs."""
     first, last = steps_of(one), steps_of(other)
     pairs = [((first, a), (last, b)) for a in first.llm for b in last.llm if a.response_id == b.response_id]
     return all(is_next_call(*earlier, *later) for earlier, later in (sorted(pair, key=_start_of_call) for pair in pairs))
 
 
 def together(groups: list[SpanGroup]) -> SpanGroup:
-    """Join span groups. The result has the root of the earliest group. Groups that another one contains are dropped."""
+    """Join span groups. The result has the root of the earliest group. Groups that another group contains are dropped."""
     seen: set[tuple[int, int]] = set()
     latest = []
     for group in sorted(groups, key=lambda group: -len(group.members)):
@@ -143,11 +143,11 @@ def together(groups: list[SpanGroup]) -> SpanGroup:
 _MOST_DELEGATES = 256
 """Maximum number of earlier turns per process that are compared with a turn's tool calls."""
 _MOST_REPEATED = 32
-"""Maximum number of earlier groups with the same response id that are compared with a model call."""
+"""Maximum number of earlier groups with the same response ID that are compared with a model call."""
 
 
 def stitch(groups: Iterable[SpanGroup]) -> list[SpanGroup]:
-    """Return the turns in recorded span groups by start time. A turn's groups may be far apart in the recording."""
+    """Return the turns in recorded span groups, sorted by start time. A turn's groups can be far apart in the recording."""
     parts = join_duplicates([part for group in groups for part in separate(group)])
     if len(parts) == 1 and steps_of(parts[0]).root.thread is None:
         return parts
@@ -158,7 +158,7 @@ def stitch(groups: Iterable[SpanGroup]) -> list[SpanGroup]:
 
 
 def join_duplicates(groups: list[SpanGroup]) -> list[SpanGroup]:
-    """Join span groups if two instrumentations recorded the same model call in them."""
+    """Join span groups in which two instrumentations recorded the same model call."""
     if len(groups) < 2 or not any(map(is_bare_call, groups)):
         return groups
     found: list[list[SpanGroup]] = []
@@ -176,7 +176,7 @@ class _RecordedCalls:
     def __init__(self) -> None:
         self._answered: dict[str, list[tuple[int, SpanGroup]]] = {}
         self._failed: dict[str | None, list[tuple[int, SpanRecord]]] = {}
-        """Failed calls by model. They have no response ids, so their times identify duplicates."""
+        """Failed calls by model. They have no response IDs, so their times identify duplicates."""
 
     def place_of(self, group: SpanGroup, new: int) -> int:
         """Return the index of an earlier group that contains the same call, or ``new`` if this is the first group with the call."""

@@ -1,7 +1,7 @@
 """Remember recently evaluated turns, so that late spans and log records can revise them.
 
-Late data never changes an evaluated turn. If it matters, a new revision of the turn is built from the old spans and the late
-data, and evaluated.
+Late data never changes an evaluated turn. Instead, a new revision of the turn is built from the old spans and the late data, and
+then evaluated.
 
 Terms:
 
@@ -12,10 +12,10 @@ Terms:
   without a turn that it now contains.
 - A log record is *loose* if its span is unknown.
 
-Example: A trace closes without its root 1. The model calls 2 and 3 below it are two rootless turns, which are evaluated
-and remembered. Then the late span 1 arrives, an agent. ``revised`` finds both parts, because their parent 1 was missing,
-and builds one turn from the spans 1, 2, and 3. ``before`` returns the evaluation of 2, with the turn id of 3 in ``also``.
-After the new turn is evaluated, ``remember`` adds it as a part that absorbs both older parts.
+Example: A trace closes without its root 1. The model calls 2 and 3 below it are two rootless turns, which are evaluated and
+remembered. Then span 1, an agent, arrives late. ``revised`` finds both parts, because their parent 1 was missing, and builds one
+turn from the spans 1, 2, and 3. ``before`` returns the evaluation of 2, with the turn ID of 3 in ``also``. After the new turn is
+evaluated, ``remember`` adds it as a part that absorbs both older parts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Earlier(NamedTuple):
     revision: int = 0
     first_id: str | None = None
     also: tuple[str, ...] = ()
-    """Ids of turns that were evaluated separately before they became parts of this turn."""
+    """IDs of turns that were evaluated separately before they became parts of this turn."""
 
 
 NOT_EVALUATED = Earlier()
@@ -55,10 +55,10 @@ class TracePart:
         self.group = group
         self.earlier = earlier
         self.missing = {record.parent_id for record in records} - {record.span_id for record in records} - {0}
-        """Ids of parents that aren't among these spans."""
+        """IDs of parents that aren't among ``records``."""
 
     def lacks_root(self, span_id: int) -> bool:
-        """Return True if the missing span ``span_id`` may be the root of this part."""
+        """Return True if the missing span ``span_id`` might be the root of this part."""
         return self.group is None or (not self.group.root_seen and self.group.root.parent_id == span_id)
 
 
@@ -74,7 +74,7 @@ class RevisableTrace:
         self._of_span: dict[int, TracePart] = {}
         self._of_root: dict[int, TracePart] = {}
         self._below: dict[int, dict[TracePart, None]] = {}
-        """Parts by the ids of their missing parents."""
+        """Parts by the IDs of their missing parents."""
         self._by_end: list[tuple[int, int, TracePart]] = []
         """Turns sorted by the end of their root: (end, ``id()`` of the part, part)."""
 
@@ -126,7 +126,7 @@ class RevisableTrace:
         return self._of_span.get(span_id)
 
     def earlier(self, group: SpanGroup) -> list[Earlier]:
-        """Return earlier evaluations of the spans: first of this turn, then of turns that are now part of it."""
+        """Return earlier evaluations: first that of this turn, then those of turns that are now part of it."""
         own = self._of_root.get(group.root.span_id)
         found = {} if own is None else {own: None}
         for record in group.members:
@@ -147,10 +147,10 @@ class RevisableTrace:
         return (part for part in self._below.get(span_id, ()) if part.lacks_root(span_id))
 
     def affected(self, late: list[SpanRecord], with_logs: Iterable[int], *, loose: bool) -> list[TracePart]:
-        """Return the parts of the trace that late data may change, and all parts connected to them.
+        """Return the parts of the trace that late data might change, and all parts connected to them.
 
-        Late data is spans (``late``), new logs of known spans (``with_logs``), or logs of unknown spans (``loose``). The latter
-        affect only traces with at most one turn.
+        Late data consists of spans (``late``), new log records of the known spans ``with_logs``, and log records of unknown spans
+        (``loose``). Log records of unknown spans only affect traces with at most one turn.
         """
         found = [part for span_id in with_logs if (part := self._of_span.get(span_id)) is not None]
         if loose and self.turns < 2:
@@ -169,7 +169,7 @@ class RevisableTrace:
         return self._connected(found)
 
     def _running_with(self, orphans: list[SpanRecord]) -> list[TracePart]:
-        """Return the trace's only turn or, if there are several, those that were running when the orphans started."""
+        """Return the trace's only turn or, if it has several, the turns that were running when the orphans started."""
         if self.turns == 1:
             return [part for _, _, part in self._by_end]
         starts = [record.start_ns for record in orphans]
@@ -202,7 +202,7 @@ def _is_part_of(turn: TracePart, group: SpanGroup) -> bool:
 
 @dataclass(slots=True)
 class SingleTurn:
-    """Trace with one turn that has a root, the usual case. To save time, its spans are indexed only when late data arrives."""
+    """Trace with one turn whose root is known (the usual case). To save time, its spans are indexed only when late data arrives."""
 
     kept_at: float
     group: SpanGroup
@@ -221,7 +221,7 @@ _MOST_MISSING_ROOTS = 10_000
 
 
 class Revisions:
-    """Thread-safe memory of evaluated turns. It drops traces after ``max_age`` seconds and, above ``max_bytes``, the oldest ones."""
+    """Thread-safe memory of evaluated turns. Drops traces after ``max_age`` seconds and, if above ``max_bytes``, the oldest traces."""
 
     def __init__(self, max_bytes: int, max_age: float, now: Callable[[], float]) -> None:
         self._max_bytes = max_bytes
@@ -230,12 +230,12 @@ class Revisions:
         self.forget()
 
     def forget(self) -> None:
-        """Drop all turns and replace the lock, because the lock that a forked child process inherits may be held forever."""
+        """Drop all turns and replace the lock, which might be held forever in a forked child process."""
         self._lock = threading.Lock()
         self._traces: OrderedDict[int, RevisableTrace | SingleTurn] = OrderedDict()
         self._bytes = 0
         self._missing_roots: OrderedDict[tuple[int, int], None] = OrderedDict()
-        """(trace id, span id) of each missing root whose rootless turns were evaluated, then forgotten."""
+        """(trace ID, span ID) of each missing root whose rootless turns were evaluated and then forgotten."""
 
     def forget_traces(self, trace_ids: Iterable[int]) -> None:
         with self._lock:
@@ -270,7 +270,7 @@ class Revisions:
                     self._bytes += trace.size
 
     def remember_unmatched(self, trace_id: int, records: list[SpanRecord], size: int) -> None:
-        """Remember spans that are in no turn. Late spans may add them to one."""
+        """Remember spans that don't belong to a turn. Late spans can make them part of a turn."""
         self._add_parts(trace_id, [TracePart([record], size // len(records)) for record in records])
 
     def _add_parts(self, trace_id: int, parts: list[TracePart]) -> None:
@@ -306,9 +306,9 @@ class Revisions:
     def revised(
         self, trace_id: int, late: Iterable[SpanRecord], with_logs: Iterable[int], loose: Sequence[LogPart] = ()
     ) -> list[SpanGroup]:
-        """Return the turns that late spans or log records change. ``with_logs`` has ids of known spans with new logs.
+        """Return the turns that late spans or log records change. ``with_logs`` contains the IDs of known spans with new logs.
 
-        ``loose`` has logs of unknown spans. If the trace was forgotten, only new turns that consist of late spans are returned.
+        ``loose`` contains logs of unknown spans. If the trace was forgotten, return only new turns that consist of late spans.
         """
         late = list(late)
         with self._lock:
@@ -343,7 +343,7 @@ class Revisions:
     # --- earlier evaluations
 
     def before(self, group: SpanGroup) -> Earlier:
-        """Return a turn's earlier evaluation or :data:`NOT_EVALUATED`. ``also`` has the ids of turns that are now part of it."""
+        """Return a turn's earlier evaluation or :data:`NOT_EVALUATED`. Its ``also`` lists the turns that are now part of it."""
         with self._lock:
             traces = [self._trace_of(trace_id) for trace_id in _traces_of(group)]
             found = [earlier for trace in traces if trace is not None for earlier in trace.earlier(group)]

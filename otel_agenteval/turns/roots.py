@@ -1,13 +1,13 @@
 """Split the spans of a trace into turns.
 
-A *local root* is a span without a parent in its process. A turn's root is the topmost agent or workflow span, at or below the
-local root. An OpenInference chain that contains a model or an agent can also be the root. Without such a span, the local root is
-the turn's root if there are model calls below it. A model call alone is its own root. ``create_agent`` and similar spans aren't
-turns. Agent runs in sequence are one turn if each run receives the previous run's tool results or retries a failed run, or if a
-graph span without a parent contains them.
+A *local root* is a span without a parent in its process. A turn's root is the topmost agent or workflow span, at or below the local
+root. An OpenInference chain that contains a model call or an agent can also be the root. If no such span exists, the local root is
+the turn's root if there are model calls below it. A model call alone is its own root. ``create_agent`` and similar spans don't
+start a turn. Successive agent runs are one turn if each run receives the previous run's tool results or retries a failed run, or if
+a graph span without a parent contains them.
 
-Model and tool spans next to an agent run belong to its turn if they started during this run and no other. If it is the only run
-and contains no model call, spans that started after the run also belong to its turn.
+Model and tool spans next to an agent run belong to the run's turn if they started during this run and no other run. If it is the
+only run, and it lacks model calls and an output, spans that started after the run also belong to its turn.
 
 An *orphan* is a span whose parent in the same process was never received. It joins the turn that was running when it started, or
 the trace's only turn. If no turn fits, an orphan that contains a model call or an agent becomes a separate turn.
@@ -34,7 +34,7 @@ _CLOCK_STEP_NS = 2_000_000
 """Tolerance for OpenTelemetry JS, which rounds start times to milliseconds but not end times."""
 _NEVER = 2**64
 _MOST_LAYERS = 32
-"""Maximum number of spans between a model call and the request that a gateway or server receives for it."""
+"""Maximum number of spans between a model call and the request that a gateway or server receives for this call."""
 _MOST_RUNS = 32
 """Maximum number of agent runs below a graph. A span with more runs isn't a graph."""
 _Owner = TypeVar("_Owner")
@@ -56,7 +56,7 @@ class SpanGroup:
         self.members = members
         self.root_seen = root_seen
         self.ancestor: SpanRecord | None = None
-        """A span above this turn. Only its user and conversation are read. Other turns may have the same ancestor."""
+        """A span above this turn. Only its user and conversation are read. Other turns can have the same ancestor."""
         self.reason: CloseReason = "recorded_file"
         self.complete = True
         """True if no span is known to be missing or open."""
@@ -66,9 +66,9 @@ class SpanGroup:
         self.reader: Any = None
         """Cached :class:`~.reading.turn.TurnReader`."""
         self.until_ns: int | None = None
-        """End of a turn that has spans in several traces, or None."""
+        """End of the turn in nanoseconds if it has spans in several traces, or None."""
         self.recordings: list[Any] = []
-        """Entries of :class:`~.duplicates.Duplicates` for the parts of this group."""
+        """Entries that :class:`~.duplicates.Duplicates` keeps for the parts of this group."""
 
     @classmethod
     def joined(cls, groups: Sequence[SpanGroup]) -> SpanGroup:
@@ -107,8 +107,8 @@ class _Node:
 def split(
     records: Iterable[SpanRecord], known_roots: frozenset[int] = frozenset(), alone: bool = True, loose: Iterable[LogPart] = ()
 ) -> list[SpanGroup]:
-    """Return the turns in the spans of one trace, by start time. ``known_roots`` are ids of roots whose parents may be missing.
-    ``alone`` is True if the trace doesn't contain other turns. ``loose`` are log records whose spans aren't in ``records``.
+    """Return the turns in the spans of one trace, sorted by start time. ``known_roots`` contains IDs of roots whose parents might
+    be missing. ``alone`` is True if the trace has no other turns. ``loose`` contains log records whose spans aren't in ``records``.
     """
     spans: dict[int, SpanRecord] = {}
     for record in records:
@@ -156,8 +156,8 @@ def _groups(spans: dict[int, SpanRecord], known_roots: frozenset[int], alone: bo
 
 
 def _roots_of_served_requests(nodes: dict[int, _Node], local_roots: list[_Node], reached: list[_Node]) -> list[_Node]:
-    """Return root spans of requests that another process served. Each is a turn there, and also part of the caller's turn. Spans of
-    a gateway or model server that only serves the caller's model call are not a separate turn.
+    """Return the root spans of requests that another process served. Each request is a turn in that process, and also part of the
+    caller's turn. A gateway or model server that only serves the caller's model call has no separate turn.
     """
     remote = [node for node in reached if node.record.remote_parent and node.marks]
     local_ids = set(map(id, local_roots)) if remote else ()
@@ -184,8 +184,8 @@ def _is_in_model_call(node: _Node | None) -> bool:
 
 
 def _link(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[_Node], list[_Node], list[_Node]]:
-    """Attach each span to its parent. Return local roots, orphans, and *leaks*: application spans that started after their parent
-    ended. A leak may have the wrong parent, because the application may still use the context of an ended request.
+    """Attach each span to its parent. Return local roots, orphans, and *leaks*: application spans and runs that started after their
+    parent ended. A leak's parent might be wrong, because the application can still use the context of an ended request.
     """
     local_roots, orphans, leaks = [], [], []
     for node in nodes.values():
@@ -281,7 +281,7 @@ def _groups_under(top: _Node, root_seen: bool = True) -> list[SpanGroup]:
 
 
 def _group_of(loop: list[_Node], top: _Node, root_seen: bool) -> SpanGroup:
-    """Return the group for a turn's agent runs. Its root is a span around exactly these runs or, without one, the first run."""
+    """Return the group for a turn's agent runs. Its root is a span that contains exactly these runs, or the first run."""
     if len(loop) > 1:
         above = loop[0].parent if loop[0] is not top else None
         while above is not None and above is not top and above.root_count < len(loop):
@@ -319,7 +319,7 @@ def _calls_in(node: _Node) -> list[SpanRecord]:
 
 
 def _loops_of(roots: list[_Node]) -> list[list[_Node]]:
-    """Group agent runs by turn. A run belongs to the previous run's turn if it receives its tool results or retries it."""
+    """Group agent runs by turn. A run joins the previous run's turn if it receives that run's tool results or retries that run."""
     loops: list[list[_Node]] = []
     latest_by_parent: dict[int, list[_Node]] = {}
     for run in sorted(roots, key=_START):
@@ -379,8 +379,8 @@ def _last_text(raw: Any, role: str) -> str | None:
 
 
 def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None:
-    """Add spans next to an agent run to its turn if they started during this run and no other. If the only run lacks model calls
-    and an output, also add spans that started after it. Its span may have ended early, because the run returned a generator.
+    """Add spans next to an agent run to the run's turn if they started during this run and no other run. If the only run lacks
+    model calls and an output, also add later spans. The run's span probably ended early because the run returned a generator.
     """
     beside: dict[int, tuple[_Node, list[tuple[_Node, SpanGroup]]]] = {}
     for loop, group in zip(loops, groups, strict=True):
@@ -398,7 +398,7 @@ def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None
 
 
 def _adopt_parentless(local_roots: list[_Node]) -> list[_Node]:
-    """Attach local roots such as model calls and tools to the only request or agent run of their process at that time."""
+    """Attach model calls, tools, and similar local roots to the only request or agent run in their process at that time."""
     if len(local_roots) < 2:
         return local_roots
     hosts = [node for node in local_roots if node.role is None or node.role in ROOT_ROLES]
@@ -468,7 +468,7 @@ def _ends_with_results(record: SpanRecord) -> bool:
 
 
 def _topmost_roots(top: _Node) -> list[_Node]:
-    """Return the topmost turn roots, or ``[]`` if the application's loop called a model before agents ran in its tools."""
+    """Return the topmost turn roots, or ``[]`` if the application called a model before agents ran inside its tools."""
     outside_tools: list[_Node] = []
     in_tools: list[_Node] = []
     stack, call_starts = [(top, False)], []
@@ -518,13 +518,13 @@ def _place_orphans(orphans: list[_Node], groups: list[SpanGroup], alone: bool) -
 
 
 class _OrphanTurns:
-    """Turns that orphans may join. Call :meth:`turn_of` by start time, first for orphans that contain a model call or agent."""
+    """Turns that orphans can join. Call :meth:`turn_of` by start time, first for orphans that contain a model call or agent."""
 
     def __init__(self, groups: list[SpanGroup], alone: bool) -> None:
         self._alone = alone
         self._groups: list[SpanGroup] = []
         self._rootless: dict[int, SpanGroup] = {}
-        """First rootless turn, by the id of the missing parent."""
+        """First rootless turn, by the ID of the missing parent."""
         self._is_first_pass = True
         self._times: Times[SpanGroup] = Times()
         self._first_stop: int | None = None

@@ -1,6 +1,6 @@
 """Separate turns below one parent span by comparing their messages (stitching rule *shared parent*).
 
-docs/internals/turn-stitching-rules.md describes the rule with a recording.
+docs/internals/turn-stitching-rules.md describes this rule and names an example recording.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _has_new_question(turn: TurnCalls, previous: Step, step: Step) -> bool:
 
 
 def _branch(turn: TurnCalls, previous: Step, step: Step) -> Step | None:
-    """Find the two sibling branches that contain the calls. Return the branch of ``step`` if it began after the other ended.
+    """Find the two sibling branches that contain the calls. Return the branch of ``step`` if it began after the other branch ended.
     Return None if one agent's loop made both calls.
     """
     branch, other = turn.tree.below_fork(step, previous), turn.tree.below_fork(previous, step)

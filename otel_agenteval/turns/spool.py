@@ -1,14 +1,14 @@
 """Read recordings that don't fit into memory, with one or more processes.
 
-Spans are sorted into :data:`SLOTS` slots of temporary files by their trace id. Each slot is then read as a unit, because nearly
-every turn has only one trace. Some traces must be read together: model calls in separate traces, other recordings of these calls
-and, with ``meet=True``, all traces of a conversation. A survey finds these traces, and they are moved into one slot.
+Spans are sorted into :data:`SLOTS` slots of temporary files by their trace ID. Each slot is then read as a unit, because nearly
+every turn has only one trace. Some traces must be read together: model calls in separate traces, other recordings of these calls,
+and (with ``meet=True``) all traces of a conversation. A survey finds these traces before they are moved into the same slot.
 
 ::
 
     lines ─ keep ─► spans by slot ─ survey ─► traces to join ─ move ─► turns of each slot ─ merge ─► turns in order
 
-Everything except the merge can run in several processes. The temporary folder contains texts of users and agents. Only its owner
+Every step except the merge can run in several processes. The temporary folder contains texts of users and agents, so only its owner
 can read it.
 """
 
@@ -53,11 +53,11 @@ from .stitching import is_bare_call, may_go_on, steps_of
 
 SLOTS = 256
 _JOINED = SLOTS
-"""Number of the slot for traces that may be parts of one turn."""
+"""Number of the slot for traces that might be parts of one turn."""
 BATCH_BYTES = 4 * 2**20
 """Maximum total bytes of the lines that a process reads in one batch."""
 SMALL_BYTES = 16 * 2**20
-"""Maximum bytes of recordings that are read into memory. Up to four times this size, one process is fastest."""
+"""Maximum bytes of recordings that are read into memory at once. Up to four times this size, one process is fastest."""
 _PACKED = 10
 _MOST_FAULTS = 10
 
@@ -88,7 +88,7 @@ class TurnWork(Protocol):
     """Function that computes results from turns. With several processes, it must be picklable."""
 
     def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, Any]]:
-        """Yield (sort key, result) pairs, sorted. ``turns`` yields (sort key, turn) pairs."""
+        """Yield (sort key, result) pairs in sorted order. ``turns`` yields (sort key, turn) pairs."""
 
 
 class _Batch(NamedTuple):
@@ -117,9 +117,9 @@ def results(
     seen: Reading,
     report: Report = to_stderr,
 ) -> Iterator[Any]:
-    """Yield the results of ``work`` for all turns in recorded traces, in order. ``jobs`` is the number of processes, but with
-    ``alone`` only this process calls ``work``. With ``meet``, all turns of a conversation are read together. ``seen`` contains
-    counts, which are updated. ``report`` receives one line for each line or span that can't be read.
+    """Yield the results of ``work`` for all turns in recorded traces, in order of start time. ``jobs`` is the number of processes,
+    but if ``alone`` is True, only this process calls ``work``. If ``meet`` is True, all turns of a conversation are read together.
+    The counts in ``seen`` are updated. ``report`` receives one text line for each input line or span that can't be read.
     """
     size = _bytes_of(paths)
     if size <= SMALL_BYTES:
@@ -149,7 +149,7 @@ def results(
 
 
 def _bytes_of(paths: Iterable[str | Path]) -> float:
-    """Return the approximate size after decompression. It is infinite if unknown, for example for standard input."""
+    """Return the approximate size after decompression. An unknown size, such as that of standard input, is infinite."""
     total = 0.0
     for path in map(Path, paths):
         try:
@@ -240,7 +240,7 @@ def _private(path: str, flags: int) -> int:
 
 class _Survey(NamedTuple):
     open: frozenset[int]
-    """Traces that another trace may continue."""
+    """Traces that another trace might continue."""
     responses: frozenset[str]
     failed: frozenset[str | None]
     conversations: Mapping[str, Sequence[int]]

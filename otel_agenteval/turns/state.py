@@ -20,7 +20,7 @@ Role = Callable[[Any], "str | None"]
 
 
 def size_of(attributes: Mapping[str, Any]) -> int:
-    """Return the estimated bytes of a span: its text length plus a fixed amount."""
+    """Return the estimated bytes of a span: the length of its texts plus a fixed amount."""
     size = 512
     for value in attributes.values():
         if value.__class__ is str:
@@ -75,13 +75,13 @@ class Candidate:
     pruned = False
     parent_id = 0
     beside: Candidate | None = None
-    """Sibling run that gets the spans if this candidate isn't a root."""
+    """Agent run with the same parent, which gets the spans if this candidate isn't a root."""
     children: dict[Candidate, None] | None = None
     """Unfinished candidates below this one, by start time."""
     tools: set[int] = set()  # noqa: RUF012 - shared while it is empty
-    """Ids of an application's tool spans, and of spans below them."""
+    """IDs of an application's tool spans, and of spans below them."""
     orphan = False
-    """True if the local parent was never seen. Then, only an agent or a workflow can be a root."""
+    """True if the span's local parent was never seen. Only an agent or a workflow can then be a root."""
 
     def __init__(self, span: Any, role: str | None, span_id: int, parent: Candidate | None) -> None:
         self.span = span
@@ -90,16 +90,16 @@ class Candidate:
         """True if all spans that start below this candidate are assigned to it."""
         self.span_id = span_id
         self.parent = parent
-        """Candidate above this one. It is an application's span."""
+        """Candidate above this one, which is an application's own span."""
         self.open = 1
-        """Number of open spans. Includes this span and the candidates below it."""
+        """Number of open spans, including this span and the candidates below it."""
         self.spans: list[Any] = []
         self.genai = role is not None
         self.closed = False
         self.merged_into: Candidate | None = None
         """Candidate that received the spans because this one isn't a root."""
         self.span_ids: set[int] | None = None
-        """Ids of the candidate's spans, or None if its trace has no other candidate."""
+        """IDs of the candidate's spans, or None if its trace has no other candidate."""
 
     @property
     def current(self) -> Candidate:
@@ -121,10 +121,10 @@ _NO_CANDIDATES: dict[Candidate, None] = {}
 
 class OpenTrace:
     unfinished = 0
-    """Number of candidates that are open, or closed with open spans below them."""
+    """Number of candidates that are open, or closed but with open spans below them."""
     had_several = False
     outermost = _NO_CANDIDATES
-    """Open candidates without a candidate above, by start time."""
+    """Open candidates that have no candidate above them, by start time."""
     agents = _NO_CANDIDATES
     """Open agents and workflows. Most received traces share an empty dictionary."""
     continued = False
@@ -139,7 +139,7 @@ class OpenTrace:
     def __init__(self, trace_id: int, now: float) -> None:
         self.trace_id = trace_id
         self.candidate_of: dict[int, Candidate] = {}
-        """Candidate of each span that started in this process, by span id."""
+        """Candidate of each span that started in this process, by span ID."""
         self.loose: list[Any] = []
         """Ended spans whose start wasn't reported."""
         self.first_seen = now
@@ -158,18 +158,18 @@ class Closed:
     sole: bool = False
     """True if the spans are exactly one turn with the root ``root``."""
     remainder: bool = False
-    """True if turns below this local root closed before. The rest is a turn only if its root has a role."""
+    """True if turns below this local root closed before. The remaining spans are a turn only if their root has a role."""
     logs: dict[int, list[LogPart]] | None = None
     references: dict[str, Any] | None = None
     size: int = 0
     late: bool = False
     """True if the trace's turns had closed before these spans arrived. The spans revise those turns."""
     ancestor: Any = None
-    """Application's span above the candidate. It may still be open."""
+    """Application's span above the candidate. It might still be open."""
     continued: bool = False
-    """True if earlier spans of the trace closed because of its size. Then, only groups that stand alone are turns."""
+    """True if earlier spans of the trace closed because it was too large. Then, only groups that stand alone are turns."""
     cut_off: bool = False
     """True if the root's parent is a local span that isn't among the spans."""
     beside: int | None = None
-    """Trace id of the only open run without steps, which may have made this model call (lost context)."""
+    """Trace ID of the only open agent run without steps, which might have made this model call."""
     pending: PendingSpans | None = None

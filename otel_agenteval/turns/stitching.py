@@ -1,8 +1,8 @@
-"""Join model calls in separate traces into turns, by comparing ids, messages, and token counts.
+"""Join model calls in separate traces into turns, by comparing IDs, messages, and token counts.
 
-If an application has an agent loop without an agent span, each model call is a separate trace. A *piece* is one or more joined
-calls. If its last call requests tools, it waits for the next one (rules *tool call ids*, *repeated messages*, *previous
-response*, *same conversation*, *next call* in docs/internals/turn-stitching-rules.md). Turns with an agent span aren't stitched.
+If an agent loop has no agent span, each model call is a separate trace. A *piece* consists of one or more joined calls. If its last
+call requests tools, the piece waits for the next call (rules *tool call ids*, *repeated messages*, *previous response*, *same
+conversation*, and *next call* in docs/internals/turn-stitching-rules.md). Turns with agent spans aren't stitched.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from .threads import Threads
 
 _ASKS_FOR_TOOLS = frozenset(("tool_calls", "tool_call", "tool_use", "function_call"))
 _MAX_PAUSE_NS = 600 * 10**9
-"""Maximum nanoseconds between two calls that are joined without a shared id."""
+"""Maximum nanoseconds between two calls that are joined without a shared ID."""
 _MOST_RESPONSES = 8
-"""Number of latest response ids per piece that a later call may refer to."""
+"""Number of a piece's latest response IDs that a later call can refer to."""
 _MOST_CANDIDATES = 64
 """Maximum number of waiting pieces that are compared with one call, latest first."""
 _LATE_END_NS = 10**9
-"""Tolerated overlap of two calls. The span of a streamed response may end after the next call started."""
+"""Tolerated overlap of two calls. The span of a streamed response can end after the next call started."""
 
 
 def reader_of(group: SpanGroup) -> TurnReader:
@@ -57,7 +57,7 @@ class _PlaceOfPart:
 
 
 class _Piece:
-    """One or more joined span groups of a turn, each from one trace. Another trace may continue it."""
+    """One or more joined span groups of a turn, each from one trace. Another trace might continue the turn."""
 
     __slots__ = (
         "continues", "end_ns", "facts", "first_arrival", "first_call", "lacks_request", "last_arrival", "number", "places", "requested_ids",
@@ -70,7 +70,7 @@ class _Piece:
         self.number = 0
         """Position in the order in which pieces began to wait."""
         self.facts: tuple[Hashable, ...] = ()
-        """Index keys of the waiting piece."""
+        """Index keys of this piece while it waits."""
         self.end_ns = group.root.end_ns
         self.size = group.size
         self.response_ids: dict[str, None] = {}
@@ -82,11 +82,11 @@ class _Piece:
         new_messages = after_last_answer(turn.inputs(self.first_call))
         results = (result for message in new_messages for result in message.tool_results)
         self.result_ids = dict.fromkeys(result.call_id for result in results if result.call_id)
-        """Call ids of new tool results in the first prompt (after its last assistant message)."""
+        """Call IDs of new tool results in the first prompt (after its last assistant message)."""
         self.lacks_request = bool(self.result_ids)
-        """True if the call that requested those tools is missing."""
+        """True if the call that requested the tools of these results is missing."""
         self.continues = bool(new_messages) and not has_user_message(new_messages)
-        """True if the first prompt has new messages, none of them from the user."""
+        """True if the first prompt has new messages, none of which is from the user."""
 
     def _read_end(self, turn: TurnCalls) -> None:
         last = turn.llm[-1]
@@ -120,7 +120,7 @@ class _Piece:
         return self.first_group.root.start_ns
 
     def join(self, later: _Piece) -> _Piece:
-        """Join a piece with a ``later`` piece that continues it. The larger one is changed and returned."""
+        """Join this piece with a ``later`` piece that continues it. Change and return the larger piece."""
         responses = {**self.response_ids, **later.response_ids}
         for response_id in [*responses][:-_MOST_RESPONSES]:
             del responses[response_id]
@@ -161,7 +161,7 @@ class _Piece:
 
 
 def may_go_on(group: SpanGroup) -> bool:
-    """Return True if another trace may continue a group: it is a message of a thread, or a model call outside an agent."""
+    """Return True if another trace might continue a group: it is a message of a thread, or a model call outside an agent."""
     turn = steps_of(group)
     root = turn.root
     if root.thread is not None or is_bare_call(group):
@@ -202,7 +202,7 @@ class _PieceIndex:
                 del self._pieces[fact]
 
     def ended(self, fact: Hashable, first_ns: int, last_ns: int) -> list[_Piece]:
-        """Return pieces that have a key and ended in a time period, latest first, but at most ``_MOST_CANDIDATES + 1``."""
+        """Return up to ``_MOST_CANDIDATES + 1`` pieces that have a key and ended in a time period, latest first."""
         pieces = self._pieces.get(fact, ())
         stop = bisect.bisect_left(pieces, (last_ns + 1,))
         start = bisect.bisect_left(pieces, (first_ns,))
@@ -213,13 +213,13 @@ class _PieceIndex:
 class Stitcher:
     """Store of pieces that wait until they are complete, or for ``patience`` seconds without a new trace. Not thread-safe.
 
-    Above ``max_bytes``, the oldest piece of the largest tenant is released. No turn waits longer than ``max_age`` seconds after
+    Above ``max_bytes``, the oldest piece of the largest tenant is released. No piece waits longer than ``max_age`` seconds after
     its first trace.
     """
 
     def __init__(self, patience: float, max_bytes: float = math.inf, max_age: float = math.inf) -> None:
         self.patience = patience
-        """Seconds that a piece waits. With 0, no piece is held."""
+        """Seconds that a piece waits. If 0, no piece is held."""
         self._max_bytes = max_bytes
         self._max_age = max_age
         self._threads = Threads()
@@ -233,7 +233,7 @@ class Stitcher:
         self._shares: dict[int, _TenantPieces] = {}
         self._waiting = _PieceIndex()
         self._by_requested_id: dict[tuple[int, str], _Piece] = {}
-        """Pieces by (tenant, call id). Call ids aren't globally unique."""
+        """Pieces by (tenant, call ID). Call IDs aren't globally unique."""
         self._by_result_id: dict[tuple[int, str], _Piece] = {}
         self._by_response_id: dict[tuple[int, str], _Piece] = {}
         self._places: dict[int, _PlaceOfPart] = {}
@@ -242,7 +242,7 @@ class Stitcher:
         return len(self._held) + len(self._threads)
 
     def add(self, group: SpanGroup, now: float, first_arrival: float | None = None) -> list[SpanGroup]:
-        """Add a group, and return the turns that can be evaluated now. ``first_arrival`` is that of the group that it replaces."""
+        """Add a group, and return the turns that can be evaluated now. If it replaces a group, pass that group's ``first_arrival``."""
         if self.patience <= 0 or not may_go_on(group):
             return [group]
         thread = steps_of(group).root.thread
@@ -475,7 +475,7 @@ def _adds_tools_only(before: list[Message], messages: list[Message]) -> bool:
 
 
 def _may_be_next(held: _Piece, piece: _Piece) -> bool:
-    """Return True if a call may continue a piece: program and model are the same, and the call has more input tokens or failed."""
+    """Return True if a call might continue a piece: same program and model, and more input tokens (or the call failed)."""
     last_group, call = held.last_group, piece.first_call
     if not _begins_soon_after(held, piece):
         return False
@@ -516,7 +516,7 @@ def _begins_soon_after(held: _Piece, piece: _Piece, overlap_ns: int = 0) -> bool
 
 
 def after_last_answer(messages: list[Message]) -> list[Message]:
-    """Return the messages after the last assistant message. Without one, return all messages."""
+    """Return the messages after the last assistant message. If there is none, return all messages."""
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].role == "assistant":
             return messages[index + 1 :]

@@ -1,6 +1,6 @@
-"""Join the traces of a thread, such as an agent team's messages, if each message is a separate trace.
+"""Join the traces of a thread (such as the messages of an agent team) if each message is a separate trace.
 
-A message from outside the thread starts a turn, and later messages belong to it. A pause or the maximum age ends the turn.
+A message from outside the thread starts a turn, which includes later messages. A pause or the maximum age ends the turn.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _Key = tuple[int, str]
 
 
 class Threads:
-    """Messages that are waiting for later messages of their conversation thread. Not safe for concurrent use."""
+    """Messages that are waiting for later messages of their conversation thread. Not thread-safe."""
 
     def __init__(self) -> None:
         self._held: dict[_Key, list[tuple[float, SpanGroup]]] = {}
