@@ -1,4 +1,4 @@
 """Build a :class:`~otel_agenteval.core.turn.Turn` from the spans of one turn.
 
-Modules here may import the same packages as :mod:`~otel_agenteval.turns`. Read :mod:`.turn` first.
+Modules in this package may import the same packages as :mod:`~otel_agenteval.turns`. Read :mod:`.turn` first.
 """

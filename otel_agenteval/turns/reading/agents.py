@@ -46,7 +46,7 @@ def agent_runs(turn: TurnCalls, tools: ToolCalls) -> list[AgentRun]:
 
 
 def _begins_run(step: Step, in_loops: dict[int, str | None]) -> bool:
-    """Return True for an agent's span. If an agent lacks a span, return True for its first loop step."""
+    """Return True for an agent's span, or for the first loop step of an agent that has no span."""
     if step.role != INNER or not step.agent:
         return step.role == AGENT
     if in_loops.get(step.record.parent_id) == step.agent:
@@ -56,7 +56,7 @@ def _begins_run(step: Step, in_loops: dict[int, str | None]) -> bool:
 
 
 def _agents_in_tools(turn: TurnCalls, tools: ToolCalls) -> dict[int, str | None]:
-    """Return the agent's name (or None) for each tool span with a model call below it, by span id."""
+    """Return the agent's name (or None) for each tool span with a model call below it, by span ID."""
     if len(turn.llm) < 2 or not tools.spans:
         return {}
     ids = {tool.step.record.span_id for tool in tools.spans}
@@ -75,7 +75,7 @@ def _agents_in_tools(turn: TurnCalls, tools: ToolCalls) -> dict[int, str | None]
 
 
 def _agents_in_messages(turn: TurnCalls, tools: ToolCalls) -> Iterator[AgentRun]:
-    """Yield an agent for each tool call without a span if one of its arguments is the user message of a model call."""
+    """Yield an agent for each tool call that has a model call's user message as an argument, if no tool has a span."""
     if len(turn.llm) < 3 or tools.spans:
         return
     asked = {last_user_text(turn.inputs(step)) for step in turn.llm}
@@ -92,7 +92,7 @@ class _Names:
         self._requests: dict[int, list[str]] = {}
 
     def is_same_run(self, parent: Step, step: Step) -> bool:
-        """Return True if a nested agent span describes the same run as its agent span ``parent``."""
+        """Return True if a nested agent span describes the same run as the agent span ``parent`` around it."""
         if step.agent and not step.agent_is_class:
             return parent.agent == step.agent
         if self._turn.parent(step) is not parent:
@@ -110,7 +110,7 @@ class _Names:
         return step.agent or self._requested_name(step, caller)
 
     def _requested_name(self, step: Step, caller: Step) -> str | None:
-        """Return the name of the tool request that started an agent, or None. Several agents match a call's requests in order."""
+        """Return the name of the tool request that started an agent, or None. Agents match the requests of a call in order."""
         calls = self._calls.get(caller.record.span_id, []) if caller.role == AGENT else []
         place = bisect_right(calls, step.record.start_ns, key=END)
         if not place:

@@ -1,7 +1,7 @@
 """Read application events and attributes about hand-offs, interactions, conflicts, and user feedback.
 
-No semantic convention covers these events. They may be on any span of the turn, and their attributes may have the event's name as
-a prefix, such as ``agent.handoff.from``:
+No semantic convention covers these events. They can be on any span of the turn, and their attributes can have the event's name as a
+prefix, such as ``agent.handoff.from``:
 
 - ``agent.handoff``: ``from``, ``to``, ``success``, ``duration_s``
 - ``agent.interaction``: ``from``, ``to`` (one or more names), ``type``, ``message_type``, ``success``, ``response_time_s``
@@ -36,7 +36,7 @@ _FACTS: dict[str, dict[str, Any]] = {
 
 
 def stop_kind(root: Step, steps: Iterable[Step]) -> str | None:
-    """Return a valid ``agent.stop_kind`` from the root or, if unset there, from the last span that has one."""
+    """Return a valid ``agent.stop_kind`` from the root or, if the root has none, from the last span that has one."""
     kinds = [step.record.attributes.get("agent.stop_kind") for step in (*steps, root)]
     return next((kind for kind in reversed(kinds) if isinstance(kind, str) and kind in STOP_KINDS), None)
 

@@ -1,8 +1,8 @@
 """Find one span for each model call of a turn.
 
-Several spans can describe one model call. A model span is a duplicate if it is inside another model span (such as an SDK's span
-in a framework's span), if it ran during another model span with the same parent, or if both have the same response id. Some
-servers reuse ids, so :func:`is_next_call` compares texts. Missing values are copied from the duplicates.
+Several spans can describe one model call. A model span is a duplicate if it is inside another model span (such as an SDK's span in
+a framework's span), if it ran during another model span with the same parent, or if both have the same response ID. Some servers
+reuse response IDs, so :func:`is_next_call` also compares times and texts. Missing values are copied from the duplicates.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MERGED = (
     "response_id", "service_tier", "time_to_first_token_s", "input_messages", "output_messages", "system", "tool_definitions", "logprobs",
 )  # fmt: skip
 _SDK_SCOPES = ("com.anthropic.",)
-"""Scopes of providers' SDKs. Their token counts take precedence."""
+"""Instrumentation scopes of model providers' SDKs. Their token counts take precedence."""
 _COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
 _COUNTS_OF_MODEL = (*_COUNTS, "model", "provider")
 _LLM = (LLM,)
@@ -29,11 +29,11 @@ CLOCK_STEP_NS = 2_000_000
 """Tolerance for OpenTelemetry JS, which rounds start times to milliseconds, and for callbacks that end spans late."""
 _LAYERS = 8
 _MOST_COMPARED = 64
-"""Maximum number of spans that are searched for an outer span. It usually began shortly before."""
+"""Maximum number of spans that are searched for a span's outer span, which usually began shortly before."""
 
 
 def find_calls(turn: TurnSteps) -> tuple[list[Step], list[Step]]:
-    """Return one span per model call by start time, and agent loop spans, which may have token counts that calls lack."""
+    """Return one span per model call by start time, and agent loop spans. Loop spans can have token counts that calls lack."""
     loops = [step for step in turn.of_role.get(AGENT, ()) if step.loop]
     if LLM not in turn.of_role:
         return [turn.root] if turn.root.calls_model else [], loops
@@ -46,8 +46,8 @@ def find_calls(turn: TurnSteps) -> tuple[list[Step], list[Step]]:
 
 
 def _open_loops(turn: TurnSteps) -> list[Step]:
-    """Treat model spans of whole agent loops as inner steps, and return those whose calls lack token counts. A model span is such
-    a loop if its instrumentation marks it as one, or if its tokens are the sum of the calls below it.
+    """Convert model spans that cover whole agent loops to inner steps, and return those whose calls lack token counts. A model span
+    covers a loop if its instrumentation marks it as a loop, or if its token counts are the sums of the counts below it.
     """
     totals = []
     calls_in, below = _calls_below(turn)
@@ -69,7 +69,7 @@ def _open_loops(turn: TurnSteps) -> list[Step]:
 
 
 def _calls_below(turn: TurnSteps) -> tuple[dict[int, list[Step]], dict[int, list[Step]]]:
-    """Return two maps from a model span's id to the model spans below it. Only the second includes spans in agent runs and tools."""
+    """Return two maps from model span IDs to the model spans below. Only the second map includes spans in agent runs and tools."""
     calls_in: dict[int, list[Step]] = {}
     below: dict[int, list[Step]] = {}
     for step in turn.of_role[LLM]:
@@ -83,7 +83,7 @@ def _calls_below(turn: TurnSteps) -> tuple[dict[int, list[Step]], dict[int, list
 
 
 def _without_duplicates(turn: TurnSteps, nested: bool) -> list[Step]:
-    """Return one span per call, completed with values of its duplicates. ``nested`` is True if model spans are nested."""
+    """Return one span per call, completed with values from its duplicates. ``nested`` is True if model spans are nested."""
     leaves: list[Step] = []
     by_response: dict[str, Step] = {}
     steps = turn.of_role[LLM]
@@ -130,7 +130,7 @@ def _failed_with(turn: TurnSteps, consumer: Step, step: Step, is_last: bool) -> 
 
 
 def _of_response(turn: TurnSteps, step: Step, by_response: dict[str, Step]) -> Step | None:
-    """Return an earlier span with the same response id that overlaps in time, or None. Some servers reuse response ids."""
+    """Return an earlier span with the same response ID that overlaps in time, or None. Some servers reuse response IDs."""
     call = by_response.get(step.response_id) if step.response_id else None
     if call is None or not (call.deferred or step.record.start_ns <= call.record.end_ns + CLOCK_STEP_NS):
         return None
@@ -140,7 +140,7 @@ def _of_response(turn: TurnSteps, step: Step, by_response: dict[str, Step]) -> S
 
 
 def is_next_call(turn: TurnSteps, call: Step, of_next: TurnSteps, step: Step) -> bool:
-    """Return True if ``step`` is a separate call after ``call``, although response ids or tokens may be equal."""
+    """Return True if ``step`` is a separate call after ``call``, even if response IDs or token counts are equal."""
     one, other = call.record, step.record
     shorter_ns = min(one.end_ns - one.start_ns, other.end_ns - other.start_ns)
     if one.start_ns == other.start_ns or one.end_ns - other.start_ns > min(CLOCK_STEP_NS, shorter_ns // 2):
@@ -161,8 +161,8 @@ def _said(answers: list[Message]) -> tuple[list[str], list[tuple[str | None, str
 
 
 def _duplicates(turn: TurnSteps, steps: list[Step]) -> dict[int, Step]:
-    """Return the outer span of each call that two instrumentations recorded separately, by the inner span's id. Both spans have
-    the same parent and one ran during the other, or they overlap in one agent run and have equal tokens or answers.
+    """Map inner span IDs to the outer span, for each call that two instrumentations recorded separately. The two spans have the
+    same parent and one ran during the other, or they overlap in one agent run and have equal token counts or answers.
     """
     found: dict[int, Step] = {}
     running: dict[tuple[bool, int, str], list[Step]] = {}
@@ -214,8 +214,8 @@ def _add_sender(turn: TurnSteps, step: Step, senders: dict[tuple[str, int], Step
 
 
 def _share_totals(turn: TurnSteps, steps: list[Step]) -> None:
-    """Convert running token totals, which some instrumentations write, to the tokens of each call. If a streamed call requested
-    tools, its span contains the later calls and repeats their values, which are removed.
+    """Convert running token totals, which some instrumentations write, to token counts per call. If a streamed call requested
+    tools, its span contains the later calls and repeats their values. Remove these repetitions.
     """
     latest: dict[int, Step] = {}
     for step in steps:
@@ -234,7 +234,7 @@ def _share_totals(turn: TurnSteps, steps: list[Step]) -> None:
 
 
 def _outer_llm(turn: TurnSteps, step: Step, outermost: dict[int, Step | None]) -> Step | None:
-    """Return the topmost model span that contains a model span and records the same call, or None. ``outermost`` is a cache."""
+    """Return the topmost model span around ``step`` that records the same call, or None. ``outermost`` is a cache."""
     path: list[Step] = []
     at = step
     while id(at) not in outermost:
@@ -252,7 +252,7 @@ def _outer_llm(turn: TurnSteps, step: Step, outermost: dict[int, Step | None]) -
 
 
 def _is_later_call(turn: TurnSteps, step: Step, outer: Step) -> bool:
-    """Return True if a nested model span is a separate, later call, based on token totals, times, or prompt tokens."""
+    """Return True if a nested model span is a separate call, judging by times, token counts, and answers."""
     if step.totals is not None and outer.totals is not None:
         return True
     if isinstance(step.record, LoggedCall):  # its time is the time of a log record
@@ -292,7 +292,7 @@ def fill(target: Step, source: Step, names: Iterable[str]) -> None:
 
 
 def _fill_call(target: Step, source: Step) -> None:
-    """Fill in a call's missing values from its duplicate. Token counts from a provider's SDK replace the call's counts."""
+    """Fill in a call's missing values from its duplicate. More reliable token counts replace the call's counts."""
     if source.verbatim or (target.texts_only and not source.texts_only):
         for name in ("input_messages", "output_messages"):
             if getattr(source, name) is not None:
@@ -321,7 +321,7 @@ def _take_duplicate(
     running: list[Step], step: Step, taken: set[int], is_alike: Callable[[Step, Step], bool] | None
 ) -> Step | None:
     """Remove and return the latest span in ``running`` that matches ``step`` and isn't ``taken``, or None. Also remove spans that
-    can't match later spans. ``is_alike`` decides if two spans match. Without it, one must run during the other.
+    can't match later spans. ``is_alike`` decides if two spans match. If it is None, ``step`` must have run during the other span.
     """
     record = step.record
     found: Step | None = None

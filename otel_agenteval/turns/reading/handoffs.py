@@ -1,4 +1,4 @@
-"""Read hand-offs between agents from the first available source: application events, spans, tool requests, tool spans."""
+"""Read hand-offs between agents from the first available source: application events, hand-off spans, tool requests, or tool spans."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def handoffs(turn: TurnCalls) -> list[Handoff]:
 
 
 def _in_spans(turn: TurnCalls) -> list[tuple[Handoff, Step]]:
-    """Return hand-offs that have spans, with names such as ``X → Y.handoff``, ``handoff from X to Y``, or ``handoff to Y``."""
+    """Return hand-offs from their spans, which have names such as ``X → Y.handoff``, ``handoff from X to Y``, or ``handoff to Y``."""
     found = []
     for step in turn.of_role.get(HANDOFF, ()):
         if turn.nearest(step, (HANDOFF,)) is not None:
@@ -78,7 +78,7 @@ def _in_requests(turn: TurnCalls) -> list[tuple[Handoff, Step]]:
 
 
 def _of_tool(turn: TurnCalls, step: Step, arguments: Any, name: str, failed: bool) -> Handoff:
-    """Return the hand-off of a hand-off tool. Its success is False if the tool failed. Otherwise, it is None (unknown)."""
+    """Return the hand-off that a tool made. Its ``success`` is False if the tool failed, and otherwise None (unknown)."""
     target = _target_in(arguments)
     if target is None:
         name = name.removeprefix(_PLUGIN)
@@ -132,7 +132,7 @@ class _Named:
 
 
 class NamedRuns:
-    """Start times of the named agents in a turn: of their run spans and loop steps."""
+    """Start times of a turn's named agents, from their run spans and loop steps."""
 
     def __init__(self, *roles: Iterable[Step]) -> None:
         self._roles = [_Named(steps) for steps in roles]
@@ -142,7 +142,7 @@ class NamedRuns:
                 names = latest.setdefault(as_tool_name(name), {})
                 names[name] = max(start, names.get(name, start))
         self._latest = {key: sorted(names.items(), key=itemgetter(1))[-2:] for key, names in latest.items()}
-        """The two latest agents with each tool name (see :func:`as_tool_name`), with their start times."""
+        """The two latest agents with each tool name (see :func:`as_tool_name`), and their start times."""
 
     def first_after(self, at: int, besides: str | None) -> str | None:
         return next((name for role in self._roles if (name := role.first_after(at, besides))), None)

@@ -1,4 +1,4 @@
-"""Read a turn's model calls, their tokens and cost. An agent's token totals are used only if its calls lack counts."""
+"""Read a turn's model calls, token counts, and cost. An agent's token totals are used only if its calls lack counts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .steps import END, TurnSteps, computed_once
 from .templates import last_user_text, question_in
 
 _QUOTED = 8
-"""Minimum characters of an answer that is searched for in later prompts."""
+"""Minimum length of an answer that is searched for in later prompts."""
 _SUMMARIZE = ("summar", "compress", "compact", "condens")
 _CONVERSATION = ("conversation", "messages", "session", "history", "so far", "transcript", "user:")
 _TOKENS = attrgetter("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cache_write_tokens")
@@ -49,7 +49,7 @@ class TurnCalls(TurnSteps):
         self.own_llm = self._of_this_service()
 
     def _drop_uncounted(self, step: Step) -> None:
-        """Replace token counts of 0 with None if the call has an answer: some streaming clients write 0 if counts are unknown."""
+        """If the call has an answer, replace token counts of 0 with None. Some streaming clients write 0 for unknown counts."""
         if any(one.content or one.reasoning or one.tool_calls for one in self.outputs(step)):
             step.output_tokens = step.output_tokens or None
             if not (step.cached_tokens or step.cache_write_tokens):
@@ -84,7 +84,7 @@ class TurnCalls(TurnSteps):
         return found
 
     def overwritten_calls(self, step: Step) -> list[LlmCall]:
-        """Return an agent run's earlier calls if its only span describes the last one. Events, prompts, or tools reveal them."""
+        """Return the earlier calls of an agent run whose only span describes its last call. Events, prompts, or tools reveal them."""
         counted = _counted_before(step)
         if counted:
             return [LlmCall(f"{step.record.span_id:016x}", step.model, step.provider, *tokens) for tokens in counted]
@@ -204,7 +204,7 @@ class TurnCalls(TurnSteps):
         return found
 
     def _in_foreground(self, last: Step) -> Step:
-        """Return ``last``. If it is in a tool that ran in the background, return the last call outside tools instead."""
+        """Return ``last``, or the last call outside tools if ``last`` belongs to a tool that ran in the background."""
         tool = self.nearest(last, (TOOL,)) if len(self.main_llm) > 1 else None
         if tool is None or tool.record.end_ns >= last.record.end_ns:
             return last
@@ -212,7 +212,7 @@ class TurnCalls(TurnSteps):
         return max((step for step in later if self.nearest(step, (TOOL,)) is None), key=END, default=last)
 
     def _without_helpers(self, last: Step) -> Step:
-        """Skip calls after the answer that only add a title, follow-up questions, or a grade, and return the answering call."""
+        """Return the answering call. Skip later calls that only add a title, follow-up questions, or a grade."""
         run = self.nearest(last, (AGENT,))
         earlier = [
             step for step in self.main_llm if step.record.end_ns <= last.record.start_ns and self.nearest(step, (AGENT,)) is run
@@ -224,8 +224,8 @@ class TurnCalls(TurnSteps):
         return last
 
     def _is_about(self, step: Step, answer: str, answering: Step) -> bool:
-        """Return True if a call only processes an earlier answer: its prompt quotes question and answer, or it returns a rating
-        or a list. Return False if the earlier call only prepared this call's answer.
+        """Return True if a call only processes an earlier answer: its prompt quotes the question and the answer, or it returns a
+        rating or a list. Return False if the earlier call only prepared this call's answer.
         """
         asked = [one.content for one in self.inputs(step) if one.role in ("system", "user") and one.content]
         around = [text.replace(answer, "") for text in asked if len(text) > len(answer) and answer in text]
@@ -246,7 +246,7 @@ class TurnCalls(TurnSteps):
         return answer in asked[-1] and all(len(text) < _QUOTED or text[0] in "[{`" or 2 * len(text) < longest for text in made)
 
     def _compacts(self, call: Step, later: Step) -> bool:
-        """Return True if a call summarizes the conversation of an unfinished run, which a later call continues."""
+        """Return True if a call summarizes the conversation of an unfinished run that a later call continues."""
         text = " ".join((*self._instructions(call), last_user_text(self.inputs(call)) or "")).lower()
         asks = all(any(word in text for word in words) for words in (_SUMMARIZE, _CONVERSATION))
         unfinished = any(self.requests_of(step) for step in self.main_llm if step.record.end_ns <= call.record.start_ns)
@@ -260,7 +260,7 @@ class TurnCalls(TurnSteps):
         return max(self.main_llm, key=END).error if self.llm else self.root.error
 
     def _outside_guards(self) -> list[Step]:
-        """Return the calls outside guardrails or, without such calls, those that aren't named like a guardrail, or else all calls."""
+        """Return the calls outside guardrails. If there are none, return calls not named like a guardrail, or else all calls."""
         calls = [step for step in self.llm if not _is_guard(step.record.name)] or self.llm
         undecided = [step for role in _UNDECIDED if role in self.of_role for step in self.of_role[role]]
         if GUARDRAIL not in self.of_role and not any(_is_guard(step.record.name) for step in undecided):
@@ -313,7 +313,7 @@ _BY_ITSELF = frozenset(("stop", "endturn", "completed", "stopsequence"))
 _ASKS = frozenset(("toolcalls", "toolcall", "tooluse", "functioncall", "functioncalls"))
 _NOT_SAID = frozenset(("", "n/a", "unknown", "other", "none", "null", "unspecified", "finishreasonunspecified"))
 _ALSO_WITH_TOOLS = frozenset(("completed", "complete", "success"))
-"""Statuses that are used with and without tool requests, such as those of the Responses API."""
+"""Finish reasons that calls report with and without tool requests, such as statuses of the Responses API."""
 _ALWAYS_STOP = ("gemini", "ollama")
 """Models and servers that report ``stop`` even when they request tools."""
 
@@ -331,7 +331,7 @@ def asks_for_tools(reason: str | None) -> bool:
 
 
 def rules_out_tools(step: Step, is_last: bool) -> bool:
-    """Return True if the finish reason shows that the call requested no tools."""
+    """Return True if the finish reason shows that the call didn't request tools."""
     reason = _folded(step.finish_reason)
     if reason in _NOT_SAID or reason in _ASKS:
         return False

@@ -25,9 +25,9 @@ from .tool_calls import ToolCalls
 _ANSWER_KEYS = frozenset(("answer", "content", "final_output", "message", "output", "reply", "response", "result", "text"))
 _ERROR_KEYS = ("error", "error_code", "error_message")
 _QUOTED = 8
-"""Minimum characters of a message that is searched for in longer texts."""
+"""Minimum length of a message that is searched for in longer texts."""
 _AROUND_AN_ERROR = 40
-"""An error text may exceed twice its message by this number of characters, for example for ``ValueError: ``."""
+"""A text that contains an error message counts as an error if it exceeds twice the message's length by at most this number."""
 
 
 class MessageReader:
@@ -55,7 +55,7 @@ class MessageReader:
         return None
 
     def _user_text_of(self, step: Step, field: str) -> str | None:
-        """Return the last user message in a field, or None if a later user message may have been truncated."""
+        """Return the last user message in a field, or None if a later user message might have been cut off."""
         found = self.calls.decode(step, field, "user")
         text = last_user_text(found.messages)
         if text is None or not (found.truncated or (step.record.truncated and getattr(step, field).__class__ is not str)):
@@ -80,8 +80,8 @@ class MessageReader:
         return None
 
     def _user_text_in_template(self, text: str, step: Step) -> str | None:
-        """If ``text`` is only the prompt of a helper call, return the user message of the answering call. Otherwise, return None.
-        A helper's prompt quotes the conversation, or its answer (such as a summary) is in the answering call's prompt.
+        """If ``text`` is only a helper call's prompt, return the answering call's user message. Otherwise, return None. A helper's
+        prompt quotes the conversation, or the answering call's prompt contains the helper's answer, such as a summary.
         """
         last = self.calls.answering_call
         if last is None or last is step or last.role != LLM or self.calls.loop_of(last) != self.calls.loop_of(step):
@@ -98,8 +98,8 @@ class MessageReader:
         return asked if len(made) >= _QUOTED and made in before else None
 
     def _after_history(self, text: str, is_history: bool) -> str | None:
-        """Return the user message after an answer to ``text`` in the first prompt. Some roots have the conversation's first message.
-        If the root has a history that the prompt lacks, return the root's input text.
+        """Return the user message that follows an answer to ``text`` in the first prompt. Some roots only have the conversation's
+        first message. If the root has a history that isn't in the prompt, return the root's input text.
         """
         prompt = self.calls.inputs(self.calls.main_llm[0]) if self.calls.main_llm else []
         known = [place for place, message in enumerate(prompt) if message.role == "user" and message.content == text]
@@ -137,7 +137,7 @@ class MessageReader:
         return None
 
     def _is_empty_answer(self, step: Step) -> bool:
-        """Return True if the model returned an empty answer, or False if the answer may not have been captured."""
+        """Return True if the model returned an empty answer, or False if the answer might not have been captured."""
         tokens, reason, outputs = step.output_tokens, step.finish_reason, self.calls.outputs(step)
         if self._asks_for_tools(step):
             return False
@@ -220,7 +220,7 @@ class MessageReader:
         return jsonio.text_of(arguments) if arguments is not None else None
 
     def _is_asked_for_thoughts(self, step: Step) -> bool:
-        """Return True if the prompt of a ReAct agent requires lines with ``Thought:`` and ``Final Answer:``."""
+        """Return True if a prompt mentions ``Thought:`` and ``Final Answer:``, as the prompts of ReAct agents do."""
         texts = (message.content or "" for message in self.calls.inputs(step))
         return any("Thought:" in text and "Final Answer:" in text for text in texts)
 
@@ -237,8 +237,8 @@ class MessageReader:
         return "\n".join(message.content for message in prompt if message.role == "system" and message.content) or None
 
     def instructions_lost_at(self) -> int | None:
-        """Return the index in ``llm_calls()`` of the first call whose prompt no longer contains the conversation's instructions
-        or user message, or None. See :class:`_PromptHistory`.
+        """Return the index in ``llm_calls()`` of the first call whose prompt lost the conversation's instructions or user message.
+        Return None if no prompt lost them. See :class:`_PromptHistory`.
         """
         turn = self.calls
         if len(turn.main_llm) < 2:
@@ -322,7 +322,7 @@ class MessageReader:
         return found if len(found) > 1 else []
 
     def _answer_call(self) -> Step | None:
-        """Return the answering call if there is an answer, or None. If content wasn't captured, the finish reason decides."""
+        """Return the answering call if it has an answer, or None. If content wasn't captured, the finish reason decides."""
         call = self.calls.answering_call
         if call is None or call.error is not None:
             return None
@@ -374,7 +374,7 @@ class _PromptHistory:
             self._speakers.update(_speakers(prompt, system))
 
     def has_lost_speaker(self, prompt: list[Message], system: list[Message]) -> bool:
-        """Return True if a prompt continues this conversation without its instructions or its user message."""
+        """Return True if a prompt continues this conversation but lacks its instructions or its user message."""
         is_new_request = all(message.role == "user" and not message.tool_results for message in prompt)
         if is_new_request or self._texts.isdisjoint(_repeatable_texts(prompt)):
             return False
@@ -396,7 +396,7 @@ def _speakers(prompt: list[Message], system: list[Message]) -> Iterator[str]:
 
 
 def _repeatable_texts(messages: list[Message]) -> Iterator[str]:
-    """Yield message texts and tool request ids. A later prompt of the same conversation repeats some of them."""
+    """Yield message texts and tool request IDs. A later prompt of the same conversation repeats some of them."""
     for message in messages:
         if message.role in ("user", "assistant"):
             if message.content:

@@ -1,6 +1,6 @@
 """Read tool definitions, the models' tool requests, and the tool results in later prompts.
 
-Tool requests are matched with tool spans. Their results are matched by call id or, if it is missing or unknown, by order.
+Tool requests are matched with tool spans. Results are matched with requests by call ID or, if it is missing or unknown, by order.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ class TakenOnce(Generic[T]):
 
 
 class OrderedResults:
-    """Tool results in the prompts of one agent loop, in order. Later prompts repeat earlier results, and these repetitions are
-    ignored. Results of calls with ids in ``known`` are omitted, because they are matched by id.
+    """Tool results in the prompts of one agent loop, in order. Repetitions of earlier results in later prompts are ignored. Results
+    of calls with IDs in ``known`` are omitted, because they are matched by ID.
     """
 
     def __init__(self, prompts: Iterable[Sequence[Message]], known: AbstractSet[str]) -> None:
@@ -155,7 +155,7 @@ class OrderedResults:
 
 
 def since_user(messages: Sequence[Message]) -> Sequence[Message]:
-    """Return the messages after the last user message, which belong to the current turn. Without one, return all messages."""
+    """Return the current turn's messages: those after the last user message or, if there is none, all messages."""
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
         if message.role == "user" and message.content and not message.tool_results:
@@ -164,8 +164,8 @@ def since_user(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def add_results_by_id(messages: Iterable[Message], requested: Iterable[str], results: dict[str, Any]) -> None:
-    """Add a prompt's tool results to ``results`` by call id. Because some APIs use two ids per call, a result with an unknown id
-    is assigned to the first request without a result.
+    """Add a prompt's tool results to ``results`` by call ID. Because some APIs use two IDs per call, a result with an unknown ID is
+    assigned to the first request that has no result yet.
     """
     waiting: OrderedDict[str, None] = OrderedDict.fromkeys(requested)
     answered = True
@@ -186,7 +186,7 @@ def add_results_by_id(messages: Iterable[Message], requested: Iterable[str], res
 
 
 def pairs_with_results(messages: Iterable[Message]) -> Iterator[tuple[ToolRequest, ToolResponse]]:
-    """Yield (request, result) pairs, matched by id, name, or order. A named result without a request gets one with only this name."""
+    """Yield (request, result) pairs, matched by ID, name, or order. Create a request for a named result that has none."""
     waiting: TakenOnce[ToolRequest] = TakenOnce()
     for message in messages:
         for request in message.tool_calls:
@@ -208,7 +208,7 @@ _CallKey = tuple[str | None, Hashable]
 
 
 def tool_requests(turn: TurnCalls) -> list[Requested]:
-    """Return the tool requests of all model calls or, without model calls, of all agent runs."""
+    """Return the tool requests of all model calls or, if there are none, of all agent runs."""
     steps = turn.llm or [
         step for role in ROOTS for step in turn.of_role.get(role, ()) if step.output_messages is not None
     ]  # fmt: skip
@@ -233,8 +233,8 @@ def requests_read_back(turn: TurnCalls, requested: list[Requested]) -> list[Requ
 
 
 def _start_of_turn(turn: TurnCalls, step: Step, messages: Sequence[Message]) -> int:
-    """Return the index of the last user message or answer in the first call's prompt. Tool requests before it are from earlier
-    turns. If the call itself requests tools, return ``len(messages)``, because its earlier requests may be separate turns.
+    """Return the index in the first call's prompt from which tool requests belong to this turn: that of the last user message or
+    answer. If the call itself requests tools, return ``len(messages)``, because requests in its prompt might belong to other turns.
     """
     if not step.overwritten and turn.requests_of(step):
         return len(messages)
@@ -248,7 +248,7 @@ def _start_of_turn(turn: TurnCalls, step: Step, messages: Sequence[Message]) -> 
 
 
 def _with_new_ids(messages: Sequence[Message], first: int, known: set[str]) -> Iterator[ToolRequest]:
-    """Yield requests with new ids (not in ``known``), starting at index ``first``. Add all ids to ``known``."""
+    """Yield requests with new IDs (not in ``known``), starting at index ``first``. Add all IDs to ``known``."""
     for place, message in enumerate(messages):
         for request in message.tool_calls:
             if request.call_id and (call_id := id_without_name(request.name, request.call_id)) not in known:
@@ -258,7 +258,7 @@ def _with_new_ids(messages: Sequence[Message], first: int, known: set[str]) -> I
 
 
 def _more_than(counts: Counter[_CallKey], messages: Iterable[Message]) -> Iterator[ToolRequest]:
-    """Yield requests without ids that occur more often in the prompt than in ``counts``, and count them there."""
+    """Yield requests without an ID that occur more often in a prompt than in ``counts``. Add them to ``counts``."""
     in_prompt: Counter[_CallKey] = Counter()
     for request in (request for message in messages for request in message.tool_calls):
         key = _key(request)
@@ -269,7 +269,7 @@ def _more_than(counts: Counter[_CallKey], messages: Iterable[Message]) -> Iterat
 
 
 def without_copies(requested: list[Requested], read_back: list[ToolRequest], results: Mapping[str, Any]) -> list[Requested]:
-    """Drop requests that a later prompt repeats with a new id, if the original request lacks an id or a result."""
+    """Drop requests that a later prompt repeats with a new ID, if the original request lacks an ID or a result."""
     copies = Counter(map(_key, read_back))
     kept = []
     for request, step in requested:
@@ -290,7 +290,7 @@ def _key(request: ToolRequest) -> _CallKey:
 
 
 class RequestMatcher:
-    """Matcher of tool spans with tool requests, by call id or by name and arguments."""
+    """Matcher of tool spans with tool requests, by call ID or by name and arguments."""
 
     def __init__(self, requests: Iterable[ToolRequest]) -> None:
         self._by_id: dict[str, ToolRequest] = {}
@@ -302,11 +302,11 @@ class RequestMatcher:
             self._left.add(request, ("name", request.name))
 
     def take(self, name: str | None, call_id: str | None, raw: Any, arguments: dict[str, Any] | None) -> ToolRequest | None:
-        """Return the request for a tool span, or None. A request is returned only once, except to spans with its call id.
+        """Return the request for a tool span, or None. Each request is returned once, except for spans with its call ID.
 
         Args:
             name: the tool's name, or None if the span has only a class name.
-            call_id: the call's id, if known.
+            call_id: the call's ID, if known.
             raw: the arguments as recorded.
             arguments: the parsed arguments if they are an object.
         """

@@ -22,11 +22,11 @@ _TOOLS = (TOOL,)
 _CALLS = (LLM, TOOL)
 _EVENTS = ENDS | {"start"}
 _SHORT = 8
-"""Number of ancestors to check individually before the tree is used."""
+"""Number of ancestors to check individually before the span tree is used."""
 _DEEPEST_TIE = 32
 """Maximum number of ancestors with the same start time that are counted to sort spans."""
 _LONG_PROMPT = 1_000
-"""Minimum characters of a prompt that is compared with earlier prompts."""
+"""Minimum length of a prompt that is compared with earlier prompts."""
 _BEGINNING = 200
 LONGEST_CONSTANT = 32_768
 """Maximum characters of instructions and tool definitions that are cached after parsing. Many turns repeat them."""
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 else:
 
     class computed_once(cached_property):  # noqa: N801 - a decorator
-        """Cached property, but without the lock that Python 3.11 and earlier use."""
+        """Cached property without the lock that Python 3.11 and earlier use."""
 
         def __get__(self, instance: Any, owner: type | None = None) -> Any:
             if instance is None:
@@ -83,9 +83,9 @@ class TurnSteps:
         self.root = self.by_id.get(root.span_id) or read(root)
         self._decoded: dict[tuple[int, str], Decoded] = {}
         self._prompts: dict[int, Decoded] = {}
-        """Decoded long prompts by span id. Later prompts may begin with the same messages."""
+        """Decoded long prompts by span ID. Later prompts can begin with the same messages."""
         self.ancestor: Step | None = None
-        """A span above this turn. Only its user and conversation are read. Other turns may have the same ancestor."""
+        """A span above this turn. Only its user and conversation are read. Other turns can have the same ancestor."""
         self.until_ns: int | None = None
 
     def share(self, ancestor: SpanRecord) -> None:
@@ -146,7 +146,7 @@ class TurnSteps:
         return step.agent or self.agent_of(step)
 
     def loop_of(self, step: Step) -> int:
-        """Return the span id of the agent run that contains a span, or 0 if the span isn't in an agent run."""
+        """Return the span ID of the agent run that contains a span, or 0 if the span isn't in an agent run."""
         agent = self.nearest(step, _AGENTS)
         return agent.record.span_id if agent is not None else 0
 
@@ -194,7 +194,7 @@ class TurnSteps:
 
     @computed_once
     def _prompt_before(self) -> dict[int, Step]:
-        """The latest earlier call whose prompt has the same beginning, by span id."""
+        """The latest earlier call whose prompt has the same beginning, by span ID."""
         found: dict[int, Step] = {}
         latest: dict[str, Step] = {}
         for step in self.of_role.get(LLM, ()):
@@ -219,7 +219,7 @@ class TurnSteps:
 
 def _join_events(steps: list[Step]) -> None:
     """Join spans that are events of one call, such as ``tool.start-3`` and ``tool.success-3``, into the first span. An end event
-    without a start event of the same number is joined with the latest start event.
+    without a start event with the same number is joined with the latest start event.
     """
     calls: dict[tuple[int, str, str], Step] = {}
     latest: dict[str, Step] = {}
@@ -256,7 +256,7 @@ def _join(call: Step, step: Step, event: str) -> None:
 
 
 def _order_ties(steps: list[Step]) -> None:
-    """Sort spans with equal start times, which JavaScript rounds: ancestors first, then by length of the prompt, then by end time."""
+    """Sort spans by start time. If start times are equal (JavaScript rounds them), ancestors come first, then shorter prompts."""
     by_id = {step.record.span_id: step for step in steps}
 
     def place(step: Step) -> tuple[int, int, int, int, int, int]:
@@ -271,7 +271,7 @@ def _order_ties(steps: list[Step]) -> None:
 
 @lru_cache(maxsize=32)
 def _decode_constant(raw: str, role: str) -> Decoded:
-    """Decode a text that many calls repeat, and cache it. Don't change the returned messages, because they are shared."""
+    """Decode a text that many calls repeat, and cache the result. Don't change the returned messages, because they are shared."""
     return decode(raw, role)
 
 
@@ -292,7 +292,7 @@ class SpanTree:
                 children.setdefault(step.record.parent_id, []).append(step)
         self._top_down: list[Step] = []
         self._enters: dict[int, int] = {}
-        """Number of each span in a depth-first walk, by span id. ``_leaves`` has the largest number in its subtree."""
+        """Number of each span in a depth-first walk, by span ID. ``_leaves`` has the largest number in each span's subtree."""
         self._leaves: dict[int, int] = {}
         clock = 0
         while stack:
@@ -323,7 +323,7 @@ class SpanTree:
 
     @cached_property
     def _far_ancestor(self) -> dict[int, Step]:
-        """A distant ancestor of each span, by span id, to walk to the root in fewer steps."""
+        """A distant ancestor of each span, by span ID, to walk to the root in fewer steps."""
         found: dict[int, Step] = {}
         depth: dict[int, int] = {}
         for step in self._top_down:

@@ -2,7 +2,7 @@
 
 A tool call has a span, or it is only in messages: a model requests the tool, and either a later prompt contains the result or the
 run ends. Hand-offs (``transfer_to_x``) and the output tools of frameworks aren't tool calls. An empty list means that no tool was
-called. None means that calls may not have been recorded.
+called. None means that calls might not have been recorded.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from .steps import computed_once
 from .tool_spans import ToolSpan, is_no_tool, join_layers
 
 _CODE = ("<code>", "<end_code>")
-"""Delimiters of code that an agent runs. The code may call tools, but isn't a tool request."""
+"""Delimiters of code that an agent runs. The code can call tools, but isn't a tool request."""
 _WITH_RESULTS = frozenset((*ROOT_ROLES, LLM, TOOL))
 _ANSWER_ACCEPTED = re.compile(r"Successfully validated \w+ structured output$|Returning structured response: ")
 """Matches results of output tools that are named after the answer's type."""
@@ -52,7 +52,7 @@ class ToolCalls:
 
     @computed_once
     def calls(self) -> list[ToolCall] | None:
-        """Tool calls by start time, or None if some may not have been recorded."""
+        """Tool calls by start time, or None if some might not have been recorded."""
         if self.spans:
             in_spans = (self._call_of_span(*matched) for matched in self._matched)
             calls = self._with_lost_spans([call for call in in_spans if call is not None])
@@ -99,7 +99,7 @@ class ToolCalls:
 
     @computed_once
     def _matched(self) -> list[tuple[ToolSpan, dict[str, Any] | None, ToolRequest | None]]:
-        """Span, arguments, and request of each call. The request is None if the span already has arguments, call id, and tool name."""
+        """Span, arguments, and request of each call. The request is None if the span already has arguments, call ID, and tool name."""
         matcher: RequestMatcher | None = None
         found = []
         for span in self.spans:
@@ -146,7 +146,7 @@ class ToolCalls:
         )  # fmt: skip
 
     def _with_lost_spans(self, calls: list[ToolCall]) -> list[ToolCall]:
-        """Add answered calls whose spans are missing to the calls with spans, in the order of their requests."""
+        """Insert answered calls whose spans are missing into ``calls``, in the order of their requests."""
         places = {request.call_id: place for place, (request, _) in enumerate(self._requested) if request.call_id}
         if len(places) <= len(calls):
             return calls
@@ -246,7 +246,7 @@ class ToolCalls:
         return found
 
     def _calls_of_runs(self) -> list[ToolCall]:
-        """Return answered calls in agent runs' messages. Calls without ids are taken only from the first field with calls."""
+        """Return answered calls in agent runs' messages. Calls without IDs are taken only from the first field with calls."""
         turn, found = self._turn, dict[str | int, ToolCall]()
         for step in (turn.root, *(step for role in ROOTS for step in turn.of_role.get(role, ()))):
             for field in ("output_messages", "output_value"):
@@ -287,7 +287,7 @@ class ToolCalls:
         return results
 
     def _results_of_repeated_ids(self, ids: Iterable[str | None]) -> dict[str | None, Iterator[Any]]:
-        """Return the ordered results for each call id that several requests have. Some programs use tool names as call ids."""
+        """Return the ordered results for each call ID that several requests share. Some programs use tool names as call IDs."""
         found = {one: list[Any]() for one, count in Counter(ids).items() if one and count > 1}
         for step in self._turn.llm if found else ():
             results = [result for message in since_user(self._turn.inputs(step)) for result in message.tool_results]
@@ -343,7 +343,7 @@ class ToolCalls:
         return rules_out_tools(step, is_last)
 
     def _stopped_for_tools(self) -> bool:
-        """Return True if the last recorded model call requested tools, but the root has an answer: calls are missing."""
+        """Return True if the last recorded model call requested tools, but the root has an answer, so calls are missing."""
         root, last = self._turn.root, self._turn.answering_call
         if last is None or last.role != LLM or last is root or (root.output_messages is None and root.output_value is None):
             return False
@@ -354,7 +354,7 @@ class ToolCalls:
 
     @computed_once
     def _named_after_answers(self) -> set[str | None]:
-        """Output tools named after the answer's type, such as ``WeatherReport``, which their spans or results reveal."""
+        """Names of output tools that are named after the answer's type, such as ``WeatherReport``, as spans or results reveal."""
         steps = self._tool_steps
         return {
             *(step.tool_name for step in steps if step.gives_form or _accepts_answer(unwrap_result(step.tool_result))),
@@ -385,7 +385,7 @@ _NOT_A_TOOL_S = re.compile(
     r"server ?(?:had an ?)?error|unavailable|overloaded|too ?many ?requests|cancelled",
     re.IGNORECASE,
 )
-"""Errors of a loop's limits or of a model, not of a tool."""
+"""Matches errors from a loop's limits or from a model, not from a tool."""
 _LONGEST_REFUSAL = 300
 """Maximum characters of a result that only explains why a tool didn't run."""
 _DECLINED = re.compile(
@@ -423,7 +423,7 @@ def error_in(result: Any) -> ErrorInfo | None:
 
 
 def error_by_flag(raw: Any) -> ErrorInfo | None:
-    """Return the error if a flag next to the result's content reports one. The flag is lost when the result is unwrapped."""
+    """Return the error if a flag next to the result's content reports an error. The flag is lost when the result is unwrapped."""
     if raw.__class__ is str:
         if raw[:1] != "{" or ("rror" not in raw[-200:] and "rror" not in raw[:200]):
             return None
@@ -434,7 +434,7 @@ def error_by_flag(raw: Any) -> ErrorInfo | None:
 
 
 def error_of_last_tool(error: ErrorInfo | None) -> ErrorInfo | None:
-    """Return the turn's error if its last tool may have caused it. Return None for an error of the agent loop or the model."""
+    """Return the turn's error if its last tool might have caused it. Return None for an error of the agent loop or the model."""
     text = f"{error.type} {error.message}" if error is not None else ""
     return None if _NOT_A_TOOL_S.search(text) else error
 

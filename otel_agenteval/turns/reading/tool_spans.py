@@ -62,7 +62,7 @@ def is_no_tool(name: str | None) -> bool:
 
 
 def join_layers(turn: TurnCalls, tools: Iterable[ToolSpan]) -> list[ToolSpan]:
-    """Join spans of the same call, and omit hand-offs and output tools. ``tools`` are all tool spans by start time."""
+    """Join spans of the same call, and omit hand-offs and output tools. ``tools`` contains all tool spans by start time."""
     found: list[ToolSpan] = []
     layers: list[tuple[ToolSpan, ToolSpan]] = []
     outermost: dict[int, ToolSpan] = {}
@@ -91,7 +91,7 @@ def join_layers(turn: TurnCalls, tools: Iterable[ToolSpan]) -> list[ToolSpan]:
 
 
 def _layer_around(turn: TurnCalls, tool: ToolSpan, by_span_id: dict[int, ToolSpan]) -> ToolSpan | None:
-    """Return the tool span that contains a tool span and describes the same call, or None."""
+    """Return the tool span around ``tool`` that describes the same call, or None."""
     around = turn.nearest(tool.step, TOOL_OR_CALLER)
     outer = by_span_id.get(around.record.span_id) if around is not None and around.role == TOOL else None
     if outer is None:
@@ -104,7 +104,7 @@ def _layer_around(turn: TurnCalls, tool: ToolSpan, by_span_id: dict[int, ToolSpa
 
 
 def _drop_empty_copies(tools: list[ToolSpan], layers: list[tuple[ToolSpan, ToolSpan]]) -> list[ToolSpan]:
-    """Drop spans that contain only a tool name, if another span with this name has content, or if the name is that of an operation."""
+    """Drop spans that have only a tool name, if the name is an operation's or another span with this name has content."""
     names = {tool.name for tool in tools if tool.has_only_name}
     for outer, name in [(outer, inner.name) for outer, inner in layers if inner.name != outer.name]:
         if name in names:
@@ -125,8 +125,8 @@ def _is_copy(tool: ToolSpan, other: ToolSpan) -> bool:
 
 
 def _is_same_tool(outer: ToolSpan, inner: ToolSpan) -> bool:
-    """Return True if two nested tool spans describe one call: the inner span has the same name or none. Names may also differ if
-    one ends with the other, and the inner span is an MCP span or has the same arguments.
+    """Return True if two nested tool spans describe one call. The inner span has the same name or none. Otherwise, one name must
+    end with the other, and the inner span must be an MCP span or have the same arguments.
     """
     if outer.name is None or outer.name == inner.name or not inner.name:
         return outer.name == inner.name or not inner.name
@@ -140,7 +140,7 @@ def _is_same_tool(outer: ToolSpan, inner: ToolSpan) -> bool:
 
 
 def _are_one_call(one: ToolSpan, later: ToolSpan) -> bool:
-    """Return True if two tool spans with the same call id describe one call. Some models reuse call ids."""
+    """Return True if two tool spans with the same call ID describe one call. Some models reuse call IDs."""
     if not (_is_same_tool(one, later) or _is_same_tool(later, one) or (one.name or "").endswith(later.name or "")):
         return False
     pairs = ((one.arguments, later.arguments), (one.result, later.result))

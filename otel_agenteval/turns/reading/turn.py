@@ -43,7 +43,7 @@ class TurnReader(MessageReader):
     ))  # fmt: skip
 
     def turn(self, close_reason: CloseReason, complete: bool, revision: int = 1, supersedes: str | None = None) -> Turn:
-        """Build the turn. If ``revision`` is above 1, the turn replaces the turn with the id ``supersedes``."""
+        """Build the turn. If ``revision`` is above 1, the turn replaces the turn with the ID ``supersedes``."""
         root, record = self.root, self.root.record
         resource = record.resource_attributes
         # A root that returns a stream ends before its model call.
@@ -89,7 +89,7 @@ class TurnReader(MessageReader):
         return next((step.record.scope for step in self.calls.steps if step.inferred), None)
 
     def reading(self) -> Reading | None:
-        """Return ``exact``, or ``inferred`` if :meth:`inferred_scope` isn't None. Return None without input and output."""
+        """Return ``exact``, or ``inferred`` if :meth:`inferred_scope` isn't None, or None if the turn has no input and no output."""
         if self.output() is None and self.input() is None:
             return None
         return "exact" if self.inferred_scope() is None else "inferred"
@@ -101,7 +101,7 @@ class TurnReader(MessageReader):
         return self.root.framework or self.calls.first("framework") or (self.root.record.scope or None)
 
     def stop_kind(self) -> str | None:
-        """Return ``agent.stop_kind``. If it is unset, return ``completed`` or ``unknown``, or None without an answering call."""
+        """Return ``agent.stop_kind``. If it is unset, return ``completed`` or ``unknown``, or None if there is no answering call."""
         reported = app_events.stop_kind(self.root, self.calls.steps)
         if reported is not None:
             return reported
