@@ -266,7 +266,6 @@ def _wav(data: bytes) -> bytes:
 
 _STRIP = {"image/png": _png, "image/jpeg": _jpeg, "image/webp": _webp, "image/gif": _gif, "audio/wav": _wav}
 WITHOUT_METADATA = frozenset(_STRIP)
-"""Types whose metadata can be removed."""
 
 
 # --- color profiles

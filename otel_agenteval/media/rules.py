@@ -25,7 +25,6 @@ class Transcription:
     language: str | None = None
     """ISO 639-1 code of the spoken language, or None to detect the language."""
     timeout: float = 60.0
-    """Maximum number of seconds to transcribe a recording."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,6 @@ class Rules:
     max_pixels: int = 25_000_000
     """Maximum number of pixels in one image or one video frame."""
     fetch_timeout: float = 10.0
-    """Maximum number of seconds to fetch a media file."""
     decode_timeout: float = 20.0
     """Maximum number of seconds to process a recording or video. Measurements up to this time are kept."""
     decode_memory: int = 2**30
