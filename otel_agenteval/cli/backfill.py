@@ -38,11 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_scored_config(parser)
     parser.add_argument("--dry-run", action="store_true", help="only estimate the number and cost of judge calls")
     parser.add_argument(
-        "--buckets",
-        type=int,
-        metavar="N",
+        "--buckets", type=int, metavar="N",
         help="number of parts to split the traces into; each process scores one part at a time (default: based on the size of the source)",
-    )
+    )  # fmt: skip
     parser.add_argument("--shard", metavar="K/N", help="score only shard K of N, counted from 0, for example in a Kubernetes Job")
     add_jobs(parser)
     parser.add_argument(

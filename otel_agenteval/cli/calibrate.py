@@ -30,10 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--feedback", action="store_true", help="use user feedback as labels, instead of LABELS")
     parser.add_argument(
-        "--scores",
-        metavar="FILE",
+        "--scores", metavar="FILE",
         help="read scores from a JSON Lines file of eval, experiment, or outlets.jsonl, instead of a store",
-    )
+    )  # fmt: skip
     add_store(parser)
     parser.add_argument("--metric", metavar="NAME", help="compare only this metric")
     parser.add_argument(

@@ -44,15 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_store(parser)
     parser.add_argument("--since", metavar="TIME", help=f"with a store: {SINCE}")
     parser.add_argument(
-        "--labels",
-        metavar="FILE",
+        "--labels", metavar="FILE",
         help="file with labels that you set in the web UI (default: serve.page.labels in the configuration)",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--accept",
-        metavar="N,…|all",
+        "--accept", metavar="N,…|all",
         help="write the suggested settings with these numbers to the file in --config, and evaluate the turns again",
-    )
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_jobs(parser)
 

@@ -46,13 +46,11 @@ good, note, bad = (partial(DoctorFinding, level) for level in (GOOD, NOTE, BAD))
 # --- configuration
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
-_SHORT = 0.2
-"""Maximum seconds of a suspiciously short duration. It is probably a mistake if the option's default is a second or more."""
 _IN_DOLLARS = ("usd_per_hour", "usd_per_day")
 
 
 def option_findings(config: Config) -> Findings:
-    """Yield problems of valid options: probable mistakes, missing folders, and missing packages."""
+    """Yield problems of valid options: wrong references to variables, missing folders, and missing packages."""
     for path, text in _texts(config.to_dict(), ""):
         if (found := _VARIABLE.search(text)) is not None:
             yield bad(f"{path}: {found[0]} isn't a valid reference to a variable", f"write ${{env:{found[1]}}}")
@@ -60,15 +58,6 @@ def option_findings(config: Config) -> Findings:
         kind = kind_of(option.metadata, option.annotation)
         if kind is FILE and isinstance(value, str) and not is_address(value) and not Path(value).absolute().parent.is_dir():
             yield bad(f"{path}: folder not found: {Path(value).absolute().parent}", "create it before you start")
-        elif (
-            kind is not None
-            and "duration" in kind.described
-            and isinstance(option.default, float)
-            and 0 < value < _SHORT
-            and option.default >= 1
-        ):
-            number = f"{value * 1000:g}"
-            yield note(f"{path}: means {number} ms", f"write {number}s for seconds, or {number}ms to be clear")
     store = config.outlets.store
     if store is not None and is_address(store.path) and not installed("psycopg"):
         yield bad("outlets.store: PostgreSQL needs an extra", "pip install 'otel-agenteval[postgres]'")

@@ -46,16 +46,11 @@ def run(args: argparse.Namespace) -> int:
     with open_outputs(formats, args.out, inputs, content=not args.no_content, scale=config.scale) as outputs:
         keeps = baseline is not None or args.gate or any(output.needs_run for output in outputs)
         work = Evaluation(
-            config,
-            args.metrics,
-            tuple(output.rendering for output in outputs),
+            config, args.metrics, tuple(output.rendering for output in outputs),
             with_scores=keeps or any(output.needs_scores for output in outputs),
             with_content=not args.no_content and any(output.needs_run for output in outputs),
-            with_facts=baseline is not None,
-            judge=budget.judge(judge),
-            embedder=budget.embedder(embedder),
-            cases=cases,
-        )
+            with_facts=baseline is not None, judge=budget.judge(judge), embedder=budget.embedder(embedder), cases=cases,
+        )  # fmt: skip
         for found in in_order(
             args.files, work, jobs=jobs_of(args.jobs), alone=work.asks, meet=work.looks_at_conversations, seen=reading
         ):

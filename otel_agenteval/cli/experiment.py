@@ -44,10 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=".jsonl, .json, .yaml, .csv, or .parquet file with the column `input`, `turns`, or `user`; optional columns: case_id, `metrics`, and reference data such as ground_truth",
     )  # fmt: skip
     parser.add_argument(
-        "--columns",
-        metavar="NAME=COLUMN,…",
+        "--columns", metavar="NAME=COLUMN,…",
         help="read NAME from the dataset's column COLUMN, for example input=question,output=answer",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--repetitions", type=int, default=1, metavar="N",
         help="number of runs of each case, to measure how much the answers vary (default: 1)",

@@ -58,16 +58,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--mode", metavar="ID", help="show only the failure mode with this ID")
     parser.add_argument(
-        "--cases",
-        metavar="FILE",
+        "--cases", metavar="FILE",
         help="with --mode: write the failure mode's latest turns to a dataset for `experiment`, with one case for each distinct input",
-    )
+    )  # fmt: skip
     parser.add_argument("--limit", type=int, default=50, metavar="N", help="with --cases: maximum number of cases (default: 50)")
     parser.add_argument(
-        "--labels",
-        metavar="FILE",
+        "--labels", metavar="FILE",
         help="with --cases: file with labels of turns, whose reference data, such as ground_truth, is added to the cases",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--describe", action="store_true", help="let the configured judge name and describe new topics, within its budget"
     )
@@ -163,13 +161,9 @@ def _recorded(args: argparse.Namespace, config: Config, labels: Mapping[str, Map
 
 
 def _read_turns(
-    evaluation: Evaluation,
-    redacted: Sequence[str],
-    mode: str | None,
-    parameters: Parameters,
-    labels: Mapping[str, Mapping[str, Any]],
-    turns: Iterable[tuple[Key, Turn]],
-) -> Iterator[tuple[Key, _RecordedTurn]]:
+    evaluation: Evaluation, redacted: Sequence[str], mode: str | None, parameters: Parameters,
+    labels: Mapping[str, Mapping[str, Any]], turns: Iterable[tuple[Key, Turn]],
+) -> Iterator[tuple[Key, _RecordedTurn]]:  # fmt: skip
     """Yield evaluated turns. Turns with the failure ``mode`` also get a case for a data set. This function can run in other processes."""
     for key, turn, scores in evaluation.scores(turns):
         at = turn.start.timestamp() if turn.start is not None else 0.0
@@ -236,15 +230,10 @@ def _with_topics(
 
 
 def _split(
-    modes: Sequence[FailureMode],
-    texts: Mapping[str, Sequence[FailureText]],
-    config: Config,
-    embedder: Embedder | InProcessEmbedder,
-    *,
-    known: Sequence[StoredTopic] = (),
-    store: str | None = None,
+    modes: Sequence[FailureMode], texts: Mapping[str, Sequence[FailureText]], config: Config,
+    embedder: Embedder | InProcessEmbedder, *, known: Sequence[StoredTopic] = (), store: str | None = None,
     describe: bool = False,
-) -> list[FailureMode]:
+) -> list[FailureMode]:  # fmt: skip
     """Split the failure modes into topics. ``known`` topics keep their names. If the embedder fails, no topics are added."""
     judge = judge_from(config) if describe else None
     if describe and judge is None:

@@ -102,12 +102,9 @@ def _reasons_in(outcomes: Iterable[CaseOutcome]) -> str:
 def _add_probe_arguments(probe: argparse.ArgumentParser) -> None:
     add_config(probe)
     probe.add_argument(
-        "--max-rate",
-        type=_share,
-        default=0.0,
-        metavar="SHARE",
+        "--max-rate", type=_share, default=0.0, metavar="SHARE",
         help="maximum share of successful injections; above this share, exit with code 1 (default: %(default)g)",
-    )
+    )  # fmt: skip
     probe.add_argument("--metric", default=METRIC, metavar="NAME", help="metric whose prompts are tested (default: %(default)s)")
     probe.add_argument("--json", action="store_true", help="print one JSON object with each attempt")
 
@@ -160,24 +157,17 @@ def _add_bench_arguments(bench: argparse.ArgumentParser) -> None:
     bench.add_argument("--families", metavar="NAMES", help="run only these metric families, separated by commas (default: all)")
     bench.add_argument("--metrics", metavar="NAMES", help="run only these metrics, separated by commas (default: all)")
     bench.add_argument(
-        "--limit",
-        type=_count,
-        metavar="N",
+        "--limit", type=_count, metavar="N",
         help="maximum number of cases, which are spread evenly over metric families and quality levels",
-    )
+    )  # fmt: skip
     bench.add_argument(
-        "--repeat",
-        type=_count,
-        default=1,
-        metavar="K",
+        "--repeat", type=_count, default=1, metavar="K",
         help="judge each case K times, to measure how often it returns the same level",
-    )
+    )  # fmt: skip
     bench.add_argument(
-        "--max-usd",
-        type=_amount,
-        metavar="USD",
+        "--max-usd", type=_amount, metavar="USD",
         help="maximum cost in US dollars; the run doesn't start if the estimated cost is higher, and stops at this cost",
-    )
+    )  # fmt: skip
     bench.add_argument("--yes", action="store_true", help="start without confirmation")
     add_report(bench, ("table", "json", "markdown"))
     bench.add_argument(
@@ -298,27 +288,22 @@ def _listed(title: str, sentences: Iterable[str], bullet: str) -> str:
 
 def _add_drift_arguments(drift: argparse.ArgumentParser) -> None:
     drift.add_argument(
-        "anchors",
-        metavar="ANCHORS",
+        "anchors", metavar="ANCHORS",
         help="file with the scores of the first run, with which later runs are compared; the first run creates this file",
-    )
+    )  # fmt: skip
     add_config(drift)
     drift.add_argument(
-        "--cases",
-        metavar="FILE",
+        "--cases", metavar="FILE",
         help="your own cases: JSON Lines with the fields `metric` and `turn`, a turn in the format turn.v1 (default: the cases of judge bench)",
-    )
+    )  # fmt: skip
     drift.add_argument(
         "--metrics", metavar="NAMES", help="judge only the cases of these metrics in judge bench, separated by commas"
     )
     drift.add_argument("--limit", type=int, default=60, metavar="N", help="maximum number of cases (default: %(default)s)")
     drift.add_argument(
-        "--least",
-        type=float,
-        default=0.03,
-        metavar="SIZE",
+        "--least", type=float, default=0.03, metavar="SIZE",
         help="smallest change of a metric's mean to report (default: %(default)g)",
-    )
+    )  # fmt: skip
     drift.add_argument(
         "--every", metavar="TIME",
         help="keep running, and judge the cases again at this interval, for example 24h",

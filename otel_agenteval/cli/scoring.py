@@ -50,10 +50,9 @@ from .options import add_scored_config, names_of, progress, report_reading
 
 def add_scoring(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument(
-        "--metrics",
-        metavar="A,B",
+        "--metrics", metavar="A,B",
         help="run only these metrics, with their configured parameters; @NAME runs a group or a preset",
-    )
+    )  # fmt: skip
     add_scored_config(parser)
     parser.add_argument(
         "--format", action="append", choices=("jsonl", "table", "junit", "markdown", "html"),
@@ -71,19 +70,17 @@ def add_scoring(parser: argparse.ArgumentParser, default: str) -> None:
         help="exit with code 1 if a gate (a metric with policy: gate) fails or has an error on any turn, or never has a verdict",
     )  # fmt: skip
     parser.add_argument(
-        "--allow-unevaluated",
-        action="store_true",
+        "--allow-unevaluated", action="store_true",
         help="with --gate: don't fail if a gate never has a verdict, or if there are no gates",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--baseline", metavar="FILE",
         help="scores of an earlier run, written by --format jsonl, with which this run is compared; with --gate, a gate that regresses fails",
     )  # fmt: skip
     parser.add_argument(
-        "--fail-on-regression",
-        metavar="A,B|all",
+        "--fail-on-regression", metavar="A,B|all",
         help="with --gate and --baseline: exit with code 1 if one of these metrics regresses",
-    )
+    )  # fmt: skip
 
 
 def open_models(
@@ -191,18 +188,10 @@ class Evaluation:
     """
 
     def __init__(
-        self,
-        config: Config,
-        names: str | None,
-        renderings: Sequence[Rendering] = (),
-        *,
-        with_scores: bool = False,
-        with_content: bool = True,
-        with_facts: bool = False,
-        judge: Judge | JudgeGroup | None = None,
-        embedder: Embedder | InProcessEmbedder | None = None,
-        cases: CaseMetrics | None = None,
-    ) -> None:
+        self, config: Config, names: str | None, renderings: Sequence[Rendering] = (), *, with_scores: bool = False,
+        with_content: bool = True, with_facts: bool = False, judge: Judge | JudgeGroup | None = None,
+        embedder: Embedder | InProcessEmbedder | None = None, cases: CaseMetrics | None = None,
+    ) -> None:  # fmt: skip
         self._config = config
         self._names = names
         self._renderings = renderings

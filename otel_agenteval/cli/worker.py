@@ -40,10 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--judge", metavar="URL", help="Redis server with judge jobs: redis://HOST:6379")
     add_config(parser)
     parser.add_argument(
-        "--metrics",
-        metavar="HOST:PORT",
+        "--metrics", metavar="HOST:PORT",
         help="address of /metrics (default: serve.metrics in the configuration); `off` disables it",
-    )
+    )  # fmt: skip
     parser.add_argument("--insecure", action="store_true", help="accept requests to /metrics from other machines")
     parser.add_argument(
         "--processes", type=number_of_processes, metavar="N",

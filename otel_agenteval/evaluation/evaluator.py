@@ -236,15 +236,9 @@ class Evaluator:
     """
 
     def __init__(
-        self,
-        metrics: Sequence[BoundMetric],
-        whole: Sequence[BoundMetric],
-        references: ReferenceSources,
-        budget: float,
-        shedding: Shedding,
-        expected: bool = True,
-        foreign: ForeignMetrics | None = None,
-    ) -> None:
+        self, metrics: Sequence[BoundMetric], whole: Sequence[BoundMetric], references: ReferenceSources, budget: float,
+        shedding: Shedding, expected: bool = True, foreign: ForeignMetrics | None = None,
+    ) -> None:  # fmt: skip
         self.shedding = shedding
         self.foreign = foreign
         self.evaluations = 0
@@ -252,13 +246,9 @@ class Evaluator:
         self.reload(metrics, whole, references, budget, expected)
 
     def reload(
-        self,
-        metrics: Sequence[BoundMetric],
-        whole: Sequence[BoundMetric],
-        references: ReferenceSources,
-        budget: float,
+        self, metrics: Sequence[BoundMetric], whole: Sequence[BoundMetric], references: ReferenceSources, budget: float,
         expected: bool,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Replace metrics and references. The new ones apply to turns and conversations that end later."""
         self.metrics = [metric for metric in metrics if not metric.heavy]
         """Metrics that run when a turn closes, even if an exporter or the agent waits."""

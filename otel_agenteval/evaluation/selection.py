@@ -252,12 +252,8 @@ def told_apart(bound: list[BoundMetric], *, log: bool = True) -> list[BoundMetri
             names = tuple(one.name for one in several)
             if log and names not in _logged_names:
                 _logged_names.add(names)
-                _log.warning(
-                    "%s is configured %d times. Its scores are named %s. Set a name for each entry",
-                    name,
-                    len(names),
-                    ", ".join(names),
-                )
+                message = "%s is configured %d times. Its scores are named %s. Set a name for each entry"
+                _log.warning(message, name, len(names), ", ".join(names))
     return bound
 
 
@@ -293,14 +289,9 @@ def _leave_out(config: Config, path: KeyPath, name: str, found: dict[str, BoundM
 
 
 def _bind(
-    config: Config,
-    path: KeyPath,
-    name: str,
-    params: dict[str, Any],
-    policy: Policy,
-    when: Selector | None = None,
+    config: Config, path: KeyPath, name: str, params: dict[str, Any], policy: Policy, when: Selector | None = None,
     series: str | None = None,
-) -> BoundMetric:
+) -> BoundMetric:  # fmt: skip
     try:
         bound = live_metric(name, params, policy, config.scale, config.preset)
         if bound.inner and isinstance(weights := bound.params.get("weights"), list) and len(weights) != len(bound.inner):

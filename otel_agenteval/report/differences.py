@@ -37,13 +37,9 @@ def compare_verdicts(metric: str, rows: Sequence[VerdictRow], *, selected: bool 
     left_out = follows_from(known) if known is not None else frozenset[str]()
     facts = [{name: value for name, value in row.facts.items() if name not in left_out} for row in rows]
     return find_differences(
-        facts,
-        [row.bad for row in rows],
-        weights=[row.weight for row in rows],
-        draws=[row.conversation for row in rows],
-        effects=EFFECTS,
-        selected=selected,
-    )
+        facts, [row.bad for row in rows], weights=[row.weight for row in rows], draws=[row.conversation for row in rows],
+        effects=EFFECTS, selected=selected,
+    )  # fmt: skip
 
 
 def explained(path: str, change: Change) -> Change:

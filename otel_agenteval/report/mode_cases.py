@@ -51,12 +51,9 @@ class ModeCase(NamedTuple):
 
 
 def case_of(
-    content: Mapping[str, Any],
-    scores: Iterable[Score],
-    kind: str,
-    parameters: Parameters,
+    content: Mapping[str, Any], scores: Iterable[Score], kind: str, parameters: Parameters,
     labels: Mapping[str, Mapping[str, Any]],
-) -> ModeCase | None:
+) -> ModeCase | None:  # fmt: skip
     """Return the case of a failed turn (``turn.v1``, redacted). Return None if the turn lacks an input, or if no metric can be a gate."""
     text, metrics = content.get("input"), gates_of(scores, kind, parameters)
     if not isinstance(text, str) or not text.strip() or not metrics:
@@ -112,12 +109,9 @@ def distinct(cases: Iterable[dict[str, Any]], most: int) -> Iterator[dict[str, A
 
 
 def stored_cases(
-    reader: StoreReader,
-    turns: Iterable[Mapping[str, Any]],
-    most: int,
-    parameters: Parameters,
+    reader: StoreReader, turns: Iterable[Mapping[str, Any]], most: int, parameters: Parameters,
     labels: Mapping[str, Mapping[str, Any]],
-) -> list[dict[str, Any]]:
+) -> list[dict[str, Any]]:  # fmt: skip
     """Return up to ``most`` cases of failed turns with different inputs. At most :data:`MOST_VERDICTS` turns are read."""
 
     def cases() -> Iterator[dict[str, Any]]:

@@ -78,14 +78,9 @@ class Changes:
         self._last: dict[_Key, Change] = {}
 
     def add(
-        self,
-        scores: Iterable[Score],
-        agent: str,
-        weight: float,
-        version: str | None,
-        turn_id: str | None,
+        self, scores: Iterable[Score], agent: str, weight: float, version: str | None, turn_id: str | None,
         tenant: str | None = None,
-    ) -> list[Change]:
+    ) -> list[Change]:  # fmt: skip
         """Add a turn's scores. Return the changes that they reveal. ``weight`` is 1 / sampling probability."""
         now = self._clock.time_ns() / 1e9
         changes: list[Change] = []

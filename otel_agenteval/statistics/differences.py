@@ -140,13 +140,9 @@ class _Search:
     """Facts of the turns. ``has_fact`` has one row per fact and one column per turn, with True if the turn has the fact."""
 
     def __init__(
-        self,
-        turns: Sequence[Mapping[str, Value]],
-        bad: Any,
-        weights: Sequence[float] | None,
-        draws: Sequence[Hashable] | None,
+        self, turns: Sequence[Mapping[str, Value]], bad: Any, weights: Sequence[float] | None, draws: Sequence[Hashable] | None,
         effects: Collection[str],
-    ) -> None:
+    ) -> None:  # fmt: skip
         order = np.arange(len(turns))
         if draws is not None:  # so that turns of a draw are neighbors
             numbers: dict[Hashable, int] = {}

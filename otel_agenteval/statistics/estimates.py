@@ -171,17 +171,9 @@ class Estimates:
                 self._count(turn.key, turn.answer, 1)
 
     def add(
-        self,
-        metric: str,
-        agent: str,
-        trace: str,
-        turn_id: str,
-        value: float,
-        probability: float,
-        group: Group = "drawn",
-        revision: int = 1,
-        replaces: Iterable[str] = (),
-    ) -> None:
+        self, metric: str, agent: str, trace: str, turn_id: str, value: float, probability: float, group: Group = "drawn",
+        revision: int = 1, replaces: Iterable[str] = (),
+    ) -> None:  # fmt: skip
         """Add a score with its sampling probability. It replaces an earlier score of the same turn.
 
         The variance is computed over traces. ``turn_id`` is the turn's first id. A late score of an earlier revision is
