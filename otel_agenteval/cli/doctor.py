@@ -103,7 +103,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(title: str, findings: Iterable[DoctorFinding]) -> int:
-    """Print a section of findings. Return FAILED if any of them is a problem."""
     color = colors_wanted(sys.stdout)
     print(f"\n{escaped(title)}")
     worst = OK
@@ -168,7 +167,6 @@ def program_findings(program: Sequence[str], config: Config, metrics: Selected) 
 
 
 def turn_findings(found: Sequence[tuple[SpanGroup, Turn]], scopes: Iterable[str]) -> Findings:
-    """Check that the spans of these scopes create turns with content."""
     if not found:
         yield bad("the spans contain no turn", not_enabled([*scopes]) or advice_without_turn([*scopes]))
         return

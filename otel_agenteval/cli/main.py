@@ -63,7 +63,6 @@ EXAMPLES = {
     "why": "4d7bd59c --store scores.db", "ui": "scores.db", "export": "--store scores.db --format csv --out scores.csv",
     "forget": "--user 4711 --config agenteval.yaml", "judge": "probe --config agenteval.yaml",
 }  # fmt: skip
-"""Example arguments for each command's help."""
 
 _log = logging.getLogger("otel_agenteval")
 

@@ -93,7 +93,6 @@ def apply_imports(args: argparse.Namespace) -> None:
 
 
 def add_program(parser: argparse.ArgumentParser, purpose: str) -> None:
-    """Add a positional argument for a program and its arguments, after ``--``."""
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="-- PROGRAM", help=purpose)
 
 

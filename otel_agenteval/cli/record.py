@@ -98,7 +98,6 @@ def facts_about(out: Path) -> list[dict[str, Any]]:
 
 
 def why_nothing(facts: Sequence[dict[str, Any]]) -> str:
-    """Return the reason why a program created no spans."""
     pythons = {fact["python"] for fact in facts if "python" in fact}
     if not pythons:
         return (

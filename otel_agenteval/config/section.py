@@ -173,7 +173,6 @@ def file_form(value: Any, metadata: Any = (), annotation: Any = None) -> Any:
 
 
 def kind_of(metadata: Any, annotation: Any) -> Kind | None:
-    """Return the :class:`Kind` in an option's annotation, or None. ``| None`` in the annotation is ignored."""
     for item in metadata:
         if isinstance(item, Kind):
             return item
@@ -182,7 +181,6 @@ def kind_of(metadata: Any, annotation: Any) -> Kind | None:
 
 
 def section_of(annotation: Any) -> type[Section] | None:
-    """Return the section class in an option's annotation, or None. ``| None`` in the annotation is ignored."""
     if isinstance(annotation, type) and issubclass(annotation, Section):
         return annotation
     if get_origin(annotation) in (tuple, dict):

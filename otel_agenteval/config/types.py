@@ -37,8 +37,6 @@ class Kind:
 
 @dataclass(frozen=True)
 class Before:
-    """A parser that pydantic calls before the type check."""
-
     read: Callable[[Any], Any]
     _validator: ClassVar[str] = "no_info_before_validator_function"
 
@@ -49,8 +47,6 @@ class Before:
 
 
 class After(Before):
-    """A check that pydantic calls after the type check."""
-
     _validator = "no_info_after_validator_function"
 
 

@@ -82,8 +82,6 @@ class StoreError(AgentEvalError):
 
 
 class Unusable(ConnectionError):
-    """Error for a database that is temporarily unavailable."""
-
     def __init__(self, message: str, reason: str) -> None:
         super().__init__(message)
         self.reason = reason

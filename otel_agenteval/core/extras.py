@@ -61,7 +61,6 @@ def extra_installed(extra: str) -> bool:
 
 
 def installed(module: str) -> bool:
-    """Return True if a package is installed. The package isn't imported."""
     return importlib.util.find_spec(module) is not None
 
 

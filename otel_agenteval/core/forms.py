@@ -77,7 +77,6 @@ def anything(value: Any, path: str) -> Any:
 
 
 def as_given(value: Any, path: str) -> Any:
-    """Return a value of any type unchanged. The metric validates it."""
     return value
 
 
@@ -132,7 +131,6 @@ def keyed(
 class _ObjectReader:
     readers: Mapping[str, Reader]
     key_of: Mapping[str, str]
-    """Maps each accepted name to the key in the result."""
     rank_of: Mapping[str, int]
     """Maps each accepted name to its rank among the names of the same key. The preferred name has rank 0."""
     required: Collection[str]

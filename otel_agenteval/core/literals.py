@@ -51,7 +51,6 @@ def python_literal(source: str | ast.expr) -> Any:
 LONGEST_JAVA = 200_000
 """Maximum length of a text to parse, in characters."""
 JAVA_CLASS = "java_class"
-"""Key for the class name in a parsed object."""
 _DEEPEST = 40
 _START = re.compile(r"\[?\s?(?:(?:[A-Za-z]\w{0,30}\.){0,8}[A-Z][\w$]{0,80}\s?[\[{(]\s?|\{)[A-Za-z]\w{0,60}\s?=(?!=)")
 _OPEN = re.compile(r"\s*(?:(?P<name>[A-Za-z][\w.$]{0,100})\s?)?(?P<open>[\[{(])\s*")

@@ -63,7 +63,6 @@ class Prices(NamedTuple):
     """Rates by input size, each with its maximum number of input tokens. The last step has no maximum (None)."""
 
     def hold_at(self, at: datetime.datetime) -> bool:
-        """Return True if the prices apply to a call at this time (UTC)."""
         if self.since is not None and at.date() < self.since:
             return False
         if self.daily is None:

@@ -389,7 +389,6 @@ def _summary(score: Score) -> str:
 
 
 def pass_rate(passed: float, failed: float) -> float | None:
-    """Return the share of passed verdicts, from 0 to 1, or None if there are none."""
     return passed / (passed + failed) if passed + failed > 0 else None
 
 

@@ -36,7 +36,6 @@ class Schema:
     """Kind of SQLite file: its name, its tables, and the migrations from older versions."""
 
     name: str
-    """Name for messages, such as "judge queue"."""
     application_id: int
     tables: str
     """SQL statements that create the tables. Each statement ends at the end of a line."""
@@ -115,7 +114,6 @@ class SqliteFile:
         self._make_locks()
         self._db: sqlite3.Connection | None = None
         self._found: os.stat_result | None = None
-        """``stat`` of the file when it was opened."""
         self.closed = False
         _FILES.add(self)
 

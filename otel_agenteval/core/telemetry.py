@@ -44,8 +44,6 @@ _MOST_PLANNED, _MOST_PLANS = 256, 256
 
 
 class Exemplar(NamedTuple):
-    """Example value in a histogram bucket, with the trace that it came from."""
-
     labels: Mapping[str, str]
     """``trace_id`` and ``span_id`` in hex."""
     value: float

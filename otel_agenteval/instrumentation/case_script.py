@@ -197,7 +197,6 @@ def _max_turns(given: Any, where: str) -> int:
 
 
 def columns_of(case: Case) -> set[str]:
-    """Return the names of all references that the dataset sets for a case or its turns."""
     turns = case.references.get("turns") if case.input is None else None
     inner = (turn for turn in turns if isinstance(turn, Mapping)) if isinstance(turns, (list, tuple)) else ()
     found = (case.references.keys() & case.columns).union(*inner).difference(_NO_REFERENCES, _INPUT_NAMES, ("role", "content"))

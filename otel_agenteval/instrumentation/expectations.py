@@ -83,7 +83,6 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
         self._inside[-1].update(references)
 
     def __call__(self, fn: _F) -> _F:
-        """Return a function that sets the references during each call of ``fn``."""
         if inspect.iscoroutinefunction(fn):
 
             @functools.wraps(fn)

@@ -351,7 +351,6 @@ def _trials(runs: Sequence[_Run]) -> Iterator[Trial]:
 
 
 def _apply_raised_error(run: _Run, scored: list[tuple[Turn, list[Score]]], applied: Container[str]) -> str | None:
-    """Return the text of the exception that the task raised, or None. In ``scored``, replace scores with errors."""
     if (raised := run.calls[-1].error) is None:
         return None
     error = f"{type(raised).__name__}: {raised}"

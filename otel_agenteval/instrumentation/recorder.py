@@ -73,7 +73,6 @@ def about(path: str) -> str:
 
 
 def _add(provider: Any, method: str, make: Callable[[], Any], file: RecordFile) -> None:
-    """Add a processor to every provider that the program creates from now on."""
     make_provider = provider.__init__
 
     @functools.wraps(make_provider)

@@ -139,7 +139,6 @@ def models(config: Config, judge: Asks | None, embedder: Embeds | None) -> Itera
 
 
 SIMULATED_USER = "simulated_user"
-"""Name of the simulated user, for ``judge.choose`` and in errors."""
 _TASK = (
     "Play the user who talks to an AI agent. Your criteria describe the user's character and goal. The material is the conversation so far: "
     "your messages have the role user, and the agent's have the role assistant. Write the user's next message, as this user would write it, in "

@@ -26,7 +26,6 @@ _REMEMBERED = 1_000
 
 class NoScore(NamedTuple):
     label: str
-    """Value of the label ``outcome`` in the counter ``agenteval.results``."""
     text: str
     """Outcome as text, such as ``gated: when.agent``."""
     reason: str | None = None

@@ -230,7 +230,6 @@ class BoundMetric:
 
     @property
     def asks(self) -> bool:
-        """True if the metric or an inner metric calls a model."""
         return self._service is not None or any(one.asks for one in self.inner)
 
     @property
@@ -435,7 +434,6 @@ class BoundMetric:
         return Score.of(facts, value, passed, "ok", label, result.explanation, result.detail, result.also, None)
 
     def left_out(self, reason: str, by: str | None = None) -> Score:
-        """Return a ``skipped`` score with a reason, for a turn that isn't evaluated."""
         return self._skipped(reason, None if by is None else {"by": by})
 
     def scored(self, value: float, detail: dict[str, Any], passed: bool | None = None) -> Score:
@@ -446,7 +444,6 @@ class BoundMetric:
         return Score.of(self._facts, None, None, "skipped", None, None, {"reason": reason, **(detail or {})}, None, None)
 
     def failed(self, error: BaseException) -> Score:
-        """Return the score of an evaluation that ended with an exception."""
         error_type = error.error_type if isinstance(error, (MetricError, JudgeError)) else type(error).__name__
         # Messages of other exceptions can quote content, so only our own messages are used.
         is_ours = isinstance(error, (MetricError, ConfigError, JudgeError))

@@ -51,7 +51,6 @@ def type_name(annotation: Any, s: str = "") -> str:
 
 
 def _bounded(name: str, metadata: Sequence[Any], s: str) -> str:
-    """Return a type's name with its bounds, such as ``number 0..1``."""
     found = [(word, getattr(item, key, None)) for item in metadata for key, word in _BOUNDS]
     bounds = {word: bound for word, bound in found if bound not in (None, math.inf, -math.inf)}
     if bounds.keys() == {"≥ ", "≤ "}:

@@ -40,12 +40,9 @@ EPSILON = 1e-9
 """Tolerance of every threshold comparison, so that 0.1 + 0.2 isn't above a limit of 0.3."""
 
 Asks = Answers
-"""Judge that an ``llm_`` metric receives."""
 
 
 class Embeds(Protocol):
-    """Embedder that an ``embed_`` metric receives."""
-
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector per text, as described in :class:`otel_agenteval.Embedder`."""
 
@@ -116,14 +113,11 @@ class Definition(NamedTuple):
     parameters: Mapping[str, MetricParameter]
     applies: Applies | None
     aliases: Mapping[str, Mapping[str, Any]]
-    """Alternative names, each with the parameters that it presets."""
     doc: str
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric function and the properties derived from it."""
-
     name: str
     source: Definition | str
     """Definition, or the module's name if a built-in metric hasn't been imported yet."""
@@ -193,7 +187,6 @@ class Metric:
 
     @property
     def spellings(self) -> Mapping[str, str]:
-        """Alternative parameter names, each mapped to the canonical name."""
         notes = ((p.name, note) for p in self.parameters.values() for note in getattr(p.annotation, "__metadata__", ()))
         return {name: ours for ours, note in notes if isinstance(note, Param) for name in note.names}
 
@@ -562,14 +555,11 @@ _PASS_MARKS = ("pass_threshold", "passing_threshold")
 
 
 class ResolvedName(NamedTuple):
-    """Metric that a name refers to, with the parameters that the name presets."""
-
     metric: Metric
     preset: dict[str, Any]
     spellings: Spellings
     """Parameter names that are accepted under this name, in addition to the metric's own parameter names."""
     note: str = ""
-    """Note for users of the tool that the name comes from."""
     view: names.SeedView | None = None
     """Additional ``detail`` keys, and a substitute for an unknown input, under this name."""
     live: Mapping[str, Any] = {}

@@ -83,7 +83,6 @@ class PromisedEvents:
 
 
 _PARTS = 9
-"""Number of arguments of :meth:`.Score.of`."""
 
 
 class DeferredEvents(BoundedList):  # type: ignore[type-arg]  # generic in its stub only

@@ -56,7 +56,6 @@ def render_turn(
     color: bool = False,
     clean: Callable[[str], str] = str,
 ) -> str:
-    """Return a turn and its scores as text. ``clean`` redacts the turn's texts."""
     text = _Text(width, color)
     text.add_heading(title or turn.turn_id or "turn")
     text.add_line("", " · ".join(_facts_of(turn)))

@@ -228,7 +228,6 @@ class WebhookOutlet(Outlet):
         return len(part) > 1
 
     def _outcome_of(self, refused: _Refused) -> str | None:
-        """Return the final outcome of refused notices, or None to retry them."""
         if refused.for_good:
             return "rejected"
         has_expired = self._since is not None and self._monotonic() - self._since > self._options.retry_for

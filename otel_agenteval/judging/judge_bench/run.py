@@ -233,7 +233,6 @@ def _sample(schema: Mapping[str, Any]) -> Any:
 
 
 def estimate(cases: Sequence[BenchCase], judge: JudgeModel, *, repeat: int = 1, prices: Prices | None = None) -> CostEstimate:
-    """Estimate the cost of a run without calling a model."""
     counting = _CallCounter()
     for case in cases:
         case.bound.evaluate(case.read_turn(), judge=counting)

@@ -281,7 +281,6 @@ _EDGE = 224
 """Default maximum text length in tokens, and default image size in pixels. Both values are from the first CLIP models."""
 _OF_TEXTS = ("text_embeds", "text_features", "pooler_output")
 _OF_IMAGES = ("image_embeds", "image_features", "pooler_output")
-"""Names of model outputs, in order of preference."""
 
 
 class ClipEmbedder(InProcessEmbedder):

@@ -211,8 +211,6 @@ class JsonTransport:
 
 
 class Connections:
-    """Connections to one server, one for each concurrent request. Thread-safe."""
-
     def __init__(self, url: str, clock: Clock = SYSTEM_CLOCK) -> None:
         self._url = url
         self._clock = clock

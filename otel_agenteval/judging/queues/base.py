@@ -193,7 +193,6 @@ class JobQueue(ABC):
         return not self._end([job], "done")
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
-        """Remove finished jobs. Return the IDs of jobs with a lost lease."""
         return self._end(jobs, "done")
 
     def dead(self, job: Job | str, reason: str) -> bool:

@@ -72,7 +72,6 @@ class AgentGraph:
         return (n * max(degrees) - sum(degrees)) / ((n - 1) * (n - 2 if as_seed else n - 1))
 
     def clustering(self) -> float:
-        """Return the mean of the agents' local clustering coefficients."""
         steps, total = 0, 0.0
         for recipients in self.out:
             if (k := len(recipients)) <= 1:

@@ -248,7 +248,6 @@ class EpsilonLedger:
         return len(self._spent) + len(self._charges)
 
     def charge(self, scope: str, turn: Turn, epsilon: float) -> float:
-        """Charge a turn's epsilon to a scope, and return the scope's spending before the turn."""
         with self._lock:
             if turn.turn_id:
                 charge = self._charges.get((scope, turn.turn_id))
@@ -386,7 +385,6 @@ def _scope_key(turn: Turn, scope: str | None) -> str | None:
 
 
 def _occurs_in(output: str, value: Any) -> bool | None:
-    """Return True if the lowercase output contains the value, or None if the value is blank."""
     text = jsonio.text_of(value)
     return text.lower() in output if text.strip() else None
 

@@ -23,9 +23,7 @@ from ..registry import Result, metric, skip, vacuous
 from .text_matching import EXPECTED_OUTPUT, Bound, in_range
 
 _EXAMINED = 10_000
-"""Maximum values or elements in a text that are examined one by one."""
 _SHOWN = 100
-"""Maximum characters of output in ``detail``."""
 _SHOWN_TABLES = 100
 
 

@@ -72,7 +72,6 @@ def _estimated_kwh(turn: Turn) -> float | None:
 
 
 def _kwh_of_call(call: LlmCall, estimate: _Estimate) -> float | None:
-    """Return a call's estimated energy in kWh, or None if it can't be estimated."""
     model, known = call.model or "", word_list("energy_providers")
     named = (call.provider or "").lower()
     providers = [provider for provider, names in known.items() if named in names] or list(known)

@@ -39,11 +39,9 @@ class _ExecutorRun:
     executor: str
     failed: bool
     tools: tuple[str, ...] | None = None
-    """Names of the called tools in order. None if unknown."""
 
 
 def runs_of(turn: Turn) -> list[_ExecutorRun] | None:
-    """Return a workflow's executor runs in start order, or None if unknown."""
     workflow = fact(turn, "workflow") or {}
     if "steps" not in workflow:
         return _runs_in_spans(turn)

@@ -39,7 +39,6 @@ def _direction(vector: numpy.ndarray) -> numpy.ndarray | None:
 
 
 def cosine(one: Vector, other: Vector) -> float:
-    """Return the cosine similarity from -1 to 1, or 0 if either vector is zero."""
     left, right = (_direction(vector) for vector in _as_arrays(one, other))
     return 0.0 if left is None or right is None else float(min(1.0, max(-1.0, left @ right)))
 

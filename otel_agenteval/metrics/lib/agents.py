@@ -103,7 +103,6 @@ def seconds(value: Any) -> float | None:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean of at least one value, without overflow of the sum."""
     return sum(value / len(values) for value in values)
 
 

@@ -30,7 +30,6 @@ _SAME = {
 
 
 def language_name(name: str) -> str:
-    """Return the canonical, lower-case name of a language: ``py`` → ``python``."""
     plain = name.strip().lower()
     return _SAME.get(plain, plain)
 
@@ -39,7 +38,6 @@ def language_name(name: str) -> str:
 class Block:
     text: str
     label: str | None
-    """Language in the fence's info string, or None."""
 
 
 _FENCE = re.compile(r"((?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t])))*[ \t]*)(`{3,}|~{3,})[ \t]*(.*)")
@@ -102,7 +100,6 @@ def languages(blocks: Sequence[Block], *, labels: bool = True) -> list[str | Non
 
 
 def _recognize(text: str, parse: bool) -> tuple[str | None, bool]:
-    """Return the language (None if unknown), and True if the text is clearly code."""
     tree = python_tree(text) if parse else None
     if tree is not None and not all(
         isinstance(statement, ast.Expr) or (isinstance(statement, ast.AnnAssign) and statement.value is None)  # Answer: Paris

@@ -114,7 +114,6 @@ def reason_of(entry: Any, key: str = "reason") -> str | None:
 
 
 def yes_no(reply: Mapping[str, Any], count: int) -> list[bool]:
-    """Return one boolean for each of ``count`` items. A missing verdict counts as no."""
     found = []
     for entry in entries(reply, "verdicts")[:count]:
         if (truth := as_boolean(verdict_of(entry))) is None:

@@ -37,7 +37,6 @@ Name = Literal["bubblewrap", "monty"]
 MEMORY = 512 * 2**20
 """Maximum address space of one process in bytes."""
 PROCESSES = 32
-"""Maximum number of processes and threads in total."""
 FILE_BYTES = 2**20
 SCRATCH_BYTES = 16 * 2**20
 """Maximum total size in bytes of the files in ``/tmp``, and of those in ``/dev/shm``. Nothing else is writable."""

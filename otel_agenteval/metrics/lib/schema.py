@@ -139,7 +139,6 @@ class _TooManySteps(Exception):
 
 
 def takes_too_many_steps(schema_text: str, instance: Any) -> bool:
-    """Return True if validation takes too many steps, or if the steps can't be counted."""
     if not _may_double(schema_text):
         return False
     most = _STEPS_AT_LEAST + _STEPS_PER_CHARACTER * len(jsonio.dumps(instance))
@@ -156,7 +155,6 @@ _parsed = functools.lru_cache(maxsize=256)(jsonio.loads)
 
 @functools.lru_cache(maxsize=256)
 def _may_double(schema_text: str) -> bool:
-    """Return True if a schema is recursive, or is large after expanding its references."""
     if not any(keyword in schema_text for keyword in _REFERENCES):
         return False
     schema = _parsed(schema_text)
@@ -193,7 +191,6 @@ class _StepCount:
         return known
 
     def steps(self, schema: Any, value: Any) -> int:
-        """Count the steps to validate a value. Counts are cached by schema and value."""
         if not isinstance(schema, dict):
             return 1
         pair = id(schema), id(value)
@@ -205,7 +202,6 @@ class _StepCount:
         return known
 
     def _applied(self, schema: dict[str, Any], value: Any) -> Iterator[tuple[Any, Any]]:
-        """Yield each direct subschema with the part of ``value`` that it validates."""
         same = [inner for keyword in _LISTS for inner in _list(schema.get(keyword))]
         same += [schema[keyword] for keyword in _SINGLE if keyword in schema]
         same += [inner for keyword in ("dependentSchemas", "dependencies") for inner in _object(schema.get(keyword)).values()]

@@ -201,7 +201,6 @@ def _checked_value(key: str, value: Any, path: str, depth: int) -> Any:
 
 
 def matching_spans(query: Mapping[str, Any], forest: Forest) -> Answers:
-    """Return one boolean per span: True if it matches. Requires a checked query."""
     if "or" in query:
         return _combined(any, query["or"], forest)
     found = [True] * len(forest.spans)

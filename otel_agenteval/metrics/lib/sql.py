@@ -337,7 +337,6 @@ def _is_defined_here(node: Any, name: str) -> bool:
 
 
 def _sources(select: Any) -> Iterator[tuple[str, set[str] | None]]:
-    """Yield the name and columns (None for a table) of each source in a SELECT."""
     from sqlglot import exp
 
     for clause in (select.args.get("from_") or select.args.get("from"), *(select.args.get("joins") or ())):
@@ -353,7 +352,6 @@ def _sources(select: Any) -> Iterator[tuple[str, set[str] | None]]:
 
 
 def _cte(table: Any) -> Any:
-    """Return the CTE that a table name refers to, or None for a real table."""
     from sqlglot import exp
 
     if table.args.get("db") is not None:

@@ -24,7 +24,6 @@ from .replies import numbered
 from .values import word_list
 
 ARGUMENT_CHARS = 1_000
-"""Maximum characters of a call's arguments."""
 RESULT_CHARS = 500
 """Maximum characters of a result, an error, a retrieval query, or the input or output of a custom span."""
 REMARK_CHARS = 700
@@ -362,7 +361,6 @@ def history_of(turn: Turn) -> list[tuple[str, str]]:
 
 
 def unsent(turn: Turn, before: Iterable[Message]) -> list[tuple[str, str]]:
-    """Return the ``history`` messages that aren't in ``before``."""
     known = {message.content for message in before}
     return [(role, text) for role, text in history_of(turn) if text not in known]
 

@@ -55,7 +55,6 @@ def _word() -> str:
 
 @lazy
 def _syllable() -> str:
-    """Return a pattern for one Chinese or Japanese character, or one written syllable."""
     han = "[\u3005-\u3007\u3021-\u3029\u3031-\u3035\u303b\u3041-\u30ff\u3105-\u312f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     han += "\U00016fe0-\U00018cff\U0001aff0-\U0001b16f\U00020000-\U0003ffff][\u3099\u309a]?"
     first, letter, o = "[\u0e40-\u0e42\u0ec0-\u0ec2]", "[\u0e01-\u0e2e\u0e81-\u0eae\u0edc-\u0edf]", "[\u0e2d\u0ead]"
@@ -169,5 +168,4 @@ def stem(token: str) -> str:
 
 
 def _single_end(token: str) -> str:
-    """Reduce a double consonant at the end: ``runn`` → ``run``."""
     return token[:-1] if token[-1] == token[-2] and token[-1] not in "aeiou" else token

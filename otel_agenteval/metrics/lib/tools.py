@@ -112,7 +112,6 @@ _ASKS = re.compile(r"(?:ask|call|consult|invoke|run|use)_(?:the_)?")
 
 
 def without_delegation(turn: Turn, entries: Sequence[Any]) -> list[ToolCall]:
-    """Return the turn's tool calls, except unexpected calls that delegate to an agent."""
     calls = turn.tool_calls or []
     expected = {_normalized(entry_name(entry)) for entry in entries}
     if all(_normalized(call.name) in expected for call in calls):
@@ -228,7 +227,6 @@ class Expectation:
         )
 
     def difference(self, calls: Sequence[ToolCall]) -> str | None:
-        """Describe the arguments that differ in the most similar call, or return None."""
         nearest = max((call for call in calls if call.name == self.name), key=self.match, default=None)
         if nearest is None or not self.compares_arguments or nearest.malformed:
             return None
@@ -275,7 +273,6 @@ _MOST_STEPS = 2_000_000
 
 
 def match_in_any_order(expectations: Sequence[Expectation], calls: Sequence[ToolCall]) -> list[float]:
-    """Pair each expectation with a different call, and return the similarity of each pair."""
     values = [[expectation.match(call) for call in calls] for expectation in expectations]
     if not calls or len(expectations) * len(calls) * min(len(expectations), len(calls)) > _MOST_STEPS:
         found, free = [0.0] * len(values), set(range(len(calls)))
@@ -351,8 +348,6 @@ _DIGITS = re.compile("[0-9]+")
 
 
 class Circle(NamedTuple):
-    """Repeated equal calls of one tool."""
-
     name: str
     calls: int
     last: int

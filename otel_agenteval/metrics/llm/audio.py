@@ -98,7 +98,6 @@ def _free_label(label: Any) -> str:
 def _label_recordings(
     turn: Turn, judge: Asks, task: str, labels: Sequence[str] | None, expected: str | Sequence[str] | None
 ) -> Result:
-    """Label the recordings with one judge call. If ``labels`` is None, the judge uses its own words."""
     if labels is None:
         wanted = {_free_label(label) for label in ([expected] if isinstance(expected, str) else expected or ())} or None
     else:

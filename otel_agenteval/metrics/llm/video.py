@@ -83,7 +83,6 @@ _MOST_LISTED = 50
 def _by_dimensions(
     turn: Turn, judge: Asks, num_frames: int, sampling: Sampling, task: str, dimensions: Collection[str], **material: str
 ) -> Result:
-    """Return the mean of the judge's scores for the dimensions (0 to 10), divided by 10."""
     if (video := newest_video(turn)) is None:
         return skip("missing:video")
     sample = _sample_frames(video, num_frames, sampling)

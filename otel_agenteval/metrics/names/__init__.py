@@ -39,9 +39,7 @@ class Tool(NamedTuple):
     prefix: str
     title: str
     version: str
-    """Version of the tool on which the file is based."""
     parameters: Spellings
-    """Parameter names that all metrics of the tool have."""
     metrics: Mapping[str, ToolMetric]
 
 

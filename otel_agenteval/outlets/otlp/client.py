@@ -42,7 +42,6 @@ class SendResult(NamedTuple):
     reason: str = ""
     """Status code or error type, used as a label in counters."""
     wait: float = 0.0
-    """Delay in seconds that the receiver requested."""
     rejected: int = 0
     """Number of records, spans, or data points that the receiver rejected, although it accepted the request."""
 

@@ -96,7 +96,6 @@ class TextWriter:
         self._before = before
         self._key = delimited(1, utf8(key)) + tag(2, BYTES)
         self._heads: dict[int, bytes] = {}
-        """All bytes before a string value, by the length of the string."""
 
     def __call__(self, text: str) -> bytes:
         raw = utf8(text)
@@ -113,8 +112,6 @@ class TextWriter:
 
 
 class AttributeWriter:
-    """Encoder for attributes in a repeated ``KeyValue`` field."""
-
     def __init__(self, field: int) -> None:
         self._tag = tag(field, BYTES)
         self._texts: dict[str, TextWriter] = {}

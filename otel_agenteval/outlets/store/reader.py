@@ -396,7 +396,6 @@ class StoreReader:
         return int(self._db.execute(f"SELECT count(*) FROM ({rows}) AS known", where.values).fetchone()[0])
 
     def facts(self, wanted: Wanted = Wanted()) -> list[VerdictRow]:
-        """Return the stored facts about the latest turns, at most 10,000."""
         return self._facts(self._conditions(wanted, of_scores=False), "turns.stored_at")
 
     def _facts(self, where: Where, at: str) -> list[VerdictRow]:

@@ -55,7 +55,6 @@ _MOST_CHANGED = 200
 _LATEST_HOUR = 1 << 40
 _LIST_COLUMNS = ", ".join(f"turns.{name}" for name in TURN_COLUMNS if name not in ("content", "labels"))
 RANKED: dict[Order, Sequence[str]] = {"slowest": ["duration_s"], "costliest": ["cost_usd"], "most_tokens": ["input_tokens", "output_tokens"]}  # fmt: skip
-"""Columns whose sum determines each order."""
 _DIRECTIONS: dict[Order, tuple[str, str]] = {"oldest": ("ASC", ">"), **dict.fromkeys(("newest", *RANKED), ("DESC", "<"))}
 """Sort direction, and the operator between the times of a later and an earlier turn in the list."""
 GROUPS = {
@@ -82,8 +81,6 @@ _TURN_GROUPS = "agent, service, service_version, model, tenant"
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Filter for turns. Unset fields match everything."""
-
     since: float | None = None
     """Earliest start of a turn, as Unix time in seconds."""
     until: float | None = None
@@ -467,8 +464,7 @@ class Views(StoreReader):
         return [row[0] for row in self._db.execute(f"SELECT DISTINCT minute / {MINUTE} AS hour FROM stale_minutes ORDER BY hour")]
 
     def unsummed(self, before: int) -> tuple[int, int] | None:
-        """Return the latest hour before ``before`` that needs new sums, with its number of changes, or None if no hour needs any.
-        """
+        """Return the latest hour before ``before`` that needs new sums, and its number of changes, or None if no hour needs any."""
         row = self._db.execute(
             f"SELECT minute / {MINUTE} AS hour, sum(marks) AS marks FROM stale_minutes WHERE minute < {self._sql.p} GROUP BY 1 ORDER BY 1 DESC LIMIT 1",
             (before * MINUTE,),

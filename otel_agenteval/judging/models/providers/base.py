@@ -64,7 +64,6 @@ class ChatRequest:
     room: int = MAX_TOKENS
     """Maximum output tokens, for servers that require a limit."""
     stream: bool = False
-    """True for servers that answer only with an event stream."""
 
 
 @dataclass(frozen=True, slots=True)

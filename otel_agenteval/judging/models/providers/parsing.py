@@ -30,7 +30,6 @@ def said(words: str, role: Any, stop: Any) -> str:
 
 
 def count(value: Any) -> int | None:
-    """Return a plausible token count unchanged, or None for any other value."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST_COUNT else None
 
 
