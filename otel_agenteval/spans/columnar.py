@@ -1,4 +1,4 @@
-"""Read and write spans in columns: the Collector's ClickHouse and Parquet data, and our own export.
+"""Read and write spans in columns, as in the Collector's ClickHouse and Parquet data, and in otel-agenteval's own export.
 
 Each line of this table has the column's OTLP name, its name in the Collector's ClickHouse exporter, and the allowed values::
 
@@ -20,8 +20,8 @@ Each line of this table has the column's OTLP name, its name in the Collector's 
     Events.Name, Events.Timestamp, Events.Attributes     or three lists
     log_body                     JSON text. Such a row is a log record of that span, and ``name`` is its event name
 
-Only ids and a name are required. Maps with only text values don't preserve types. Numbers, booleans, and lists are restored if the
-attribute's name implies their type (``gen_ai.usage.input_tokens``). Content stays text.
+Only the trace ID, span ID, and name are required. Maps whose values are all text don't preserve types. Numbers, booleans, and lists
+are restored if the attribute's name implies their type (``gen_ai.usage.input_tokens``). Message content stays text.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _SPELLINGS: dict[str, tuple[str, ...]] = {
     "log_body": (),
 }
 COLUMNS = tuple(_SPELLINGS)
-"""Our names of the columns that can be read. :func:`table_of` writes fewer columns."""
+"""otel-agenteval's names of the columns that can be read. :func:`table_of` writes fewer columns."""
 _NEEDED = ("trace_id", "span_id", "name")
 _CODES = {"unset": 0, "ok": 1, "error": 2, "status_code_unset": 0, "status_code_ok": 1, "status_code_error": 2}
 _NUMBERS = re.compile(
@@ -94,7 +94,7 @@ def known_columns(names: Iterable[str]) -> dict[str, str]:
 
 
 def spans_of(table: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
-    """Yield a span or a log record for each row of a ``pyarrow.Table`` or batch. For an invalid row, yield a NotASpan instead.
+    """Yield a span or a log record for each row of a ``pyarrow.Table`` or record batch. Yield a NotASpan for an invalid row.
 
     Raises ValueError if a required column is missing.
     """

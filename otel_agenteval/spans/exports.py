@@ -1,23 +1,24 @@
 """Convert other tools' span files to OTLP/JSON.
 
 The supported formats are from console exporters, Jaeger, Zipkin, Tempo, Phoenix, Langfuse, LangSmith, Datadog, PandaProbe, Logfire,
-CloudWatch, and Application Insights. Ids, times, and attributes are converted, and then the dialects interpret the attributes. Some
-formats store all values as text, so known numeric attributes are converted back to numbers. A document's keys identify its format:
+CloudWatch, and Application Insights. IDs, times, and attributes are converted, so that dialects can interpret the attributes. Some
+formats store all values as text, so known numeric attributes are converted back to numbers. A document's keys identify its format::
 
-===============  ================================================================================================== console
-``context.trace_id``: ``ConsoleSpanExporter``, ``span.to_json()`` Jaeger           ``traceID`` with ``spans`` and ``processes``;
-``{"data": [...]}`` from the page or the API Zipkin           ``traceId``, ``id``, and ``tags`` or ``localEndpoint``; a trace is a
-list of such spans Tempo            ``batches``, or ``trace`` around ``resourceSpans`` Phoenix          ``context.trace_id`` with
-``span_kind``; a data frame's rows, whose columns are ``attributes.…`` Langfuse         ``traceId`` with ``type`` and ``startTime``;
-traces with or without their ``observations`` LangSmith        ``run_type`` with ``start_time``; runs with or without their
-``child_runs`` Datadog          ``attributes`` with ``span_kind`` and ``start_ns``: span events of LLM Observability PandaProbe
-``spans`` with ``started_at`` or ``start_time``; spans with ``trace_id``, ``span_id``, and ``started_at`` Logfire
-``trace_id`` with ``start_timestamp``; the query API's ``rows`` and ``columns`` CloudWatch       ``startTimeUnixNano`` or
-``observedTimeUnixNano``; log events and query results that contain such JSON text Azure            ``OperationId`` or
-``operation_Id``: rows of Application Insights; the query API's ``tables`` Go               ``SpanContext``: ``stdouttrace`` Node.js
-``traceId`` with ``id``, ``timestamp``, and ``attributes``: ``ConsoleSpanExporter`` written as JSON flat             trace id, span
-id, and attributes in one object, as from ClickHouse's ``otel_traces``, MLflow, or custom exporters ===============
-==================================================================================================
+    console     context.trace_id: ConsoleSpanExporter, span.to_json()
+    Jaeger      traceID with spans and processes; {"data": [...]} from the page or the API
+    Zipkin      traceId, id, and tags or localEndpoint; a trace is a list of such spans
+    Tempo       batches, or trace around resourceSpans
+    Phoenix     context.trace_id with span_kind; a data frame's rows, whose columns are attributes.…
+    Langfuse    traceId with type and startTime; traces with or without their observations
+    LangSmith   run_type with start_time; runs with or without their child_runs
+    Datadog     attributes with span_kind and start_ns: span events of LLM Observability
+    PandaProbe  spans with started_at or start_time; spans with trace_id, span_id, and started_at
+    Logfire     trace_id with start_timestamp; the query API's rows and columns
+    CloudWatch  startTimeUnixNano or observedTimeUnixNano; log events and query results that contain such JSON text
+    Azure       OperationId or operation_Id: rows of Application Insights; the query API's tables
+    Go          SpanContext: stdouttrace
+    Node.js     traceId with id, timestamp, and attributes: ConsoleSpanExporter written as JSON
+    flat        trace ID, span ID, and attributes in one object, as from ClickHouse's otel_traces, MLflow, or custom exporters
 """
 
 from __future__ import annotations
@@ -40,17 +41,17 @@ _OTLP = re.compile(rb'\s*\{\s*"resource(?:Spans|Logs|_spans|_logs)"')
 _MOST_BYTES = 512 * 2**20
 """Maximum bytes of a multi-line document. A larger document is truncated, so it can't be parsed."""
 _FIRST_LINE = 4_096
-"""Maximum bytes of the first line of a multi-line document. A longer line is a whole document."""
+"""Maximum bytes of the first line of a multi-line document. A longer line is read as a whole document."""
 
 _PREFIX = 256
-"""Maximum bytes before the object in a line, such as a time, level, or stream from a log service."""
+"""Maximum bytes in a line before the JSON object, such as a log service's time, level, or stream name."""
 
 Numbered = tuple[int, bytes]
 """(line number, line)."""
 
 
 def otlp_lines(lines: Iterable[Numbered]) -> Iterator[Numbered]:
-    """Yield a file's lines as OTLP/JSON. Documents in other known formats are converted, even if a document has several lines."""
+    """Yield a file's lines as OTLP/JSON. Convert documents in other known formats, including documents of several lines."""
     for number, read in _documents(lines):
         if _says_otlp(read):
             yield number, read
@@ -180,7 +181,7 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 
 
 def _hex(value: Any, digits: int) -> str | None:
-    """Return an id as hex with leading zeros, or None if it is empty. Hex, base64, and UUIDs are decoded. Other ids are hashed."""
+    """Return an ID as hex with leading zeros, or None if it is empty. Hex, base64, and UUIDs are decoded. Other IDs are hashed."""
     text = str(value or "").strip().removeprefix("0x")
     if not text:
         return None
@@ -197,7 +198,7 @@ def _hex(value: Any, digits: int) -> str | None:
 def _nanoseconds(value: Any) -> str | None:
     """Return a time as nanoseconds since 1970, or None if the time is invalid.
 
-    The time can be ISO 8601 text, a pair of seconds and nanoseconds, or a number whose unit (seconds to nanoseconds) is guessed.
+    The time can be ISO 8601 text, a pair of seconds and nanoseconds, or a number in a guessed unit (from seconds to nanoseconds).
     """
     if isinstance(value, bool) or value is None:
         return None
@@ -223,14 +224,14 @@ def _nanoseconds(value: Any) -> str | None:
 
 
 _SCALES = ((1e11, 1_000_000_000), (1e14, 1_000_000), (1e17, 1_000))
-"""Upper limits of numbers in seconds, milliseconds, and microseconds, with their factors."""
+"""Upper limits of times in seconds, milliseconds, and microseconds, and the factors that convert these times to nanoseconds."""
 
 
 # --- console
 
 
 def _from_console(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Convert a span from a console exporter or from Phoenix's API, whose ``attributes`` may be nested."""
+    """Convert a span from a console exporter or from Phoenix's API, whose ``attributes`` can be nested."""
     context = value["context"]
     status = _object(value.get("status"))
     resource = _object(value.get("resource"))
@@ -377,7 +378,7 @@ def _from_to(start: Any, duration: Any) -> tuple[str, str]:
 
 
 def _tags(items: Any) -> dict[str, Any]:
-    """Return Jaeger's tags by key. Jaeger stores lists as JSON text, so they are parsed."""
+    """Return Jaeger's tags by key. Jaeger stores lists as JSON text, so lists are parsed."""
     return {str(item.get("key")): _as_list(item.get("value")) for item in _objects(items)}
 
 
@@ -441,7 +442,7 @@ def _typed(key: str, text: Any) -> Any:
 
 
 def _annotation(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a Zipkin annotation to an event: ``{"name": {attributes}}`` (SDKs), ``name|{attributes}|dropped``, or a name."""
+    """Convert a Zipkin annotation (``{"name": {attributes}}`` in SDKs, ``name|{attributes}|dropped``, or a name) to an event."""
     text = str(item.get("value") or "")
     time_ns = _microseconds(item.get("timestamp"))
     whole = _object(text)
@@ -499,7 +500,7 @@ def flattened(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_langfuse_trace(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Convert a trace's observations to spans. A trace without observations becomes one span with its input and output."""
+    """Convert a trace's observations to spans. A trace without observations becomes one span with the trace's input and output."""
     begun, seconds = value.get("timestamp"), value.get("latency")
     end = int(start) + round(seconds * 1e9) if (start := _nanoseconds(begun)) and isinstance(seconds, (int, float)) else begun
     own = {**value, "id": f"trace-{value['id']}", "type": "AGENT", "startTime": begun, "endTime": end}
@@ -551,7 +552,7 @@ def _langfuse_attributes(get: Callable[[str], Any], metadata: Mapping[str, Any],
 
 
 _LANGFUSE_OWN = frozenset(("attributes", "resourceAttributes", "scope"))
-"""Keys that Langfuse adds to the metadata of observations from spans."""
+"""Keys that Langfuse adds to the metadata of observations from OpenTelemetry spans."""
 
 
 def _from_pandaprobe_trace(value: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -681,9 +682,9 @@ _COLUMNS = {
     "operation_Id": "OperationId", "operation_ParentId": "ParentId", "id": "Id", "name": "Name", "message": "Message", "timestamp": "TimeGenerated",
     "session_Id": "SessionId", "duration": "DurationMs", "success": "Success", "customDimensions": "Properties", "cloud_RoleName": "AppRoleName", "itemType": "Type",
 }  # fmt: skip
-"""Columns of the classic tables, with their names in a workspace."""
+"""Column names in the classic tables of Application Insights, with the column names in a workspace."""
 _TUPLE = re.compile(r"\('[^']*'(?:, '[^']*')*,?\)")
-"""Matches a list of texts. Azure's exporter for Python writes it as a tuple."""
+"""Matches a list of texts, which Azure's exporter for Python writes as a tuple."""
 
 
 def _from_azure(value: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -739,7 +740,7 @@ def _has(*keys: str, **kinds: type) -> Callable[[Mapping[str, Any]], bool]:
 
 
 _OF_LANGFUSE = frozenset(("htmlPath", "projectId", "project_id", "environment", "bookmarked", "totalCost", "total_cost"))
-"""Keys of Langfuse traces. Each trace has at least one of them, and other spans and data sets don't."""
+"""Keys of Langfuse traces. Each trace has at least one of these keys, and other tools' spans and data sets have none."""
 Form = tuple[Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Iterable[Any]]]
 _FORMS: Sequence[Form] = (
     (lambda value: any(key in value for key in ("resourceSpans", "resourceLogs", "resource_spans", "resource_logs")), lambda value: [value]),
@@ -780,4 +781,4 @@ _FORMS: Sequence[Form] = (
     (_has("page", "total", content=list), lambda value: messages_of(value["content"])),
     *((_has(**{key: kind}), lambda value, key=key: messages_of(value[key])) for key in ("data", "tables", "results", "events", "logEvents", "items", "traces", "spans", "hits") for kind in (list, dict)),
 )  # fmt: skip
-"""(test, converter) of each format. The first format whose test succeeds is used."""
+"""Pairs of (test, converter), one for each format. The first format whose test succeeds is used."""

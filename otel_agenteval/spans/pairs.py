@@ -1,8 +1,8 @@
 """Read attributes from OTLP's serialized key-value pairs.
 
 Most attributes are short and repeat those of earlier spans, so a cache maps their bytes to values. A parser in this module reads
-most other texts and numbers, because a protobuf object per attribute would take five times as long. Protobuf reads the rest, so
-this module never accepts what protobuf rejects. Lists and objects are parsed on first use.
+most other texts and numbers, because a protobuf object per attribute would take five times as long. Protobuf parses the rest. This
+module never accepts bytes that protobuf rejects. Lists and objects are parsed on first use.
 
 The caches have limits on entries and bytes, contain only immutable values, and depend only on the bytes.
 """
@@ -22,7 +22,7 @@ from .schemas import MESSAGES, mended
 from .wire import Unread
 
 _SHORT = 80
-"""Minimum bytes of a pair that isn't cached. Its value rarely repeats, and hashing it takes time."""
+"""Minimum bytes of a pair that isn't cached, because long values rarely repeat, and hashing them takes time."""
 _MOST_PAIRS = 4_096
 _MOST_KEYS = 4_096
 _LONGEST_KEY = 0x7F + 2
@@ -34,7 +34,7 @@ _lengths = struct.Struct("<BHBH").unpack_from
 """Reads the tag and length of a value, then the tag and length of its text."""
 
 _known: dict[bytes, tuple[str, Any]] = {}
-"""Short pairs from earlier spans with immutable values, by their bytes."""
+"""Short pairs with immutable values from earlier spans, by their bytes."""
 _known_lists: dict[bytes, tuple[str, tuple[Any, ...]]] = {}
 """Short lists of immutable values. Each caller receives a new list."""
 _known_keys: dict[bytes, str] = {}
@@ -95,7 +95,7 @@ def _read(raw: bytes, unread: list[str]) -> tuple[str, Any]:
 
 
 def _long_text(raw: bytes) -> tuple[str, str] | None:
-    """Return a pair's key and its text, which can have up to 16,380 bytes. Most content is shorter. Return None for other pairs."""
+    """Return the key and the text of a pair whose text has up to 16,380 bytes. Return None for other pairs."""
     end = raw[1] + 2
     size = len(raw) - end - 6
     if raw[0] != _KEY or end > _LONGEST_KEY:
@@ -115,7 +115,7 @@ def _long_text(raw: bytes) -> tuple[str, str] | None:
 
 
 def _read_later(raw: bytes, at: int) -> Any:
-    """Parse the list or object at a position of a pair. Return None if it can't be parsed."""
+    """Parse the list or object at position ``at`` of a pair. Return None if this fails."""
     value = _any_value(raw[at:])
     if len(raw) < _SHORT and value.__class__ is list and all(item.__class__ in _UNCHANGEABLE for item in value):
         if len(_known_lists) >= _MOST_PAIRS:

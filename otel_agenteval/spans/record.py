@@ -1,4 +1,4 @@
-"""Span and log records with the fields that the engine needs. Ids are integers. A parent id of 0 means no parent."""
+"""Span and log records with the fields that the engine needs. IDs are integers. A parent ID of 0 means no parent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..core.wellformed import plain
 UNSET, ERROR = 0, 2
 
 LAST_NS = 2**63 - 1
-"""Latest valid time, in the year 2262. Later times are unknown."""
+"""Latest valid time, in the year 2262. Later times are treated as unknown."""
 MAX_VALUE_CHARS = 1_000_000
 """Maximum characters of a text attribute. Longer texts are truncated, and the record is marked as truncated."""
 
@@ -49,13 +49,13 @@ class SpanRecord:
     events: Sequence[SpanEvent]
     logs: Sequence[LogPart]
     references: dict[str, Any] | None
-    """References from ``expect()`` at the span's start."""
+    """References that ``expect()`` set when the span started."""
     server: bool
-    """True if the span is a request that this process received (kind ``SERVER``)."""
+    """True if the span is a request that the span's process received (kind ``SERVER``)."""
     resource: Any
-    """Resource attributes, or the SDK's Resource."""
+    """Resource attributes, or the SDK's Resource object."""
     sampled: bool
-    """True if the trace is exported, or if this is unknown."""
+    """True if the trace is sampled for export, or if this is unknown."""
     trace_state: Any
     """The SDK's TraceState for a span of this process, or None for a received span."""
     dialects: Any
@@ -108,7 +108,7 @@ class SpanRecord:
 
     @property
     def shown_id(self) -> int:
-        """Id of the span under which a trace viewer shows this work."""
+        """ID of the span under which a trace viewer shows this work."""
         return self.span_id
 
     @property
@@ -153,7 +153,7 @@ def time_of(value: Any) -> int:
 
 
 def clean(record: SpanRecord) -> None:
-    """Replace values that JSON can't represent in the record of an SDK span. The SDK's objects stay unchanged."""
+    """In the record of an SDK span, replace values that JSON can't represent. The SDK's objects stay unchanged."""
     record.name = str(plain(record.name))
     if record.status_message is not None:
         record.status_message = str(plain(record.status_message))
@@ -186,7 +186,7 @@ def cleaned(part: LogPart) -> LogPart:
 
 
 def cut_long_values(record: SpanRecord) -> int:
-    """Truncate long texts, and set ``truncated`` if any text is too long. Return the record's approximate size in bytes."""
+    """Truncate texts that are too long, and set ``truncated`` if there are any. Return the record's approximate size in bytes."""
     size = 512
     for key, value in list(record.attributes.items()):
         if value.__class__ is str:

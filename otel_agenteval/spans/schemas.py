@@ -1,4 +1,4 @@
-"""Protobuf schemas with only the OTLP fields that we read. Protobuf skips all other fields.
+"""Protobuf schemas with only the OTLP fields that otel-agenteval reads. Protobuf skips all other fields.
 
 Fields that aren't needed immediately are declared as bytes, and :mod:`.pairs` parses attributes on first use. Protobuf rejects a
 whole message if one of its texts isn't UTF-8. In this case, :func:`mended` repairs the message.

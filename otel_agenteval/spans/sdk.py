@@ -19,7 +19,7 @@ _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 
 
 def attributes_of(holder: Any) -> dict[str, Any]:
-    """Return the attributes of a span or event. Callers must not change them, because they can be the SDK's own dict."""
+    """Return the attributes of a span or event. Callers must not change them, because the dictionary can be the SDK's own."""
     try:
         found = holder._attributes._dict
     except AttributeError:
@@ -57,7 +57,7 @@ def has_known_fields(span: Any) -> bool:
 
 
 def start_of(span: Any) -> tuple[int, int, int, str, dict[str, Any]]:
-    """Return a starting span's trace id, span id, local parent's id (0 without a local parent), scope, and attributes."""
+    """Return a starting span's trace ID, span ID, local parent's ID (0 without a local parent), scope, and attributes."""
     if _BY_POSITION:
         try:
             context, parent, scope, attributes = span._context, span._parent, span._instrumentation_scope, span._attributes._dict
@@ -72,7 +72,7 @@ def start_of(span: Any) -> tuple[int, int, int, str, dict[str, Any]]:
 
 
 def end_of(span: Any) -> tuple[int, int, bool, dict[str, Any]]:
-    """Return an ending span's trace id, span id, local root flag (True without a local parent), and attributes."""
+    """Return an ending span's trace ID, span ID, local root flag (True without a local parent), and attributes."""
     if _BY_POSITION:
         try:
             context, parent, attributes = span._context, span._parent, span._attributes._dict
@@ -90,7 +90,7 @@ def scope_of(span: Any) -> str:
 
 
 def from_sdk(span: Any) -> SpanRecord:
-    """Convert an SDK span to a record with JSON types only. The span may still be open."""
+    """Convert an SDK span to a record with JSON types only. The span can still be open."""
     record = _record_of(span)
     clean(record)
     return record
@@ -126,7 +126,7 @@ def _record_of(span: Any) -> SpanRecord:
 
 
 def _from_fields(span: Any) -> SpanRecord:
-    """Convert a span like :func:`_record_of`, but read the private fields, because this is faster."""
+    """Convert a span as :func:`_record_of` does, but read the private fields, which is faster."""
     record = SpanRecord.__new__(SpanRecord)
     context = span._context
     record.trace_id = context[0]

@@ -1,7 +1,7 @@
 """Split OTLP requests into serialized spans and log records.
 
-Parsing attributes takes twenty times as long as the rest of a request, and most attributes are never needed. So a span stays
-serialized until its turn is evaluated. :mod:`.schemas` has the OTLP fields that are needed earlier, and :mod:`.pairs` parses them.
+Parsing attributes takes twenty times as long as parsing the rest of a request, and most attributes are never needed. So a span
+stays serialized until its turn is evaluated. :mod:`.schemas` has the OTLP fields needed earlier, and :mod:`.pairs` parses them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _TRACE_ID, _SPAN_ID, _PARENT_ID, _FLAGS = b"\x0a\x10", b"\x12\x08", b"\x22\x08",
 """Tags and lengths of span fields. All common writers sort fields by number."""
 _NAME = 0x2A
 _HEAD = struct.Struct("2s16s2s8s2s8s")
-"""Start of a span in this order: tag and trace id, tag and span id, the next tag and the possible parent id."""
+"""Start of a serialized span: tag and trace ID, tag and span ID, next tag and (possibly) parent ID."""
 _NO_HEAD = (b"",) * 6
 _NO_ID = bytes(8)
 _NO_TRACE = bytes(16)
@@ -60,10 +60,10 @@ _NO_TRACE = bytes(16)
 def split_spans(
     body: bytes, drop_scope: str = "", base: int = 0, vocabulary: Vocabulary | None = None
 ) -> tuple[dict[bytes, Part], int]:
-    """Return a request's spans by trace id, and the number of spans without valid ids. Raises :class:`NotOtlp`.
+    """Return a request's spans by trace ID, and the number of spans without valid IDs. Raises :class:`NotOtlp`.
 
-    Spans of the scope ``drop_scope`` are omitted. ``base`` is added to trace ids (:mod:`otel_agenteval.core.tenancy`).
-    ``vocabulary`` identifies GenAI spans. Lists and objects in other spans' attributes are parsed on first use.
+    Spans of the scope ``drop_scope`` are omitted. ``base`` is added to trace IDs (:mod:`otel_agenteval.core.tenancy`).
+    ``vocabulary`` identifies GenAI spans. Lists and objects in the attributes of other spans are parsed on first use.
     """
     parts: dict[bytes, Part] = {}
     invalid = 0
@@ -82,7 +82,7 @@ def split_spans(
 
 
 def _add_spans(items: Iterable[bytes], origin: Origin, parts: dict[bytes, Part]) -> int:
-    """Add the spans of a scope to the traces in ``parts``. Return the number of spans without valid ids."""
+    """Add the spans of a scope to the traces in ``parts``. Return the number of spans without valid IDs."""
     invalid = 0
     for raw in items:
         size = len(raw)
@@ -176,7 +176,7 @@ def _varint(body: bytes, at: int) -> tuple[int, int]:
 
 
 def _ids_of(raw: bytes) -> tuple[bytes, bytes] | None:
-    """Return the trace id and span id of a span whose fields have an unusual order, or None if an id is invalid."""
+    """Return the trace ID and span ID of a span whose fields have an unusual order, or None if an ID is invalid."""
     try:
         head = _parse_head(raw)
     except DecodeError:
@@ -245,7 +245,7 @@ def _record_of(span: WireSpan) -> SpanRecord:
 
 
 def _record_of_broken(span: WireSpan) -> SpanRecord:
-    """Parse a span after replacing invalid UTF-8. If it still can't be parsed, its record has only ids."""
+    """Parse a span after replacing invalid UTF-8. If it still can't be parsed, its record has only IDs."""
     raw, origin = span.raw, span.origin
     if (found := mended(raw, "trace.v1.Span")) is not None:
         return _record_from(span, found)
@@ -257,7 +257,7 @@ def _record_of_broken(span: WireSpan) -> SpanRecord:
 
 
 def _record_from(span: WireSpan, raw: bytes) -> SpanRecord:
-    """Parse a span to a record. Fields are set one by one, because the constructor is slower. Raises DecodeError or UnicodeDecodeError."""
+    """Parse a span into a record, field by field, because the constructor is slower. Raises DecodeError or UnicodeDecodeError."""
     origin = span.origin
     message = _parse_span(raw)
     parent_id = message.parent_id

@@ -24,7 +24,7 @@ class Vocabulary(NamedTuple):
     log_names: tuple[str, ...]
     """Name prefixes of log records about GenAI spans, in any scope."""
     log_texts: tuple[bytes, ...]
-    """Bytes in log records that may have messages of unknown format."""
+    """Byte sequences in log records that might contain messages in an unknown format."""
     is_call: Callable[[Iterable[str]], bool]
     """Function that returns True if a log record's attributes describe a model or tool call, or contain a prompt."""
 
@@ -36,9 +36,9 @@ class Origin(NamedTuple):
     resource: dict[str, Any]
     read: Callable[[WireSpan], SpanRecord]
     base: int = 0
-    """Number to add to a trace id to get its trace key (:mod:`otel_agenteval.core.tenancy`)."""
+    """Number to add to a trace ID to get its trace key (:mod:`otel_agenteval.core.tenancy`)."""
     genai_keys: frozenset[str] | None = None
-    """Attributes of GenAI spans. A span without them is an application's own span.
+    """Attributes of GenAI spans. A span that has none of them is an application's own span.
 
     If None, all attributes are parsed immediately.
     """
@@ -73,7 +73,7 @@ class WireSpan:
     def record(self) -> SpanRecord:
         """Return the span's record. The first call parses it.
 
-        If protobuf rejects the span even after a repair, the record has only ids and is marked as truncated.
+        If protobuf rejects the span even after a repair, the record has only IDs and is marked as truncated.
         """
         if (record := self._record) is None:
             record = self._record = self.origin.read(self)
