@@ -1,7 +1,7 @@
 """Kafka consumer that reads spans and log records for `otel-agenteval worker`.
 
-A topic can have at most one active worker per partition.
+Each partition of a topic can have only one active worker.
 
 Modules in this folder may import :mod:`~otel_agenteval.server` and :mod:`~otel_agenteval.engine`. The only third-party package is
-confluent-kafka, imported only when needed. Start reading at :mod:`.consumer`.
+confluent-kafka, which is imported only when needed. Start reading at :mod:`.consumer`.
 """

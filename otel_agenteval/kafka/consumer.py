@@ -35,21 +35,21 @@ _log = logging.getLogger("otel_agenteval")
 _AT_ONCE = 200
 _POLL = 0.25
 _FLUSH = 10.0
-"""Maximum seconds for one delivery. If it takes longer, it is tried again later."""
+"""Maximum seconds for one delivery of results or dead letters. A delivery that takes longer is tried again later."""
 _BEHIND = 512
-"""Number of closed turns in the worker's queue above which reading stops."""
+"""Number of closed turns in the worker's queue above which reading pauses."""
 _SHORTLY, _BREATH = 2.0, 0.05
-"""Seconds of lagging before partitions are paused, and seconds between checks. Pausing discards the read-ahead buffer."""
+"""Seconds of lag before partitions are paused, and seconds between checks. Pausing discards the read-ahead buffer."""
 _MOVE = 5.0
 """Maximum seconds that a rebalance waits for the evaluation of closed turns."""
 _MOST_SNAPSHOTS = 4
-"""Maximum number of snapshots of open turns that wait for the worker's queue."""
+"""Maximum number of snapshots of open turns that wait until earlier turns are scored."""
 _BUFFER_KB = 16 * 1024
 _STATISTICS = 1.0
 _ASK = 1.0
 """Timeout in seconds for requests to the broker about topics and the ends of partitions."""
 _PROBE, _SILENT = 5.0, 15.0
-"""Seconds without an answer from the brokers before the reader sends a request, and before health reports a fault."""
+"""Seconds without an answer from the brokers before the reader sends a request, and before the health check reports a fault."""
 _STALLED = 20
 """Number of reads without a message after which the rest of a partition is assumed to be transaction markers."""
 
@@ -70,14 +70,14 @@ class Address:
     """Parsed ``kafka://`` URL: brokers, topics, consumer group, and librdkafka options.
 
     Format: ``kafka://[user:password@]broker:9092,…/TOPIC?group=NAME&logs=TOPIC&dead=TOPIC&commit=SECONDS``. The scheme ``kafkas``
-    uses TLS. Options with a dot in their name are librdkafka's, such as ``&sasl.mechanism=SCRAM-SHA-512``. A password that is
+    uses TLS. Options whose names contain a dot are passed to librdkafka, such as ``&sasl.mechanism=SCRAM-SHA-512``. A password
     given as ``${env:NAME}`` doesn't appear in the process list.
     """
 
     topics: Mapping[str, Signal]
     group: str
     dead: str | None
-    """Topic for unreadable messages. If None, the source topic's name with the suffix ``.agenteval.dead``."""
+    """Topic for unreadable messages. The default (None) is the source topic's name with the suffix ``.agenteval.dead``."""
     every: float
     options: Mapping[str, Any] = field(repr=False)
 
@@ -97,7 +97,7 @@ class Address:
         unknown = [name for name in given if "." not in name]
         if unknown or not every.replace(".", "", 1).isdecimal():
             wrong = ", ".join(unknown) or f"commit={every}"
-            raise ConfigError(f"worker --spans: options must be group, logs, dead, commit or a librdkafka option, got {wrong}")
+            raise ConfigError(f"worker --spans: options must be group, logs, dead, commit, or a librdkafka option, got {wrong}")
         options = {name: expanded(value, f"worker --spans: {name}", env) for name, value in given.items()}
         options["bootstrap.servers"] = brokers
         if account:
@@ -123,7 +123,7 @@ _DIFFERS = re.compile(r"\[[^\[\]]*\]|[0-9]+")
 
 
 class _Sparse(logging.Filter):
-    """Filter that passes similar messages only once a minute, because librdkafka logs every failed connection attempt."""
+    """Filter that passes each kind of message at most once a minute, because librdkafka logs every failed connection attempt."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -145,7 +145,7 @@ _SPARSE = _Sparse()
 class Patience:
     """Clock for closing turns that advances only while messages are read.
 
-    A turn closes some time after its root span arrived. During a commit, a rebalance, or an outage, its other spans may still be
+    A turn closes some time after its root span arrived. During a commit, a rebalance, or an outage, its other spans might still be
     in Kafka. This clock stops during such pauses, so that a pause never splits a turn.
     """
 
@@ -161,7 +161,7 @@ class Patience:
 
 
 class KafkaSource:
-    """Kafka consumer that runs on a separate thread. Raises MissingExtra without confluent-kafka, and ConfigError for invalid options."""
+    """Kafka consumer on a separate thread. Raises MissingExtra if confluent-kafka is missing, and ConfigError for invalid options."""
 
     def __init__(self, engine: Engine, feed: Feed, address: Address, patience: Patience) -> None:
         self._kafka = require("confluent_kafka", feature="spans from Kafka", extra="kafka")
@@ -315,7 +315,7 @@ class KafkaSource:
             self._committed_at = time.monotonic()
 
     def _is_behind(self) -> bool:
-        """Return True if too many turns or dead letters are waiting. Reading then pauses, and messages stay in Kafka instead of memory."""
+        """Return True if too many turns or dead letters wait. Reading then pauses, so that messages stay in Kafka, not in memory."""
         status = self._engine.status
         if status.waiting_turns > (_BEHIND // 2 if self._paused else _BEHIND):
             return True
@@ -369,7 +369,7 @@ class KafkaSource:
             self._send_dead_letter(message, partition, type(error).__name__)
 
     def _send_dead_letter(self, message: Any, partition: Partition, reason: str) -> None:
-        """Send an unreadable message to the dead-letter topic. Later offsets aren't committed before the broker acknowledges it."""
+        """Send an unreadable message to the dead-letter topic. Until the broker acknowledges it, don't commit later offsets."""
         topic, number, offset = message.topic(), message.partition(), message.offset()
         if offset < partition.begin:
             partition.skip(offset, ())
@@ -395,7 +395,7 @@ class KafkaSource:
 
     def _commit(self, patience: float = 0.0) -> None:
         """Commit the offsets of scored turns. Wait up to ``patience`` seconds for closed turns to be scored. Each call takes a
-        snapshot of the open turns. A later call commits the snapshot once all turns that were closed at that time are scored.
+        snapshot of the open turns. A later call commits the snapshot when all turns that had closed before the snapshot are scored.
         """
         if not self._partitions:
             return
@@ -416,7 +416,7 @@ class KafkaSource:
         return set().union(*(partition.traces.keys() for partition in self._partitions.values()))
 
     def _commit_of(self, snapshot: _Snapshot) -> bool:
-        """Commit the offsets of turns that were closed when the snapshot was taken. Return False if delivery or the commit fails."""
+        """Commit the offsets of turns that were closed when the snapshot was taken. Return False if delivering or committing fails."""
         # an evaluated part of a turn can still wait for other parts
         held = snapshot.checkpoint.held | self._engine.intake.held(self._seen_traces())
         partitions = {

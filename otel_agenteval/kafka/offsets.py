@@ -1,11 +1,11 @@
 """Compute which offsets a consumer can commit without losing or splitting a turn.
 
-A message is done when every turn with its spans is closed and delivered. Kafka stores one committed offset per partition. We
-commit the first message of the oldest open trace, so that the partition's next reader receives all spans of every open trace.
+A message is done when every turn with its spans is closed and its scores are delivered. Kafka stores one committed offset per
+partition. The worker commits the offset of the oldest open trace's first message, so the next reader gets all spans of open traces.
 
-From the committed offset on, there are also spans of traces that are already closed. These spans must not become turns again.
-Therefore, the commit's metadata has a second, lower offset: the first message of the oldest of these closed traces. The next
-reader collects the trace ids between the two offsets, and later skips spans with these ids.
+After the committed offset, there can also be spans of traces that are already closed. These spans must not become turns again.
+Therefore, the commit's metadata contains a second, lower offset: that of the first message of the oldest of these traces. The next
+reader collects the trace IDs between the two offsets, and later skips spans with these IDs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..core.files import another_version
 _VERSION = 1
 _MARK = re.compile(r"agenteval\.v(\d+) from=(\d+)")
 MAX_REPLAY = 1_000_000
-"""Maximum number of messages for which an open trace delays the commit. Later spans of the trace may become a separate turn."""
+"""Maximum number of messages for which an open trace delays the commit. Later spans of the trace might become a separate turn."""
 
 
 class OtherVersion(Exception): ...
@@ -30,7 +30,7 @@ class OtherVersion(Exception): ...
 class Place(NamedTuple):
     offset: int
     since: int
-    """Offset from which trace ids are collected, less than or equal to ``offset``."""
+    """Offset from which the next reader collects trace IDs, at most ``offset``."""
 
     def metadata(self) -> str:
         return f"agenteval.v{_VERSION} from={self.since}"
@@ -56,12 +56,12 @@ class _Seen:
 
 
 class Partition:
-    """Reading progress in a partition. Messages from offset ``end`` on don't contain spans of traces that an earlier reader closed."""
+    """Reading progress in a partition. From offset ``end`` on, messages contain no spans of traces that an earlier reader closed."""
 
     def __init__(self, place: Place, end: int) -> None:
         self.place = place
         self.begin = place.offset
-        """Offset of the first message to score. Earlier messages only provide trace ids."""
+        """Offset of the first message to score. Earlier messages only provide trace IDs."""
         self.end = end
         self.position = place.since
         self.traces: OrderedDict[int, _Seen] = OrderedDict()
@@ -89,7 +89,7 @@ class Partition:
             self.passed_over.clear()
 
     def done(self, held: Collection[int], waiting: Iterable[int] = ()) -> Place:
-        """Return the position to commit. It precedes all messages in ``waiting`` and all recent traces in ``held`` (see :data:`MAX_REPLAY`)."""
+        """Return the position to commit. It precedes ``waiting`` messages and recent traces in ``held`` (see :data:`MAX_REPLAY`)."""
         if self.position < self.begin:
             return self.place
         floor = self.position - MAX_REPLAY
