@@ -3,7 +3,7 @@
 This module doesn't depend on Daft or Ray. It groups spans into turns in Python, because one callback per trace from Daft would
 take longer than the scoring.
 
-As in the live pipeline, computed metrics run first, then judged metrics, then composites of judged scores.
+As in the live pipeline, computed metrics run first, then judged metrics, and then composites of judged scores.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ RESULT_COLUMNS: Mapping[str, str] = {
     "explanation": "string", "error_type": "string", "detail": "string", "sample_probability": "double", "judge_model": "string",
     "judge_cost_usd": "double",
 }  # fmt: skip
-"""Columns of the results. ``trace_id`` and ``span_id`` are the ids of the turn's root, so that results can be joined with spans."""
+"""Columns of the results. ``trace_id`` and ``span_id`` are the IDs of the turn's root, so that results can be joined with spans."""
 _REPLY_TOKENS = 300
-"""Assumed number of tokens in a reply, for dry runs."""
+"""Assumed number of tokens in a judge's reply, for dry runs."""
 
 Known = Mapping[str, "Mapping[str, Any] | None"]
-"""Existing results by id. Judged results have their columns, because composites use them. Other results can be None."""
+"""Existing results by ID. Judged results contain their columns, because composites read them. Other results can be None."""
 
 
 class Scorer:
-    """Scores batches of traces. Create one per process. Without ``metrics``, it evaluates the configured metrics. With ``dry``,
-    it counts judge and embedder requests instead of sending them. Raises ConfigError for an unknown metric or an invalid option.
+    """Scorer for batches of traces. Create one per process. If ``metrics`` is None, it evaluates the configured metrics. If ``dry``
+    is True, it counts model requests without sending them. Raises ConfigError for unknown metrics or invalid options.
     """
 
     def __init__(self, config: Config, metrics: Sequence[str] | None = None, *, dry: bool = False) -> None:
@@ -82,12 +82,12 @@ class Scorer:
         self.judge: Any = judge_from(config)
         self.embedder: Any = embedder_from(config)
         self.asks = asks_one([*self.metrics, *self.whole], self.judge, self.embedder)
-        """True if a judge or embedder may be called."""
+        """True if a judge or embedder might be called."""
         self.budget = CommandBudget(config)
 
     @property
     def keys(self) -> list[str]:
-        """Return one string per metric, which identifies the metric's version and parameters, and how traces are grouped."""
+        """Return one string per metric that identifies its version, its parameters, and how traces are grouped."""
         of_turns = [metric._facts.identity.decode() for metric in self.metrics]
         of_wholes = [f"conversation {metric._facts.identity.decode().strip()}" for metric in self.whole]
         batches = " by conversation" if self.by_conversation else ""
@@ -105,7 +105,7 @@ class Scorer:
                 model.close()
 
     def score(self, tables: Any, known: Known = MappingProxyType({})) -> tuple[Any, ScoringTotals]:
-        """Score complete traces. Return a table of results with :data:`RESULT_COLUMNS`, and the totals. Results whose ids are in
+        """Score complete traces. Return a table of results with :data:`RESULT_COLUMNS`, and the totals. Results whose IDs are in
         ``known`` aren't returned, and their metrics aren't judged again. Raises ValueError if a required column
         (:mod:`otel_agenteval.spans.columnar`) is missing.
         """
@@ -149,7 +149,7 @@ class Scorer:
                 scoring.judge()
 
     def conversations_in(self, tables: Iterable[Any]) -> dict[str, str]:
-        """Map trace ids (hex) to conversation keys, so that a conversation can be scored as a whole. Traces without a conversation are omitted."""
+        """Map trace IDs (hex) to conversation keys. Traces without a conversation are omitted."""
         turns = turns_of(self._records(tables, ScoringTotals()))
         return {turn.trace_id: conversation_of(turn) for turn in turns if turn.trace_id and turn.conversation_id}
 
@@ -216,7 +216,7 @@ def chosen(
 
 @dataclass(slots=True)
 class ScoringTotals:
-    """Counts and costs of a run. In a dry run, they are estimates."""
+    """Counts and costs of a run. In a dry run, tokens and costs are estimates."""
 
     spans: int = 0
     bad: int = 0
@@ -225,7 +225,7 @@ class ScoringTotals:
     scores: int = 0
     errors: int = 0
     judge_errors: int = 0
-    """Number of failed judge evaluations, including inner metrics. The next run evaluates them again."""
+    """Number of failed judge evaluations, including those of inner metrics. The next run evaluates them again."""
     known: int = 0
     """Number of scores that already existed."""
     model_calls: int = 0
@@ -235,7 +235,7 @@ class ScoringTotals:
     unpriced: int = 0
     """Number of requests whose price is unknown."""
     metrics: dict[str, int] = field(default_factory=dict)
-    """Number of requests by metric."""
+    """Number of requests by metric name."""
 
     def add(self, other: ScoringTotals) -> None:
         for name in (one.name for one in fields(self) if one.name != "metrics"):
@@ -245,7 +245,7 @@ class ScoringTotals:
 
 
 class TurnScoring:
-    """Scores one turn or one conversation. For a conversation, ``span_id`` is the root span id of its last turn."""
+    """Scoring of one turn or one conversation. For a conversation, ``span_id`` is the root span ID of its last turn."""
 
     def __init__(
         self,
@@ -333,7 +333,7 @@ class TurnScoring:
         self.made.append(score)
 
     def _judged_score(self, metric: BoundMetric) -> tuple[Score, Sequence[Any], Sequence[tuple[int, int, float | None]]]:
-        """Return a score, its judge calls, and each call's (input tokens, output tokens, cost). In a dry run, tokens and cost are estimates."""
+        """Return a score, its judge calls, and each call's (input tokens, output tokens, cost), which a dry run estimates."""
         scorer = self._scorer
         given = scorer.judge if metric.metric.kind == "llm" else scorer.embedder
         by_itself = None if given is None else decided_without_judge(metric, self.turn)
@@ -388,7 +388,7 @@ class TurnScoring:
 
 
 class _Counting(Answers):
-    """Judge and embedder for a dry run. They record the size and cost of each request, then raise an error instead of sending the request."""
+    """Judge and embedder for a dry run. They record each request's size and cost, and raise an error instead of sending it."""
 
     def __init__(self, judge: Judge | None, embedder: Embedder | InProcessEmbedder | None, config: Config) -> None:
         self.questions: list[tuple[int, int, float | None]] = []

@@ -1,14 +1,14 @@
 """Score stored spans, and write the results to an output folder.
 
-Spans are divided into buckets by trace id. If a run is interrupted, the next run computes only missing results. Output folder::
+Spans are divided into buckets by trace ID. If a run is interrupted, the next run computes only missing results. Output folder::
 
     OUT/manifest.json                  number of buckets, the same for all runs in this folder
     OUT/parts/bucket-00003-RUN.parquet results; each run adds a file to buckets with missing results
     OUT/done/bucket-00003.json         metrics and versions that were evaluated in the bucket, and the source's fingerprint
     OUT/spans/…                        spans by bucket during the backfill; removed at the end
 
-A bucket is marked as done only after its results file is complete, so a killed run continues with the bucket that it was scoring.
-If a bucket has judge errors, the next run scores it again and replaces the errors.
+A bucket is marked as done only after its results file is complete, so after a killed run, the next run continues with the
+unfinished bucket. If a bucket has judge errors, the next run scores it again and replaces the errors.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Output:
         return [n for n, done in notes if done.get("source") != fingerprint or not set(keys) <= set(done.get("metrics", ()))]
 
     def known(self, bucket: int | None) -> dict[str, dict[str, Any] | None]:
-        """Map result ids to the successful results of a bucket, or of all buckets if ``bucket`` is None. Results of computed
+        """Map result IDs to the successful results of a bucket, or of all buckets if ``bucket`` is None. Results of computed
         metrics map to None. Other results keep the columns that composites need.
         """
         parquet = require("pyarrow.parquet", feature="backfill", extra="backfill")
@@ -119,7 +119,7 @@ class Output:
 
 
 def score_bucket(output: Output, bucket: int, tables: Iterable[Any], scorer: Scorer, fingerprint: str) -> ScoringTotals:
-    """Compute a bucket's missing results and, except in a dry run, save them. ``tables`` must have all spans of the bucket."""
+    """Compute a bucket's missing results and, except in a dry run, save them. ``tables`` must contain all spans of the bucket."""
     results, account = scorer.score(list(tables), output.known(None if scorer.by_conversation else bucket))
     if not scorer.dry:
         output.finish(bucket, results, () if account.judge_errors else scorer.keys, fingerprint)
@@ -135,8 +135,8 @@ def run(
     jobs: int = 1,
     progress: Callable[[str, int, int | None], None] = lambda what, done, total: None,
 ) -> ScoringTotals:
-    """Write the source's spans to buckets, then score each bucket. If the source is one of n shards, ``shards`` must be n.
-    ``jobs`` is the number of processes. Small sources, dry runs, and runs with a judge or embedder use only one process.
+    """Write the source's spans to buckets, then score each bucket. If the source is one of n shards, set ``shards`` to n. ``jobs``
+    is the number of processes. Small sources, dry runs, and runs with a judge or embedder use only one process.
     """
     fingerprint = source.fingerprint()
     wanted = output.missing(scorer.keys, fingerprint)
@@ -167,9 +167,9 @@ def _score(layout: _Layout, scorer: Scorer | tuple[str, tuple[str, ...] | None],
 def run_on_daft(source: Parquet, output: Output, scorer: Scorer, *, ray: str | None = None) -> ScoringTotals:
     """Run a backfill with Daft on all cores or on a Ray cluster. Daft reads Parquet files and groups spans by bucket.
 
-    Daft's workers score each unfinished bucket and save its results. On a cluster, all nodes must reach the output folder under
-    the same path. ``ray`` is the address of a Ray cluster, or ``auto`` for a cluster on this machine. If None, Daft runs without
-    Ray. Raises MissingExtra if Daft isn't installed, or if ``ray`` is set and Ray isn't installed.
+    Daft's workers score each unfinished bucket and save its results. On a cluster, all nodes must reach the output folder under the
+    same path. ``ray`` is the address of a Ray cluster, or ``auto`` for a cluster on this machine. If ``ray`` is None, Daft runs
+    without Ray. Raises MissingExtra if Daft isn't installed, or if ``ray`` is set and Ray isn't installed.
     """
     for name in ("DAFT_ANALYTICS_ENABLED", "DAFT_PROGRESS_BAR"):
         os.environ.setdefault(name, "0")
@@ -279,12 +279,12 @@ class _BucketWriter(contextlib.ExitStack):
 
 
 def buckets_for(source: Source, jobs: int = 1) -> int:
-    """Return how many buckets to create, at most 512, so that ``jobs`` of them fit into memory at once."""
+    """Return how many buckets to create (at most 512), so that ``jobs`` buckets fit into memory at once."""
     return max(1, min(_MOST_BUCKETS, math.ceil(source.size()[1] * jobs / _BUCKET_BYTES)))
 
 
 class Bar:
-    """Progress bar on standard error, with the remaining time. Hidden if standard error isn't a terminal, unless ``always`` is true."""
+    """Progress bar on standard error, with the remaining time. Shown only on a terminal, unless ``always`` is True."""
 
     def __init__(self, always: bool) -> None:
         self._shown = always or sys.stderr.isatty()

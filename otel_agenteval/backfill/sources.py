@@ -20,7 +20,7 @@ from ..turns.recordings import Reading, read_items, to_stderr
 _ROWS = 20_000
 _JSON_ENDINGS = (".json", ".jsonl", ".json.gz", ".jsonl.gz", ".json.zst", ".jsonl.zst", ".json.zstd", ".jsonl.zstd")
 _PACKED = 4
-"""Estimated ratio of a span's size in memory to its size in a file."""
+"""Estimated ratio of a span's size in memory to its size in a compressed file."""
 _SPAN_BYTES = 3_000
 
 
@@ -31,16 +31,15 @@ class Source(Protocol):
         """Return a string that changes when the source's spans change."""
 
     def size(self) -> tuple[int | None, int]:
-        """Return the number of spans (None if unknown before reading) and the approximate size in bytes."""
+        """Return the number of spans (None if unknown before reading) and their approximate bytes in memory."""
 
     def batches(self) -> Iterator[Any]:
-        """Yield all spans as ``pyarrow.Table`` objects of a few thousand rows each."""
+        """Yield all spans as ``pyarrow.Table`` objects of limited size."""
 
 
 def source_of(text: str, *, shard: tuple[int, int] = (0, 1)) -> Source:
-    """Return the source for a Parquet or OTLP/JSON file, a folder of such files, or a :class:`ClickHouse` URL. With ``shard=(k,
-    n)``, it reads only share k of n of the traces, with k from 0 to n - 1. Raises AgentEvalError for a missing source or an
-    unknown format.
+    """Return the source for a Parquet or OTLP/JSON file, a folder of such files, or a :class:`ClickHouse` URL. ``shard=(k, n)``
+    limits the source to shard k of n, with k from 0 to n - 1. Raises AgentEvalError for a missing source or an unknown format.
     """
     require("pyarrow", feature="backfill", extra="backfill")
     if text.startswith(("clickhouse://", "clickhouses://")):
@@ -63,7 +62,7 @@ def source_of(text: str, *, shard: tuple[int, int] = (0, 1)) -> Source:
 
 
 def bucket_of(trace_ids: Any, count: int, shards: int = 1) -> np.ndarray:
-    """Return an array with the bucket number of each trace id: ``crc32(hex text) // shards % count``."""
+    """Return an array with the bucket number of each trace ID: ``crc32(hex text) // shards % count``."""
     pc = require("pyarrow.compute", feature="backfill", extra="backfill")
     pa = require("pyarrow", feature="backfill", extra="backfill")
     if pa.types.is_dictionary(trace_ids.type):
@@ -97,7 +96,7 @@ class _Files:
 
 
 class Parquet(_Files):
-    """Parquet files with one span per row. Raises MissingExtra without ``pyarrow``, and AgentEvalError for an unreadable file."""
+    """Parquet files with one span per row. Raises MissingExtra if ``pyarrow`` is missing, and AgentEvalError for unreadable files."""
 
     def __init__(self, files: Sequence[Path], shard: tuple[int, int]) -> None:
         super().__init__(files, shard)
@@ -114,7 +113,7 @@ class Parquet(_Files):
 
     @property
     def columns(self) -> dict[str, str]:
-        """Map otel-agenteval's column names to the names in the first file."""
+        """Column names in the first file, by otel-agenteval's names for these columns."""
         return self._columns[0][1]
 
     def size(self) -> tuple[int | None, int]:
@@ -131,7 +130,7 @@ class Parquet(_Files):
 
 
 class JsonLines(_Files):
-    """OTLP/JSON lines with traces and logs, as written by the Collector's file exporter. Unreadable lines are reported and skipped."""
+    """OTLP/JSON lines with traces and logs, as from the Collector's file exporter. Unreadable lines are reported and skipped."""
 
     def size(self) -> tuple[int | None, int]:
         packed = [file.stat().st_size * (1 if file.suffix in (".json", ".jsonl") else _PACKED) for file in self.files]
@@ -161,8 +160,8 @@ _CLICKHOUSE_COLUMNS = (
 class ClickHouse:
     """Table that the Collector's ClickHouse exporter fills, read over HTTP. The scheme ``clickhouses`` uses TLS. The option
     ``where`` adds an SQL condition. Example:
-    ``clickhouse://user:password@host:8123/database?table=otel_traces&since=2026-11-01&until=2026-11-08``. Raises ConfigError for
-    an invalid URL, and MissingExtra without ``clickhouse-connect``.
+    ``clickhouse://user:password@host:8123/database?table=otel_traces&since=2026-11-01&until=2026-11-08``. Raises ConfigError for an
+    invalid URL, and MissingExtra if ``clickhouse-connect`` isn't installed.
     """
 
     def __init__(self, url: str, shard: tuple[int, int]) -> None:
