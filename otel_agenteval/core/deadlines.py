@@ -70,7 +70,6 @@ def within(seconds: float, work: Callable[[], T]) -> T:
 
 
 def addresses_of(host: str, port: int, deadline: Deadline) -> list[tuple[Any, ...]]:
-    """Resolve a host name. Raise a TimeoutError at the deadline, or an OSError if the host is unknown."""
     look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
     try:
         ipaddress.ip_address(host)

@@ -36,8 +36,6 @@ class JudgeError(AgentEvalError):
 
 
 class NotAnswered(JudgeError):
-    """Request that the server of a judge or embedder refused or didn't answer."""
-
     def __init__(
         self,
         message: str,
@@ -51,7 +49,6 @@ class NotAnswered(JudgeError):
         super().__init__(message, error_type, retry_after)
         self.status = status
         self.transient = transient
-        """True if a retry of the same request can succeed."""
         self.hints = hints
         """Causes in the response: ``context``, ``format``, ``temperature``, ``refusal``, ``credit``, ``batch``, ``key``, ``parameter``."""
 

@@ -38,7 +38,6 @@ _IDS = re.compile(r"(?:[0-9a-f]{2}-)?([0-9a-f]{32})(?:-([0-9a-f]{16}))?(?:-[0-9a
 """Matches a turn ID, a trace ID, or a W3C ``traceparent``."""
 _MAX_TEXT = 10_000
 STARS = (1.0, 5.0)
-"""Default rating scale: the worst and the best rating."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,6 @@ def fault_of_file(path: str | os.PathLike[str]) -> str | None:
 
 
 def fault_of_folder(path: str | os.PathLike[str]) -> str | None:
-    """Return the reason why a folder can't be created or written to, or None."""
     folder = fixed(path)
     try:
         there = next(above for above in (folder, *folder.parents) if above.exists())

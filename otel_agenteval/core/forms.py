@@ -91,7 +91,6 @@ def list_of(read: Reader) -> Callable[[Any, str], list[Any]]:
 
 @functools.lru_cache(maxsize=1024)
 def snake_case(key: str) -> str:
-    """Convert ``maxRank``, ``MaxRank``, or ``max-rank`` to ``max_rank``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).replace("-", "_").lower()
 
 

@@ -17,7 +17,6 @@ import orjson
 from .wellformed import MAX_DEPTH, decoded, plain, well_formed, written
 
 _ENCODER_DEPTH = 254
-"""Maximum nesting depth that orjson can write."""
 
 
 def loads(text: str | bytes) -> Any:
@@ -183,7 +182,6 @@ def _finite(value: Any, depth: int) -> Any:
 
 
 def frozen(value: Any) -> Hashable:
-    """Return a hashable equivalent of a JSON value. Equal values give equal results."""
     if isinstance(value, (list, tuple)):
         return tuple(map(frozen, value))
     if value is not None and value.__class__ is not str and isinstance(value, Mapping):

@@ -38,7 +38,6 @@ class Process(NamedTuple):
 
     @property
     def is_alive(self) -> bool:
-        """True if the process runs, even if it belongs to another user."""
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:

@@ -99,7 +99,6 @@ def pool_to(verify: ssl.SSLContext, proxy: str | None, *, idle: float | None = 5
 
 @functools.lru_cache(maxsize=64)
 def encoded(text: httpx.URL | str) -> httpcore.URL:
-    """Convert a URL to httpcore's type, and encode its host and path as ASCII."""
     url = httpx.URL(text)
     return httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
 

@@ -17,7 +17,6 @@ from . import forks
 from .clock import SYSTEM_CLOCK, Clock
 
 LONGEST_WAIT = 3_600.0
-"""Maximum seconds to wait if a server requests a pause."""
 
 
 def backoff(failures: int, first: float, longest: float) -> float:

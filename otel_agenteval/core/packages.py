@@ -42,7 +42,6 @@ def installed() -> dict[str, str]:
 
 
 def normal(name: str) -> str:
-    """Normalize a package name: ``Google_ADK`` becomes ``google-adk``."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

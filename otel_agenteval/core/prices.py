@@ -26,7 +26,6 @@ _ENDLESS = 1_000_000_000  # more input tokens than any call has
 
 @functools.cache
 def newer_package() -> Any:
-    """Return the genai-prices package if it is newer than the bundled table, or None."""
     try:
         if price_table.numbers(version_of("genai_prices")) > price_table.source()[1]:
             return require("genai_prices", feature="prices newer than those of this package", extra="cost")

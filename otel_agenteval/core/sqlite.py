@@ -42,7 +42,6 @@ class Schema:
     migrations: tuple[str, ...] = ()
     """SQL scripts. The first script migrates the tables from version 1 to version 2, and so on."""
     shrinks: bool = False
-    """True if free pages can be returned to the file system."""
 
     @property
     def version(self) -> int:
@@ -143,7 +142,6 @@ class SqliteFile:
             self._lock.release()
 
     def close(self, *, for_good: bool = False) -> None:
-        """Close the file. The next use reopens it, unless ``for_good`` is set."""
         with self._lock:
             self.closed = self.closed or for_good
             self._forget()

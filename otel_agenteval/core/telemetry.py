@@ -45,7 +45,6 @@ _MOST_PLANNED, _MOST_PLANS = 256, 256
 
 class Exemplar(NamedTuple):
     labels: Mapping[str, str]
-    """``trace_id`` and ``span_id`` in hex."""
     value: float
     time_s: float
 
@@ -135,7 +134,6 @@ class _Series:
         self.pick: Callable[[Labels], Any] = itemgetter(*self.capped) if self.capped else tuple
         """Function that returns the limited values of a label set, for comparison."""
         self.moves = 0
-        """Number of label values that were replaced."""
         self.sighting = 0
         self.last: Any = None
         """Limited values of the last label set. All observations of a turn are one sighting of each value."""

@@ -153,7 +153,6 @@ def _is_from_signal_handler(error: BaseException) -> bool:
 
 
 _IDLE_SECONDS = 10.0
-"""Seconds without work after which a thread ends."""
 
 
 class SideThreads:

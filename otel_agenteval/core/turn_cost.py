@@ -27,7 +27,6 @@ _LATEST = datetime.datetime(2100, 1, 1, 12, tzinfo=datetime.timezone.utc)
 _PROVIDERS = {"gcp.gen_ai": "google", "x_ai": "x-ai", "azure.ai.inference": "azure", "az.ai.inference": "azure"}
 """Maps provider names of the semantic conventions to names in the price table."""
 _BEDROCK = re.compile(r"(?:[a-z]{2,4}\.)?(?:ai21|amazon|anthropic|cohere|deepseek|meta|mistral|openai|qwen)\.")
-"""Matches the start of Amazon Bedrock's model names."""
 _AT_LIST_PRICE = ("none", "default", "auto", "standard", "standard_only", "on_demand")
 """Service tiers with the prices of the table. Other tiers, such as OpenAI's ``flex``, have different prices."""
 

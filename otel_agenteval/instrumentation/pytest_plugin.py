@@ -29,8 +29,6 @@ _FLUSH_SECONDS = 30.0
 
 
 class AgentTurns:
-    """Turns of one test, sorted by start time."""
-
     def __init__(self, handle: Any, kept: deque[Any], report: Path | None, test: str) -> None:
         self._handle = handle
         self._kept = kept

@@ -173,8 +173,6 @@ class Chooser:
 
 
 class JudgedMetrics:
-    """Index of the judged metrics for turns and conversations. Concurrent reads are safe."""
-
     def __init__(self, config: Config, of_turns: Sequence[BoundMetric], of_conversations: Sequence[BoundMetric]) -> None:
         self._by_key: Mapping[str, BoundMetric] = {}
         self._rules: Mapping[str, SamplingRule] = {}

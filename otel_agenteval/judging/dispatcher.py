@@ -26,7 +26,6 @@ from .session import Models
 
 _log = logging.getLogger("otel_agenteval")
 _POLL = 0.5
-"""Seconds between two checks for due jobs."""
 _IDLE = 30.0
 """Seconds between two checks if the queue is empty and no other process adds jobs."""
 _QUIET_CHECKS = 4

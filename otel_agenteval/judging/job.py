@@ -227,13 +227,10 @@ def judged_turn(
 
 @dataclass(eq=False)
 class ContentFilter:
-    """Redaction of turn content for job queues, judges, and exported scores."""
-
     _redact: Collection[str]
     _exporter: Exporter | None
 
     def redacted_json(self, scored: ScoredTurn) -> bytes:
-        """Return the redacted turn as JSON in ``turn.v1`` form, for the job queue and the judge."""
         content = scored.turn.to_dict()
         if self._redact:
             content = (scored.redactor or Redactor(self._redact)).turn(content)

@@ -190,7 +190,6 @@ def _decisive(metric: BoundMetric, score: Score, parts: Sequence[tuple[Score, Ch
 def scored_or_not(
     made: InnerOutcome, scored: ScoredTurn, content: Mapping[str, str], *, called_model: bool
 ) -> ScoredTurn | NoScore:
-    """Return the turn with a composite's score. If inner scores are missing, return the reason."""
     score = made.score
     if score.status == "skipped" and why_missing(score) is not None:
         return NoScore.missing(score.detail["missing"])

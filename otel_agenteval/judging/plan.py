@@ -52,8 +52,6 @@ _Composite = tuple[BoundMetric, Chance]
 
 @dataclass(eq=False)
 class Planner:
-    """Planner of judge jobs. Used only on the worker thread."""
-
     metrics: JudgedMetrics
     chooser: Chooser
     sample: JudgedSample

@@ -73,7 +73,6 @@ class Retry:
     at: float
     counted: bool = False
     busy: bool = False
-    """True if another job is already testing the same server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,6 @@ class NextSteps(NamedTuple):
 
     jobs: Sequence[Job]
     ended: Sequence[tuple[str, NoScore]]
-    """Names of metrics that end without a score, each with the outcome."""
     composites: Sequence[ScoredTurn]
 
 
@@ -113,8 +111,6 @@ class _Attempt:
 
 @dataclass(eq=False)
 class JobRunner:
-    """Runner for judge jobs. Each job runs in the calling thread. Thread-safe."""
-
     _metrics: JudgedMetrics
     _follow_ups: FollowUps
     _content: ContentFilter

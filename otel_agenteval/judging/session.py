@@ -105,9 +105,7 @@ class Session(Answers):
     urgent: bool
     _earlier: JobProgress = field(default_factory=JobProgress)
     _calls: Counter[str] = field(default_factory=Counter, init=False)
-    """Number of identical calls so far, by hash."""
     wait: float = field(default=0.0, init=False)
-    """Seconds until the budget allows another call, or 0."""
     pause: float = field(default=0.0, init=False)
     broken: Exception | None = field(default=None, init=False)
     """Error from reading or writing the budget. If reading fails, no model is called."""
@@ -189,10 +187,9 @@ class Session(Answers):
                 self._correct(admissions, accounts)
 
     def _warn(self, model: Model, error_type: str, message: str) -> None:
-        if error_type in _OF_SETTINGS and not is_transient(error_type):
-            warn_of_settings(
-                "embedder" if model is self._models.embedder else "judge", model.address, model.model, error_type, message
-            )
+        if error_type in _OF_SETTINGS:
+            section = "embedder" if model is self._models.embedder else "judge"
+            warn_of_settings(section, f"{model.model} {model.address}".rstrip(), error_type, message)
 
     def _admit(self) -> Admission:
         try:
@@ -294,11 +291,9 @@ _OF_SETTINGS = frozenset(("unpriced", "insufficient_quota", "http_401", "http_40
 
 
 @functools.cache
-def warn_of_settings(section: str, address: str, model: str, error_type: str, message: str) -> None:
-    """Log an error that affects all calls, once per server and kind of error."""
-    where = f" at {address}" if address else ""
-    text = "%s %s%s: %s (%s); %s. Further errors are only counted"
-    _log.warning(text, section, model, where, message, error_type, advice_on(error_type, section))
+def warn_of_settings(section: str, server: str, error_type: str, message: str) -> None:
+    text = "%s %s: %s (%s); %s. Further errors are only counted"
+    _log.warning(text, section, server, message, error_type, advice_on(error_type, section))
 
 
 def advice_on(fault: str, section: str = "judge") -> str:
@@ -308,10 +303,9 @@ def advice_on(fault: str, section: str = "judge") -> str:
     if fault.startswith("unreachable: "):
         refused = f"nothing listens at {section}.base_url. Start the server, or correct the address"
         return refused if "ConnectionRefusedError" in fault else f"check {section}.base_url and the server"
-    if fault.startswith(("http_429", "rate_limited")):
-        return "the server limits the rate. Wait and try again, or raise your limit at the provider"
-    if fault.startswith("the judge "):  # the server works
-        return "use a more capable model"
+    if fault.startswith(("http_429", "rate_limited", "the judge ")):  # the server works
+        slow = "the server limits the rate. Wait and try again, or raise your limit at the provider"
+        return "use a more capable model" if fault.startswith("the ") else slow
     advice = f"check {section}.base_url, {section}.model and {section}.api_key"
     return advice if fault.startswith(("http_", "insufficient_quota")) else f"{advice}, or use a more capable model"
 
@@ -320,7 +314,6 @@ def advice_on(fault: str, section: str = "judge") -> str:
 
 T = TypeVar("T")
 LONGEST_WAIT = 61.0
-"""Longest wait for budget, in seconds, that a command accepts."""
 
 
 class CommandBudget:
@@ -332,7 +325,6 @@ class CommandBudget:
         self._budget = JudgeBudget(bounds, spend_book_from(options.queue), clock, options.budget.soft) if bounds else None
         self.is_limited = self._budget is not None
         self.lasts = options.queue.backend != "memory"
-        """True if the spending is kept after the command ends."""
         self._telemetry = Telemetry()
         self._sleep = sleep
 

@@ -230,6 +230,7 @@ class BoundMetric:
 
     @property
     def asks(self) -> bool:
+        """True if the metric or an inner metric calls a model."""
         return self._service is not None or any(one.asks for one in self.inner)
 
     @property
@@ -434,6 +435,7 @@ class BoundMetric:
         return Score.of(facts, value, passed, "ok", label, result.explanation, result.detail, result.also, None)
 
     def left_out(self, reason: str, by: str | None = None) -> Score:
+        """Return a ``skipped`` score with a reason, for a turn that isn't evaluated."""
         return self._skipped(reason, None if by is None else {"by": by})
 
     def scored(self, value: float, detail: dict[str, Any], passed: bool | None = None) -> Score:
@@ -444,6 +446,7 @@ class BoundMetric:
         return Score.of(self._facts, None, None, "skipped", None, None, {"reason": reason, **(detail or {})}, None, None)
 
     def failed(self, error: BaseException) -> Score:
+        """Return the score of an evaluation that ended with an exception."""
         error_type = error.error_type if isinstance(error, (MetricError, JudgeError)) else type(error).__name__
         # Messages of other exceptions can quote content, so only our own messages are used.
         is_ours = isinstance(error, (MetricError, ConfigError, JudgeError))
@@ -455,14 +458,12 @@ class BoundMetric:
         if self.metric.is_ours:
             return ""
         file = inspect.unwrap(self.metric.fn).__code__.co_filename
-        frames = [
-            (frame.f_code.co_filename, line, frame.f_code.co_name, None) for frame, line in traceback.walk_tb(error.__traceback__)
-        ]
-        first = next((place for place, (name, *_) in enumerate(frames) if name == file), 0)
+        codes = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+        frames = [(code.co_filename, line, code.co_name, None) for code, line in codes]
+        own = [place for place, (name, *_) in enumerate(frames) if name == file]
         message = f": {error}" if _log.isEnabledFor(logging.DEBUG) else ""
-        _raised.setdefault(self.name, (f"{type(error).__name__}{message}", frames[first:]))
-        line = next((line for name, line, *_ in reversed(frames) if name == file), None)
-        return "" if line is None else f" ({Path(file).name}, line {line})"
+        _raised.setdefault(self.name, (f"{type(error).__name__}{message}", frames[min(own, default=0) :]))
+        return f" ({Path(file).name}, line {frames[own[-1]][1]})" if own else ""
 
     def __repr__(self) -> str:
         return f"get_metric({', '.join([repr(self.name), *(f'{k}={v!r}' for k, v in self.params.items())])})"

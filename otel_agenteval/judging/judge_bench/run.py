@@ -93,7 +93,6 @@ class BenchCase:
         return self.goodness(sum(self.band) / 2)
 
     def level(self, goodness: float) -> Level:
-        """Return the level of a goodness from 0 to 1. Boolean metrics are only ``good`` or ``bad``, never ``middling``."""
         if self.is_verdict:
             return "good" if goodness >= 0.5 else "bad"
         return "good" if goodness >= GOOD - _SLACK else "middling" if goodness >= MIDDLING - _SLACK else "bad"

@@ -114,7 +114,6 @@ class VerdictCache(MutableMapping[str, str]):
         return int(rows[0][0]) if rows else 0
 
     def clear(self) -> None:
-        """Delete all replies, including replies from other processes."""
         self._execute("DELETE FROM verdicts", ())
 
     def close(self) -> None:

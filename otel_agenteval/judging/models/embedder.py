@@ -91,7 +91,6 @@ class Embedder(EmbedderModel):
 
     @property
     def priced(self) -> bool:
-        """True if ``prices`` or the price table contains the model's price."""
         return self._server.priced(self.model)
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:

@@ -112,7 +112,6 @@ class Judge(JudgeModel):
 
     @property
     def priced(self) -> bool:
-        """True if ``prices`` or the price table contains the model's price."""
         return self.server.priced(self.model)
 
     def with_model(self, model: str) -> Judge:

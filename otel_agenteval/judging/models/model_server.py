@@ -243,7 +243,6 @@ def _plausible(usage: TokenUsage) -> TokenUsage:
 
 
 def tokens_in(texts: Sequence[str]) -> int:
-    """Return an approximate number of tokens, for rate limits and cost estimates."""
     images = sum(isinstance(text, ImageReference) for text in texts)
     letters = sum(len(text) for text in texts if not isinstance(text, ImageReference))
     return letters // _CHARACTERS_PER_TOKEN + images * _TOKENS_PER_IMAGE

@@ -32,7 +32,6 @@ _MARKED = (
     # <|channel|>analysis<|message|>It fits.<|channel|>final<|message|>{…}
     (r"<\|channel\|>\s*(?:analysis|commentary)\b", r"<\|channel\|>\s*final\b[^<{]*(?:<\|constrain\|>[^<{]*)?<\|message\|>"),
 )
-"""Start and end markers of thoughts that the server left in the reply."""
 _UNMARKED = (r"(?:analysis|commentary)(?=[^\W\d_])", r"assistant\s*final")
 """Start and end of thoughts without special markers: ``analysisIt fits.assistantfinal{…}``. Not used in :data:`_ENDED`."""
 _UNQUOTED = r"(?<![\"'“‘«])(?<![^`]`)"  # a quoted "</think>" doesn't end a thought
@@ -88,7 +87,6 @@ def _finite(text: str) -> float:
 
 
 _INVISIBLE = string.whitespace + "\u00a0\u00ad\u200b\u200c\u200d\u2060\ufeff"
-"""Invisible characters that some models write before the object."""
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_finite, parse_constant=_finite, strict=False)
 
 

@@ -178,7 +178,6 @@ class JsonTransport:
         return reply
 
     def _not_answered(self, error: Exception, seconds: float) -> NotAnswered | None:
-        """Return the error for a request without a reply. Return None for an internal error of otel-agenteval."""
         import httpcore
 
         if isinstance(error, httpcore.LocalProtocolError):

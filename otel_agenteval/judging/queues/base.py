@@ -164,7 +164,6 @@ class JobQueue(ABC):
 
     @property
     def unsent(self) -> int:
-        """Number of jobs held in this process because the queue is unavailable."""
         return len(self._outbox.held) + len(self._outbox.incoming)
 
     @property

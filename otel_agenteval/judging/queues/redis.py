@@ -100,7 +100,6 @@ class RedisQueue(JobQueue):
             self._server.close()
 
     def claim(self, n: int, lease: float) -> list[Job]:
-        """Claim jobs from each shard by priority. Each call starts with another shard."""
         with self._lock:
             self._outbox.hold()
             self._send()
@@ -316,8 +315,6 @@ def _number(value: float) -> str:
 
 
 class RedisOutages:
-    """Outages of model servers, shared by all processes with the same Redis server."""
-
     def __init__(self, url: str, name: str = "agenteval") -> None:
         self._server = Server(url)
         self._name = name

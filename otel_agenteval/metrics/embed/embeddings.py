@@ -133,7 +133,6 @@ def embed_query_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["joi
 def _value_and_verdict(
     answer: Vector, wanted: Vector, measure: Literal["cosine", "dot", "euclidean"], threshold: float, *, inverse: bool
 ) -> tuple[float, bool]:
-    """Return the value, and True if the answer is similar enough. With ``inverse``, return True if the answer is different enough."""
     left, right = _as_arrays(answer, wanted)
     if measure == "euclidean":
         length = float(numpy.linalg.norm(left - right))

@@ -29,7 +29,6 @@ def invalid(key: str, wanted: str) -> MetricError:
 
 
 def number(reply: Mapping[str, Any], key: str = "score") -> float:
-    """Return the number at ``key``, such as 0.8 or ``"0.8"``, or raise MetricError."""
     value: Any = reply.get(key)
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     try:
@@ -128,7 +127,6 @@ def verdicts(reply: Mapping[str, Any], count: int, vocabulary: Sequence[str], mi
 
 
 def scored(reply: Mapping[str, Any], *, top: float = 1, why: str = "reason", **keys: str) -> Result:
-    """Return the score divided by ``top``, with the reason and the ``keys`` in ``detail``."""
     detail = {**reply_details(reply, **keys), why: reason_of(reply, why)}
     return Result(number_within(reply, 0, top) / top, detail=detail, explanation=detail[why])
 

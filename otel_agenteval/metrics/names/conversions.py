@@ -140,7 +140,6 @@ def flag(sets: Mapping[str, Any], shown: str = "") -> Converted:
 
 
 def ignored(why: str) -> Converted:
-    """Accept and ignore a parameter, and log the warning ``why`` once."""
 
     def convert(value: Any) -> Mapping[str, Any]:
         _warn_once(why)

@@ -41,7 +41,6 @@ def is_object(words: str) -> bool:
 
 
 def failed(provider: str) -> JudgeError:
-    """Return the error for a response that reports a failure. A retry can succeed."""
     return JudgeError(f"{provider} failed during the reply", "server_error")
 
 

@@ -41,7 +41,6 @@ def _part(media: Media) -> dict[str, Any]:
 
 
 def answer(body: Mapping[str, Any]) -> ChatReply:
-    """Parse the text of all output messages, without reasoning and commentary."""
     if body.get("status") == "failed":
         raise parsing.failed("the Responses API")
     if not isinstance(body.get("output"), list):
