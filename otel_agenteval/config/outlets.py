@@ -25,9 +25,12 @@ from .types import (
     Switch,
     Text,
     WholeUrl,
+    duration_text,
     http_url,
     names,
+    seconds,
     texts,
+    valid,
 )
 
 
@@ -166,13 +169,16 @@ class PrometheusOptions(Section):
 _PROMETHEUS = "must be {port: N}, {registry: default}, or null"
 
 
+_age = valid("must be a duration from 1m. Example: 30d", lambda value: age if (age := seconds(value)) >= 60 else None)
+
+
 class StoreOptions(Section):
     """The score store, an SQLite file or PostgreSQL: ``{path: scores.db}``, or only the path."""
 
     path: FilePath
     """SQLite file in an existing folder. Processes on one machine can share the file. For several machines, a PostgreSQL
     database: ``postgresql://user:${env:PASSWORD}@host/database`` (extra ``[postgres]``)."""
-    max_age: Duration = 30 * 86400.0
+    max_age: Annotated[float, Before(_age), Kind("duration from 1m", duration_text)] = 30 * 86400.0
     """Seconds after which a turn and its scores are deleted."""
     max_bytes: Size = 2**30
     """Maximum size of the file. At the limit, the oldest turns are deleted. PostgreSQL ignores this option."""
