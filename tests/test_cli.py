@@ -24,9 +24,11 @@ import otel_agenteval as oa
 from otel_agenteval.cli import explain
 from otel_agenteval.cli.main import COMMANDS, build_parser, command_named, main
 from otel_agenteval.config.loader import load_config
+from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.metrics.registry import catalog, default_pack
 from otel_agenteval.outlets.turn_text import render_turn
 from otel_agenteval.report.outputs import OutcomeTable
+from otel_agenteval.server.app import Service
 from scripts.gen_docs import help_sentences
 from tests.support.recordings import files_in, recording, unpack
 
@@ -668,6 +670,41 @@ def test_imported_module_defines_a_metric(own_metric: str, tmp_path: Path, capsy
     assert f"code_of_{own_metric}" in capsys.readouterr().out
 
 
+def test_check_config_reports_one_fault_of_a_required_option(tmp_path: Path, capsys: Capture) -> None:
+    text = "outlets: {otlp: {endpoint: 'http://h:4318/v1/logs', protocol: http}, webhook: {}}\n"
+    assert main(["check-config", configured(tmp_path, text)]) == 2
+    [first, second] = capsys.readouterr().err.splitlines()
+    assert ("outlets.webhook.url: required" in first, "without /v1/logs" in second) == (True, True)
+
+
+SERVE_FAULTS = [
+    ("{grpc: null, http: null}", "both are off"),
+    ("{http: 0.0.0.0:14318}", "without authentication"),
+    ("{grpc: 127.0.0.1:14317, http: 127.0.0.1:14317}", "is also the port of serve.grpc"),
+    ("{grpc: 127.0.0.1:14317, metrics: 0.0.0.0:14317, token: t}", "is also the port of serve.grpc"),
+    ("{tls: {cert_file: none.pem, key_file: none.pem}}", "serve.tls.cert_file: none.pem"),
+    ("{ready_outlets: [store]}", "must be enabled outlets, got store"),
+]
+
+
+@pytest.mark.parametrize(("section", "said"), SERVE_FAULTS)
+def test_check_config_refuses_what_serve_refuses(section: str, said: str, tmp_path: Path, capsys: Capture) -> None:
+    file = configured(tmp_path, f"serve: {section}\n")
+    assert main(["check-config", file]) == 2
+    assert said in capsys.readouterr().err
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        Service(load_config(file))
+
+
+def test_check_config_names_an_unusable_journal_folder_and_creates_none(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "file").write_text("")
+    assert main(["check-config", configured(tmp_path, f"serve: {{journal: {tmp_path / 'file' / 'journal'}}}\n")]) == 2
+    assert "serve.journal" in capsys.readouterr().err
+    text = f"serve: {{journal: {tmp_path / 'journal'}, ready_outlets: [jsonl, prometheus]}}\noutlets: {{jsonl: a.jsonl}}\n"
+    assert main(["check-config", configured(tmp_path, text)]) == 0
+    assert not (tmp_path / "journal").exists()
+
+
 # --- what a valid configuration can hardly mean
 
 
@@ -678,7 +715,6 @@ JUDGE = 'base_url: "http://127.0.0.1:1/v1",'
     ("text", "said"),
     [
         (f'judge: {{{JUDGE} model: "${{MODEL}}"}}', "write ${env:MODEL}"),
-        (f"judge: {{{JUDGE} model: m, timeout: 30}}", "judge.timeout: means 30 ms"),
         ("outlets: {jsonl: nowhere/scores.jsonl}", "outlets.jsonl: folder not found"),
         ("metrics: [llm_relevance]", "no judge is configured"),
         ("metrics: [{embed_similar: {value: x}}]", "no embedder is configured"),

@@ -250,6 +250,8 @@ def test_a_value_that_is_not_allowed_is_named_with_its_path_and_what_is(path: st
 
 
 OF_KINDS = {
+    "duration from 1m": ("1h30m", 5400.0, 59_999, "from 1m"),
+    "token or list of tokens": (" text\n", ("text",), 5, "string"),
     "duration above 0": ("1h30m", 5400.0, 0, "above 0"),
     "duration": ("5ms", 0.005, "soon", DURATION),
     "size": ("4MiB", 4 * 2**20, "0", SIZE),
@@ -473,6 +475,31 @@ def test_variable_with_few_milliseconds_is_logged_once(
     for _ in range(2):
         load_config(env={f"OTEL_AGENTEVAL_{variable}": text})
     assert len([line for line in caplog.messages if variable in line]) == warnings
+
+
+@pytest.mark.parametrize(
+    ("text", "option"),
+    [
+        ("turn: {idle_timeout: 30}", "turn.idle_timeout"), ("turn: {decision_delay: 500}", "turn.decision_delay"),
+        ("outlets: {store: {path: a.db, max_age: 2592000}}", "outlets.store.max_age"), ("turn: {idle_timeout: 300000}", None),
+        ("turn: {idle_timeout: 30ms}", None), ("turn: {max_open: 30}", None), ("outlets: {store: a.db}", None),
+    ],
+)  # fmt: skip
+def test_duration_without_a_unit_in_a_file_is_logged(
+    text: str, option: str | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "agenteval.yaml").write_text(text)
+    load_config(tmp_path / "agenteval.yaml", env={})
+    assert [f"agenteval.yaml:1: {option}: " in line for line in caplog.messages] == [True] * (option is not None)
+    load_config(load_config(tmp_path / "agenteval.yaml", env={}), overrides={"turn": {"max_open": 5}})
+    assert len(caplog.messages) == (option is not None)
+
+
+@pytest.mark.parametrize("value", [30, 59_000, "59s", "0s"])
+def test_store_with_a_very_short_age_is_refused(value: object) -> None:
+    with pytest.raises(ConfigError, match=r"outlets\.store\.max_age"):
+        load_config({"outlets": {"store": {"path": "a.db", "max_age": value}}}, env={})
+    assert load_config({"outlets": {"store": {"path": "a.db", "max_age": "1m"}}}, env={}).outlets.store is not None
 
 
 def test_a_variable_inside_another_wins() -> None:

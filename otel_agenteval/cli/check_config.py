@@ -48,6 +48,15 @@ def run(args: argparse.Namespace) -> int:
     for make in (judge_from, embedder_from, ReferenceSources, media_rules):  # each of these checks its section
         with faults:
             make(config)
+    if "serve" in config.options_given:
+        from ..core.files import fault_of_folder
+        from ..server.app import check_start
+
+        with faults:
+            check_start(config)
+        with faults:
+            if config.serve.journal is not None and (fault := fault_of_folder(config.serve.journal)) is not None:
+                raise ConfigError(f"{config.where(('serve', 'journal'))}: {fault}")
     faults.check()
     for level, text, advice in (*option_findings(config), *configuration_findings(config, found)):
         if level != GOOD:

@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from ..server.app import Service
+    from ..server.app import Service, check_start
     from ..server.notify import Notifier
     from ..server.process import allow_files, print_line, run_beside, tune
 
@@ -65,6 +65,7 @@ def run(args: argparse.Namespace) -> int:
     if args.processes > 1:
         from ..server import supervisor
 
+        check_start(config)
         given = [*(("--config", args.config) if args.config else ()), *(("--insecure",) if args.insecure else ())]
         given += ["--log-format", args.log_format, "--log-level", args.log_level]
         command = functools.partial(supervisor.command_of, config, arguments=given)
@@ -85,10 +86,7 @@ def configured(args: argparse.Namespace) -> Config:
     serve: dict[str, Any] = {name: None if value == "off" else value for name, value in given.items() if value is not None}
     if args.insecure:
         serve["insecure"] = True
-    config = load_config(args.config, overrides={"serve": serve} if serve else None)
-    if config.serve.grpc is None and config.serve.http is None:
-        raise ConfigError("serve.grpc, serve.http: both are off, so no data can arrive. Set an address for one of them")
-    return config
+    return load_config(args.config, overrides={"serve": serve} if serve else None)
 
 
 async def _serve(service: Service, args: argparse.Namespace, notifier: Notifier) -> dict[str, Any]:

@@ -106,6 +106,7 @@ class Config(Section):
         from pydantic_core import ValidationError
 
         lines: dict[str, None] = {}
+        removed: set[str] = set()
         for _ in range(20):
             config = cls.__new__(cls)
             try:
@@ -114,9 +115,11 @@ class Config(Section):
                 lines.update(dict.fromkeys(explained(error, cls, sources).splitlines()))
                 for fault in error.errors(include_url=False)[:_MOST_FAULTS]:
                     data = _without(data, fault["loc"])
+                    if fault["type"] != "missing":
+                        removed.add(f"{location(fault['loc'], sources)}: required")
             else:
                 object.__setattr__(config, "_sources", sources)
-                return config, list(lines)
+                return config, [line for line in lines if line not in removed]
         return cls(), list(lines)
 
     def _validate(self, data: Mapping[Any, Any], sources: dict[KeyPath, str]) -> None:

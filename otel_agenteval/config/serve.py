@@ -120,7 +120,7 @@ class ServeOptions(Section):
     """Address of the web UI and its API."""
     insecure: Switch = False
     """Accept connections from other machines without a token or client certificate."""
-    token: Annotated[tuple[str, ...], Before(_tokens), Kind("string or list of strings", secret=True)] | None = None
+    token: Annotated[tuple[str, ...], Before(_tokens), Kind("token or list of tokens", secret=True)] | None = None
     """Token that senders and API clients send as ``Authorization: Bearer …``. Write it as ``${env:NAME}``. With ``tenants``, the token
     is valid only for the API. In a list, all tokens are valid."""
     tenants: Annotated[

@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 
 from ..config.loader import load_config
 from ..config.root import Config
+from ..config.types import split_address
 from ..core import semconv
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.errors import ConfigError
@@ -75,11 +76,10 @@ class Service:
     ) -> None:
         self.options = config.serve
         self._number = number
-        check_exposure(self.options)
+        check_start(config)
         self.registry = CollectorRegistry()
         self.engine = engine_from(as_sidecar(config), decision_delay=BEHIND_OTLP, clock=clock, waited=waited)
         self.engine.outlets.add(PrometheusOutlet(self.engine.telemetry, registry=self.registry))
-        self._check_ready_outlets(config)
         ProcessCollector(registry=self.registry)
         if self.options.journal is not None:
             warn_of_fault(config.where(("serve", "journal")), self.options.journal, fault_of_folder, "no request is accepted")
@@ -266,13 +266,6 @@ class Service:
                 except Exception as error:
                     self.engine.failed("journal", error)
 
-    def _check_ready_outlets(self, config: Config) -> None:
-        on = {outlet.name for outlet in self.engine.outlets}
-        missing = [name for name in config.serve.ready_outlets if name not in on]
-        if missing:
-            where = config.where(("serve", "ready_outlets"))
-            raise ConfigError(f"{where}: must be enabled outlets, got {missing[0]}. Enabled: {', '.join(sorted(on))}")
-
     async def _check_outlets(self) -> None:
         """Every 15 seconds, check whether the outlets can deliver, and retry waiting records, even if no turns arrive."""
         loop = asyncio.get_running_loop()
@@ -286,9 +279,8 @@ class Service:
         found, before = config.serve, self.options
         fixed = [f"serve.{name}" for name in _AT_START if getattr(found, name) != getattr(before, name)]
         kept = found.replaced(**{name: getattr(before, name) for name in _AT_START})
-        for options in (found, kept):  # the new options must allow a start, and must also be safe with the addresses in use
-            check_exposure(options)
-        self._check_ready_outlets(config)
+        check_start(config)
+        check_exposure(kept)  # with the addresses in use
         contexts = {protocol: tls_context(found.tls, protocol, config.where) for protocol in self._tls_contexts or ("http/1.1",)}
         fixed = [*self.engine.reload(as_sidecar(config)), *fixed]
         if found.tls == before.tls:
@@ -418,6 +410,28 @@ def _by(family: Any, attribute: str) -> dict[str, int]:
             if value:
                 found[labels[at]] = found.get(labels[at], 0) + int(value)
     return dict(sorted(found.items()))
+
+
+def check_start(config: Config) -> None:
+    """Raise ConfigError if a sidecar can't start with this configuration. Opens no ports or files of the sidecar."""
+    options, taken = config.serve, dict[tuple[str, int], str]()
+    if options.grpc is None and options.http is None:
+        raise ConfigError("serve.grpc, serve.http: both are off, so no data can arrive. Set an address for one of them")
+    for name in ("grpc", "http", "metrics", "web"):
+        host, port = split_address(getattr(options, name) or "off:0")
+        for (other_host, other_port), other in taken.items():
+            if port and port == other_port and (host == other_host or {host, other_host} & {"0.0.0.0", "::"}):  # noqa: S104
+                raise ConfigError(f"{config.where(('serve', name))}: {port} is also the port of serve.{other}. Set another port")
+        taken[host, port] = name
+    check_exposure(options)
+    tls_context(options.tls, where=config.where)
+    outlets = config.outlets
+    off = {name for name in outlets.to_dict() if getattr(outlets, name) in (None, False, "off")} - {"prometheus"}
+    if "log_events" not in outlets.options_given:
+        off.add("log_events")
+    if missing := next((name for name in options.ready_outlets if name in off), None):
+        where, on = config.where(("serve", "ready_outlets")), sorted({*outlets.to_dict()} - off - {"span_events"})
+        raise ConfigError(f"{where}: must be enabled outlets, got {missing}. Enabled: {', '.join(on)}")
 
 
 # --- defaults of the sidecar

@@ -238,7 +238,8 @@ def check_exposure(options: ServeOptions) -> None:
         if address is not None and not is_loopback(address):
             fix = "Set serve.token, serve.tenants or serve.tls.client_ca_file"
             if name == "metrics":  # the options above don't protect it
-                fix = "Use an address of this machine, such as 127.0.0.1:19464"
+                own = f"127.0.0.1:{split_address(address)[1]}"
+                fix = f"Use an address of this machine, such as {own}, set serve.token (/metrics doesn't require it)"
             raise ConfigError(
                 f"serve.{name}: {address} is reachable from other machines without authentication. "
                 f"{fix}, or allow this with --insecure (serve.insecure: true)"

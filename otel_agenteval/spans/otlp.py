@@ -1,7 +1,7 @@
 """Read spans and log records from OTLP protobuf messages and OTLP/JSON.
 
 Protobuf messages and OTLP/JSON (from the Collector's file exporter, for example) become the same records. Unknown fields are
-ignored. A span without valid ids becomes a :class:`NotASpan`, because it can't belong to a turn.
+ignored. A span without valid IDs becomes a :class:`NotASpan`, because it can't belong to a turn.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .record import LogPart, SpanEvent, SpanRecord, cut_long_values, time_of
 from .wire import Part, Vocabulary, WireSpan
 
 Signal = Literal["traces", "logs"]
-"""OTLP signals that are received, and in which scores are sent."""
+"""OTLP signals that otel-agenteval receives, and in which it sends scores."""
 
 HAS_IS_REMOTE, IS_REMOTE = 0x100, 0x200
 
@@ -34,9 +34,9 @@ _MAX_NESTING = 64
 
 
 def is_ours(scope: str, attributes: Mapping[str, Any], name: str = "") -> bool:
-    """Return True for a score in a span, event, or log record. Scores aren't evaluated again.
+    """Return True if a span, event, or log record contains a score. Scores aren't evaluated again.
 
-    A score from otel-agenteval has otel-agenteval's scope or, if a pipeline renamed the scope, a turn id or result id. Evaluation
+    A score from otel-agenteval has otel-agenteval's scope or, if a pipeline renamed the scope, a turn ID or result ID. Evaluation
     results from other programs also count as scores, unless they are user feedback.
     """
     return (
@@ -146,7 +146,7 @@ def _log_from_json(item: Mapping[str, Any], scope: str) -> OtlpLog:
 
 
 def _id(value: Any, size: int, needed: str | None) -> int:
-    """Parse an id from hex or, as in protobuf's JSON, base64. An invalid id is 0, or raises NotASpan if ``needed`` is set."""
+    """Parse an ID from hex or base64 (protobuf's JSON). If it is invalid, return 0, or raise NotASpan if ``needed`` is set."""
     if value and isinstance(value, str):
         if len(value) == 2 * size:
             raw = from_hex(value)
@@ -269,7 +269,7 @@ _LOG_SIZE = 1_024
 
 
 def json_spans(body: bytes, drop_scope: str = "", base: int = 0) -> tuple[dict[bytes, Part], int]:
-    """Split an OTLP/JSON request as :func:`.split.split_spans` does. Return spans by trace id, and the number of invalid spans."""
+    """Split an OTLP/JSON request as :func:`.split.split_spans` does. Return spans by trace ID, and the number of invalid spans."""
     parts: dict[bytes, Part] = {}
     invalid = 0
     for span in _items(body, "traces"):
@@ -311,8 +311,9 @@ def _may_hold_messages(log: OtlpLog, vocabulary: Vocabulary) -> bool:
 def _items(body: bytes, signal: Signal) -> list[SpanRecord | OtlpLog | NotASpan]:
     try:
         message = jsonio.loads_lenient(body.removeprefix(codecs.BOM_UTF8)) if body.strip() else {}
-    except (ValueError, RecursionError):
-        raise NotOtlp("the body isn't JSON") from None
+    except (ValueError, RecursionError) as error:
+        is_deep = "depth limit" in str(error) or "nested too deeply" in str(error)
+        raise NotOtlp("the body is nested too deeply" if is_deep else "the body isn't JSON") from None
     if message == {}:
         return []
     try:

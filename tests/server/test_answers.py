@@ -132,11 +132,20 @@ def test_what_is_not_otlp_is_never_to_be_sent_again(sidecar: Sidecar, body: byte
 
 
 @pytest.mark.parametrize(
-    "body", [b"{", b"[]", b'{"resourceLogs": [{"scopeLogs": [{"logRecords": [{}]}]}]}', b"\xff", b"[" * 50_000]
+    "body",
+    [
+        b"{",
+        b"[]",
+        b'{"resourceLogs": [{"scopeLogs": [{"logRecords": [{}]}]}]}',
+        b"\xff",
+        b"[" * 50_000,
+        b"[" * 100_000 + b"]" * 100_000,
+    ],
 )
 def test_what_is_not_otlp_json_is_refused_in_json(sidecar: Sidecar, body: bytes) -> None:
     status, headers, answer = sidecar.post("/v1/traces", body, {"Content-Type": "application/json"})
     assert (status, headers["content-type"], json.loads(answer)["code"]) == (400, "application/json", 3)
+    assert ("nested too deeply" in answer.decode()) is (len(body) > 10_000)
 
 
 @pytest.mark.parametrize(("path", "problem"), [("/v1/metrics", "OTEL_METRICS_EXPORTER=none"), ("/v1/trace", "unknown path")])
