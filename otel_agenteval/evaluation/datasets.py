@@ -21,7 +21,6 @@ from ..core.forms import misspelled
 from ..core.wellformed import written
 
 _ANSWERS = ("output", "answer", "response")
-_TRUTHS = ("ground_truth", "value", "expected_output", "expcted_output")
 _CASE_COLUMNS = ("case_id", "id", "case")
 PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 """Matches a column name in an input or a parameter, as in promptfoo and Trusys: ``{{customer}}``."""
@@ -54,9 +53,7 @@ class Case(NamedTuple):
     columns: Mapping[str, Any] = MappingProxyType({})  # by their names in the data set, for placeholders
 
 
-def cases_in(
-    source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str = "dataset", *, recorded: bool = False
-) -> Iterator[Case]:
+def cases_in(source: str | Path | Iterable[Any] | Any, where: str = "dataset", *, recorded: bool = False) -> Iterator[Case]:
     """Yield the cases of a file, a list of mappings, or a pandas DataFrame.
 
     Files have the extension ``.jsonl``, ``.json``, ``.yaml``, ``.csv``, ``.tsv``, or ``.parquet``. The columns ``case_id`` (or
@@ -72,24 +69,26 @@ def cases_in(
     places: dict[str, str] = {}
     for place, row in rows_in(source, where):
         names = [*row]
-        if recorded and (name := next((name for name in _ANSWERS if name in row), None)) is not None:
-            answer = row.pop(name)
-            row["output"] = "" if answer is None else answer
+        _name_answer(row, _ANSWERS if recorded else ())
         case = next((jsonio.rendered(row.pop(column)) for column in _CASE_COLUMNS if row.get(column) not in (None, "")), None)
         asked = input_of(row)
         inner, entries = row.pop("references", None), {name: row.pop(name, None) for name in METRICS}
         found = {key: value for key, value in row.items() if key not in _CASE_COLUMNS and value is not None}
         found |= inner if isinstance(inner, dict) else {} if inner is None else {"references": inner}
         metrics = metrics_in(entries, found, f"{where}: {place}")
-        columns = renamed(found)
-        if recorded and "reference" in found and found.keys().isdisjoint(_TRUTHS):
-            found["ground_truth"] = found["reference"]
+        columns = renamed(found, recorded=recorded)
         asked = filled_in(asked, {**found, **columns})
         if case is None and (asked is None or asked == "") and "turns" not in found and "user" not in found:
             raise ConfigError(f"{where}: {_without_input(place, names, found, where)}")
         if case is not None and places.setdefault(case, place) != place:
             raise ConfigError(f"{where}: {place}: duplicate case_id {case!r}, already used in {places[case]}")
         yield Case(case, asked, found, metrics, f"{where}: {place}", columns)
+
+
+def _name_answer(row: dict[str, Any], names: Sequence[str]) -> None:
+    if (name := next((name for name in names if name in row), None)) is not None:
+        answer = row.pop(name)
+        row["output"] = "" if answer is None else answer
 
 
 def input_of(row: dict[str, Any]) -> Any:
@@ -131,7 +130,7 @@ def _is_metric(entry: Any) -> bool:
     return {"type", "value"} <= set(names) or (len(names) == 1 and next(iter(names)).startswith(("code_", "embed_", "llm_")))
 
 
-def renamed(found: dict[str, Any]) -> dict[str, Any]:
+def renamed(found: dict[str, Any], *, recorded: bool = False) -> dict[str, Any]:
     """Rename references in ``found`` from other tools' names to this package's names. Return a copy with the old names.
 
     A text or number in ``expected``, ``answer``, or ``response`` becomes the expected output, unless the case already has one.
@@ -147,6 +146,12 @@ def renamed(found: dict[str, Any]) -> dict[str, Any]:
         if isinstance(found.get(name), (str, int, float)):
             found.setdefault("expected_output", found[name] if name == "expected" else found.pop(name))
             found.setdefault("ground_truth", found["expected_output"])
+    if (
+        recorded
+        and "reference" in found
+        and found.keys().isdisjoint(("ground_truth", "value", "expected_output", "expcted_output"))
+    ):
+        found["ground_truth"] = found["reference"]
     return before
 
 

@@ -95,8 +95,8 @@ def evaluate(
 
     Args:
         task: a function or coroutine function. Its first argument is a case's input. It may have more parameters: ``history``
-            or ``messages`` (earlier messages, ``[{"role": …, "content": …}]``), ``conversation_id`` (a unique id), and
-            ``case`` (the case's references). If None, the answers in the column ``output`` are scored.
+            or ``messages`` (earlier messages, ``[{"role": …, "content": …}]``), ``conversation_id`` (a unique ID), and
+            ``case`` (the case's references). If None, recorded answers are scored (``output``, ``answer``, or ``response``).
         dataset: a file (``.jsonl``, ``.json``, ``.yaml``, ``.csv``, ``.parquet``), a list of mappings, or a DataFrame. ``input`` is the task's
             argument, ``case_id`` names the case, and ``metrics`` adds metrics for this case. All other columns are references,
             such as ``ground_truth`` and ``expected_tools``. For a conversation, replace ``input`` with ``turns``
@@ -179,14 +179,12 @@ def _check(functions: Mapping[str, Any], numbers: Mapping[str, Any]) -> None:
 
 
 def _runs(dataset: Any, repetitions: int, *, recorded: bool) -> list[_Run]:
-    found: list[_Run] = []
     cases = list(cases_in(dataset, recorded=recorded))
     columns = set().union(*map(columns_of, cases))
     if recorded and cases and "output" not in columns:
         known = ", ".join(sorted(columns)) or "none"
         raise ConfigError(f"dataset: must have a column output, got {known}. Rename the column of the answers to output")
-    for name, script in scripts_of(cases):
-        found += [_Run(name, repetition, script) for repetition in range(1, repetitions + 1)]
+    found = [_Run(name, number, script) for name, script in scripts_of(cases) for number in range(1, repetitions + 1)]
     if not found:
         raise ConfigError("dataset: must contain at least one case, got none")
     return found
