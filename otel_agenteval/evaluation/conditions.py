@@ -36,8 +36,6 @@ class Fact(NamedTuple):
 
 
 class Known(NamedTuple):
-    """Values that a condition can use in addition to turn properties."""
-
     scores: Sequence[Score] = ()
     """Scores that exist before the decision: computed scores and user feedback, or the first score of a cascade."""
     compared: Mapping[str, Any] = {}

@@ -318,7 +318,6 @@ class Evaluator:
         scored.pending = [metric for metric in scored.pending if not metric.opens_media]
 
     def finish(self, scored: ScoredTurn) -> None:
-        """Evaluate all pending metrics, on the worker."""
         self.references.log_absent()
         if scored.pending:
             self._finish(scored, scored.pending)

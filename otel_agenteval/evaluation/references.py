@@ -174,7 +174,6 @@ class ReferenceSources:
             turn.retrieved_ids = []  # the search found nothing
 
     def _add_retrieved(self, turn: Turn, sources: dict[str, str]) -> None:
-        """Set the turn's retrieved documents from the results of retrieval tools."""
         found: list[Retrieval] = []
         tools: dict[str, None] = {}
         for call in turn.tool_calls or ():

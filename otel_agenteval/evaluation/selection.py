@@ -30,8 +30,6 @@ _log = logging.getLogger("otel_agenteval")
 
 
 class Sampling(NamedTuple):
-    """Sampling options of a judged metric, and their path in the configuration."""
-
     options: SampleOptions
     path: KeyPath
 
@@ -323,7 +321,6 @@ def media_rules(config: Config) -> Rules:
 
 
 def allow_media(config: Config, bound: BoundMetric) -> None:
-    """Set the media rules of a metric and of its inner metrics, if they read media."""
     if bound.metric.media:
         bound.rules = media_rules(config)
     for inner in bound.inner:

@@ -39,7 +39,6 @@ _FEW = 30
 _VERSION = re.compile(
     r"(?:[-@:](?:\d{3,}(?:-\d\d){0,2}|\d\d-(?:\d{4}|\d\d)|latest|preview|exp|free|extended|v\d+:\d+|v0\.\d+|\d+b)){1,3}$"
 )
-"""Date or version at the end of a model name."""
 _EXPLORED = 0.2
 """Share of suggested turns that are drawn at random, so that people also check confident verdicts."""
 

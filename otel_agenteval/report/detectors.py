@@ -30,7 +30,6 @@ _DIGITS = re.compile(r"[0-9]+")
 _PLAIN_NUMBER = re.compile(r"\D?[ \u00a0]?(?:#+(?:[.,]#*)?|#{1,3}(?:[.,' \u00a0]###)+(?:[.,]#+)?)[ \u00a0]?[^\w\s]?")
 """Forms such as ``#,###.##`` and ``##%``. A setting that ignores such a form would nearly turn the detector off."""
 _CONTACTS = ("email", "phone", "iban", "bank_account")
-"""Types of personal data that an organization can publish."""
 _BETWEEN_DIGITS = re.compile(r"[^0-9+]+")
 _INDEX = re.compile(r"\[[0-9]+\]")
 

@@ -33,8 +33,6 @@ _WHOLE = 0.9
 
 
 class ModeShare(NamedTuple):
-    """Failed turns of a failure mode in one half of the time range, or in one group."""
-
     group: str | None
     turns: int
     rate: float | None
@@ -64,7 +62,6 @@ class FailureMode:
     fault: Fault
     """Fault of one turn. All turns of the mode have the same kind, step, and error."""
     parts: list[ModeShare]
-    """The two halves of the time range, or the compared groups."""
     rate: float
     interval: Interval
     change: Interval
@@ -111,7 +108,6 @@ def counted(failed: Iterable[FailedTurn], totals: tuple[int, int], middle: float
 
 
 def modes_of(found: StoredModes) -> list[FailureMode]:
-    """Return the failure modes with their rates, most frequent first."""
     modes = []
     for fault, parts, examples in found.modes:
         whole = FailedTurns(*(sum(column) for column in zip(*parts, strict=True)))

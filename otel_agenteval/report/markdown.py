@@ -38,7 +38,6 @@ _SHARES = {"failures": 0.1, "worst": 0.2, "changes": 0.25, "unchanged": 0.15, "m
 
 
 def render_markdown(report: Report) -> str:
-    """Return the report as Markdown, within GitHub's length limit."""
     mark = "❌" if report.failures else "✅" if report.decides else "ℹ️"
     parts = [f"### {mark} {report.verdict()}"]
     parts += _fitting([f"- {_code(failure)}" for failure in report.failures[bool(report.gates_failed) :]], "failures", "failures")

@@ -35,8 +35,6 @@ _OF_LABELS = frozenset(("turn_id", "label", "good", "passed", "metric", "rating"
 
 
 class ModeCase(NamedTuple):
-    """A case for a turn, alone or within its conversation."""
-
     row: dict[str, Any]
     asked: Sequence[str]
     """The user's earlier messages that the agent received with this turn."""
@@ -97,7 +95,6 @@ def gates_of(scores: Iterable[Score], kind: str, parameters: Parameters) -> list
 
 
 def distinct(cases: Iterable[dict[str, Any]], most: int) -> Iterator[dict[str, Any]]:
-    """Yield up to ``most`` cases with different inputs."""
     known: set[tuple[str, ...]] = set()
     for case in cases:
         if len(known) == most:

@@ -158,7 +158,6 @@ class GroupMean:
     turns: int
     estimate: Estimate
     pass_rate: float | None
-    """Estimated share of all turns that pass, or None if the metric has no verdict."""
 
 
 def estimates_of(reader: StoreReader, by: str, wanted: Wanted) -> list[GroupMean]:

@@ -57,7 +57,6 @@ class TabularReport:
 
 
 def render(report: TabularReport, form: str) -> str:
-    """Render a report as ``table``, ``markdown``, ``json``, or ``html``."""
     if form == "json":
         return json.dumps(report.data, indent=2)
     if form == "html":
@@ -116,7 +115,6 @@ def page(title: str, parts: Iterable[str]) -> str:
 
 
 def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return an HTML table. The cells must be HTML elements."""
     head = "".join(f'<th scope="col"><button type="button">{escape(text)}</button></th>' for text in heads)
     body = "\n".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
     return (
