@@ -7,7 +7,6 @@ within about a minute. Otherwise, they return error scores (:class:`CommandBudge
 from __future__ import annotations
 
 import copy
-import functools
 import hashlib
 import logging
 import marshal
@@ -290,10 +289,13 @@ _OF_SETTINGS = frozenset(("unpriced", "insufficient_quota", "http_401", "http_40
 """Errors that repeat until someone changes the settings or the account."""
 
 
-@functools.cache
+warned: dict[tuple[str, str, str], object] = {}
+
+
 def warn_of_settings(section: str, server: str, error_type: str, message: str) -> None:
-    text = "%s %s: %s (%s); %s. Further errors are only counted"
-    _log.warning(text, section, server, message, error_type, advice_on(error_type, section))
+    if warned.setdefault((section, server, error_type), this := object()) is this:  # threads can fail at the same time
+        text, why = "%s %s: %s (%s); %s. Further errors are only counted", message.rpartition(": ")[2]
+        _log.warning(text, section, server, why, error_type, advice_on(error_type, section))
 
 
 def advice_on(fault: str, section: str = "judge") -> str:

@@ -20,7 +20,7 @@ from otel_agenteval.judging.dispatcher import Dispatcher
 from otel_agenteval.judging.job import VERSION, Decision, Gathering, InnerOutcome, NewerPayload, Payload, Waiting
 from otel_agenteval.judging.queues import Job
 from otel_agenteval.judging.sampling import Chance
-from otel_agenteval.judging.session import warn_of_settings
+from otel_agenteval.judging.session import warned
 from otel_agenteval.outlets.store.reader import StoreReader
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
@@ -177,9 +177,9 @@ def test_after_all_attempts_the_score_is_an_error(models: ScriptedModels) -> Non
 def test_lasting_judge_error_is_logged_once(
     status: int, judge: dict[str, Any], found: list[str] | None, models: ScriptedModels, caplog: pytest.LogCaptureFixture
 ) -> None:
-    warn_of_settings.cache_clear()
-    models.play(status, status)
-    with Rig(config(models, judge=judge)) as rig:
+    warned.clear()
+    models.play(*[status] * 4)
+    with Rig(config(models, METRIC, "llm_task_completion", judge=judge)) as rig:
         for _ in range(2):
             rig.run()
             assert drain(rig)
