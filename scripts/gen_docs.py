@@ -156,6 +156,7 @@ def _parameter(name: str, spelling: Spelling) -> str:
     text = spelling.ours if isinstance(spelling, Converted) else spelling.how
     if isinstance(spelling, Unsupported) and not text.startswith(("omit", "to ")):
         text = f"not supported ({text})"
+    text = re.sub(r"; ([a-z])", lambda m: f". {m[1].upper()}", text)
     text = _CODE_OR_SNAKE.sub(lambda m: m[0] if m[1] or m[0].startswith(("code_", "llm_")) else f"`{m[0]}`", text)
     if text.startswith(own_name := f"`{name}` ("):  # only the values differ
         return f"`{name}`: {text[len(own_name) : -1]}"

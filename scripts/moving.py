@@ -51,19 +51,19 @@ def page(seed: str) -> str:
         f"The [preset](../reference/metrics/other-tools.md#presets) `{seed}` runs {_in_preset(seed)}:\n",
         f"```yaml\npreset: {seed}\n```\n",
         f"```bash\notel-agenteval eval traces.jsonl --preset {seed}\n```\n",
-        f"You can also use {preset.title}'s metric and parameter names. In Python:\n",
+        f"You can also use {preset.title}'s metric and parameter names in a configuration or in Python:\n",
         f"```python\n{facts['python']}```\n",
         f"## Equivalents\n\n| {preset.title} | otel-agenteval |\n|---|---|",
         *(f"| {theirs} | {_cell(ours)} |" for theirs, ours in facts["features"].items()),
         "\n## Names\n",
-        f"You can omit the prefix `{seed}:` if the name is neither ours nor another system's.\n",
-        f"| {preset.title} name | our metric | defaults with this name |\n|---|---|---|",
+        f"You can omit the prefix `{seed}:` if neither otel-agenteval nor another system has a metric with the same name.\n",
+        f"| {preset.title} name | otel-agenteval metric | Defaults with this name |\n|---|---|---|",
         *_name_rows(seed),
         "\n## Parameters\n",
-        f"`a` → `b` means that {preset.title}'s parameter `a` sets our parameter `b`. All parameter names also work in camel case. Metrics that aren't listed accept at most the parameter `threshold`.{facts.get('parameters', '')}\n",
-        "| metric | parameters |\n|---|---|",
+        f"`a` → `b` means that {preset.title}'s parameter `a` sets otel-agenteval's parameter `b`. All parameter names also work in camel case. Metrics that this table doesn't list have no parameters except, in some cases, `threshold`.{facts.get('parameters', '')}\n",
+        "| Metric | Parameters |\n|---|---|",
         *(
-            f"| metrics with these parameters | {_cell(shown)} |"
+            f"| all metrics with these parameters | {_cell(shown)} |"
             for shown in ["<br>".join(_spelled(names.seeds().get(seed, ({}, {}))[0]))]
             if shown
         ),
@@ -73,10 +73,10 @@ def page(seed: str) -> str:
             if (parameters := _parameters(seed, METRICS[metric], aliases[0])) not in ("none", "`threshold`")
         ),
         "\n## Differences\n",
-        f"Deterministic metrics that aren't in this table use {formulas}. Values of judged metrics can differ.\n",
-        "| metric | difference |\n|---|---|",
+        f"Deterministic metrics that this table doesn't list use {formulas}. Values of all judged metrics can differ.\n",
+        "| Metric | Difference |\n|---|---|",
         *(f"| {_linked(metric)} | {_cell(said)} |" for metric, said in facts["differences"].items()),
-        "\nIf a turn lacks data that a metric needs, the metric is skipped.",
+        "\nIf a turn lacks data that a metric needs, otel-agenteval skips the metric.",
     ]
     return "\n".join(parts) + "\n"
 
