@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import re
+import socket
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -23,6 +25,8 @@ from otel_agenteval.engine.status import InternalErrors
 from otel_agenteval.judging.models import judge_from
 from otel_agenteval.judging.queues.redis_server import unreachable
 from otel_agenteval.outlets.base import loggable
+from otel_agenteval.server.receiver import ExportRequest
+from tests.support.certificates import Authority
 from tests.support.judges import ScriptedModels
 from tests.support.process import PRELUDE, ROOT, environment
 from tests.support.service import Sidecar, request, turn_of
@@ -322,6 +326,34 @@ def test_a_sidecar_with_failing_outlets_and_refused_requests(tmp_path: Path, cap
         ), said
     assert "refused request: bad_data\n      → docs/operate/runbook.md#agentevalrequestsrefused" in said
     assert "refused request: unauthenticated\n      → docs/operate/runbook.md#agentevalunauthenticated" in said
+
+
+def test_sidecar_with_problems_that_only_it_sees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    day = datetime.timedelta(days=1)
+    cert, key = Authority(tmp_path).issue("server", (-2 * day, -day))
+    tls = {"cert_file": str(cert), "key_file": str(key)}
+    spans = request({"trace": 1, "attributes": {}}).replace((1).to_bytes(16, "big"), bytes(16))
+    with Sidecar({"serve": {"tls": tls, "grpc": None}}) as sidecar:
+        host, _, port = sidecar.addresses["http"].rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=60) as plain:
+            plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            while plain.recv(1000):
+                pass
+        sidecar.service.receiver.process(ExportRequest("traces", spans, "", json=False))
+        sidecar.service.reload_failed()
+        sidecar.service.receiver.count("http", "traces", "unauthenticated")
+        code, said = at(sidecar, capsys)
+        assert code == 1
+        for line, section in (
+            ("✗ authentication: the last request had no valid token", "unauthenticated"),
+            ("✗ configuration: the last reload failed; the log contains the reason", "reloadfailed"),
+            ("✗ certificate cert_file: expired", "certificateexpires"),
+            ("· 1 refused connection: scheme", "connectionsrefused"),
+            ("· 1 dropped span: without a valid trace or span ID", "spansdropped"),
+        ):
+            assert f"{line}\n      → docs/operate/runbook.md#agenteval{section}\n" in said, said
+        sidecar.service.receiver.count("http", "traces", "ok")
+        assert "✗ authentication" not in at(sidecar, capsys)[1]
 
 
 @pytest.mark.parametrize(

@@ -212,6 +212,11 @@ def metric_findings(turns: Sequence[Turn], config: Config, metrics: Selected) ->
 _REQUESTS, _RESULTS = "agenteval_serve_requests_total", "agenteval_results_total"
 _TAKEN = ("ok", "partial")
 _RUNBOOK = "docs/operate/runbook.md"
+_SECTIONS = {
+    "outlet": "#agentevaloutletdeliversnothing", "authentication": "#agentevalunauthenticated",
+    "configuration": "#agentevalreloadfailed", "certificate": "#agentevalcertificateexpires",
+}  # fmt: skip
+_HARMLESS = ("not_in_a_turn", "orphan_parent", "sampled_out", "duplicate", "own")
 _MOST_METRICS = 5
 _TIMEOUT = 10.0
 _LARGEST_PAGE = 64 * 2**20
@@ -258,8 +263,9 @@ def sidecar_findings(url: str, headers: Mapping[str, str]) -> Findings:
         yield bad(f"{address}/metrics isn't a metrics page of otel-agenteval", "use the address of the sidecar's /metrics")
         return
     yield from _handled(page)
-    for check in re.findall(r"^\[-\] (.+?)(?: \(not required\))?$", checks.decode("utf-8", "replace"), re.MULTILINE):
-        yield bad(check, f"{_RUNBOOK}#agentevaloutletdeliversnothing" if check.startswith("outlet ") else _RUNBOOK)
+    failed = r"^\[-\] ((?:process \d+: )?(\w+).*?)(?: \(not required\))?$"
+    for check, kind in re.findall(failed, checks.decode("utf-8", "replace"), re.MULTILINE):
+        yield bad(check, f"{_RUNBOOK}{_SECTIONS.get(kind, '')}")
     clients = [client for client in page.by("client", "agenteval_serve_scrapes_total") if client != "other"]
     target = f"static_configs: [{{targets: ['{address.partition('//')[2]}']}}]"
     if clients:
@@ -283,6 +289,12 @@ def _handled(page: _Page) -> Findings:
         if outcome not in _TAKEN:
             section = f"agenteval{'unauthenticated' if outcome in ('unauthenticated', 'forbidden') else 'requestsrefused'}"
             yield note(f"{number_of(int(count), 'refused request')}: {outcome}", f"{_RUNBOOK}#{section}")
+    for reason, count in page.by("reason", "agenteval_serve_connections_refused_total").items():
+        yield note(f"{number_of(int(count), 'refused connection')}: {reason}", f"{_RUNBOOK}#agentevalconnectionsrefused")
+    for reason, count in page.by("reason", "agenteval_spans_dropped_total").items():
+        if reason not in _HARMLESS:
+            what = "without a valid trace or span ID" if reason == "invalid" else reason
+            yield note(f"{number_of(int(count), 'dropped span')}: {what}", f"{_RUNBOOK}#agentevalspansdropped")
     if turns and not page.total(_RESULTS):
         yield bad("no metric has a result", "run otel-agenteval check-config FILE to see the effective configuration")
     failed = page.by("metric", _RESULTS, outcome="error")

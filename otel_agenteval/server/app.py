@@ -359,8 +359,14 @@ class Service:
         return self._refusal_reason() or next((f"{check.name}: {check.reason}" for check in found), "")
 
     def checks(self) -> list[Check]:
-        requests = Check("requests", self._refusal_reason(), required=True)
-        return [requests, *delivery(self.engine, self.options.ready_outlets), *(check() for check in self.more_checks)]
+        found = [Check("requests", self._refusal_reason(), required=True), *delivery(self.engine, self.options.ready_outlets)]
+        if self.receiver.last_outcome == "unauthenticated":
+            found.append(Check("authentication", "the last request had no valid token"))
+        if not self._reloaded[0]:
+            found.append(Check("configuration", "the last reload failed; the log contains the reason"))
+        now = self._clock.time_ns() / 1e9
+        found += [Check(f"certificate {option}", "expired") for option, valid in self._valid.items() if valid.end <= now]
+        return [*found, *(check() for check in self.more_checks)]
 
     def _refusal_reason(self) -> str:
         """Return the reason why requests are refused, or will soon be refused. The reason is empty if requests are accepted."""

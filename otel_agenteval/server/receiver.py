@@ -71,6 +71,7 @@ class Receiver:
         self._lock = threading.Lock()
         self.outcomes: Counter[tuple[str, str, str]] = Counter()
         """Number of responses by transport, signal, and outcome."""
+        self.last_outcome = ""
         self.bytes_received = 0
         self._log_refusals = RefusalLog(clock)
         self._clients: OrderedDict[str, TokenBucket] = OrderedDict()
@@ -150,6 +151,7 @@ class Receiver:
 
     def count(self, transport: str, signal: str, outcome: str) -> None:
         self.outcomes[transport, signal, outcome] += 1
+        self.last_outcome = outcome
 
     def refused(self, transport: str, signal: str, refusal: Refused) -> None:
         """Count a refusal. Log it unless the log's rate limit is reached."""
