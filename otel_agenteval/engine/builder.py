@@ -50,15 +50,15 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 _RECENT, _RECENT_IN_PROCESS = 20_000, 1_000
-"""Number of scored turns that are remembered for user feedback, in a sidecar and in an agent's process."""
+"""Maximum number of scored turns remembered for user feedback, in a sidecar and in an agent's process."""
 _REVISABLE_IN_PROCESS = 3 * 2**20
-"""Maximum bytes of past turns that are remembered in an agent's process. It is small, because few spans are late there."""
+"""Maximum bytes of evaluated turns kept in an agent's process. The limit is small because few spans are late there."""
 _EARLY_BYTES = 32 * 1024 * 1024
 """Maximum bytes of log records that wait for their spans."""
 
 
 class _InstanceId:
-    """Random id of an engine. A forked child process gets a new id."""
+    """Random ID of an engine. A forked child process gets a new ID."""
 
     def __init__(self) -> None:
         self._renew()
@@ -89,7 +89,7 @@ def without_environment(
 ) -> Config:
     """Load the configuration without environment variables, and log that scoring is off.
 
-    Call it after ``load_config`` raised ``error``. An invalid environment variable must not stop an agent.
+    Call this function after ``load_config`` raised ``error``. An invalid environment variable must not stop an agent.
 
     Raises: ConfigError: if the environment isn't the cause of the error, or if ``strict`` is true.
     """
@@ -116,8 +116,8 @@ def engine_from(
     enabled: bool = True,
 ) -> Engine:
     """Return an engine with all components. Raises ConfigError if the configuration is invalid. ``decision_delay`` (seconds) is
-    used for ``turn.decision_delay: auto``. Missing providers are replaced with the global ones at the first score. ``waited`` is
-    the clock for turn and conversation deadlines. If ``enabled`` is False, outlets aren't opened.
+    used for ``turn.decision_delay: auto``. Global providers replace missing providers at the first score. ``waited`` is the clock
+    for turn and conversation deadlines. If ``enabled`` is False, outlets aren't opened.
     """
     metrics = selected(config)
     waited = waited or clock.monotonic

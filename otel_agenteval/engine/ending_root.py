@@ -1,7 +1,7 @@
 """Evaluate turns when their root span ends in this process, and add the scores to it as span events.
 
-Usually, the agent's thread evaluates nothing. It queues the turn for the worker, and gives the root span a lazy list of events.
-If an exporter reads this list before the worker evaluates the turn, the exporter's thread evaluates it. Each turn is evaluated
+Usually, the agent's thread evaluates nothing. It queues the turn for the worker, and gives the root span a lazy list of events. If
+an exporter reads this list before the worker evaluates the turn, the exporter's thread evaluates the turn. Each turn is evaluated
 only once. If the SDK doesn't support lazy events, the agent waits for the evaluation, which has a time budget.
 """
 
@@ -87,7 +87,7 @@ _INLINE_MAX_BYTES = 1024 * 1024
 """Maximum bytes of a turn that gets span events. With a synchronous exporter, the agent would wait too long for larger turns."""
 _SIZE_WITHOUT_CONTENT = 8 * 1024
 _PATIENCE = 5.0
-"""Maximum seconds that a reader of events waits for an evaluation in another thread."""
+"""Maximum seconds that the reader of a root's events waits for another thread's evaluation."""
 
 Put = Callable[[WorkItem], object]
 
@@ -171,9 +171,9 @@ class DeferredTurns:
         self._promised: PromisedEvents | None = None
         self._is_done = False
         self._is_dropped = False
-        """True if the turns were counted as dropped. Then their scores must not be counted."""
+        """True if the turns were counted as dropped, so that their scores must not be counted."""
         self._was_missed = False
-        """True if a reader didn't get the events in time. The span may have been exported without them."""
+        """True if a reader didn't get the events in time. The span might have been exported without them."""
         self._evaluating_in: int | None = None
         self._lock = threading.Lock()
         self.size = closed.size
@@ -189,7 +189,7 @@ class DeferredTurns:
         return () if self._promised is None else self._promised()
 
     def release(self, finish: Callable[[ScoredTurn], Sequence[ScoredTurn]]) -> Sequence[ScoredTurn]:
-        """Return each scored turn once. If ``finish`` returns nothing for a turn, it will be queued again and is omitted here.
+        """Return each scored turn once. Omit a turn if ``finish`` returns nothing for it, because it is queued again later.
 
         If another thread is stuck in the evaluation, its turns are counted as dropped.
         """

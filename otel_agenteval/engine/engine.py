@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 BEHIND_OTLP = 10.0
-"""Seconds of ``turn.decision_delay: auto`` for spans that exporters and Collectors batch."""
+"""Value of ``turn.decision_delay: auto`` in seconds, for spans that exporters or Collectors send in batches."""
 _SHARE_OF_JUDGES = 0.8
 _SHARE_OF_OUTLETS = 0.25
-"""Share of the time limit that is reserved for the delivery of finished scores."""
+"""Share of the shutdown time limit that is reserved for delivering finished scores."""
 
 
 def switched_on() -> bool:
@@ -65,7 +65,7 @@ def check_models(config: Config) -> None:
 
 
 def limits_of(config: Config, decision_delay: float) -> TurnLimits:
-    """Return the configured turn limits. ``decision_delay`` (seconds) replaces the value ``auto`` of the option."""
+    """Return the configured turn limits. ``decision_delay`` (seconds) replaces the option's value ``auto``."""
     wanted = config.turn
     return TurnLimits(
         decision_delay if wanted.decision_delay == "auto" else wanted.decision_delay, wanted.idle_timeout, wanted.max_duration,
@@ -95,7 +95,7 @@ class Engine:
     ) -> None:
         self.config = self._at_start = config
         self.enabled = enabled
-        """If False, the entry point must do nothing, and outlets aren't opened."""
+        """If False, the entry points must do nothing, and outlets aren't opened."""
         self.telemetry = telemetry
         self.failures = errors.counts
         self.failed = errors.report
@@ -127,7 +127,7 @@ class Engine:
 
     def reload(self, config: Config) -> list[str]:
         """Apply changed metrics (with parameters, policies, and samples), references, feedback options, and turn limits. Return the
-        names of sections whose changes since the start take effect only after a restart. If it raises ConfigError, nothing changes.
+        names of sections whose changes since the start take effect only after a restart. If ConfigError is raised, nothing changes.
         """
         metrics, references = selected(config), ReferenceSources(config)
         check_models(config)
@@ -161,7 +161,7 @@ class Engine:
         self.outlets.start()
 
     def work_here(self, start: Callable[[], object]) -> None:
-        """Call ``start``, then score turns on this (main) thread. Each turn may use ``turn.max_work`` seconds of CPU time."""
+        """Call ``start``, then score turns on this (main) thread. Each turn can use up to ``turn.max_work`` seconds of CPU time."""
         with borrowed():
             self._watchdog.start()
             try:
@@ -194,7 +194,7 @@ class Engine:
         return self.judging.queue.unsent if self.judging is not None else 0
 
     def start_judging(self, at_once: int) -> None:
-        """Process judge jobs from the queue, also jobs of other processes, with at most ``at_once`` jobs at the same time."""
+        """Process up to ``at_once`` judge jobs from the queue at the same time, including jobs of other processes."""
         if self.judging is not None:
             self.judging.start(at_once)
 
@@ -202,13 +202,13 @@ class Engine:
         self.pipeline.composer.set_tenant_labels(labels)
 
     def keep_all(self) -> None:
-        """Never drop scores because a queue is full: turns and senders wait. Use it if a journal or Kafka keeps unscored data."""
+        """Never drop scores because of a full queue. Turns and senders wait instead. Use this with a journal or Kafka."""
         self.intake.keep_all()
         self.left_behind = set()
         self.outlets.keep_all()
 
     def end_conversation(self, conversation_id: str) -> bool:
-        """End a conversation now, and queue it for its metrics. Return False if no such conversation is open."""
+        """End a conversation now, and queue it for evaluation. Return False if no such conversation is open."""
         if (store := self.pipeline.conversations) is None:
             return False
         self.evaluate_closed(self.config.exit_timeout)  # its last turn may still be queued
@@ -220,7 +220,7 @@ class Engine:
         return self.pipeline.outcomes.known(short)
 
     def why(self, turn_id: str) -> dict[str, str] | None:
-        """Return each metric's outcome on a recent turn, or None. ``turn_id`` may contain the id of any span of the turn."""
+        """Return each metric's outcome on a recent turn, or None. ``turn_id`` can contain the ID of any span of the turn."""
         found = self.pipeline.outcomes.of(turn_id)
         if found is None:
             turn_id = self.pipeline.feedback.turn_of(turn_id) or turn_id
@@ -262,7 +262,7 @@ class Engine:
         return self.judging is None or self.judging.queue.flush()
 
     def drain(self, timeout: float, *, judges: bool) -> bool:
-        """Deliver the scores of all closed turns and, with ``judges``, also judged scores. Return False if time runs out."""
+        """Deliver the scores of all closed turns, with judged scores if ``judges`` is True. Return False if time runs out."""
         until = time.monotonic() + timeout
         done = self.evaluate_closed(timeout)
         if judges and self.judging is not None:
@@ -270,7 +270,7 @@ class Engine:
         return self.worker.flush(max(0.0, until - time.monotonic())) and done
 
     def register_exit(self) -> None:
-        """Register the exit handler at the first span. It then runs before the handlers that providers registered earlier."""
+        """Register the exit handler. Call this at the first span, so that it runs before the providers' handlers."""
         this, limit, process = weakref.ref(self), self.config.exit_timeout + PATIENCE, os.getpid()
 
         def at_exit() -> None:
@@ -376,7 +376,7 @@ class Engine:
             self.intake.take_ended(store.end_all())
 
     def _end_judging(self, until: float) -> None:
-        """Use most of the remaining time for queued judge jobs. Drop the others unless the job queue is persistent."""
+        """Use most of the remaining time for queued judge jobs. Drop unfinished jobs unless the job queue is persistent."""
         if self.judging is not None:
             self.judging.drain(time.monotonic() + _left(until) * _SHARE_OF_JUDGES, self.evaluate_closed, patient=False)
             self.judging.stop(lambda: self.evaluate_closed(_left(until)), self.left_behind)

@@ -1,6 +1,6 @@
 """Remember scored turns, and assign user feedback to them.
 
-Feedback may be in the turn's trace, or arrive long after the turn was scored.
+Feedback can be in the turn's trace, or arrive long after the turn was scored.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RecentTurn:
     close_reason: str | None = None
     complete: bool = True
     feedback: dict[str, Feedback] | None = None
-    """User feedback that arrived after scoring, by feedback id."""
+    """User feedback that arrived after scoring, by feedback ID."""
 
     def scored(self, scores: list[Score]) -> ScoredTurn:
         calls = {"llm_calls": [LlmCall(model=self.model)]} if self.model is not None else {}
@@ -66,7 +66,7 @@ class RecentTurns:
         self._lock = threading.Lock()
         self._turns: OrderedDict[str, RecentTurn] = OrderedDict()
         self._of_trace: dict[int, str | list[str]] = {}
-        """Turn ids by trace key. A single id isn't in a list, to create fewer objects for the garbage collector."""
+        """Turn IDs by trace key. A single ID is stored without a list, so that the garbage collector checks fewer objects."""
         self._alike: dict[str, str] = {}
         """Names that many turns share, to save memory."""
 
@@ -120,7 +120,7 @@ class RecentTurns:
 
 
 def unknown_turn(turn_id: str, tenant: str | None, trace_id: int, span_id: int) -> RecentTurn:
-    """Return a turn that has only ids, for feedback on a turn that isn't in memory."""
+    """Return a turn that has only IDs, for feedback on a turn that isn't in memory."""
     return RecentTurn(Root(trace_id, span_id, tenant=tenant), turn_id, turn_id, 1)
 
 
@@ -135,7 +135,7 @@ class TurnFeedback(NamedTuple):
     feedback: Feedback
     trace_key: int
     span_id: int = 0
-    """Id of any span of the turn. 0 is the last turn of the trace."""
+    """ID of any span of the turn, or 0 for the last turn of the trace."""
 
 
 class FeedbackJoiner:
@@ -151,7 +151,7 @@ class FeedbackJoiner:
         self._telemetry = telemetry
         self._now = now
         self._store_joins = store_joins
-        """True if a score store also joins feedback, because it may know turns of other processes."""
+        """True if a score store also joins feedback, because it might know turns of other processes."""
         self._refused: set[str] = set()
         self._reset()
         forks.in_child(self._reset)
@@ -168,9 +168,9 @@ class FeedbackJoiner:
         self._options = options
 
     def add_to(self, scored: ScoredTurn, group: SpanGroup) -> None:
-        """Add a score for user feedback in the turn's spans. A revision also gets earlier feedback on the replaced turn.
+        """Add a score if the turn's spans contain user feedback. A revision also gets earlier feedback on the replaced turn.
 
-        The score uses the last feedback record. If there are several, its detail ``count`` is their number.
+        The score uses the last feedback record. If there are several records, the score's detail ``count`` contains their number.
         """
         turn = scored.turn
         found = feedback_in(group.members, self._options.attributes)
@@ -206,7 +206,7 @@ class FeedbackJoiner:
         return [turn.scored([feedback.score_of(turn.turn_id, turn.revision, self._options.threshold)])]
 
     def turn_of(self, span: str) -> str | None:
-        """Return the id of the recent turn that contains the span ``TRACE_ID-SPAN_ID``, or None."""
+        """Return the ID of the recent turn that contains the span ``TRACE_ID-SPAN_ID``, or None."""
         try:
             trace_id, span_id = ids_of(span)
         except ConfigError:
@@ -240,7 +240,7 @@ class FeedbackJoiner:
         return True
 
     def _give_up(self, given: TurnFeedback) -> Sequence[ScoredTurn]:
-        """Return a turn with only the feedback's ids, because the real turn wasn't found in time, or ``()`` without a span id."""
+        """Return a turn with only the feedback's IDs, because no turn was found. Return ``()`` if the feedback has no span ID."""
         if not given.span_id:
             self.count("no_turn")
             return ()

@@ -52,7 +52,7 @@ class Hints:
     def __init__(self, configured: Collection[str]) -> None:
         self._waits_for_turn = True
         self._never: dict[str, Counter[str]] = {name: Counter() for name in configured}
-        """Metrics that haven't applied to any turn, with numbers of turns by reason."""
+        """Metrics that were skipped on all turns so far, with the number of turns by reason."""
         self._turns = 0
 
     def check_spans(self, received: int, may_hold_turn: Callable[[], bool]) -> None:

@@ -28,7 +28,7 @@ from .work import ClosedSpans, EndedConversation, GivenFeedback, GroupedSpans, W
 from .worker import Worker
 
 _SHARE_OF_QUEUE = 0.5
-"""Share of the worker's queue for turns that waited for their deadline. If it is full, they wait longer."""
+"""Share of the worker's queue for turns that close at their deadline. If this share is full, these turns wait longer."""
 _MOST_READ = 10_000
 """Maximum number of held spans that are searched for an agent or model span."""
 
@@ -84,7 +84,7 @@ class Intake:
     def span_ended(
         self, trace_id: int, span_id: int, span: Any, attributes: dict[str, Any], local_root: bool
     ) -> Sequence[Closed]:
-        """Record the end of a span, and return the turns that this closes. The caller must pass them to :meth:`root_closed`."""
+        """Record the end of a span, and return the turns that close. The caller must pass these turns to :meth:`root_closed`."""
         with self._assembler.lock:
             return self._assembler.end(trace_id, span_id, span, attributes, local_root)
 
@@ -115,7 +115,7 @@ class Intake:
     def receive_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0, *, early: bool = False) -> None:
         """Receive a log record with a span's content, such as its messages.
 
-        If no span of the trace has arrived yet, the record waits (with ``early``) or is counted as late.
+        If no span of the trace has arrived yet, the record waits if ``early`` is True. Otherwise, it counts as late.
         """
         with self._assembler.lock:
             if not self._assembler.add_log(trace_id, span_id, part, size):
@@ -133,7 +133,7 @@ class Intake:
         self._pipeline.feedback.refuse(error)
 
     def receive_annotation(self, trace_id: int, parent_id: int, span_id: int, attributes: Mapping[str, Any]) -> None:
-        """Receive user feedback from an annotation span. ``parent_id`` is a span of the rated turn."""
+        """Receive user feedback from an annotation span. ``parent_id`` is the ID of a span of the rated turn."""
         self._receive_read(in_annotation(attributes, turn_id_in(trace_id, span_id)), trace_id, parent_id)
 
     def receive_feedback_record(self, trace_id: int, span_id: int, part: LogPart) -> None:

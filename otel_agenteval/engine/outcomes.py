@@ -27,7 +27,7 @@ _KEPT = 1_000
 class TurnOutcomes:
     """Memory of each metric's outcome on the last 1,000 turns, and counter of dropped turns. Thread-safe.
 
-    ``names(True)`` returns the conversation metrics, ``names(False)`` the turn metrics. ``count_error`` counts internal errors.
+    ``names(True)`` returns the conversation metrics, and ``names(False)`` the turn metrics. ``count_error`` counts internal errors.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class TurnOutcomes:
         return self._alike.setdefault(found, found)
 
     def drop(self, item: WorkItem, reason: str) -> None:
-        """Count the metrics (or the feedback) of a dropped item. Thread-safe. Never raises."""
+        """Count the metrics (or the feedback) of a dropped item as dropped. Thread-safe. Never raises."""
         try:
             match item:
                 case ClosedSpans(closed):
@@ -100,7 +100,7 @@ class TurnOutcomes:
             self._count_error("pipeline", type(error).__name__)
 
     def hand_over(self, item: WorkItem, reason: str) -> set[int]:
-        """Count an item's spans by ``reason``. Another process scores the item. Return the item's trace keys."""
+        """Count an item's spans under ``reason``, because another process scores the item. Return the item's trace keys."""
         match item:
             case ClosedSpans(closed):
                 self._composer.count_closed(closed, reason)
@@ -114,7 +114,7 @@ class TurnOutcomes:
         return {item.trace_key}
 
     def lose_closed(self, closed: Closed, reason: str) -> None:
-        """Count closed spans as dropped, and also their turns, before they are composed. Thread-safe. Never raises."""
+        """Count closed spans and their turns as dropped, before the turns are composed. Thread-safe. Never raises."""
         try:
             self._composer.count_closed(closed, reason)
             self._lose_roots(self._composer.roots(closed), closed.reason, reason)

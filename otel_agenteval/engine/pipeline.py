@@ -51,12 +51,12 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 SetAside = Callable[[WorkItem, Callable[[], None], Callable[[], WorkItem]], None]
-"""Function that runs work on another thread, then queues an item. See :meth:`.worker.Worker.set_aside`."""
+"""Function that runs work on another thread, and then queues an item. See :meth:`.worker.Worker.set_aside`."""
 
 
 @functools.cache
 def warn_of_workers() -> None:
-    """Warn if the turns of a conversation may be spread over several processes. Check when the first conversation ends."""
+    """Warn if a conversation's turns might be spread over several processes. The check runs when the first conversation ends."""
     if has_other_workers():
         _log.warning(
             "conversation.metrics: this program has several worker processes, and each one scores only those turns of a "
@@ -110,7 +110,7 @@ class Pipeline:
         self._is_ending = True
 
     def run(self, batch: list[WorkItem]) -> Sequence[WorkItem]:
-        """Score and emit a batch. Remove each item from it when its work starts. At shutdown, return the items not started."""
+        """Score and emit a batch. Remove each item from the batch when its work starts. At shutdown, return the items not started."""
         not_begun: list[WorkItem] = []
         self.evaluator.shedding.update(self._fill())
         with self._watchdog.batch(), own_work():

@@ -17,7 +17,7 @@ class Selected(NamedTuple):
     of_turns: Sequence[BoundMetric]
     of_conversations: Sequence[BoundMetric]
     computed: Sequence[BoundMetric]
-    """Turn metrics that need no judge or embedder, also not for inner metrics."""
+    """Turn metrics that need no judge or embedder, not even for inner metrics."""
     judged: Sequence[BoundMetric]
     whole: Sequence[BoundMetric]
     """Conversation metrics that need no judge or embedder."""
@@ -38,7 +38,7 @@ class Selected(NamedTuple):
 
 
 def selected(config: Config) -> Selected:
-    """Return the configured metrics in groups. Raises one ConfigError that lists all configuration errors of metrics."""
+    """Return the configured metrics in groups. Raises one ConfigError that lists all errors in metric settings."""
     faults = Faults()
     of_turns: list[BoundMetric] = []
     of_conversations: list[BoundMetric] = []

@@ -23,7 +23,7 @@ from .pipeline import Pipeline
 from .worker import Worker
 
 _TAKES_SPANS = ("on_start", "on_end", "export")
-"""Places where an internal error drops a span."""
+"""Components in which an internal error drops a span."""
 
 
 class OpenTurns(NamedTuple):
@@ -42,9 +42,9 @@ class OpenTurns(NamedTuple):
 class TenantTurns(NamedTuple):
     open: int
     new: int
-    """Number of given traces that would open a turn."""
+    """Number of the given traces that would open a turn."""
     next_close: float
-    """Seconds until an open turn is expected to close."""
+    """Seconds until the oldest open turn is expected to close."""
 
 
 class EngineSpans(NamedTuple):
@@ -62,10 +62,10 @@ class EngineSpans(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """Point in the engine's work. It is passed when every turn that was closed before it has been evaluated."""
+    """Point in the engine's work. The engine passes it when all turns that closed earlier are evaluated."""
 
     queued: int
-    """Number of items queued before the checkpoint. It is passed when this number of items is handled."""
+    """Number of items queued before the checkpoint. The checkpoint is passed when this number of items is handled."""
     held: set[int]
     """Requested traces that weren't evaluated or queued at the checkpoint."""
 
@@ -89,7 +89,7 @@ class Status:
         return self._assembler.is_open(trace_id)
 
     def turns_of(self, tenant: int, trace_ids: Iterable[int] = ()) -> TenantTurns:
-        """Return the number of a tenant's open turns, and how many of ``trace_ids`` would open another one."""
+        """Return the number of a tenant's open turns, how many of ``trace_ids`` would open a turn, and when the next turn closes."""
         assembler = self._assembler
         with assembler.lock:
             new = sum(not assembler.knows(trace_id) for trace_id in trace_ids)

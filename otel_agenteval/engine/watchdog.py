@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 _FIRST, _EVERY = 0.25, 0.05
 """Real seconds from the start of a batch to the first check, and between checks."""
 _WAITS = 0.1
-"""Share of the CPU time limit below which slow work is considered waiting."""
+"""Share of the CPU time limit below which slow work counts as waiting."""
 _PAUSE = 0.005
 """Seconds that each check sleeps, so that other threads can run."""
 
@@ -100,7 +100,7 @@ class Watchdog:
         return self._on
 
     def within(self, seconds: float, work: Callable[[], _T]) -> _T:
-        """Run ``work`` on the watched thread. Interrupt it if it is still waiting after ``seconds``, for example for a server.
+        """Run ``work`` on the watched thread. Interrupt it if it still waits (for a server, for example) after ``seconds``.
 
         Raises:
             TimeoutError: the work was interrupted.

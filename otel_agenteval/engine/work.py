@@ -138,7 +138,7 @@ class QueuedBatch(NamedTuple):
 
     items: list[Any]
     length: int
-    """Number of items. Discarded items are included."""
+    """Number of items, including items that were discarded in the queue."""
     size: int
 
 
@@ -261,7 +261,7 @@ class WorkQueue:
         return aside
 
     def take_back(self, aside: Aside) -> bool:
-        """Queue an item that another thread has finished. Return False if it is already queued or dropped."""
+        """Queue an item again after another thread has finished it. Return False if it is already queued or dropped."""
         with self._lock:
             if aside.is_back or self._aside.get(id(aside.item)) is not aside:
                 return False
@@ -271,7 +271,7 @@ class WorkQueue:
         return True
 
     def take_back_overdue(self, now: float) -> int:
-        """Queue a replacement for each item that another thread didn't finish in time. Return their number."""
+        """Queue a replacement for each item that another thread didn't finish in time. Return the number of replacements."""
         overdue = [aside for aside in list(self._aside.values()) if aside.until <= now and not aside.is_back]
         count = 0
         for aside in overdue:

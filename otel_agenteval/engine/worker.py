@@ -1,8 +1,8 @@
 """Background thread that evaluates turns, emits scores, and handles deadlines.
 
-The agent's threads only append to the worker's queue, which has a size limit, and never wait for the worker. The thread starts
-with the first queued item and wakes up at most a few times per second. If there is no thread (before the first item, at exit, in
-a forked child), the thread that calls ``flush`` does the work.
+The agent's threads only append to the worker's queue, which has a size limit, and never wait for the worker. The worker's thread
+starts with the first queued item and wakes up at most a few times per second. If there is no thread (before the first item, at
+exit, or in a forked child), the thread that calls ``flush`` does the work.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ POLL = 0.25
 """Seconds between checks of the queue and of open turns."""
 _COURTEOUS_BATCH = 2
 _BREATH = 0.0005
-"""Seconds of pause after each small batch. The agent's thread can't run at the same time as the worker."""
+"""Seconds of pause after each small batch, so that the agent's thread can run."""
 _BACKLOG = 2_000
-"""Number of queued items above which the worker makes no pauses."""
+"""Number of queued items above which the worker doesn't pause."""
 _RETRY = 0.05
 """Seconds between retries if an outlet is full and a caller waits."""
 _SIDE_THREADS = 4
 _ASIDE_SECONDS = 600.0
-"""Maximum seconds that an item waits for another thread. After that, it is queued without the result."""
+"""Maximum seconds that an item waits for another thread. After that, the item is queued without the result."""
 _QUIET_POLLS = 8
 """Number of checks without work after which the thread sleeps until it is woken."""
 
@@ -78,7 +78,7 @@ class Worker:
         Args:
             handle: processes a batch of items, and returns items that it didn't start because the engine is ending. If it
                 raises, the items left in the list are handled later.
-            tick: is called at every check, for deadlines. Returns True if anything may become due.
+            tick: is called at every check, to close due turns. Returns True if anything might become due later.
         """
         self._handle, self._tick = handle, tick
 
@@ -94,7 +94,7 @@ class Worker:
         self._wake = threading.Event()
         self._requests: deque[_Flush] = deque()
         self._urgent: deque[_Flush] = deque()
-        """Requests that don't wait for items."""
+        """Flush requests that don't wait for items."""
         self._thread: threading.Thread | None = None
         self.idle = True
         """True while the thread sleeps until it is woken."""
@@ -111,7 +111,7 @@ class Worker:
         return True
 
     def set_aside(self, item: WorkItem, work: Callable[[], None], late: Callable[[], WorkItem]) -> None:
-        """Run ``work`` on another thread, then queue the item again, even if the work failed. If the work takes too long, queue
+        """Run ``work`` on another thread, and then queue the item again, even if the work failed. If the work takes too long, queue
         the item that ``late()`` returns instead.
         """
         aside = self.queue.set_aside(item, self._now() + _ASIDE_SECONDS, late)
@@ -167,7 +167,7 @@ class Worker:
         self._thread = None
 
     def _runs(self) -> bool:
-        """Return True if the thread is alive. Other code can end it by raising an exception in it."""
+        """Return True if the thread is alive. Other code can end the thread by raising an exception in it."""
         thread = self._thread
         return thread is not None and thread.is_alive()
 
@@ -221,9 +221,9 @@ class Worker:
     # --- flush and end
 
     def flush(self, timeout: float, *, items: bool = True, outlets: bool = True) -> bool:
-        """Handle all queued items (with ``items``) and deliver buffered scores (with ``outlets``). Return True if both succeed in
-        time. A thread that must not wait for the worker, such as the worker's thread, gets False if ``items`` is set, and
-        otherwise only flushes outlets.
+        """Handle all queued items if ``items`` is True, and deliver buffered scores if ``outlets`` is True. Return True if both
+        succeed in time. In a thread that must not wait for the worker, such as the worker's own, return False if ``items`` is True,
+        and otherwise only flush outlets.
         """
         deadline = time.monotonic() + timeout
         if self._thread is threading.current_thread() or not may_wait():
@@ -280,7 +280,7 @@ class Worker:
             return False
 
     def stop(self, timeout: float, *, outlets: bool = True) -> bool:
-        """Handle queued items, flush the outlets (with ``outlets``), and end the thread. Return True if this succeeds in time."""
+        """Handle queued items, flush the outlets if ``outlets`` is True, and end the thread. Return True if this succeeds in time."""
         deadline = time.monotonic() + timeout
         ok = self.flush(timeout, outlets=outlets)
         self._stopping = True
@@ -300,9 +300,9 @@ class Worker:
     # --- work
 
     def _work(self, upto: int | None = None, deadline: float | None = None, most: int = 256) -> bool:
-        """Close turns that are due, then handle the queue. Return True if something may become due later. If ``upto`` is set, a
-        caller waits: work without pauses. Start no batch after ``deadline``. If an outlet is full, retry until the deadline, or
-        return at once without a deadline. ``most`` is the maximum batch size. It is 1 if the calling thread may be interrupted.
+        """Close due turns, and then handle the queue. Return True if something might become due later. If ``upto`` is set, a caller
+        waits, so work without pauses. Don't start a batch after ``deadline``. If an outlet is full, retry until the deadline.
+        Without a deadline, return at once. ``most`` is the maximum batch size, which is 1 if the calling thread can be interrupted.
         """
         queue = self.queue
         due = self._close_due_turns()
