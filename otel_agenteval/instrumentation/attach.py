@@ -47,7 +47,7 @@ class Handle:
 
     @property
     def enabled(self) -> bool:
-        """False without an SDK provider, or if the environment turns evaluation off or is invalid. Otherwise, True."""
+        """True unless there is no SDK provider, or the environment turns evaluation off or is invalid."""
         return self._processor is not None
 
     @property
@@ -60,11 +60,11 @@ class Handle:
         return self._processor.engine.flush(timeout) if self._processor is not None else True
 
     def drain(self, judges: bool = True, timeout: float = 30.0) -> bool:
-        """Wait until all closed turns are evaluated, also by judges, and their scores are delivered.
+        """Wait until all closed turns are evaluated (also by judges) and their scores are delivered.
 
         Args:
             judges: False to return without waiting for judged metrics.
-            timeout: maximum seconds to wait. The method returns False if it isn't finished by then.
+            timeout: maximum seconds to wait. If time runs out, the method returns False.
         """
         if not isinstance(judges, bool):
             raise TypeError(f"drain(): judges must be True or False, got {judges!r}. To set a timeout, call drain(timeout=8)")
@@ -95,18 +95,18 @@ class Handle:
         off, the queue is full, or a value is invalid. Invalid values are logged and counted as ``unreadable``.
 
         Args:
-            turn_id: a span of the turn: ``TRACE_ID-SPAN_ID``, a span context, or a ``traceparent``. A ``TRACE_ID`` alone means the
-                last turn of the trace.
+            turn_id: any span of the turn as ``TRACE_ID-SPAN_ID``, a span context, or a ``traceparent``. A ``TRACE_ID`` alone means
+                the last turn of the trace.
             score: a number within the scale, or a bool.
             label: a word such as ``thumbs_up``, ``dislike``, or ``👎``. If ``score`` is missing, the label determines it.
             comment: free text. It is redacted and exported as the score's explanation.
             edited: the answer as corrected by the user. If ``score`` is missing, it is 0.
             scale: the worst and the best score, such as ``(1, 5)``. The default is ``(0, 1)``.
-            id: id of the feedback. If the same feedback is delivered again, outlets count it once.
+            id: ID of the feedback. If the same feedback is delivered again, outlets count it once.
             strict: True to raise an exception for an invalid value. Useful in tests.
 
         Raises:
-            ValueError: With ``strict``, if a value is invalid, or if neither score, label nor edited answer gives a rating.
+            ValueError: If ``strict`` is true, and a value is invalid or no score, label, or edited answer gives a rating.
         """
         try:
             trace_id, span_id = ids_of(turn_id)
@@ -134,16 +134,16 @@ class Handle:
     def shutdown(self) -> None:
         """Evaluate open turns, deliver all scores, and stop.
 
-        The span processor stays attached, but does nothing after this. :func:`instrument` then starts a new evaluation.
+        The span processor stays attached, but does nothing after this. Another :func:`instrument` call starts a new evaluation.
         """
         if self._processor is not None:
             self._processor.shutdown()
 
 
 def turn_id() -> str | None:
-    """Return ``TRACE_ID-SPAN_ID`` of the current span, for :meth:`Handle.feedback`. Return None outside of spans.
+    """Return ``TRACE_ID-SPAN_ID`` of the current span for :meth:`Handle.feedback`, or None outside of spans.
 
-    Send this id along with the agent's answer, so that your application can return it with the user's rating.
+    Send this ID along with the agent's answer, so that your application can return it with the user's rating.
     """
     context = trace.get_current_span().get_span_context()
     return f"{context.trace_id:032x}-{context.span_id:016x}" if context.is_valid else None
@@ -160,24 +160,24 @@ def instrument(
 ) -> Handle:
     """Evaluate the turns of all agents whose spans pass through a tracer provider.
 
-    Call this function once, after the provider is set. Another call for the same provider returns the same handle. If it passes
-    another configuration, it logs a warning and ignores that configuration. After :meth:`Handle.shutdown`, it starts anew.
+    Call this function once, after the provider is set. Another call for the same provider returns the same handle. That call logs a
+    warning if it passes another configuration, which is ignored. After :meth:`Handle.shutdown`, a call starts a new evaluation.
 
     The function adds a span processor to the tracer provider, and a log processor to the SDK logger provider, if there is one. It
-    sets no global provider, except a TracerProvider with ``create_provider=True`` if there is none.
+    sets no global provider, except that ``create_provider=True`` sets a TracerProvider if there is none.
 
     Args:
-        tracer_provider: SDK provider to attach to. The default is the global one.
-        logger_provider: provider for reading messages in log records and for writing log events. The default is the global one.
-        meter_provider: provider of OTLP metrics, used if ``outlets.otlp_metrics`` is on. The default is the global one.
-        config: a :class:`Config`, a mapping with the same keys, or the path of a YAML file. By default, it comes from
-            the file in ``OTEL_AGENTEVAL_CONFIG_FILE`` and from ``OTEL_AGENTEVAL_…`` variables.
+        tracer_provider: SDK provider to attach to. The default is the global provider.
+        logger_provider: provider for reading messages in log records and writing log events. The default is the global provider.
+        meter_provider: provider of OTLP metrics, used if ``outlets.otlp_metrics`` is on. The default is the global provider.
+        config: a :class:`Config`, a mapping with the same keys, or the path of a YAML file. By default, the configuration comes
+            from the file in ``OTEL_AGENTEVAL_CONFIG_FILE`` and from ``OTEL_AGENTEVAL_…`` variables.
         prometheus_port: serve ``/metrics`` on this loopback port, instead of adding metrics to the default Prometheus registry.
-        create_provider: if there is no SDK TracerProvider, create one and set it globally. For quickstarts and demos.
+        create_provider: True to create a global TracerProvider if there is no SDK TracerProvider. For quickstarts and demos.
 
     Raises:
-        ConfigError: If the configuration is invalid. If the error is in the environment (variables, or the file that they set),
-            it is logged instead and scoring is off, unless ``strict`` is true.
+        ConfigError: If the configuration is invalid. If the error is in the environment (variables, or the file that they name), it
+            is logged instead and scoring is off, unless ``strict`` is true.
     """
     if not switched_on():
         return Handle(None)
@@ -277,9 +277,9 @@ class _Capture(SpanProcessor):
 
 @contextmanager
 def captured_turns(tracer_provider: Any = None) -> Iterator[deque[ScoredTurn]]:
-    """Capture the turns that close inside the ``with`` block. The yielded deque is complete after the block. Without an SDK
-    provider, a global one is set. If the application is already instrumented, its own evaluation isn't affected. Otherwise, it can
-    be instrumented later, with any configuration. Raise ConfigError if the environment turns evaluation off.
+    """Capture the turns that close inside the ``with`` block. The yielded deque is complete after the block. If there is no SDK
+    provider, a global SDK provider is set. If the application is already instrumented, its own evaluation isn't affected.
+    Otherwise, it can be instrumented later, with any configuration. Raise ConfigError if the environment turns evaluation off.
     """
     if not switched_on():
         raise ConfigError(
@@ -310,7 +310,7 @@ def captured_turns(tracer_provider: Any = None) -> Iterator[deque[ScoredTurn]]:
 
 @contextmanager
 def kept_turns(engine: Engine, seconds: float) -> Iterator[deque[ScoredTurn]]:
-    """Collect the turns that close inside the ``with`` block. Before and after it, wait up to ``seconds`` for queued turns."""
+    """Collect the turns that close inside the ``with`` block. Before and after the block, wait up to ``seconds`` for queued turns."""
     engine.flush(seconds)
     kept: deque[ScoredTurn] = deque()
     outlet = engine.keep_turns(kept)

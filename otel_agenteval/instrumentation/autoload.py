@@ -14,7 +14,7 @@ _log = logging.getLogger("otel_agenteval")
 
 
 def post_instrument() -> None:
-    """Attach at startup with ``opentelemetry-instrument`` if ``OTEL_AGENTEVAL_ENABLED=true``, without code changes."""
+    """Attach evaluation when ``opentelemetry-instrument`` starts the program, if ``OTEL_AGENTEVAL_ENABLED=true``."""
     wanted = os.environ.get("OTEL_AGENTEVAL_ENABLED", "").strip()
     if not wanted or any("multiprocessing.resource_tracker" in argument for argument in sys.orig_argv):
         return  # a helper process of multiprocessing runs no agent
@@ -34,7 +34,7 @@ def post_instrument() -> None:
 
 
 def completion_hook() -> Any:
-    """Return the GenAI hook for ``OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=agenteval``, or None if this fails."""
+    """Return the GenAI completion hook for ``OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=agenteval``, or None if this fails."""
     try:
         from .span_processor import CompletionHook
 

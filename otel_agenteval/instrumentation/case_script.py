@@ -35,7 +35,7 @@ class Call:
     references: dict[str, Any]
     history: list[dict[str, Any]]
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """Distinguishes the call from all others, including calls for the same case in a concurrent experiment."""
+    """Unique ID of the call, even among calls for the same case in concurrent experiments."""
     start: datetime.datetime | None = None
     output: Any = None
     error: BaseException | None = None
@@ -72,7 +72,7 @@ class CaseScript(NamedTuple):
         found = [column for column, value in given.items() if value is not None]
         if len(found) != 1:
             got = " and ".join(found) or "none"
-            raise ConfigError(f"{where}: must have exactly one of input, turns and user, got {got}")
+            raise ConfigError(f"{where}: must have exactly one of input, turns, and user, got {got}")
         if found == ["input"]:
             return cls(case, [case], None, 1, False)
         turns, user = references.pop("turns", None), references.pop("user", None)
@@ -88,8 +88,8 @@ class CaseScript(NamedTuple):
         return [self.case, *self.inputs]
 
     def calls(self, simulate: Simulate | None) -> Iterator[Call]:
-        """Yield the calls of the task one at a time. Before the next call, the caller must set the ``output`` or ``error`` of the
-        call. An error ends the conversation. Raise ValueError if the simulated user returns no first message.
+        """Yield the calls to the task one at a time. The caller must set a call's ``output`` or ``error`` before it requests the
+        next call. An error ends the conversation. Raise ValueError if the simulated user returns no first message.
         """
         history: list[dict[str, Any]] = []
         inputs = iter(self.inputs) if self.user is None or simulate is None else self._simulated(simulate, history)
@@ -123,7 +123,7 @@ def cases_with_turns(cases: Iterable[Case]) -> Iterator[Case]:
 
 
 def scripts_of(cases: Iterable[Case]) -> Iterator[tuple[str, CaseScript]]:
-    """Yield each case's id and script. A missing id becomes a hash of the inputs, which is the same in every dataset."""
+    """Yield each case's ID and script. A missing ID becomes a hash of the inputs, which is the same in every dataset."""
     cases = list(cases)
     seen = Counter(case.case_id for case in cases)
     for number, case in enumerate(cases, 1):
@@ -165,7 +165,7 @@ def _inputs(turns: Any, case: Case, where: str) -> list[Case]:
 
 
 def _without_messages(turns: Sequence[Any], where: str) -> list[Any]:
-    """Convert messages with roles to turns. A turn begins with a user message. The last answer in it becomes its ground truth."""
+    """Convert messages with roles to turns. A turn begins with a user message. A turn's last answer becomes its ground truth."""
     found: list[Any] = []
 
     def content(turn: Mapping[str, Any]) -> Any:

@@ -22,16 +22,16 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect(...)``
-    """Sets references, such as a ground truth or expected tools, for the turns that start inside.
+    """Context manager that sets references, such as a ground truth, for the turns that start inside.
 
     Use it as a context manager, or as a decorator for functions and coroutine functions::
 
         with expect(ground_truth="Paris", expected_tools=["search"]):
             agent.run("What is the capital of France?")
 
-    The references are stored in the OpenTelemetry context. asyncio tasks and ``asyncio.to_thread`` inherit them, but plain
-    threads don't. Other processes receive only the case id, and only with ``propagate=True``. If blocks are nested, inner
-    references replace outer ones with the same name.
+    The references are stored in the OpenTelemetry context. asyncio tasks and ``asyncio.to_thread`` inherit them, but plain threads
+    don't. Other processes receive only the case ID, and only with ``propagate=True``. If blocks are nested, inner references
+    replace outer references with the same name.
 
     Use :meth:`add` for references that become available only while the agent runs::
 
@@ -40,8 +40,8 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
             given.add(conflicts=[{"resolved": True}])
 
     Args:
-        case_id: id of the dataset case.
-        propagate: True to send the case id to other processes as baggage. All services that the agent calls receive it.
+        case_id: ID of the dataset case.
+        propagate: True to send the case ID to other processes as baggage. All services that the agent calls receive this ID.
         references: reference values by name, such as ``ground_truth``, ``relevant_ids``, ``expected_tools``, and ``schema``.
     """
 

@@ -57,7 +57,7 @@ class _Run:
     script: CaseScript
     conversation_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     calls: list[Call] = field(default_factory=list)
-    """Calls of the task. If the simulated user raises, the last call has this error."""
+    """Calls to the task. If the simulated user raises an exception, the last call has this error."""
     is_over: bool = False
     scored: Sequence[tuple[Turn, list[Score]]] | None = None
 
@@ -65,7 +65,7 @@ class _Run:
         return Call(self.script.case, self.script.case.references, [], error=error)
 
     def end(self, timeout: float) -> None:
-        """Add a timeout error to the unfinished call. Copy the call list first, because the call's thread may still change it."""
+        """Add a timeout error to the unfinished call. Copy ``calls`` first, because the call's thread can still change it."""
         error, calls = TimeoutError(f"the task did not return within {timeout:g} s"), self.calls
         is_called = calls and not calls[-1].seconds  # otherwise, the simulated user hasn't returned
         self.calls = [*calls[:-1], replace(calls[-1], error=error)] if is_called else [*calls, self.failed(error)]
@@ -90,11 +90,11 @@ def evaluate(
     """Run a task over a dataset, and score the resulting turns.
 
     The task is called once per case and repetition, or once per turn of a conversation. The turns of each call are captured like
-    those of a live agent, and get the case's references. If a call creates no turn, its input and output become one. If it raises
-    an exception, the error is recorded and the experiment continues.
+    those of a live agent, and get the case's references. If a call creates no turn, its input and output become a turn. If the task
+    raises an exception, the error is recorded and the experiment continues.
 
     Args:
-        task: a function or coroutine function. Its first argument is a case's input. It may have more parameters: ``history``
+        task: a function or coroutine function. Its first argument is a case's input. It can have more parameters: ``history``
             or ``messages`` (earlier messages, ``[{"role": …, "content": …}]``), ``conversation_id`` (a unique ID), and
             ``case`` (the case's references). If None, recorded answers are scored (``output``, ``answer``, or ``response``).
         dataset: a file (``.jsonl``, ``.json``, ``.yaml``, ``.csv``, ``.parquet``), a list of mappings, or a DataFrame. ``input`` is the task's
@@ -112,13 +112,13 @@ def evaluate(
             returns the next message, or None to end. By default, the judge's model plays the user.
         timeout: maximum seconds for the task's calls in one repetition of a case, and again for scoring them. After that, the
             missing results are errors, and the experiment continues. By default, there is no limit.
-        tracer_provider: provider whose spans are captured. The default is the global one. If there is none, one is created.
-        progress: True to show a progress bar on standard error. By default, it is shown on a terminal.
+        tracer_provider: provider whose spans are captured. The default is the global provider, which is created if necessary.
+        progress: True to show a progress bar on standard error. By default, the bar is shown on a terminal.
 
     Raises:
         ConfigError: If the dataset is unreadable or empty, a metric is unknown, a number isn't positive, or the task or
             ``simulate`` can't be called.
-        KeyboardInterrupt: After Ctrl-C. The attribute ``experiment`` of this exception contains the finished trials.
+        KeyboardInterrupt: After Ctrl+C. The attribute ``experiment`` of this exception contains the finished trials.
     """
     limit = math.inf if timeout is None else timeout
     if not limit > 0:
@@ -194,7 +194,7 @@ def _runs(dataset: Any, repetitions: int, *, recorded: bool) -> list[_Run]:
 
 
 def _call_task(task: _Task, runs: Sequence[_Run], has_bar: bool, tracer_provider: Any, concurrency: int, limit: float) -> bool:
-    """Run the task for all ``runs``, then assign the captured turns. Return True if Ctrl-C stopped the task early."""
+    """Run the task for all ``runs``, then assign the captured turns. Return True if Ctrl+C stopped the task early."""
     loop, was_interrupted = _CALLERS_LOOP.get(), False
     try:
         with captured_turns(tracer_provider) as kept:
@@ -216,7 +216,7 @@ def _call_task(task: _Task, runs: Sequence[_Run], has_bar: bool, tracer_provider
 class _Task:
     fn: Callable[..., Any]
     names: Sequence[str]
-    """Parameters after the first that receive the conversation or the case."""
+    """Names of the parameters after the first that receive the conversation or the case."""
     simulate: Simulate | None
 
     @property
@@ -280,7 +280,7 @@ def _copied(value: Any) -> Any:
 
 @contextmanager
 def _timed(call: Call) -> Iterator[None]:
-    """Set a call's references in the ``with`` block, and record its duration and exception."""
+    """Set a call's references in the ``with`` block, and record the call's duration and exception."""
     call.start, started = datetime.datetime.now(datetime.timezone.utc), time.perf_counter()
     try:
         with expect(**{**call.references, _RUN: call.token}), trace.use_span(trace.INVALID_SPAN):  # not below the caller's span
@@ -317,7 +317,7 @@ def _score(scorer: RunScorer, runs: Sequence[_Run], concurrency: int, limit: flo
 
 
 def _assign_turns(runs: Sequence[_Run], kept: Iterable[Any]) -> None:
-    """Assign each captured turn to the call that created it. If a call created none, its input and output become a turn."""
+    """Assign each captured turn to the call that created it. If a call created no turn, its input and output become a turn."""
     by_call: dict[str, dict[str, Turn]] = {}
     for scored in kept:
         by_call.setdefault(str(scored.turn.references.pop(_RUN, "")), {})[scored.turn.turn_id] = scored.turn

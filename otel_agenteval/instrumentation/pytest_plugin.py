@@ -38,7 +38,7 @@ class AgentTurns:
 
     @property
     def turns(self) -> list[Turn]:
-        """Turns that closed since the test started, without turns of agents that are still running."""
+        """Turns that have closed since the test started. Turns of agents that are still running aren't included."""
         assert self._handle.flush(_FLUSH_SECONDS), f"the test's turns were not complete after {_FLUSH_SECONDS:g} s"
         latest = {}
         for scored in self._kept:
@@ -59,7 +59,7 @@ class AgentTurns:
         """Evaluate turns, and return (turn, scores) pairs.
 
         Args:
-            *metrics: names, ``{name: {parameters}}``, or results of ``get_metric``. Without any, the default metrics are used.
+            *metrics: names, ``{name: {parameters}}``, or results of ``get_metric``. If none is given, the default metrics are used.
             turns: the turns to evaluate. The default is all turns of the test.
 
         Raises:

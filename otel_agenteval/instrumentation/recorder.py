@@ -43,7 +43,7 @@ def begin() -> None:
 
 @dataclass
 class RecordFile:
-    """Recording, and a second file with information about the recorded processes. Only the first write error is logged."""
+    """Recording file, and a second file with information about the recorded processes. Only the first write error is logged."""
 
     path: str
     failed: bool = False

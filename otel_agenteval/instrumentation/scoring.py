@@ -42,9 +42,9 @@ def score_turns(
     judge: Asks | None = None,
     embedder: Embeds | None = None,
 ) -> ScoredTurns:
-    """Evaluate turns like ``otel-agenteval eval``, but in a notebook or script.
+    """Evaluate turns as ``otel-agenteval eval`` does, but in a notebook or script.
 
-    Judged metrics that read the history get the earlier turns with the same conversation id.
+    Judged metrics that read the history get the earlier turns with the same conversation ID.
 
     Args:
         turns: turns from :func:`load_turns`, or a single turn.
@@ -77,9 +77,9 @@ def score_turns(
 def selected_metrics(
     config: Config, metrics: Sequence[MetricLike] | None, whole: Sequence[BoundMetric] = ()
 ) -> list[BoundMetric]:
-    """Return ``metrics`` ready to evaluate or, if None, the configured turn metrics. Skip names that only ``whole``, the
-    conversation metrics, contains. Return equal metrics once, and keep metrics with different parameters apart. Raise ConfigError
-    for an unknown metric or parameter, an invalid entry, or two functions with the same name.
+    """Return ``metrics`` ready to evaluate or, if None, the configured turn metrics. Skip names that only the conversation metrics
+    ``whole`` contain. Return equal metrics once, and keep metrics with different parameters apart. Raise ConfigError for an unknown
+    metric or parameter, an invalid entry, or two functions with the same name.
     """
     configured = select_metrics(config)
     if metrics is None:
@@ -150,7 +150,7 @@ _REPLY = '{"reason": "<is the goal reached, out of reach, or what is missing>", 
 
 
 def model_user(judge: Asks, config: Config) -> Simulate:
-    """Return a simulated user that ``judge`` plays. For another model, add the metric ``simulated_user`` to ``judge.choose``."""
+    """Return a simulated user that ``judge`` plays. To use another model, add the metric ``simulated_user`` to ``judge.choose``."""
 
     def simulate(history: list[dict[str, Any]], case: Mapping[str, Any]) -> str:
         redactor = Redactor(config.privacy.redact)
@@ -169,14 +169,14 @@ def model_user(judge: Asks, config: Config) -> Simulate:
 class RunScorer:
     cases: CaseMetrics
     whole: Sequence[BoundMetric]
-    """Metrics of conversations, in addition to metrics of conversations in ``cases``."""
+    """Conversation metrics, in addition to those in ``cases``."""
     config: Config
     sources: ReferenceSources
     judge: Asks | None
     embedder: Embeds | None
 
     def scored(self, script: CaseScript, calls: Sequence[Call], conversation_id: str) -> list[tuple[Turn, list[Score]]]:
-        """Return (turn, scores) pairs. With conversation metrics, the last pair is the whole conversation as one turn."""
+        """Return (turn, scores) pairs. If there are conversation metrics, the last pair is the whole conversation as one turn."""
         turns = [(turn, self.cases.of(call.case)) for call in calls for turn in call.turns]
         if not script.is_conversation:
             return [(turn, self._prepared(turn, metrics)()) for turn, metrics in turns]
@@ -210,8 +210,8 @@ class RunScorer:
 
 
 def _of_conversation(last: Mapping[str, Any], script: CaseScript, calls: Sequence[Call]) -> dict[str, Any]:
-    """Return the references for a whole conversation: the case's or, if missing there, the last turn's. If the case sets no
-    ``expected_tools``, the expected tools of all turns are combined.
+    """Return the references for a whole conversation: the case's references or, if they are missing, the last turn's. If the case
+    sets no ``expected_tools``, the expected tools of all turns are combined.
     """
     found = {**last, **script.case.references}
     found.pop("case_turn", None)

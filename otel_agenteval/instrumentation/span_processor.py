@@ -1,6 +1,6 @@
 """SpanProcessor that evaluates turns in the application's own process.
 
-The processor may have any position among a provider's processors. The agent's thread only collects spans. When a turn's root ends
+The processor can have any position among a provider's processors. The agent's thread only collects spans. When a turn's root ends
 and no span below it is open, the root gets a list for score events and the turn is queued for the worker. On the agent's thread,
 the processor never raises exceptions, never blocks, and does no I/O.
 
@@ -50,15 +50,15 @@ class AgentEvalSpanProcessor(SpanProcessor):
     """Span processor that rebuilds turns from GenAI spans, evaluates them, and exports the scores.
 
     Args:
-        config: a :class:`Config`, a mapping with the same keys, or the path of a YAML file. By default, it comes from the file in
-            ``OTEL_AGENTEVAL_CONFIG_FILE`` and from ``OTEL_AGENTEVAL_…`` variables.
+        config: a :class:`Config`, a mapping with the same keys, or the path of a YAML file. By default, the configuration comes
+            from the file in ``OTEL_AGENTEVAL_CONFIG_FILE`` and from ``OTEL_AGENTEVAL_…`` variables.
         logger_provider: provider for writing log events. The default is the global LoggerProvider.
         meter_provider: provider of OTLP metrics, used if ``outlets.otlp_metrics`` is on. The default is the global MeterProvider.
         clock: source of the current time, replaced in tests.
 
     Raises:
-        ConfigError: If the configuration is invalid. If the error is in the environment (variables, or the file that they set),
-            it is logged instead and scoring is off, unless ``strict`` is true.
+        ConfigError: If the configuration is invalid. If the error is in the environment (variables, or the file that they name), it
+            is logged instead and scoring is off, unless ``strict`` is true.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self.engine.shutdown()
 
     def _activate(self, span: Span) -> bool:
-        """Activate the processor at its first span. Return False if it is off, or if another one already serves the provider."""
+        """Activate the processor at its first span. Return False if it is off, or if another processor already serves the provider."""
         if self._passive:
             return False
         siblings = getattr(getattr(span, "_span_processor", None), "_span_processors", ())
@@ -193,7 +193,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
 
 
 def is_shut_down(processor: SpanProcessor) -> bool:
-    """Return True for a processor of otel-agenteval after its shutdown. It stays attached to its provider."""
+    """Return True for an otel-agenteval processor after its shutdown. The processor stays attached to its provider."""
     return isinstance(processor, AgentEvalSpanProcessor) and processor.engine.closed
 
 
@@ -259,7 +259,7 @@ class RecordAllSampler(Sampler):
         links: Sequence[Link] | None = None,
         trace_state: TraceState | None = None,
     ) -> SamplingResult:
-        """Return the other sampler's decision, but RECORD_ONLY for GenAI spans and children of recorded spans that it drops."""
+        """Return the other sampler's decision. If it drops a GenAI span or a child of a recorded span, return RECORD_ONLY."""
         found = self._sampler.should_sample(parent_context, trace_id, name, kind, attributes, links, trace_state)
         if found.decision is not Decision.DROP:
             return found
@@ -273,7 +273,7 @@ class RecordAllSampler(Sampler):
 
 
 def record_all(sampler: Sampler) -> Sampler:
-    """Wrap a head sampler so that GenAI spans that it drops are evaluated, but not exported.
+    """Wrap a head sampler so that dropped GenAI spans are still evaluated, but not exported.
 
     These spans get the decision RECORD_ONLY. GenAI spans are recognized by their initial attributes, their name, or a recorded
     parent. Other spans stay dropped.
