@@ -91,8 +91,10 @@ class ScoreRow:
 
     @property
     def has_value(self) -> bool:
-        """True unless the score is skipped, or is an error without a verdict."""
-        return self.outcome not in ("skipped", "error") or self.passed is not None
+        """True unless the answer is blank, or the score is an error without a verdict. Other skips, such as for a turn without tool
+        calls, count as true, because they don't make a run worse.
+        """
+        return self.why not in (BLANK, "empty_output") and (self.outcome != "error" or self.passed is not None)
 
 
 @dataclass(slots=True, eq=False)

@@ -89,6 +89,13 @@ def test_lost_values_are_a_regression(without: oa.Score, prefix: str) -> None:
     assert {change.measure: change.verdict for change in compare(after, before, "b").changes}[lost.measure] == "improvement"
 
 
+def test_other_skips_are_not_a_regression() -> None:
+    before, after = run_of({"code_a": GOOD}), run_of({"code_a": GOOD[:15]})
+    for i in range(15, 30):
+        after.add(about(i), oa.Score("code_a", status="skipped", detail={"reason": "missing:tool_calls"}))
+    assert "share with a value" not in {change.measure for change in compare(before, after, "b", {"all"}).changes}
+
+
 def test_equal_losses_are_not_compared() -> None:
     runs = [run_of({"code_a": [*GOOD, None, None]}, prefix=prefix) for prefix in ("turn", "turn", "other")]
     for after in runs[1:]:
