@@ -179,6 +179,7 @@ class Run:
             number = 1 + sum(name == score.metric for name, _ in self.series)
             series = self.series[key] = MetricSeries(score.facts, parameters, number)
         is_blank = score.status == "skipped" and score.facts.policy == "gate" and score.detail.get("reason") == "empty_output"
+        is_blank = is_blank and score.metric != "llm_moderation"  # a blank answer contains nothing to moderate
         reason = BLANK if is_blank else why(score, facts=score.verdict is False and about.answered is not None)
         series.rows.append(ScoreRow(about, series, outcome(score), score.value, score.verdict, reason))
 
