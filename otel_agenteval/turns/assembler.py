@@ -66,7 +66,7 @@ class Assembler:
         self.pruned_spans = 0
         self.duplicates = 0
         self.moved = 0
-        """Number of spans dropped because another process evaluates them."""
+        """Number of spans that were dropped because another process evaluates them."""
 
     def set_limits(self, limits: TurnLimits) -> None:
         """Replace the limits. Turns that are already waiting keep their deadlines."""
@@ -402,7 +402,7 @@ class Assembler:
         self._open.set_deadline(trace, None, min(trace.last_seen + delay, trace.first_seen + limits.max_duration))
 
     def add_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0) -> bool:
-        """Keep a log record for its span. Return False if the trace is unknown, can't be revised, or has too many records."""
+        """Keep a log record for its span. Return False if the trace is unknown, can't be revised, or has too many log records."""
         trace = self._traces.get(trace_id)
         if trace is not None and span_id not in self.late.roles_in(trace_id):
             if trace.logs is None:

@@ -69,9 +69,9 @@ class Conversations:
 
     Args:
         idle_timeout: seconds without a new turn after which a conversation ends.
-        max_open: maximum number of open conversations. Above it, the longest idle conversation ends.
-        max_turns: maximum number of turns per conversation. Above it, the oldest turns are dropped.
-        max_bytes: maximum size of all conversations. Above it, ended conversations are dropped, then the longest idle one ends.
+        max_open: maximum number of open conversations. If exceeded, the longest idle conversation ends.
+        max_turns: maximum number of turns per conversation. If exceeded, the oldest turns are dropped.
+        max_bytes: maximum size of all conversations. If exceeded, drops ended conversations, then ends the longest idle one.
         now: function that returns monotonic seconds.
         gives_history: True to set each turn's ``history`` to the earlier turns of its conversation.
     """

@@ -174,7 +174,7 @@ class LateData:
         return found
 
     def close_oldest(self) -> list[Closed]:
-        """Remove and return the oldest late data. If it can't revise a turn, return ``[]`` and count its spans as unused."""
+        """Remove and return the oldest late data. If this data can't revise a turn, count its spans as unused and return ``[]``."""
         trace_id, late = self._held.popitem(last=False)
         self._bytes.used -= late.size
         if not late.revises and not late.logs:

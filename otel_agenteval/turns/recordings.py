@@ -34,7 +34,7 @@ from .roots import SpanGroup, split
 from .stitching import reader_of
 
 Report = Callable[[str], None]
-"""Function that receives one line for each error in the recordings."""
+"""Function that receives one line of text for each error in the recordings."""
 Fault = Callable[[str, int | None, str], None]
 """Function that receives the file, the line number (None for the whole file), and the error."""
 Unread = Callable[[UnreadTrace], None]
@@ -78,7 +78,7 @@ def load_turns(
         paths: files of OTLP/JSON lines with traces and logs in any order, or exports of other tools (:mod:`..spans.exports`).
             ``-`` is standard input. ``.gz`` and ``.zst`` files are decompressed.
         report: function that receives one line (``file:line: reason``) per line or span that can't be read. By default, the
-            first ten per file are printed to standard error.
+            first ten errors per file are printed to standard error.
         reading: counts to update while reading.
 
     Raises:
@@ -176,7 +176,7 @@ def read_lines(paths: Iterable[str | Path], seen: Reading, faults: Fault) -> Ite
 
 
 class RecordingErrors:
-    """Reporter of errors in recordings. On standard error, it prints at most ten errors per file and the number of others."""
+    """Reporter of errors in recordings. If ``report`` is :func:`to_stderr`, print at most ten errors per file."""
 
     def __init__(self, report: Report) -> None:
         self._report = report

@@ -247,7 +247,7 @@ class Revisions:
     # --- closed turns
 
     def remember(self, group: SpanGroup, evaluation: Earlier) -> None:
-        """Remember an evaluated turn. It replaces its earlier revision and turns that are now part of it."""
+        """Remember an evaluated turn. The turn replaces its earlier revision and turns that are now part of it."""
         group.reader = None  # readers need several times the memory of their spans, and are rarely needed again
         for record in group.members:
             record.dialects = None

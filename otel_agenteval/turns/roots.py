@@ -31,7 +31,7 @@ from .logged import add_answers, add_prompt, calls_in, take_logged, turns_by_pro
 from .state import PendingSpans
 
 _CLOCK_STEP_NS = 2_000_000
-"""Tolerance for OpenTelemetry JS, which rounds start times to milliseconds but not end times."""
+"""Nanoseconds of tolerance for OpenTelemetry JS, which rounds start times to milliseconds but not end times."""
 _NEVER = 2**64
 _MOST_LAYERS = 32
 """Maximum number of spans between a model call and the request that a gateway or server receives for this call."""
@@ -462,7 +462,7 @@ def _stopped_for_tools(record: SpanRecord) -> bool:
 
 
 def _ends_with_results(record: SpanRecord) -> bool:
-    """Return True if the prompt doesn't end with a new user message, or if it wasn't captured."""
+    """Return True if the prompt doesn't end with a new user message, or if the prompt wasn't captured."""
     messages = _prompt_of(record)
     return not messages or messages[-1].role != "user" or bool(messages[-1].tool_results)
 

@@ -85,7 +85,7 @@ class Slot(NamedTuple):
 
 
 class TurnWork(Protocol):
-    """Function that computes results from turns. With several processes, it must be picklable."""
+    """Function that computes results from turns. If there are several processes, the function must be picklable."""
 
     def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, Any]]:
         """Yield (sort key, result) pairs in sorted order. ``turns`` yields (sort key, turn) pairs."""

@@ -1,4 +1,4 @@
-"""Data types for open traces, spans that may be turn roots (candidates), and closed spans."""
+"""Data types for open traces, spans that might be turn roots (candidates), and closed spans."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..dialects.step import ROOT_ROLES, UNKNOWN
 from ..spans.record import LogPart
 
 CANDIDATE_ROLES = ROOT_ROLES | {UNKNOWN}
-"""Roles of spans that are turn roots or may become turn roots."""
+"""Roles of spans that are turn roots or might become turn roots."""
 
 
 Role = Callable[[Any], "str | None"]
@@ -61,7 +61,7 @@ class HeldBytes:
 
 
 class Candidate:
-    """Span that may be the root of a turn, and the spans that are assigned to it."""
+    """Span that might be the root of a turn, and the spans that are assigned to it."""
 
     # Class attributes save memory and time: most of these values never change.
     references: dict[str, Any] | None = None
@@ -71,7 +71,7 @@ class Candidate:
     deadline = 0.0
     started = 0.0
     stale_context = False
-    """True if the candidate started below an ended request."""
+    """True if the candidate started below a request that had already ended."""
     pruned = False
     parent_id = 0
     beside: Candidate | None = None

@@ -50,7 +50,7 @@ def steps_of(group: SpanGroup) -> TurnCalls:
 
 @dataclass(slots=True, eq=False)
 class _PlaceOfPart:
-    """Mutable reference to a span group in a piece, because a more complete group may replace the group."""
+    """Mutable reference to a span group in a piece, because a more complete group might replace the group."""
 
     group: SpanGroup
     piece: _Piece
@@ -288,7 +288,7 @@ class Stitcher:
         return piece
 
     def _whole_or_held(self, piece: _Piece, now: float) -> list[SpanGroup]:
-        """Return the turn if it is complete or too old. Otherwise, hold it, and return the turns released to make room for it."""
+        """Return the turn if it is complete or too old. Otherwise, hold the turn, and return turns that are released to make room."""
         if not (piece.waits or piece.lacks_request) or now - piece.first_arrival >= self._max_age:
             return [self._untrack(piece).joined()]
         self._hold(piece)

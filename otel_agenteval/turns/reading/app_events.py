@@ -32,7 +32,7 @@ _FACTS: dict[str, dict[str, Any]] = {
     },
     "agent.conflict": {"resolved": bool, "resolution_time_s": _NUMBER},
 }  # fmt: skip
-"""Types of the attributes per event. Values of other types are ignored."""
+"""Expected types of each event's attributes. Values of other types are ignored."""
 
 
 def stop_kind(root: Step, steps: Iterable[Step]) -> str | None:

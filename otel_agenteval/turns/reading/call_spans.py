@@ -26,7 +26,7 @@ _COUNTS_OF_MODEL = (*_COUNTS, "model", "provider")
 _LLM = (LLM,)
 _LLM_OR_LOOP = (LLM, AGENT, TOOL, WORKFLOW)
 CLOCK_STEP_NS = 2_000_000
-"""Tolerance for OpenTelemetry JS, which rounds start times to milliseconds, and for callbacks that end spans late."""
+"""Nanoseconds of tolerance, because OpenTelemetry JS rounds start times to milliseconds, and callbacks can end spans late."""
 _LAYERS = 8
 _MOST_COMPARED = 64
 """Maximum number of spans that are searched for a span's outer span, which usually began shortly before."""

@@ -116,7 +116,7 @@ class TurnCalls(TurnSteps):
         return self._usage(*sums)
 
     def _usage(self, input_tokens: int | None, output_tokens: int | None, *details: int | None) -> Usage | None:
-        """Return the token counts and their sum, or None if all are unknown. A count out of range becomes None."""
+        """Return the token counts and their sum, or None if all are unknown. An out-of-range count becomes None."""
         sums = [input_tokens, output_tokens, sum_of((input_tokens, output_tokens)), *details]
         for place, count in enumerate(sums):
             if count is not None and not is_count(count):
@@ -172,7 +172,7 @@ class TurnCalls(TurnSteps):
 
     @computed_once
     def answering_call(self) -> Step | None:
-        """Model call that returned the turn's output, usually the last one. A failed call is used only if all calls failed."""
+        """Model call that returned the turn's output, usually the last call. A failed call is used only if all calls failed."""
         if not self.llm:
             return None
         found, root = self._in_foreground(self._last_call()), self.root
