@@ -36,7 +36,7 @@ from .otlp import HAS_IS_REMOTE, IS_REMOTE
 from .writing import attributes_as_json, value_as_json
 
 _OTLP = re.compile(rb'\s*\{\s*"resource(?:Spans|Logs|_spans|_logs)"')
-"""Start of an OTLP/JSON line. Such lines aren't parsed here."""
+"""Matches the start of an OTLP/JSON line. This module doesn't parse such lines."""
 
 _MOST_BYTES = 512 * 2**20
 """Maximum bytes of a multi-line document. A larger document is truncated, so it can't be parsed."""

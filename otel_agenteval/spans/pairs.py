@@ -4,7 +4,7 @@ Most attributes are short and repeat those of earlier spans, so a cache maps the
 most other texts and numbers, because a protobuf object per attribute would take five times as long. Protobuf parses the rest. This
 module never accepts bytes that protobuf rejects. Lists and objects are parsed on first use.
 
-The caches have limits on entries and bytes, contain only immutable values, and depend only on the bytes.
+The caches limit their entries and bytes. Cached values are immutable, and depend only on a pair's bytes.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def pairs_of(raw_pairs: Iterable[bytes]) -> tuple[dict[str, Any], list[str]]:
 
 
 def attributes_of(raw_pairs: Iterable[bytes]) -> dict[str, Any]:
-    """Parse all attributes, including lists and objects. Raises the errors of :func:`pairs_of`."""
+    """Parse all attributes, including lists and objects. Raises the same errors as :func:`pairs_of`."""
     found, unread = pairs_of(raw_pairs)
     return read_all(found, unread) if unread else found
 

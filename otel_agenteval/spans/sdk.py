@@ -28,7 +28,7 @@ def attributes_of(holder: Any) -> dict[str, Any]:
 
 
 def _by_position() -> bool:
-    """Return True if a SpanContext is a tuple, as in all known SDK versions. Indexing is three times as fast as properties."""
+    """Return True if a SpanContext is a tuple, as in all known SDK versions. Indexing is three times as fast as using properties."""
     sample = SpanContext(1, 2, True, _SAMPLED)
     return isinstance(sample, tuple) and sample[:5] == (1, 2, True, _SAMPLED, sample.trace_state)
 

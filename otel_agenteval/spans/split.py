@@ -114,9 +114,9 @@ def _add_spans(items: Iterable[bytes], origin: Origin, parts: dict[bytes, Part])
 
 
 def count_records(body: bytes, most: int) -> int:
-    """Count a request's resources, scopes, spans, log records, and other fields. Stop after ``most``.
+    """Count a request's resources, scopes, spans, log records, and other fields. Stop when the count exceeds ``most``.
 
-    The request is counted without parsing it, because an empty span of two bytes takes a hundred bytes when parsed. Raises
+    This function doesn't parse the request, because an empty span of two bytes takes a hundred bytes when parsed. Raises
     :class:`NotOtlp`.
     """
     found = 0

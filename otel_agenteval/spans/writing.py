@@ -1,6 +1,6 @@
 """Convert spans to the OTLP/JSON format that :mod:`.otlp` reads.
 
-Log records of the spans are written in a second message, so that spans and log records can both be read from the file.
+OTLP has separate messages for traces and logs, so the spans' log records are written to a second message.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def attributes_as_json(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def value_as_json(value: Any) -> dict[str, Any]:
-    """Convert a value to OTLP/JSON. Types that OTLP doesn't have become text, and None becomes ``{}``."""
+    """Convert a value to OTLP/JSON. Values of types that OTLP lacks become text, and None becomes ``{}``."""
     if isinstance(value, str):
         return {"stringValue": value}
     if isinstance(value, bool):
