@@ -47,7 +47,6 @@ class TurnScorer:
         self._wants_events = wants_events
 
     def evaluate(self, group: SpanGroup, *, waited_for: bool = False) -> ScoredTurn:
-        """Read a turn from its spans, compute its scores, and redact them."""
         scored = self._composer.read(group)
         if self._outlets.keeps_spans:
             scored.spans = tuple(group.members)

@@ -109,7 +109,7 @@ class Engine:
         self.delivered = False
         """True after a shutdown in which every outlet delivered all scores."""
         self.left_behind: set[int] | None = None
-        """Traces that the next process must evaluate (after shutdown), or None if :meth:`keep_all` wasn't called."""
+        """After shutdown, traces that the next process must evaluate, or None if :meth:`keep_all` wasn't called."""
         self._decision_delay = decision_delay
         self._instance_id = instance_id
         self._watchdog = watchdog
@@ -181,7 +181,6 @@ class Engine:
         self.pipeline.statistics.reopen()
 
     def hung_metrics(self) -> dict[str, str]:
-        """Return an error message for each metric that has a hanging call, by metric name."""
         return foreign.hung() if (foreign := self.pipeline.evaluator.foreign) is not None else {}
 
     def silent_models(self) -> dict[str, str]:
@@ -417,7 +416,6 @@ class WarmUp:
             self._ended()
 
     def stop(self) -> None:
-        """Prevent further steps, and wait for the current step."""
         self.cancel()
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():

@@ -55,8 +55,6 @@ class RecentTurn:
 
 
 class RecentTurns:
-    """Thread-safe memory of recently scored turns, with a size limit."""
-
     def __init__(self, most: int) -> None:
         self._most = most
         self._reset()
@@ -68,7 +66,6 @@ class RecentTurns:
         self._of_trace: dict[int, str | list[str]] = {}
         """Turn IDs by trace key. A single ID is stored without a list, so that the garbage collector checks fewer objects."""
         self._alike: dict[str, str] = {}
-        """Names that many turns share, to save memory."""
 
     def keep(self, scored: ScoredTurn) -> None:
         turn, root = scored.turn, scored.root
@@ -139,7 +136,7 @@ class TurnFeedback(NamedTuple):
 
 
 class FeedbackJoiner:
-    """Joiner of user feedback with its turn. Feedback on an unknown turn waits for at most ``feedback.wait`` seconds."""
+    """Joiner of user feedback with turns. Feedback on an unknown turn waits for at most ``feedback.wait`` seconds."""
 
     def __init__(
         self, options: FeedbackOptions, composer: Composer, recent: RecentTurns, telemetry: Telemetry, now: Callable[[], float],
@@ -276,7 +273,6 @@ class FeedbackJoiner:
                 self.count("unreadable" if feedback is None else "dropped")
 
     def refuse(self, error: ConfigError) -> None:
-        """Count feedback with an invalid value. Log the first error of each field."""
         field = str(error).partition(":")[0]
         if field not in self._refused:
             self._refused.add(field)

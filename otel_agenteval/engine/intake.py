@@ -126,7 +126,6 @@ class Intake:
             self._worker.wake()
 
     def receive_feedback(self, given: TurnFeedback) -> bool:
-        """Receive user feedback on a turn. Return False if the worker's queue is full."""
         return self.put(GivenFeedback(given))
 
     def refuse_feedback(self, error: ConfigError) -> None:

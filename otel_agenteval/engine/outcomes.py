@@ -44,7 +44,6 @@ class TurnOutcomes:
         self._outcomes: OrderedDict[str, _Outcomes | str] = OrderedDict()
         """Outcome of each metric on recent turns, or the reason why a turn was dropped."""
         self._alike: dict[_Outcomes, _Outcomes] = {}
-        """Outcomes that many turns share, to save memory."""
         self._make_lock()
         forks.in_child(self._make_lock)
 
@@ -52,7 +51,6 @@ class TurnOutcomes:
         self._lock = threading.Lock()
 
     def keep(self, turn_id: str, outcome: Sequence[Score] | str) -> None:
-        """Remember the scores of a turn, or the reason why it was dropped."""
         kept: _Outcomes | str = outcome if isinstance(outcome, str) else self._in_short(outcome)
         with self._lock:
             self._outcomes[turn_id] = kept
@@ -60,7 +58,6 @@ class TurnOutcomes:
                 self._outcomes.popitem(last=False)
 
     def add(self, turn_id: str, scores: Sequence[Score]) -> None:
-        """Remember later scores of a turn, such as user feedback."""
         with self._lock:
             known = self._outcomes.get(turn_id, ())
             if not isinstance(known, str):

@@ -130,7 +130,7 @@ class ScoreStatistics:
 class StateFile:
     """File with saved statistics, locked by one process.
 
-    If several processes have the same path, the others use ``statistics.1.json``, ``statistics.2.json``, and so on.
+    If several processes use the same path, all except the first use ``statistics.1.json``, ``statistics.2.json``, and so on.
     """
 
     def __init__(self, path: str) -> None:

@@ -52,7 +52,6 @@ def selected(config: Config) -> Selected:
 
 
 def _check_judge_options(config: Config, metrics: Sequence[BoundMetric]) -> None:
-    """Raise ConfigError if ``judge.budget.metrics`` or ``judge.choose`` contains an unknown metric."""
     judged = {one.name for one in asked_in(metrics)}
     for name in config.judge.budget.metrics if judged else ():
         if name not in judged:

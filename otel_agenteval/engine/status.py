@@ -35,7 +35,7 @@ class OpenTurns(NamedTuple):
     most_bytes: int
 
     def fill(self, size: int = 0, turns: int = 0) -> float:
-        """Return the fill level by bytes or turns (the higher one) after an addition. Above 1, turns are closed early."""
+        """Return the higher fill level (of bytes or turns) after an addition. Above 1, turns close early."""
         return max((self.bytes + size) / self.most_bytes, (self.turns + turns) / self.most_turns)
 
 

@@ -21,7 +21,7 @@ from ..core.threads import OutOfTime
 
 _T = TypeVar("_T")
 _FIRST, _EVERY = 0.25, 0.05
-"""Real seconds from the start of a batch to the first check, and between checks."""
+"""Wall-clock seconds from the start of a batch to the first check, and between checks."""
 _WAITS = 0.1
 """Share of the CPU time limit below which slow work counts as waiting."""
 _PAUSE = 0.005
@@ -70,7 +70,7 @@ class Watchdog:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
     def end_work(self) -> None:
-        """Interrupt the current item and every later one, because the process is ending."""
+        """Interrupt the current item and every later item, because the process is ending."""
         self._ending = True
 
     @contextmanager

@@ -82,8 +82,6 @@ class TurnWithMedia(EvaluatedTurn):
 
 @dataclass(slots=True)
 class JudgedTurns:
-    """Judged scores of a turn, and the composite scores that depend on them."""
-
     turns: Sequence[ScoredTurn]
     size: int
 
@@ -167,7 +165,7 @@ class WorkQueue:
         self._items: deque[tuple[Any, int]] = deque()
         """(item, size). None replaces a discarded item."""
         self._aside: dict[int, Aside] = {}
-        """Items that wait for another thread, or that returned and aren't handled yet, by ``id()``."""
+        """Items that another thread holds or has returned, and that aren't handled yet, by ``id()``."""
         self._returned = threading.Event()
         self.bytes = 0
         self.accepted = 0

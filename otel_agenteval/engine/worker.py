@@ -94,13 +94,11 @@ class Worker:
         self._wake = threading.Event()
         self._requests: deque[_Flush] = deque()
         self._urgent: deque[_Flush] = deque()
-        """Flush requests that don't wait for items."""
         self._thread: threading.Thread | None = None
         self.idle = True
         """True while the thread sleeps until it is woken."""
         self._stopping = False
         self._ended = threading.Event()
-        """Set while no thread works."""
 
     def put(self, item: Any, size: int, *, must: bool = False) -> bool:
         """Queue an item. Return False if the queue is full or the worker has stopped. Never blocks."""
