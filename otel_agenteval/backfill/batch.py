@@ -171,8 +171,8 @@ def score_batch(
 
     Args:
         table: spans in columns (see :mod:`otel_agenteval.spans.columnar`). It must contain complete traces.
-        config: configuration object, mapping, or path of a file.
-        metrics: names of the metrics to evaluate. Default: the configured metrics.
+        config: configuration object, mapping, or file path.
+        metrics: names of the metrics to evaluate. The default is the configured metrics.
 
     Raises:
         ConfigError: if the configuration is invalid.

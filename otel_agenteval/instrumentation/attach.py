@@ -91,8 +91,8 @@ class Handle:
     ) -> bool:
         """Record user feedback on a turn, even long after the turn ended.
 
-        The feedback becomes the turn's score of the metric ``code_user_feedback``, from 0 to 1. Returns False if evaluation is
-        off, the queue is full, or a value is invalid. Invalid values are logged and counted as ``unreadable``.
+        The feedback becomes the turn's ``code_user_feedback`` score, from 0 to 1. Returns False if evaluation is off, the queue is
+        full, or a value is invalid. Invalid values are logged and counted as ``unreadable``.
 
         Args:
             turn_id: any span of the turn as ``TRACE_ID-SPAN_ID``, a span context, or a ``traceparent``. A ``TRACE_ID`` alone means

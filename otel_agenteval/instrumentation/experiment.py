@@ -47,7 +47,6 @@ _RUN = "experiment_run"
 """Name of a temporary reference that links a turn to the call that created it."""
 
 _CALLERS_LOOP: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("agenteval_callers_loop", default=None)
-"""Event loop of the coroutine that awaits an experiment."""
 
 
 @dataclass(slots=True)

@@ -26,7 +26,7 @@ _PREFIX = "gen_ai."
 class AgentEvalLogProcessor(LogRecordProcessor):
     """Log record processor that passes messages in log records to the turns of their spans. It doesn't change the records.
 
-    It reads GenAI log records, user feedback, and all other log records that look like messages.
+    It reads GenAI log records, user feedback, and all other log records whose content looks like messages.
 
     Args:
         processor: the span processor whose turns get the messages.

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ..core.turn import Turn
 
 _FLUSH_SECONDS = 30.0
-"""Maximum seconds to rebuild a test's turns."""
 
 
 class AgentTurns:
@@ -176,7 +175,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def agenteval_tracer_provider() -> Any:
     """Return the tracer provider whose spans are captured. Override this fixture to use your own provider.
 
-    If it returns None, the global SDK provider is used. If there is none, a new one is created.
+    If the fixture returns None, the global SDK provider is used, or created if there is none.
     """
     return None
 
