@@ -1,7 +1,7 @@
 """Calibration of a judge with human labels, and correction of pass rates for the judge's errors.
 
-The positive class is *bad*. If people labeled a turn bad, the judge finds or misses it. If people labeled a turn good, the
-judge passes it or raises a false alarm.
+The positive class is *bad*. If people labeled a turn as bad, the judge either finds or misses it. If people labeled a turn as good,
+the judge either passes it or raises a false alarm.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from .weighted import Estimate, Everyone, Sums, padded, vector
 
 
 class Confusion(NamedTuple):
-    """Numbers of labeled turns, by human verdict and judge verdict."""
+    """Confusion matrix: the number of labeled turns for each pair of human and judge verdicts."""
 
     found: int
-    """Bad turns that the judge also calls bad."""
+    """Number of bad turns that the judge also calls bad."""
     missed: int
-    """Bad turns that the judge calls good."""
+    """Number of bad turns that the judge calls good."""
     alarms: int
-    """Good turns that the judge calls bad."""
+    """Number of good turns that the judge calls bad."""
     passed: int
-    """Good turns that the judge also calls good."""
+    """Number of good turns that the judge also calls good."""
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[bool, bool]]) -> Confusion:
@@ -57,12 +57,12 @@ class Confusion(NamedTuple):
 
     @property
     def agreement(self) -> float | None:
-        """Share of turns on which people and the judge agree. If few turns are bad, even a useless judge has a high share."""
+        """Share of turns on which people and the judge agree. If few turns are bad, this share is high even for a useless judge."""
         return (self.found + self.passed) / self.n if self.n else None
 
     @property
     def kappa(self) -> float | None:
-        """Cohen's kappa, the agreement beyond chance. None without turns, or if all verdicts are the same."""
+        """Cohen's kappa, the agreement beyond chance. None if there are no turns or all verdicts are the same."""
         if not self.n:
             return None
         called_bad = self.found + self.alarms
@@ -71,17 +71,17 @@ class Confusion(NamedTuple):
 
     @property
     def recall(self) -> float | None:
-        """Share of the bad turns that the judge calls bad (sensitivity). None without bad turns."""
+        """Share of the bad turns that the judge calls bad (sensitivity). None if no turn is bad."""
         return self.found / self.bad if self.bad else None
 
     @property
     def specificity(self) -> float | None:
-        """Share of the good turns that the judge calls good. None without good turns."""
+        """Share of the good turns that the judge calls good. None if no turn is good."""
         return self.passed / self.good if self.good else None
 
     @property
     def precision(self) -> float | None:
-        """Share of the turns that the judge calls bad on which people agree. None if the judge calls no turn bad."""
+        """Share of bad turns among the turns that the judge calls bad. None if the judge calls no turn bad."""
         called_bad = self.found + self.alarms
         return self.found / called_bad if called_bad else None
 
@@ -99,8 +99,8 @@ def interval_of(share: float | None, n: int) -> Interval | None:
 def rogan_gladen(called_bad: float, n: float, confusion: Confusion) -> Estimate | None:
     """Estimate the true share of bad turns, corrected for the judge's error rates.
 
-    The 95 % interval (Lang and Reiczigel 2014) includes the uncertainty of the observed rate and of both error rates.
-    Returns None without turns, without good or bad labels, or if the judge can't separate bad from good turns.
+    The 95 % interval (Lang and Reiczigel 2014) accounts for the uncertainty of the observed rate and of both error rates. Returns
+    None if there are no turns, if the labels don't include both verdicts, or if the judge can't tell bad from good turns.
     """
     if not n or not confusion.bad or not confusion.good:
         return None
@@ -124,9 +124,9 @@ def rogan_gladen(called_bad: float, n: float, confusion: Confusion) -> Estimate 
 
 
 def predicted_rate(labeled: Sequence[tuple[bool, float]], scores: Sequence[float]) -> Estimate | None:
-    """Estimate the share of good turns from the judge's scores and some labels (PPI++). Return None without labels.
+    """Estimate the share of good turns from the judge's scores and some human labels (PPI++), or return None without labels.
 
-    Errors of the judge widen the interval, but don't bias the estimate. The labeled turns must be chosen at random.
+    The turns to label must be chosen at random. Judge errors then widen the interval, but don't bias the estimate.
     """
     sums, everyone = Sums(), Everyone()
     for good, score in labeled:
@@ -146,8 +146,8 @@ class Threshold(NamedTuple):
 def fit_threshold(labeled: Sequence[tuple[bool, float]], *, lower_is_better: bool = False) -> Threshold | None:
     """Return the threshold with the highest sum of recall and specificity (Youden's index).
 
-    If several thresholds are equally good, return the middle one. Return None without good or without bad labels. The threshold
-    is fitted to these labels, so expect slightly worse results on other labels.
+    If several thresholds are equally good, return the middle one. Return None if the labels don't include both good and bad turns.
+    The threshold is fitted to these labels, so expect slightly worse results on other labels.
     """
     goods = np.array([good for good, _ in labeled], bool)
     if goods.all() or not goods.any():
@@ -192,7 +192,7 @@ class Corrected:
     def __init__(self, confusions: Mapping[str, Confusion], window: float, clock: Clock) -> None:
         self.confusions = confusions
         self.verdicts = Estimates(window, clock)
-        """Pass rates: each score is 1 for a pass or 0 for a failure."""
+        """Pass-rate estimates. Each score is 1 (passed) or 0 (failed)."""
 
     def read(self) -> Iterator[PassRate]:
         for window, estimates in (("1h", self.verdicts.read()), (SINCE_START, self.verdicts.read_since_start())):
@@ -218,10 +218,10 @@ class Corrected:
 
 
 def corrected(raw: Estimate, confusion: Confusion) -> dict[Method, Estimate]:
-    """Return a pass rate by correction method: ``raw`` (uncorrected) and, if the labels allow it, two corrected rates.
+    """Return the uncorrected pass rate (``raw``) and, if the labels allow it, two corrected pass rates.
 
-    ``rogan_gladen`` uses the judge's error rates. ``ppi`` (prediction-powered inference) uses the difference between human
-    and judge verdicts. Both need labels of randomly chosen turns.
+    ``rogan_gladen`` corrects for the judge's error rates. ``ppi`` (prediction-powered inference) adds the mean difference between
+    human and judge verdicts. Both methods require labels of randomly chosen turns.
     """
     found: dict[Method, Estimate] = {"raw": raw}
     bad = rogan_gladen((1 - raw.mean) * raw.n_eff, raw.n_eff, confusion)

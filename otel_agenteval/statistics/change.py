@@ -1,16 +1,16 @@
-"""Detection of changes in a series of scores, with their size and start, at a limited false alarm rate.
+"""Detection of changes in a series of scores, with a limited rate of false alarms.
 
-The usual level of a series is estimated from its first scores. Then three detectors check each score with constant memory:
+The usual level of a series is estimated from its first scores. Three detectors then check all later scores, using constant memory:
 
-* ``cusum`` bets that the mean became lower or higher. Each score raises or lowers the bet's stake, and a high stake is an alarm.
+* ``cusum`` bets that the mean became lower or higher. Each score raises or lowers a bet's stake. A high stake triggers an alarm.
   While the mean is unchanged, no bet wins on average, so the stake exceeds a value A at most once in A scores on average. This
   holds for any distribution (an e-detector: Shin, Ramdas, and Rinaldo 2023). For zeros and ones, it is Page's CUSUM. Nearly
   constant series need no special case, because one failure among a thousand passes hardly raises the stake.
-* ``ewma`` finds small, lasting shifts. It compares an exponentially weighted mean of batches with limits that are rarely crossed
-  by chance (Lucas and Saccucci 1990).
-* ``release`` compares the scores of a new ``service.version`` with those of the version before (:mod:`.release`).
+* ``ewma`` finds small, lasting shifts. It compares an exponentially weighted mean of batches with limits that chance alone rarely
+  crosses (Lucas and Saccucci 1990).
+* ``release`` compares the scores of a new ``service.version`` with those of the previous version (:mod:`.release`).
 
-Scores from 0 to 1 are used as they are. Other scores (seconds, tokens) are replaced by their ranks among the first scores.
+Scores from 0 to 1 are used as they are. Other values (seconds, tokens) are replaced by their ranks among the first values.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from .intervals import Z95, Interval, wilson_around
 from .release import Moments, ReleaseWatch
 
 Detector = Literal["cusum", "ewma", "release", "anchors"]
-"""``anchors`` reports that a judge no longer rates the same cases as before (see ``judging/judge_bench/drift.py``)."""
+"""``anchors`` reports that a judge rates fixed cases differently than before (see ``judging/judge_bench/drift.py``)."""
 
 _FRACTIONS = (0.02, 0.08, 0.25, 0.6)
-"""Maximum share of the stake that each bet can lose. Small shifts need small bets."""
+"""Maximum share of the stake that each bet can lose. Small bets detect small shifts."""
 _EFFECTIVE = 5.0
-"""If scores have different weights, this effective number of scores forms one observation."""
+"""If weights aren't 1, scores are combined into one observation until they have this effective number."""
 _SMOOTHING = 0.1
 _BATCHES = (20, 40, 80, 160, 320, 640)
 _EXPECTED_EVENTS = 5.0
-"""Minimum expected number of the rarer outcome in a batch, so that the batch mean is nearly normal."""
+"""Minimum expected number of the rarer outcome in a batch, so that the batch mean is approximately normal."""
 _UNCERTAINTY = 1.0
 """Assumed uncertainty of the usual mean, in standard errors."""
 _HARDLY_ANYTHING = 20.0
-"""Below this mean stake, open bets are reset at a new release. Chance alone reaches it in at most 1 of 20 series."""
+"""A new release resets open bets with a mean stake below this value. Chance alone reaches this value in at most 1 of 20 series."""
 _GROWTH = 1.2
-"""The bounds are set again when the reference has grown by this factor."""
+"""The bounds are recomputed when the number of reference scores has grown by this factor."""
 _LARGEST_REFERENCE = 10
-"""Maximum size of the reference, as a multiple of its first size."""
+"""Maximum number of reference scores, as a multiple of the initial number."""
 _RANK_LEAST = 0.02
 """Smallest relevant shift of the mean rank. Without a change, the mean rank is 0.5."""
 _EXEMPLARS = 3
@@ -53,15 +53,15 @@ _EXEMPLARS = 3
 
 class DetectorOptions(NamedTuple):
     false_alarm_every: float = 100_000.0
-    """Average number of scores between two false alarms of a series."""
+    """Average number of scores between two false alarms in a series."""
     least: float = 0.01
-    """Smallest relevant change of a mean of scores from 0 to 1."""
+    """Smallest relevant change in the mean of scores from 0 to 1."""
     reference: int = 200
-    """Number of first scores from which a series learns its usual level."""
+    """Number of initial scores from which the usual level of a series is estimated."""
 
     @property
     def stake(self) -> float:
-        """Stake that raises an alarm: 4 times ``false_alarm_every``, because two directions and two detectors share the allowed false alarms."""
+        """Stake that triggers an alarm. Two directions and two detectors share the allowed false alarms, so the factor is 4."""
         return 4.0 * self.false_alarm_every
 
 
@@ -101,8 +101,8 @@ class Found:
 class Series:
     """Change detector for one series of scores.
 
-    If the series is ``bounded`` and its first scores are all from 0 to 1, scores are used as they are. Otherwise, ranks
-    replace them. ``is_amount`` is true for seconds, dollars, and other amounts, whose logarithms are compared between releases.
+    If the series is ``bounded`` and its first scores are all from 0 to 1, scores are used as they are. Otherwise, scores are
+    replaced by ranks. If ``is_amount`` is true (seconds, dollars, and other amounts), releases are compared by the logarithms.
     """
 
     __slots__ = (
@@ -120,23 +120,23 @@ class Series:
     def _reset(self) -> None:
         self._usual = Moments()
         self._ranks = array("d")
-        """First values of the series. When there are enough, they are sorted or, if ranks aren't used, discarded."""
+        """First values of the series. When there are enough values, they are sorted or, if ranks aren't used, discarded."""
         self._known = 0.0
-        """Effective number of scores from which the bounds were set. 0 while the series still learns its usual level."""
+        """Effective number of scores from which the bounds were computed. 0 until the usual level is known."""
         self._part = Moments()
-        """Weighted scores that don't form an observation yet."""
+        """Weighted scores that aren't enough for an observation yet."""
         self._low, self._high = _Bets(), _Bets()
         self._open = Moments()
-        """Values since a bet was opened. When all bets are closed, these values join the usual level, so that it isn't biased."""
+        """Values since the first open bet. They join the usual level when all bets are closed, so that it isn't biased."""
         self._batch = Moments()
         self._batch_total = 0.0
         """Sum of the batch's values after conversion to the range from 0 to 1."""
         self._batch_size = _BATCHES[0]
         self._batch_exemplars: list[str] = []
-        """Turn ids of the first scores in the latest batches."""
+        """Turn IDs of the first score in each of the latest batches."""
         self._ewma: float | None = None
         self._run = Moments()
-        """Values since the exponentially weighted mean was last at its usual level."""
+        """Values since the exponentially weighted mean was last near the usual level."""
         self._run_since = 0.0
 
     @property
@@ -146,7 +146,7 @@ class Series:
     def add(
         self, value: float, at: float = 0.0, weight: float = 1.0, version: str | None = None, exemplar: str | None = None
     ) -> Found | None:
-        """Add a score. Return a change if the score reveals one. ``weight`` is 1 / sampling probability."""
+        """Add a score, and return a change if one is detected. ``weight`` is 1 / sampling probability."""
         if version is not None:
             found = self._check_release(value, at, weight, version, exemplar)
             if found is not None:
@@ -315,7 +315,7 @@ class Series:
 
 
 class _Bets:
-    """Bets that the mean is below a bound. For bets that the mean is above a bound, use 1 - value and 1 - bound."""
+    """Bets that the mean is below a bound. For the opposite bets, pass 1 - value and 1 - bound."""
 
     __slots__ = ("bets", "bound", "exemplars", "run", "since", "stakes")
 
@@ -330,7 +330,7 @@ class _Bets:
         self.run = Moments()
         self.since = 0.0
         self.exemplars: list[str] = []
-        """Turn ids of the latest values that increased the stakes."""
+        """Turn IDs of the latest values that increased the stakes."""
 
     def set_bound(self, bound: float) -> None:
         self.bound = bound
@@ -338,7 +338,7 @@ class _Bets:
         self.bets = tuple([fraction / (1.0 - bound) for fraction in _FRACTIONS]) if 0.0 < bound < 1.0 else ()
 
     def add(self, value: float, raw: float, at: float, exemplar: str | None) -> float:
-        """Add a value. Return the mean stake, or 0 if no bet is open. ``raw`` is the score before its conversion to a rank or to 1 - value."""
+        """Add a value. Return the mean stake, or 0 if no bet is open. ``raw`` is the unconverted score."""
         gain = self.bound - value
         if not self.bets:
             return 0.0
@@ -360,7 +360,7 @@ class _Bets:
 _LIMITS = (
     (1.0, 1.0179), (1.5, 1.4381), (2.0, 1.8646), (2.25, 2.0967), (2.5, 2.3481), (2.75, 2.6227), (3.0, 2.9234), (3.25, 3.252), (3.5, 3.6095), (3.75, 3.9962), (4.0, 4.412), (4.25, 4.8565), (4.5, 5.3296), (4.75, 5.8308), (5.0, 6.3599), (5.25, 6.9166), (5.5, 7.5006), (6.0, 8.7502), (6.5, 10.1073), (7.0, 11.5707),
 )  # fmt: skip
-"""Limits of an EWMA with :data:`_SMOOTHING` in standard deviations, and log10 of the mean run length.
+"""Limits of an EWMA in standard deviations, each with log10 of the mean run length. The EWMA uses :data:`_SMOOTHING`.
 
 The run length is the number of steps until the EWMA crosses the limit by chance. It is computed with Brook and Evans' Markov
 chain, as in ``tests/statistics/test_change.py``.
@@ -369,7 +369,7 @@ chain, as in ``tests/statistics/test_change.py``.
 
 @lru_cache(maxsize=64)
 def _limit(batches: float) -> float:
-    """Return the limit, in standard deviations, that an EWMA crosses by chance once in this many batches on average."""
+    """Return the limit, in standard deviations, that an EWMA crosses by chance once per ``batches`` batches on average."""
     wanted = math.log10(max(batches, 1.0))
     for (low, before), (high, after) in pairwise(_LIMITS):
         if wanted <= after:

@@ -18,7 +18,7 @@ from .groups import is_amount
 Verdict = Literal["worse", "better", "changed"]
 _SERIES = 10_000
 _USES = 64
-"""The last use of a series is recorded once per this many scores."""
+"""Number of scores after which the last use of a series is recorded again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,12 @@ class Change:
     metric: str
     agent: str
     verdict: Verdict
-    """``changed`` if neither direction of the metric is better."""
+    """``changed`` if neither higher nor lower values of the metric are better."""
     found: Found
     at: float
     tenant: str | None = None
     facts: tuple[str, ...] = ()
-    """Attribute values that are more frequent in the failed turns after a change for the worse. Empty without a score store."""
+    """Attribute values that are more frequent among failed turns after a change for the worse. Empty without a score store."""
 
     @property
     def title(self) -> str:
@@ -81,7 +81,7 @@ class Changes:
         self, scores: Iterable[Score], agent: str, weight: float, version: str | None, turn_id: str | None,
         tenant: str | None = None,
     ) -> list[Change]:  # fmt: skip
-        """Add a turn's scores. Return the changes that they reveal. ``weight`` is 1 / sampling probability."""
+        """Add a turn's scores, and return the detected changes. ``weight`` is 1 / sampling probability."""
         now = self._clock.time_ns() / 1e9
         changes: list[Change] = []
         with self._lock:
@@ -103,7 +103,7 @@ class Changes:
         return changes
 
     def _place_of(self, key: _Key, unit: str) -> _OpenSeries:
-        """Return the series with this key, and discard unused ones if there are too many. A series counts as used once per :data:`_USES` scores."""
+        """Return the series of a key. If there are too many series, replace a rarely used one or use the ``__other__`` series."""
         wanted, now = key, self._clock.monotonic()
         if key in self._places:
             self._places.use(key, now, _USES)
@@ -147,7 +147,7 @@ class Changes:
             return [[*key, series.state()] for key, series in self._series.items()]
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
-        """Restore the state that :meth:`state` returned, except for invalid series. Raises TypeError or ValueError if it isn't a list of series."""
+        """Restore the output of :meth:`state`, except for invalid series. Raises TypeError or ValueError for other data."""
         for metric, agent, tenant, known in state:
             try:
                 series = Series.of_state(self._options, known)

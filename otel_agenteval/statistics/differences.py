@@ -1,9 +1,9 @@
 """Search for facts, and pairs of facts, that are more frequent among bad turns than among other turns.
 
-A fact is the value of a turn's attribute, such as ``model = gpt-5`` or ``duration_s > 12``. A sampled turn counts for all the
-turns that it represents. Turns of a conversation aren't independent. Shares are therefore converted to numbers of independent
-turns with the same variance, which Fisher's exact test requires. At most a share ``error`` of the reported facts is expected to
-differ by chance (Benjamini and Hochberg 1995). Intervals have the matching coverage (Benjamini and Yekutieli 2005).
+A fact is the value of a turn's attribute, such as ``model = gpt-5`` or ``duration_s > 12``. A sampled turn counts for all the turns
+that it represents. Turns of one conversation aren't independent, but Fisher's exact test requires independent turns. Each share is
+therefore converted to a number of independent turns with the same variance. The expected share of reported facts that differ only
+by chance is at most ``error`` (Benjamini and Hochberg 1995). The intervals are adjusted accordingly (Benjamini and Yekutieli 2005).
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class TurnFact(NamedTuple):
 class Contrast:
     facts: tuple[TurnFact, ...]
     bad: float
-    """Share among the bad turns, weighted."""
+    """Weighted share of the bad turns to which the facts apply."""
     rest: float
-    """Share among the other turns, weighted."""
+    """Weighted share of the other turns to which the facts apply."""
     interval: Interval
     p: float
     turns: tuple[int, int]
@@ -79,14 +79,14 @@ class Differences:
     bad: int
     rest: int
     findings: list[Contrast]
-    """Findings, sorted by the lower end of the interval, with possible effects last. Facts that an earlier finding explains are left out."""
+    """Sorted by the lower end of the interval, with possible effects last. Excludes findings that earlier findings explain."""
     tested: int
     same: list[TurnFact] = field(default_factory=list)
-    """Facts of nearly the same turns as the bad turns. Filled only if the bad turns are ``selected`` by other facts."""
+    """Facts that apply to nearly the same turns as ``bad``. Empty unless the bad turns are ``selected`` by other facts."""
 
 
 class _Table(NamedTuple):
-    """Numbers of independent turns, with a fact and in total, among bad turns (``bad``) and other turns (``rest``)."""
+    """Numbers of independent turns ``(with a fact, all)`` among bad turns (``bad``) and among other turns (``rest``)."""
 
     bad: tuple[float, float]
     rest: tuple[float, float]
@@ -102,17 +102,16 @@ def find_differences(
     error: float = ERROR,
     selected: bool = False,
 ) -> Differences:
-    """Find facts that are more frequent among bad turns. In a pair of facts, each fact must also be more frequent if the other
-    fact is present.
+    """Find facts that are more frequent among bad turns. In a pair, each fact must be more frequent among turns with the other.
 
     Args:
-        turns: the attributes of each turn. A collection of names is one fact per name. Numbers are cut at quantiles.
+        turns: the attributes of each turn. Each name in a collection is a fact. Numbers are divided into ranges at quantiles.
         bad: True for each bad turn.
         weights: the number of turns that each turn represents, which is 1 / inclusion probability. The default is 1.
-        draws: the unit in which each turn was drawn, such as its conversation. By default, each turn is a draw.
-        effects: attributes that a failure itself can change. Their facts can explain away only each other, and don't form pairs.
-        error: largest expected share of findings that differ by chance.
-        selected: True if other facts define the bad turns. Facts that apply to nearly the same turns are then in ``same``.
+        draws: the sampling unit of each turn, such as its conversation. By default, each turn is a unit.
+        effects: attributes that a failure itself can change. Their facts don't form pairs, and can explain only each other.
+        error: the maximum expected share of findings that differ only by chance.
+        selected: True if other facts define the bad turns. Facts that apply to nearly the same turns are then moved to ``same``.
     """
     is_bad = np.asarray(bad, dtype=bool)
     counts = int(is_bad.sum()), int((~is_bad).sum())
@@ -137,7 +136,7 @@ def find_differences(
 
 
 class _Search:
-    """Facts of the turns. ``has_fact`` has one row per fact and one column per turn, with True if the turn has the fact."""
+    """Facts of all turns. ``has_fact`` has a row per fact and a column per turn. A cell is True if the turn has the fact."""
 
     def __init__(
         self, turns: Sequence[Mapping[str, Value]], bad: Any, weights: Sequence[float] | None, draws: Sequence[Hashable] | None,
@@ -173,7 +172,7 @@ class _Search:
         return np.logical_and.reduce([self.has_fact[self.row_of[fact]] for fact in facts])
 
     def table_of(self, has_fact: Any, among: Any = None) -> _Table:
-        """Count the turns with a fact among bad and other turns, converted to independent turns. ``among`` selects the turns to count."""
+        """Count bad and other turns, with a fact and in total, as independent turns. ``among`` selects the turns to count."""
         counts = []
         for side in (self.bad, ~self.bad):
             in_side = side if among is None else side & among
@@ -187,7 +186,7 @@ class _Search:
         return _Table(*counts)
 
     def pairs(self) -> dict[tuple[TurnFact, ...], float]:
-        """Return the p-value of each pair of facts. Each fact is tested among the turns with the other fact, and the larger p-value counts."""
+        """Return the p-value of each pair: the larger p-value of testing either fact among the turns with the other fact."""
         facts = [fact for fact in self.facts if fact.attribute not in self.effects][:_MAX_FACTS_IN_PAIRS]
         has_fact = self.has_fact[[self.row_of[fact] for fact in facts]]
         weighted = has_fact * self.weights
@@ -227,7 +226,7 @@ class _Search:
             yield Contrast(facts, bad_with / bad_all, rest_with / rest_all, interval, p, turns, also, is_effect)
 
     def p_within(self, has_facts: Any, sets: Sequence[Any]) -> float:
-        """Return a fact's one-sided p-value, stratified by earlier findings. Each of ``sets`` selects the turns to which one finding applies."""
+        """Return a finding's one-sided p-value, stratified by earlier findings. ``sets`` contains a mask for each of them."""
         stratum = np.zeros(len(has_facts), dtype=np.int64)
         for bit, in_set in enumerate(sets):
             stratum |= in_set.astype(np.int64) << bit
@@ -242,7 +241,7 @@ class _Search:
 
 
 def _as_independent(weights: Any, weights_with_fact: Any) -> tuple[float, float]:
-    """Return how many independent turns ``(with the fact, all)`` have the same share and variance as the weighted draws."""
+    """Return the numbers of independent turns ``(with the fact, all)`` with the same share and variance as the weighted draws."""
     total = float(weights.sum())
     if not total:
         return 0.0, 0.0
@@ -257,7 +256,7 @@ def _as_independent(weights: Any, weights_with_fact: Any) -> tuple[float, float]
 
 
 def _fisher_p(table: _Table) -> float:
-    """Return the one-sided p-value of Fisher's test that a fact is more frequent among bad turns. Return 1 for too few turns."""
+    """Return Fisher's one-sided p-value for a fact that is more frequent among bad turns. Return 1 if there are too few turns."""
     (x, n), (y, m) = table
     if not n or not m or x * m <= y * n or x < _MIN_TURNS - 1e-6:
         return 1.0
@@ -277,7 +276,7 @@ def _fisher_p(table: _Table) -> float:
 
 
 def _may_differ(x: float, n: float, y: float, m: float) -> bool:
-    """Return False if two shares differ by at most two standard errors, even if all turns were independent."""
+    """Return False if two shares differ by at most two standard errors of independent turns."""
     share = (x + y) / (n + m)
     return bool((x / n - y / m) ** 2 > 4 * share * (1 - share) * (1 / n + 1 / m))
 
@@ -323,7 +322,7 @@ def _facts(
 
 
 def _first_of_same_turns(has_fact: Any) -> list[int]:
-    """For each fact, return the index of the first fact that applies to nearly the same turns, possibly the fact itself."""
+    """Return, for each fact, the index of the first fact that applies to nearly the same turns, which can be the fact itself."""
     both = has_fact.astype(np.float32) @ has_fact.T.astype(np.float32)
     sizes = np.diag(both)
     are_same = both >= _MIN_OVERLAP * (sizes[:, None] + sizes - both)
@@ -361,7 +360,7 @@ def _mask(length: int, indices: Any) -> Any:
 
 
 def _ranges(values: Any) -> Iterator[tuple[str, Any]]:
-    """Yield ranges such as ``> 12``, each with a mask of the values in it. If there are only a few distinct values, yield each one instead."""
+    """Yield ranges such as ``> 12``, each with a mask of its values. If there are few distinct values, yield single values."""
     distinct = np.unique(values)
     if len(distinct) <= _MAX_VALUES:
         for value in distinct:

@@ -1,16 +1,15 @@
-"""Estimates of metrics for all turns, from the turns that were judged, by metric and agent.
+"""Estimates for all turns, computed from the judged turns, by metric and agent.
 
-Each metric and agent has two estimates: for the last hour and since the start. A score that was sampled with probability p
-represents 1/p turns. Turns of one trace are correlated, so the variance is computed over traces (see :mod:`.weighted`). The
-hourly estimate has a 95 % interval. The estimate since the start has a confidence sequence, which stays valid if you check it
-repeatedly. Proxies are cheap scores that every turn has. They narrow both intervals.
+Each pair of metric and agent has two estimates, for the last hour and for the time since the start. A score that was sampled with
+probability p represents 1/p turns. Turns of one trace are correlated, so the variance is computed over traces (see
+:mod:`.weighted`). The hourly estimate has a 95 % interval. The estimate since the start has a confidence sequence, which stays
+valid if you check it repeatedly. Proxies are cheap scores that every turn has. They narrow both intervals.
 
 Some selected turns don't get a score, because the budget is used up or the judge is unavailable. Scored turns of the same class
-then represent them too. The classes are turns selected by a rule, turns selected at random, and turns that don't need a judge
-call, such as empty turns. If turns of a class were selected, but all of their scores are missing, the estimate is missing too.
+then also represent these turns. The classes are turns selected by a rule, turns selected at random, and turns that don't need a
+judge call, such as empty turns. If turns of a class were selected and none of them has a score, the estimate is missing.
 
-Memory doesn't grow with traffic, because only sums per minute and the latest scores are kept. Revisions can replace the latest
-scores.
+Memory usage doesn't grow with traffic. Only sums per minute and the latest scores, which revisions can replace, are kept.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ from .weighted import Estimate, Everyone, Sums, padded, vector
 
 _PARTS = 60
 _KEPT_TOGETHER = 10
-"""Number of time parts that are combined into one in saved states."""
+"""Number of time parts that are combined into one part in saved states."""
 _EVER = -1
 SINCE_START = "start"
 _SERIES = 1_000
 _TRACES = 10_000
 _TURNS = 50_000
-"""Maximum number of scores, one per metric and turn, that a revision can still replace."""
+"""Maximum number of scores, one per metric and turn, that revisions can still replace."""
 _LEAST_WEIGHT = 0.5
-"""Smaller sums of weights are rounding errors, because each turn has a weight of at least 1."""
+"""Smaller sums of weights are treated as rounding errors, because each turn has a weight of at least 1."""
 
 
 Group = Literal["rule", "drawn", "itself"]
@@ -69,11 +68,11 @@ class _TimePart:
 
 @dataclass(slots=True)
 class _TraceSums:
-    """A trace that can still get new or changed scores."""
+    """Sums of a trace that can still get new or changed scores."""
 
     part: int
     sums: dict[Group, tuple[int, Any]] = field(default_factory=dict)
-    """Number of scores and the sum of their vectors, by class."""
+    """Number of scores and sum of their vectors, by class."""
 
 
 class _TurnScore(NamedTuple):
@@ -95,7 +94,7 @@ class _Turn:
 
 
 class Estimates:
-    """Estimates by metric and agent over a moving window of ``window`` seconds. Thread-safe."""
+    """Thread-safe estimates by metric and agent, for a moving window of ``window`` seconds and since the start."""
 
     def __init__(self, window: float, clock: Clock) -> None:
         self._length = window / _PARTS
@@ -112,12 +111,12 @@ class Estimates:
         self._turns: OrderedDict[tuple[str, str], _Turn] = OrderedDict()
         self._changes = 0
         self._known: tuple[tuple[int, int], dict[tuple[str, str], Estimate], dict[tuple[str, str], Estimate]] | None = None
-        """Cached estimates and the version of the data that they were computed from. Each scrape reads them four times."""
+        """Cached estimates, and the version of the data from which they were computed. A scrape reads the estimates four times."""
         self._seen: OrderedDict[tuple[str, str], tuple[tuple[str, str], int, Any]] = OrderedDict()
-        """By metric and turn: series and time part to which the turn's proxies were added, and the proxies."""
+        """Series, time part, and proxies of each turn, by metric and turn ID."""
 
     def add_proxies(self, metric: str, agent: str, turn_id: str, proxies: Sequence[float]) -> None:
-        """Record the proxies of a turn that may be sampled for a metric. They replace older proxies of the turn."""
+        """Record a turn's proxies for a metric. They replace earlier proxies of the same turn and metric."""
         known = padded(proxies)
         with self._lock:
             key, number, part = self._now(metric, agent, 1)
@@ -135,7 +134,7 @@ class Estimates:
                 turn.proxies = known
 
     def choose(self, metric: str, agent: str, probability: float, group: Group, turn_id: str | None = None) -> None:
-        """Record that a turn was selected with this probability. Revisions of the turn aren't counted again."""
+        """Record that a turn was selected with this probability. Further revisions of the turn aren't counted."""
         if probability <= 0:
             return
         with self._lock:
@@ -151,7 +150,7 @@ class Estimates:
                 one.chosen[group] = one.chosen.get(group, 0.0) + 1 / probability
 
     def make_certain(self, metric: str, turn_id: str) -> None:
-        """Set the weight of a sampled turn to 1, because a rule now selects it, for example after late feedback."""
+        """Set a sampled turn's weight to 1, because a rule now selects the turn, for example after late feedback."""
         with self._lock:
             turn = self._turns.get((metric, turn_id))
             if turn is None or turn.certain:
@@ -176,8 +175,8 @@ class Estimates:
     ) -> None:  # fmt: skip
         """Add a score with its sampling probability. It replaces an earlier score of the same turn.
 
-        The variance is computed over traces. ``turn_id`` is the turn's first id. A late score of an earlier revision is
-        ignored. ``replaces`` contains the ids of other turns that were merged into this turn.
+        The variance is computed over traces. ``turn_id`` is the ID of the turn's first revision. A late score of an earlier
+        revision is ignored. ``replaces`` contains the IDs of other turns that were merged into this turn.
         """
         if probability <= 0 or not math.isfinite(value):
             return
@@ -215,7 +214,7 @@ class Estimates:
         return found
 
     def _count(self, key: tuple[str, str], answer: _TurnScore, sign: int) -> list[Sums]:
-        """Add a score to its trace's sums, for its time part and for all time, and return the sums. A ``sign`` of -1 removes the score."""
+        """Add a score to the sums of its time part and of all time, and return both sums. A ``sign`` of -1 removes the score."""
         key, number, _ = self._now(*key, 0)
         parts = self._series[key]
         trace = self._traces.pop((key, answer.trace), None)
@@ -241,7 +240,7 @@ class Estimates:
         return found
 
     def _now(self, metric: str, agent: str, sightings: int) -> tuple[tuple[str, str], int, _TimePart]:
-        """Return the series key for a score that arrives now, and the number and content of the current time part."""
+        """Return the series key of a new score, with the number and content of the current time part."""
         now = self._clock.monotonic()
         self._changes += 1
         number = int(now // self._length)
@@ -294,7 +293,7 @@ class Estimates:
     # --- state across restarts
 
     def state(self) -> list[list[Any]]:
-        """Return all series as plain values: one time part per ten minutes, and one for all time."""
+        """Return all series as plain values, with one time part per ten minutes and one for all time."""
         newest = int(self._clock.monotonic() // self._length)
         found = []
         with self._lock:
@@ -313,7 +312,7 @@ class Estimates:
         return found
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
-        """Restore the state that :meth:`state` returned ``passed`` seconds ago. Raises TypeError or ValueError if the state is invalid."""
+        """Restore the output of :meth:`state` from ``passed`` seconds ago. Raises TypeError or ValueError for an invalid state."""
         newest = int(self._clock.monotonic() // self._length)
         found: dict[tuple[str, str], dict[int, _TimePart]] = {}
         for metric, agent, kept in state:
@@ -345,7 +344,7 @@ class Estimates:
 
 
 def _total(parts: Sequence[_TimePart]) -> tuple[Sums | None, Everyone]:
-    """Return the total sums and proxies. The sums are None if turns of a class were selected, but all of their scores are missing."""
+    """Return the total sums and proxies. The sums are None if turns of a class were selected and none of them has a score."""
     total, everyone = Sums(), Everyone()
     for part in parts:
         everyone = everyone.plus(part.everyone)

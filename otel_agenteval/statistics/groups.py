@@ -1,12 +1,12 @@
 """Comparison of two groups of turns: difference, uncertainty, and the number of turns needed for a clear result.
 
-- Values with a case id are compared case by case if at least half of the smaller group's cases are also in the other group.
+- Values with a case ID are compared case by case if at least half of the smaller group's cases are also in the other group.
 - Other values are independent samples. If no value is sampled and no conversation has several values, rates get Fisher's exact
-  test, and other measures of small groups a permutation test.
+  test, and other measures of small groups get a permutation test.
 - As in :mod:`.weighted`, a sampled score counts for all the turns that it represents. Turns of one conversation aren't
   independent, so the variance is computed over conversations.
 - Amounts, such as seconds and dollars, are tested on a logarithmic scale. Otherwise, a few large amounts would hide other changes.
-  With few conversations, the variance of amounts would be too low, so the conversations' means get a permutation test.
+  With few conversations, the estimated variance of amounts would be too low, so the conversations' means get a permutation test.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from .weighted import Estimate, Sums, vector
 Measure = Literal["mean", "pass rate", "rate", "share with a value"]
 _Clusters = dict[str, tuple[float, float, int]]
 _Z80 = 0.8416212335729143
-"""80 % quantile of the normal distribution, for a power of 80 %."""
+"""80 % quantile of the normal distribution, for a statistical power of 80 %."""
 _OPEN_TRACES = 10_000
 _MOST_KEPT = 20_000
 """Maximum number of values that are kept per measure and group. Larger groups keep only sums, to limit memory."""
 _FEW = 200
-"""Maximum turns of both groups together for a permutation test. With more, the test takes seconds and changes nothing."""
+"""Maximum turns of both groups together for a permutation test. For larger groups, the test is slow and hardly differs."""
 
 
 class Group:
@@ -61,12 +61,12 @@ class Difference(NamedTuple):
     before: Estimate
     after: Estimate
     interval: Interval
-    """95 % interval, not corrected for the number of measures."""
+    """95 % interval of the difference, not corrected for the number of measures."""
     p: float
     detectable: float
-    """Smallest difference that a test with this many turns finds with a probability of 80 %."""
+    """Smallest difference that a test with this many turns detects with a probability of 80 %."""
     turns: tuple[int, int] = (0, 0)
-    """Number of turns in each group or, if paired, of pairs."""
+    """Number of turns in each group or, for paired values, number of pairs."""
     paired: bool = False
     effect: float | None = None
     """Cohen's d of pairs or Cliff's delta of independent turns, or None if unknown."""
@@ -104,13 +104,13 @@ class Side:
     def __init__(self, *, is_amount: bool = False) -> None:
         self._group = Group(is_amount=is_amount)
         self._logs = Group(is_amount=True) if is_amount else None
-        """Logarithms of the values, unless a value is 0 or negative."""
+        """Logarithms of the values. None if a value isn't positive, or the values aren't amounts."""
         self._alone: dict[str, float] | None = {}
-        """Values by cluster, such as a conversation. None if a cluster has several values, a value is sampled, or there are too many."""
+        """Value by cluster, such as a conversation. None if a value is sampled, or a cluster or the group has too many values."""
         self._clusters: _Clusters | None = {} if is_amount else None
-        """Sum, sum of logarithms, and number of the amounts, by cluster. None if a value is sampled or there are too many."""
+        """Sum, sum of logarithms, and number of the amounts, by cluster. None if an amount is sampled or there are too many."""
         self._cases: dict[str, tuple[float, int]] | None = {}
-        """Sum and number of the values, by case. None if a value has no case or is sampled, or there are too many."""
+        """Sum and number of the values, by case. None if a value has no case, a value is sampled, or there are too many values."""
 
     def add(self, value: float, cluster: str, probability: float = 1.0, case: str | None = None) -> None:
         """Add a turn's value. Add the turns of a ``cluster``, such as a conversation, one after another."""
@@ -160,7 +160,7 @@ def _compare_estimates(before: Group, after: Group) -> Difference | None:
 
 
 def _of_few_clusters(found: Difference, before: _Clusters, after: _Clusters, *, in_logs: bool) -> Difference:
-    """Return the difference with the p-value of a permutation test of the clusters' means, and with Student's wider interval."""
+    """Return the difference with the p-value of a permutation test of the clusters' means and with Student's wider interval."""
     place = 1 if in_logs else 0
     p = permutation(*([one[place] / one[2] for one in clusters.values()] for clusters in (before, after)))
     freedom = min(len(before), len(after)) - 1
@@ -173,7 +173,7 @@ def _of_few_clusters(found: Difference, before: _Clusters, after: _Clusters, *, 
 
 
 def _compare_values(before: list[float], after: list[float], *, paired: bool, is_rate: bool, in_logs: bool) -> Difference:
-    """Compare all values of two groups. If ``paired``, values with equal indices are compared."""
+    """Compare the values of two groups. If ``paired`` is true, values with the same index form a pair."""
     binary = is_rate and {*before, *after} <= {0.0, 1.0}
     effect: float | None
     if paired:
@@ -212,7 +212,7 @@ class GroupValue(NamedTuple):
     unit: str
     direction: Direction
     trace: str
-    """The turn's conversation or, without a conversation, its trace."""
+    """ID of the turn's conversation or, if it has none, of its trace."""
     value: float
     probability: float
     case: str | None
@@ -259,5 +259,5 @@ def compare_values(values: Iterable[GroupValue], before: str, after: str) -> tup
 
 
 def is_amount(unit: str) -> bool:
-    """Return True for a unit of amounts, such as seconds and dollars. Scores have the unit ``1`` or, on a scale, ``/100``."""
+    """Return True for a unit of amounts, such as seconds or dollars. Scores have the unit ``1`` or, for example, ``/100``."""
     return unit != "1" and not unit.startswith("/")

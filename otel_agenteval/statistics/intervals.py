@@ -1,7 +1,7 @@
-"""Confidence intervals for the scores of one set and for the difference between two sets.
+"""Confidence intervals for a set of scores and for the difference between two sets.
 
 Differences are always *after* minus *before*. Proportions get Wilson's interval, which stays valid near 0 and 1. Means get
-bootstrap intervals, which assume no distribution. Random numbers have a fixed seed, so that results are reproducible.
+bootstrap intervals, which don't assume a distribution. Random numbers have a fixed seed, so that results are reproducible.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CELLS = 2_000_000  # per block of resamples, to limit memory
 
 
 def blocks(width: int, stream: int = 0) -> Iterator[tuple[Any, int]]:
-    """Split the resamples into blocks, to limit memory. Yield the random generator and the number of resamples of each block."""
+    """Split the resamples into blocks, to limit memory. Yield the random generator and the number of resamples in each block."""
     generator = np.random.default_rng((_SEED, stream))
     step, left = max(1, _CELLS // width), RESAMPLES
     while left > 0:
@@ -58,12 +58,12 @@ def wilson_around(mean: float, variance: float, n: float, z: float) -> Interval:
 
 
 def student(df: float) -> float:
-    """Return Student's quantile for two-sided 95 % intervals, to three digits for ``df`` ≥ 1."""
+    """Return Student's quantile for two-sided 95 % intervals, accurate to three digits for ``df`` ≥ 1."""
     return Z95 * (1 + sum(term / df**power for power, term in enumerate(_STUDENT, 1)))
 
 
 def newcombe(before: tuple[float, float], after: tuple[float, float], correlation: float = 0.0, z: float = Z95) -> Interval:
-    """Return Newcombe's interval for the difference of two proportions ``(successes, n)``, by default the 95 % interval."""
+    """Return Newcombe's interval for the difference between two proportions ``(successes, n)``, by default the 95 % interval."""
     p, q = before[0] / before[1], after[0] / after[1]
     (p_low, p_high), (q_low, q_high) = wilson(*before, z), wilson(*after, z)
 
@@ -74,7 +74,7 @@ def newcombe(before: tuple[float, float], after: tuple[float, float], correlatio
 
 
 def newcombe_paired(both: int, lost: int, gained: int, neither: int) -> Interval:
-    """Return Newcombe's 95 % interval for the difference of two paired proportions. Arguments are numbers of pairs."""
+    """Return Newcombe's 95 % interval for the difference between two paired proportions. Arguments are numbers of pairs."""
     n = both + lost + gained + neither
     margins = float(both + lost) * (gained + neither) * (both + gained) * (lost + neither)
     cross = float(both * neither - lost * gained)
@@ -85,13 +85,13 @@ def newcombe_paired(both: int, lost: int, gained: int, neither: int) -> Interval
 
 
 def mean_interval(differences: Sequence[float]) -> Interval:
-    """Return the 95 % interval of a mean, such as a mean of paired differences. For up to :data:`MANY` values, it is a bootstrap interval."""
+    """Return the 95 % interval of a mean. For up to :data:`MANY` values, the interval is a bootstrap interval."""
     found = np.asarray(differences, dtype=float)
     return _interval(float(found.mean()), _error(found) ** 2, found.size, lambda: _bootstrap(found))
 
 
 def difference_interval(before: Sequence[float], after: Sequence[float]) -> Interval:
-    """Return the 95 % interval of the difference of two independent means. For up to :data:`MANY` values, it is a bootstrap interval."""
+    """Return the 95 % interval of the difference between two means. Up to :data:`MANY` values per set are bootstrapped."""
     first, second = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
     difference, variance = float(second.mean() - first.mean()), _error(first) ** 2 + _error(second) ** 2
     return _interval(difference, variance, max(first.size, second.size), lambda: _bootstrap(second) - _bootstrap(first, 1))

@@ -1,9 +1,9 @@
-"""Comparison of a new ``service.version`` with the version before, while scores arrive.
+"""Comparison of a new ``service.version`` with the previous version, while scores arrive.
 
-The test is the same as in :mod:`.groups`, so that live alerts and the ``compare`` commands agree. It runs after 20 scores of
-the new version, and again each time that the number of scores has grown by a quarter, up to about 3,000. All tests of a release
-share its allowed false alarms. Versions can run side by side: only a version that wasn't seen recently begins a release, and
-scores of both versions count from then on.
+The comparison is based on :mod:`.groups`, so that live alerts and the ``compare`` commands agree. The first test requires 20 scores
+of the new version. The test runs again each time that the number of scores has grown by a quarter, up to about 3,000 scores. All
+tests of a release share its allowed false alarms. Versions can run side by side. Only a version that wasn't seen recently begins a
+release, and scores of both versions count from then on.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ FIRST = 20
 _GROWTH = 1.25
 _LAST = 3_000
 _TESTS = 11.0
-"""A release's 23 tests are correlated. They cause as many false alarms as this number of independent tests, by simulation."""
+"""In simulations, a release's 23 correlated tests cause as many false alarms as this number of independent tests."""
 _OF_AMOUNTS = 0.25
-"""Factor for the false alarms that amounts may cause. Amounts depend more on the mix of requests than scores do."""
+"""Factor for the allowed false alarms of amounts, which depend more on the mix of requests than scores do."""
 _EXEMPLARS = 3
 _KNOWN = 8
 """Number of remembered versions. A return to one of them isn't a new release."""
 
 
 _LEAST_SPREAD = 0.02
-"""Smallest plausible variance of scores from 0 to 1, as a share of the variance of zeros and ones with this mean."""
+"""Smallest plausible variance of scores from 0 to 1, as a share of the variance of zeros and ones with the same mean."""
 
 
 @dataclass(slots=True, eq=False)
@@ -62,7 +62,7 @@ class Moments:
         return self.sum / self.weight if self.weight else 0.0
 
     def variance(self, *, bounded: bool) -> float:
-        """Return the variance of a single value. For ``bounded`` values (0 to 1), return at least a plausible minimum."""
+        """Return the variance of a single value. ``bounded`` values (0 to 1) have at least the smallest plausible variance."""
         n = self.n
         found = max(0.0, self.squares / self.weight - self.mean**2) if self.weight else 0.0
         found *= n / (n - 1) if n > 1 else 2.0
@@ -85,10 +85,10 @@ class VersionScores:
         self.is_amount = is_amount
         self.raw = Moments()
         self.squared = [0.0, 0.0]
-        """Sum of the values and sum of the squared values, both weighted with squared weights."""
+        """Weighted sums of the values and of the squared values. The weights are squared."""
         self.ends = [math.inf, -math.inf]
         self.logs = VersionScores(is_amount=True, are_logs=True) if is_amount and not are_logs else None
-        """Logarithms of the values, unless a value is 0 or negative."""
+        """Logarithms of the values. None if a value isn't positive, or the values aren't amounts."""
 
     def add(self, value: float, weight: float) -> None:
         self.raw.add(value, weight)
@@ -149,7 +149,7 @@ class VersionScores:
 
 
 class ReleaseWatch:
-    """Comparison of a series' current version with the version before. ``error`` is the probability of a false alarm per release."""
+    """Comparison of a series' current version with the previous version. ``error`` is the false alarm rate per release."""
 
     __slots__ = (
         "_after", "_before", "_error", "_high", "_is_amount", "_known", "_last", "_low", "_next", "before", "reported",
@@ -172,11 +172,11 @@ class ReleaseWatch:
     def _begin_tests(self) -> None:
         self._next = float(FIRST)
         self._low: list[str] = []
-        """Turn ids of the new version's latest scores below the mean of the version before."""
+        """Turn IDs of the new version's latest scores below the previous version's mean."""
         self._high: list[str] = []
 
     def add(self, value: float, weight: float, version: str, at: float, exemplar: str | None) -> bool:
-        """Add a score. Return True if its version begins a release."""
+        """Add a score. Return True if the score's version begins a release."""
         begins = version not in self._known
         if begins:
             if self._last is not None:
@@ -201,7 +201,7 @@ class ReleaseWatch:
         return begins
 
     def test(self) -> tuple[Difference, Moments, list[str]] | None:
-        """Return a significant difference with the new version's scores and example turn ids, or None. Tests run only when they are due."""
+        """If a test is due, return a significant difference, the new version's scores, and example turn IDs, or None."""
         after, before = self._after.raw, self._before.raw
         if self.reported or self.before is None or not self._next <= after.n or self._next > _LAST or before.n < FIRST:
             return None
@@ -221,7 +221,7 @@ class ReleaseWatch:
         ]  # fmt: skip
 
     def restore(self, state: Any) -> None:
-        """Restore the state that :meth:`state` returned, or raise a TypeError or ValueError if it is invalid."""
+        """Restore the state that :meth:`state` returned. Raises TypeError or ValueError if the state is invalid."""
         self._is_amount, self.version, self.before, since, reported, known, self._last, following, low, high, after, before = (
             state
         )

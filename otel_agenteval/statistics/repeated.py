@@ -1,6 +1,6 @@
 """Statistics on repetitions of the same case, such as pass rates over k tries and consistency.
 
-Repetitions aren't independent, so every interval is computed over cases.
+Repetitions of a case aren't independent, so each interval is computed over cases, not over repetitions.
 """
 
 from __future__ import annotations
@@ -20,42 +20,42 @@ class Tries(NamedTuple):
 
 
 def pass_at_k(tries: Tries, k: int) -> float:
-    """Estimate the probability that at least one of k tries passes (Chen et al. 2021). Raises ValueError for fewer than k tries."""
+    """Estimate the probability that at least one of k tries passes (Chen et al. 2021). Raises ValueError for an invalid k."""
     return 1.0 - pass_hat_k(Tries(tries.n, tries.n - tries.passed), k)
 
 
 def pass_hat_k(tries: Tries, k: int) -> float:
-    """Estimate the probability that all of k tries pass (Yao et al. 2024). Raises ValueError for fewer than k tries."""
+    """Estimate the probability that all of k tries pass (Yao et al. 2024). Raises ValueError for an invalid k."""
     if not 1 <= k <= tries.n:
         raise ValueError(f"k: must be between 1 and the number of repetitions ({tries.n}), got {k}")
     return math.comb(tries.passed, k) / math.comb(tries.n, k)
 
 
 def consistency(cases: Sequence[Tries]) -> float | None:
-    """Return the share of repeated cases whose tries all have the same verdict. Return None without repeated cases."""
+    """Return the share of repeated cases in which all tries have the same verdict, or None if no case is repeated."""
     repeated = [tries for tries in cases if tries.n > 1]
     return sum(tries.passed in (0, tries.n) for tries in repeated) / len(repeated) if repeated else None
 
 
 FEWEST_CASES = 5
-"""Minimum number of cases for an interval. With fewer cases, intervals would be wrong too often."""
+"""Minimum number of cases for an interval. With fewer cases, intervals would miss the true mean too often."""
 _LEAST_SPREAD = 0.05
-"""Smallest plausible variance of scores from 0 to 1, as a share of the variance of zeros and ones with this mean."""
+"""Smallest plausible variance of scores from 0 to 1, as a share of the variance of zeros and ones with the same mean."""
 
 
 class CaseMean(NamedTuple):
     mean: float
     interval: Interval | None
-    """95 % interval of the mean. None with fewer than :data:`FEWEST_CASES` cases."""
+    """95 % interval of the mean. None for fewer than :data:`FEWEST_CASES` effective cases."""
 
 
 def mean_by_case(values: Mapping[str, Sequence[float]], *, is_share: bool) -> CaseMean | None:
-    """Return the mean of all values with its interval over cases, or None without values.
+    """Return the mean of all values with its interval over cases, or None if there are no values.
 
-    ``is_share`` is True if no value can be below 0 or above 1. The interval uses Student's quantile. Shares get Wilson's interval
-    with the observed variance. Other positive values get an interval of the logarithm of the mean, and all other values a
-    symmetric interval. In simulations, 93 to 97 % of the intervals contain the true mean. For very skewed values, such as a few
-    extreme costs, only 90 % do.
+    ``is_share`` is True if no value can be below 0 or above 1. Intervals use Student's quantile, except for zeros and ones. Shares
+    get Wilson's interval with the observed variance. Other positive values get an interval on a logarithmic scale, and all other
+    values get a symmetric interval. In simulations, 93 to 97 % of the intervals contain the true mean. For very skewed values, such
+    as a few extreme costs, only 90 % do.
     """
     cases = [found for found in values.values() if found]
     if not cases:

@@ -1,6 +1,6 @@
-"""Effect sizes and significance tests for two sets of scores.
+"""Effect sizes and significance tests for comparing two sets of scores.
 
-Differences are always *after* minus *before*. Proportions get exact tests. Means get permutation tests, which assume no
+Differences are always *after* minus *before*. Proportions get exact tests. Means get permutation tests, which don't assume a
 distribution.
 """
 
@@ -19,7 +19,7 @@ _SLACK = 1e-9  # tolerance for rounding: float sums depend on the order
 
 
 def mcnemar(lost: int, gained: int) -> float:
-    """Return McNemar's exact two-sided p-value. The hypothesis is that lost and gained pairs are equally likely."""
+    """Return McNemar's exact two-sided p-value for the hypothesis that losses and gains are equally likely."""
     n, fewer = lost + gained, min(lost, gained)
     if lost == gained:
         return 1.0
@@ -64,7 +64,7 @@ def sign_flip(differences: Sequence[float]) -> float:
 
 
 def paired_test(before: Sequence[float], after: Sequence[float], *, is_rate: bool) -> tuple[float, Interval]:
-    """Return the p-value and interval of paired differences. Rates get McNemar's test, other values a sign-flip test."""
+    """Return the p-value and interval of paired differences. Use McNemar's test for rates and a sign-flip test for other values."""
     pairs = list(zip(before, after, strict=True))
     if is_rate and {*before, *after} <= {0.0, 1.0}:
         both, lost, gained, neither = (pairs.count(pair) for pair in ((1.0, 1.0), (1.0, 0.0), (0.0, 1.0), (0.0, 0.0)))
@@ -111,7 +111,7 @@ def cohens_d(differences: Sequence[float]) -> float | None:
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Return p-values with Holm's correction, which limits the probability of one or more false rejections."""
+    """Return p-values with Holm's correction, which limits the probability of at least one false rejection."""
     adjusted, highest = [0.0] * len(ps), 0.0
     for rank, index in enumerate(sorted(range(len(ps)), key=lambda i: ps[i])):
         highest = max(highest, min(1.0, ps[index] * (len(ps) - rank)))
@@ -156,7 +156,7 @@ def _kappas(a: Any, b: Any, levels: int) -> Any:
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Return Spearman's rank correlation, or None with fewer than two values or if one side doesn't vary."""
+    """Return Spearman's rank correlation, or None if there are fewer than two values or one side doesn't vary."""
     if len(first) < 2:
         return None
     a, b = _ranks(first), _ranks(second)

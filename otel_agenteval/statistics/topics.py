@@ -1,9 +1,9 @@
 """Topics of texts: stable clusters of the texts' vectors, and the words that distinguish each topic.
 
-Vectors of any two texts are similar, so the mean vector of general texts is subtracted first. Two clusters are joined if the mean
-cosine of their texts is at least :data:`ALIKE` (average linkage). A cluster is a topic if random subsets of the texts contain
-nearly the same cluster (mean Jaccard index, Hennig 2007). A text belongs to the topic with the nearest center, or isn't part of
-any topic. The constants were chosen on the tuning half of ``tests/data/failure_topics.yaml``.
+Even unrelated texts have similar vectors, so the mean vector of general texts is subtracted first. Two clusters are joined if the
+mean cosine between their texts is at least :data:`ALIKE` (average linkage). A cluster is a topic if random subsets of the texts
+contain nearly the same cluster (mean Jaccard index, Hennig 2007). A text belongs to the topic with the nearest center, unless that
+center is too far away. The constants were chosen on the tuning half of ``tests/data/failure_topics.yaml``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LEAST_SHARE = 0.1
 class NewTopic(NamedTuple):
     center: list[float]
     stability: float
-    """Mean Jaccard index of the cluster and the most similar cluster in random subsets of the texts, from 0 to 1."""
+    """Mean Jaccard index, from 0 to 1, between the cluster and the most similar cluster in random subsets of the texts."""
 
 
 class Position(NamedTuple):
@@ -51,7 +51,7 @@ def directions(vectors: Sequence[Sequence[float]], general: Sequence[Sequence[fl
 
 
 def new_topics(texts: np.ndarray, known: Sequence[Sequence[float]] = ()) -> list[NewTopic]:
-    """Return stable topics of the texts that aren't in a known topic. ``texts`` are from :func:`directions`, and ``known`` are topic centers."""
+    """Return stable topics of texts outside the known topics. ``texts`` are from :func:`directions`. ``known`` are centers."""
     found: list[NewTopic] = []
     for _ in range(_ROUNDS):  # repeat until no more topics are found
         centers = [*known, *(topic.center for topic in found)]
@@ -95,7 +95,7 @@ def _stability(alike: np.ndarray, clusters: Sequence[set[int]]) -> list[float]:
 
 
 def _clusters(alike: np.ndarray) -> list[list[int]]:
-    """Cluster texts by average linkage, with chains of nearest neighbors (Murtagh 1983)."""
+    """Cluster texts by average linkage, using nearest-neighbor chains (Murtagh 1983)."""
     sums, sizes, free = alike.copy(), np.ones(len(alike)), np.ones(len(alike), dtype=bool)
     np.fill_diagonal(sums, -np.inf)
     members, found = [[at] for at in range(len(alike))], []

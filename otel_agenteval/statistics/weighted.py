@@ -1,12 +1,12 @@
 """Means over all turns, estimated from a weighted sample and improved with proxies.
 
-A score that was sampled with probability p represents 1/p turns, and the mean is Hájek's estimator. *Proxies* are cheap scores
-that every turn has. If they correlate with the score, the mean is corrected by the difference between the proxies of the sample
-and of all turns. This is prediction-powered inference (PPI++, Angelopoulos, Duchi, and Zrnic 2023), also known as the regression
-estimator in survey statistics (Särndal, Swensson, and Wretman 1992).
+A score that was sampled with probability p represents 1/p turns, and the mean is Hájek's estimator. *Proxies* are cheap scores that
+every turn has. If proxies correlate with the score, the mean is corrected by the difference between the proxies of the sample and
+the proxies of all turns. This is prediction-powered inference (PPI++, Angelopoulos, Duchi, and Zrnic 2023), also known as the
+regression estimator in survey statistics (Särndal, Swensson, and Wretman 1992).
 
-The weights of the proxies minimize the variance. A proxy without information therefore changes nothing. A wrong proxy doesn't
-bias the estimate.
+The weights of the proxies minimize the variance, so an uninformative proxy changes nothing. A wrong proxy doesn't bias the
+estimate.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from .intervals import Z95, Interval, always_valid, wilson_around
 
 PROXIES = 3
 _ENOUGH = 10
-"""Effective traces required per proxy, and for the mean. With fewer traces, proxies aren't used, because their weights are uncertain.
+"""Effective traces required for the mean, and for each proxy. With fewer traces, the weights of proxies are too uncertain.
 
-For scores from 0 to 1, only traces with the rarer outcome count, such as failures if nearly all turns pass.
+For scores from 0 to 1, the rarer outcome determines the number, such as failures if nearly all turns pass.
 """
 _FIRST = 3
-"""Index of the first proxy in a trace's vector. Before it are the weight, the weighted score, and its weighted square."""
+"""Index of the first proxy in a trace's vector. Before it are the weight, the weighted score, and the weighted squared score."""
 _SIZE = _FIRST + PROXIES
 _LEAST_SPREAD = 0.02
-"""Smallest plausible variance of scores from 0 to 1, as a share of the variance of zeros and ones with this mean.
+"""Smallest plausible variance of scores from 0 to 1, as a share of the variance of zeros and ones with the same mean.
 
 A smaller observed variance is attributed to chance.
 """
 _FLAT = 1e-9
-"""A proxy whose relative variation is below this value isn't used."""
+"""Minimum relative variation of a proxy. Proxies that vary less aren't used."""
 ALPHA = 0.05
 
 
@@ -46,12 +46,12 @@ class Estimate(NamedTuple):
     low: float
     high: float
     n_eff: float
-    """Kish's effective sample size, multiplied by the gain from proxies."""
+    """Kish's effective sample size, multiplied by the precision gain from proxies."""
 
 
 @dataclass(slots=True, eq=False)
 class Everyone:
-    """Sums over the proxies of all turns: count, sums, and sums of products."""
+    """Count of all turns, with the sums of their proxies and of the proxies' products."""
 
     n: float = 0.0
     total: Any = field(default_factory=lambda: np.zeros(PROXIES))
@@ -82,7 +82,7 @@ def _array(values: Any, shape: tuple[int, ...]) -> Any:
 
 @dataclass(slots=True, eq=False)
 class Sums:
-    """Sums over the traces of one period: weights, weighted scores, weighted squares of scores, and weighted proxies."""
+    """Sums over the traces of one period: weights, weighted scores, weighted squared scores, and weighted proxies."""
 
     total: Any = field(default_factory=lambda: np.zeros(_SIZE))
     outer: Any = field(default_factory=lambda: np.zeros((_SIZE, _SIZE)))
@@ -92,7 +92,7 @@ class Sums:
 
     @classmethod
     def of_turns(cls, once: Sequence[float], squared: Sequence[float], ends: Interval) -> Sums:
-        """Return the sums of turns, each of which is a separate trace.
+        """Return the sums of turns, treating each turn as a separate trace.
 
         ``once`` contains the sums of the weights, the weighted values, and the weighted squares. ``squared`` contains the
         same sums with squared weights.
@@ -132,12 +132,12 @@ class Sums:
         return Sums(self.total + other.total, self.outer + other.outer, *ends)
 
     def estimate(self, everyone: Everyone | None = None) -> Estimate | None:
-        """Return the mean with its interval, or None without scores. Informative proxies narrow the interval."""
+        """Return the mean with its interval, or None if there are no scores. Informative proxies narrow the interval."""
         moments = self._moments(everyone)
         return None if moments is None else self._interval(*moments, Z95)
 
     def sequence(self, everyone: Everyone | None = None) -> Estimate | None:
-        """Return the mean with an interval that stays valid if you check it repeatedly, or None without scores."""
+        """Return the mean with an interval that stays valid if you check it repeatedly, or None if there are no scores."""
         moments = self._moments(everyone)
         return None if moments is None else self._interval(*moments, always_valid(moments[2], ALPHA))
 
@@ -155,7 +155,7 @@ class Sums:
         return predicted or (mean, variance, n)
 
     def _predicted(self, means: Any, n: float, variance: float, everyone: Everyone) -> tuple[float, float, float] | None:
-        """Return mean, variance, and effective size, corrected with proxies. Return None if the proxies don't help."""
+        """Return the mean, variance, and effective size after correction with proxies, or None if the proxies don't help."""
         if variance <= 0:
             return None
         kept = [1, *range(_FIRST, _SIZE)]
@@ -206,5 +206,5 @@ _NO_PROXIES = padded(())
 
 
 def vector(weight: float, value: float, proxies: Any = _NO_PROXIES) -> Any:
-    """Return a turn's weight, weighted score, weighted square, and weighted proxies. ``proxies`` must be :func:`padded`."""
+    """Return a turn's weight, weighted score, weighted squared score, and weighted proxies. ``proxies`` must be :func:`padded`."""
     return np.array([weight, weight * value, weight * value * value, *(weight * proxies)])
