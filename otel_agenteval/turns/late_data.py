@@ -90,7 +90,7 @@ class LateData:
         return _NO_SPANS if closed is None or closed.roles is None else closed.roles
 
     def remember(self, trace_id: int, reason: CloseReason, roles: dict[int, str | None]) -> None:
-        """Remember the roles of a closed turn's spans, except if the turn closed at a limit and so can't be revised."""
+        """Remember the roles of a closed turn's spans, unless the turn closed at a limit and can't be revised."""
         closed = self._remembered(trace_id)
         if reason in _AT_LIMIT:
             self._forget_ids(closed)

@@ -109,7 +109,7 @@ def turns_by_prompts(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], 
 
 
 def _with_writers(logged: Iterable[Logged], by_id: Mapping[int, SpanRecord]) -> Iterator[tuple[Logged, SpanRecord | None]]:
-    """Yield each record with the span that wrote it. If unknown, use the innermost running span, or None if ambiguous."""
+    """Yield each record with the span that wrote it or, if this span is unknown, the innermost running span (None if ambiguous)."""
     starts = sorted(by_id.values(), key=_START, reverse=True)
     running: list[SpanRecord] = []
     for one in logged:

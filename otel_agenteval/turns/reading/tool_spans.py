@@ -57,7 +57,7 @@ class ToolSpan:
 
 
 def is_no_tool(name: str | None) -> bool:
-    """Return True for tools that only hand the turn over to another agent or structure its answer."""
+    """Return True for tools that only hand the turn over to another agent or structure the turn's answer."""
     return is_handoff_tool(name) or is_output_tool(name)
 
 
