@@ -92,7 +92,7 @@ class JudgedTurns:
 
 @dataclass(slots=True)
 class DetectedChange:
-    """Score change for the worse. Another thread adds details from the score store before it is announced."""
+    """Score change for the worse. Another thread adds details from the score store before the change is announced."""
 
     change: Change
     root: Root

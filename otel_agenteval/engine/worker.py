@@ -43,7 +43,7 @@ class Worker:
 
     Args:
         flush: delivers buffered scores within the given seconds. Returns False if some remain.
-        max_bytes: limit of the queue. An item that doesn't fit is refused, unless it must be accepted.
+        max_bytes: maximum bytes in the queue. An item that doesn't fit is refused, unless it must be accepted.
         can_emit: returns True if the outlets can accept another batch. Until then, items wait in the queue.
         failed: receives exceptions if a batch fails or the thread ends. They are logged without content.
         now: returns monotonic seconds.
@@ -73,7 +73,7 @@ class Worker:
         forks.in_child(self._reset)
 
     def connect(self, handle: Callable[[list[Any]], Sequence[Any]], tick: Callable[[], bool] = lambda: False) -> None:
-        """Set the functions that the worker calls. They belong to components that are created after the worker.
+        """Set the functions that the worker calls. These functions belong to components that are created after the worker.
 
         Args:
             handle: processes a batch of items, and returns items that it didn't start because the engine is ending. If it
