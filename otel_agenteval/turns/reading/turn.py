@@ -25,6 +25,11 @@ from .handoffs import handoffs
 from .llm_calls import TurnCalls, ends_by_itself
 from .messages import MessageReader
 
+
+def _may_be_skewed(span: SpanRecord, root: SpanRecord) -> bool:
+    return 0 < root.end_ns < span.start_ns and span.resource_attributes != root.resource_attributes
+
+
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 
 
@@ -46,11 +51,11 @@ class TurnReader(MessageReader):
         """Build the turn. If ``revision`` is above 1, the turn replaces the turn with the ID ``supersedes``."""
         root, record = self.root, self.root.record
         resource = record.resource_attributes
-        # A root that returns a stream ends before its model call.
+        # A root that returns a stream ends before its model call. Another host's clock can be ahead.
         ends = [
             record.end_ns,
             self.calls.until_ns or 0,
-            *(step.record.end_ns for step in self.calls.steps if step.role is not None),
+            *(one.record.end_ns for one in self.calls.steps if one.role is not None and not _may_be_skewed(one.record, record)),
         ]
         known: dict[str, Any] = {
             "turn_id": turn_id_in(record.trace_id, record.span_id),
