@@ -255,7 +255,6 @@ class FanOut:
         return all(done)
 
     def failing(self) -> str:
-        """Return a message with the outlets that can't deliver records, and the reasons."""
         return "; ".join(f"outlet {one.name}: {reason}" for one in self._outlets if (reason := self.trouble_of(one)))
 
     def _ask(self, outlet: Outlet, work: Callable[[], T], seconds: float) -> T:

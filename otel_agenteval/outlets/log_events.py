@@ -65,7 +65,6 @@ def is_notable(score: Score) -> bool:
 
 
 def severity_number(score: Score) -> int:
-    """Return OpenTelemetry's severity number for a score: 9 (INFO), 13 (WARN), or 17 (ERROR)."""
     severity = score.summary.severity
     if severity == "critical":
         return 17

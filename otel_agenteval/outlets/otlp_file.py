@@ -40,7 +40,6 @@ class OtlpFileOutlet(JsonLinesOutlet):
 
 
 def _leaving(record: SpanRecord, redactor: Redactor) -> SpanRecord:
-    """Return a redacted copy of a span, without the events that contain scores."""
     clean, kinds = redactor.value, redactor.kinds
     left = attributes_publicly(record.resource_attributes, kinds) if kinds else record.resource_attributes
     resource = record.resource if left is record.resource_attributes else left

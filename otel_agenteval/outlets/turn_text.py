@@ -32,7 +32,6 @@ _MARKS = {"error": ("!", YELLOW), "fail": ("✗", RED), "ok": ("·", BOLD), "vac
 
 
 def colors_wanted(stream: TextIO) -> bool:
-    """Return True if the stream supports color. ``NO_COLOR`` and ``TERM=dumb`` disable color."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 

@@ -281,7 +281,6 @@ class WebhookOutlet(Outlet):
 
 
 def outlet_from(wanted: WebhookOptions, setup: Setup) -> Outlet:
-    """Return the outlet. Raises ConfigError if ``floors`` contains an unknown metric."""
     for name in wanted.floors:
         try:
             resolve(name)

@@ -95,7 +95,6 @@ class GrpcClient:
 
 
 def _retry_info(metadata: Sequence[tuple[str, str | bytes]]) -> float | None:
-    """Return the retry delay in seconds from the gRPC status details or a trailer, or None."""
     from google.rpc.error_details_pb2 import RetryInfo
     from google.rpc.status_pb2 import Status
 

@@ -40,7 +40,6 @@ _HAS_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
 _MAX_METRICS, _LONGEST_CONSTANT = 1_000, 2_048
 """Maximum number of score summaries with cached encodings, and maximum bytes of a cached group after the value."""
 _RESULT_ID = 32
-"""Length of result IDs that otel-agenteval computes."""
 
 # Field numbers of a request are the same for logs and spans: ResourceLogs or ResourceSpans 1, which contains Resource 1 and
 # ScopeLogs or ScopeSpans 2, which contains the scope 1 and the records 2.
@@ -261,7 +260,6 @@ class _InstrumentView:
         self.name = instrument.name
         self._instrument = instrument
         self._since = since
-        """Start time for new label sets."""
         self._starts: dict[Labels, int] = {}
         """Start time of each label set in the latest request. A label set that returns after its eviction gets a new start time."""
         self._exemplars = exemplars

@@ -51,7 +51,6 @@ class _Lane:
     due: float | None = None
     """Monotonic time of the next request, or None if no batch waits."""
     failures: int = 0
-    """Number of consecutive attempts that failed temporarily."""
     most: int = _MOST_BATCHES
     """Current maximum number of batches per request. Halved when the receiver refuses a request with several batches."""
 

@@ -199,7 +199,6 @@ class Spool:
 
     @property
     def max_bytes(self) -> int:
-        """Maximum total bytes in the file or, without a file, in memory."""
         return self._file.max_bytes if self._file is not None else self._memory.max_bytes
 
     def open(self) -> None:

@@ -29,7 +29,6 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def write_file(rows: Iterator[dict[str, Any]], kind: str, out: Path) -> int:
-    """Write rows to a file and return the number of rows. The file appears only after it is complete."""
     partial = out.with_name(f"{out.name}.partial")
     try:
         os.close(private(str(partial), os.O_WRONLY | os.O_CREAT | os.O_TRUNC))

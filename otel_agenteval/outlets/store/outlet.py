@@ -130,7 +130,6 @@ class StoreOutlet(Outlet):
         self._fault: BaseException | None = None
         self._is_ending = False
         self._failed_after = 0.0
-        """Duration of the latest attempt in seconds, or 0 if it succeeded."""
         self._next_try = 0.0
         """Monotonic time until which new turns trigger no write, because an attempt takes seconds if the server is unavailable."""
         self._warned_of: set[str] = set()

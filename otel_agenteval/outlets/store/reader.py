@@ -37,7 +37,6 @@ _MOST_TURNS = 30_000
 """Maximum number of turns for which a sample is taken from a list of all turns."""
 NO_CAUSES = "the store has no facts for the latest turns; set outlets.store.causes to true"
 _RECENT = 200
-"""Number of recent turns that are searched for stored facts."""
 _BLOCK = 2_000
 _MOST_CHANGES = 100
 _FIRST_LEVEL = 12
@@ -317,7 +316,6 @@ class StoreReader:
             yield FailedContent(row["turn_id"], Fault(**found["fault"]), found["content"], row["reason"])
 
     def topics(self, model: str) -> list[StoredTopic]:
-        """Return the stored topics of failure modes for an embedding model, oldest first."""
         rows = self._db.execute(
             f"SELECT {', '.join(StoredTopic._fields)} FROM topics WHERE model = {self._sql.p} ORDER BY first_seen, mode, id",
             (model,),
@@ -527,7 +525,6 @@ class VerdictRow(NamedTuple):
     facts: dict[str, Any]
     """Facts about the turn, with ``service.version`` and the stored attributes."""
     conversation: str
-    """Conversation ID, or the turn ID if the conversation is unknown."""
     weight: float
 
 
@@ -580,7 +577,6 @@ def plain(row: sqlite3.Row) -> dict[str, Any]:
 
 
 def store_path(given: str | None, config: Config) -> str:
-    """Return the given store path or, if it's None, the configured path. Raises ConfigError if neither is set."""
     if given is not None:
         return given
     if config.outlets.store is None:

@@ -21,7 +21,6 @@ class Syntax:
     by_key_only: str
     """Option to store a table in the order of its primary key."""
     like: str
-    """Operator for pattern matches that ignore case."""
     contains: str
     field: str
     """Field of a JSON object as text. The second placeholder is for the bound :attr:`field_name`."""
@@ -34,7 +33,6 @@ class Syntax:
     """Sum of a group as a float. 0.0 if there are no values."""
     unindexed: str
     score_order: str
-    """Order in which the scores of a turn were inserted."""
 
     def row(self, columns: Iterable[str]) -> str:
         return ", ".join(self.p for _ in columns)

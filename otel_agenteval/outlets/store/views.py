@@ -653,7 +653,6 @@ def _largest_groups(by: str, most: int = MOST_GROUPS) -> str:
 
 
 def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the runs of consecutive numbers in a sorted sequence, each as (first, last)."""
     found: list[tuple[int, int]] = []
     for number in numbers:
         if found and found[-1][1] == number - 1:

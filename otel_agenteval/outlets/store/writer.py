@@ -106,7 +106,6 @@ class ScoreStore:
             self._put(db, rows)
 
     def can_write(self, rows: Rows) -> bool:
-        """Return True if the database can store the rows. The test writes nothing."""
         try:
             with self._file.transaction() as db:
                 self._put(db, rows)
