@@ -423,37 +423,37 @@ def rows(found: Runs) -> list[Row]:
     f, t, a = made("turn", "without"), made("trace", "without"), made("all", "without")
     scores, p99 = made("turn", "scores"), made("turn", "p99")
     return [
-        Row("F: one turn under the SDK, a batch processor and an exporter that does nothing", f"{f:.0f} µs", "1.00 F"),
-        made.row("collection alone (`inline: {metrics: []}`)", "turn", "collect", "without", "F", 0.25),
-        made.row("default pack with its span events", "turn", "default", "without", "F", 0.25),
-        made.row("default pack, span events `notable`", "turn", "notable", "without", "F"),
-        made.row("default pack, span events off", "turn", "no span events", "without", "F"),
-        made.over_default("default pack, every other outlet dead", "dead outlets"),
-        made.over_default("default pack and a judged metric whose judge is dead", "dead judge"),
-        Row("99th percentile of the root's `end()`, wall clock", f"{p99:.2f} ms", "", "≤ 1 ms", p99),
-        Row("T: a trace of 50 spans without GenAI", f"{t:.0f} µs", "1.00 T"),
-        made.row("the same trace with us", "trace", "default", "without", "T", 0.15),
+        Row("F: one turn with only the SDK, a batch processor, and an exporter that does nothing", f"{f:.0f} µs", "1.00 F"),
+        made.row("no metrics", "turn", "collect", "without", "F", 0.25),
+        made.row("default metrics with span events", "turn", "default", "without", "F", 0.25),
+        made.row("default metrics, span events `notable`", "turn", "notable", "without", "F"),
+        made.row("default metrics, span events off", "turn", "no span events", "without", "F"),
+        made.over_default("default metrics, all other outlets down", "dead outlets"),
+        made.over_default("default metrics, and a judged metric whose judge is down", "dead judge"),
+        Row("99th percentile of the root span's `end()`, wall-clock time", f"{p99:.2f} ms", "", "≤ 1 ms", p99),
+        Row("T: a trace of 50 spans without GenAI, only the SDK", f"{t:.0f} µs", "1.00 T"),
+        made.row("the same trace with otel-agenteval", "trace", "default", "without", "T", 0.15),
         Row("A: one turn, all threads, spans encoded as OTLP", f"{a:.0f} µs", "1.00 A"),
-        made.row("default pack, Prometheus, no span events", "all", "no span events", "without", "A", added=False),
-        made.row("default pack, span events `all`, no Prometheus", "all", "events only", "without", "A", added=False),
-        made.row("default pack, span events `notable`, Prometheus", "all", "notable", "without", "A", added=False),
-        made.row("default pack as it is: span events `all`, Prometheus", "all", "default", "without", "A", 3.4, added=False),
-        made.row("every score through our own OTLP outlet instead, Prometheus", "all", "own outlet", "without", "A", 2.4, added=False),
-        made.row("span events and every score as a log event of a LoggerProvider, Prometheus", "all", "log events", "without", "A", added=False),
-        Row("scores of the turn", f"{scores:.0f}", "", "≥ 18", 18 / scores if scores else 99.0),
-        made.memory("memory: 10,000 turns more after 2,000", "default"),
-        made.memory("the same, every other outlet dead", "dead outlets"),
-        made.memory("memory of the SDK alone, likewise", "without", None),
+        made.row("default metrics, Prometheus, no span events", "all", "no span events", "without", "A", added=False),
+        made.row("default metrics, span events `all`, no Prometheus", "all", "events only", "without", "A", added=False),
+        made.row("default metrics, span events `notable`, Prometheus", "all", "notable", "without", "A", added=False),
+        made.row("default metrics, span events `all`, Prometheus (default)", "all", "default", "without", "A", 3.4, added=False),
+        made.row("default metrics, OTLP outlet instead of span events, Prometheus", "all", "own outlet", "without", "A", 2.4, added=False),
+        made.row("default metrics, span events, log events of a LoggerProvider, Prometheus", "all", "log events", "without", "A", added=False),
+        Row("number of scores of the turn", f"{scores:.0f}", "", "≥ 18", 18 / scores if scores else 99.0),
+        made.memory("memory: 10,000 more turns after 2,000 turns", "default"),
+        made.memory("memory: the same, all other outlets down", "dead outlets"),
+        made.memory("memory: the same, only the SDK", "without", None),
         queue_row(found),
-        made.row("floor: a span processor that does nothing", "turn", "noop", "without", "F"),
-        made.row("floor: the least that knows when a turn is over, and nothing of its root", "turn", "least", "without", "F"),
-        made.row("floor: 22 ready events on the root, encoded as OTLP", "all", "ready events", "without", "A", added=False),
-        made.row("floor: every score of as many metrics that do nothing, through our own OTLP outlet", "all", "own outlet, empty", "without", "A", added=False),
-        _floor("floor: a dictionary entry per span", made("turn", "insert"), f),
-        _floor("floor: parsing every JSON text of the turn once", made("turn", "parse"), f),
-        _floor("floor: 20 span events", made("turn", "events"), f),
-        made.row("floor: a span processor that does nothing, on the trace without GenAI", "trace", "noop", "without", "T"),
-        made.row("floor: the least that knows when it is over, on the trace without GenAI", "trace", "least", "without", "T"),
+        made.row("lower bound: a span processor that does nothing", "turn", "noop", "without", "F"),
+        made.row("lower bound: a span processor that only detects the end of turns", "turn", "least", "without", "F"),
+        made.row("lower bound: 22 prepared events on the root span, encoded as OTLP", "all", "ready events", "without", "A", added=False),
+        made.row("lower bound: scores of as many metrics that do nothing, OTLP outlet", "all", "own outlet, empty", "without", "A", added=False),
+        _floor("lower bound: a dictionary entry per span", made("turn", "insert"), f),
+        _floor("lower bound: parsing every JSON text of the turn once", made("turn", "parse"), f),
+        _floor("lower bound: 20 span events", made("turn", "events"), f),
+        made.row("lower bound: a span processor that does nothing, T", "trace", "noop", "without", "T"),
+        made.row("lower bound: a span processor that only detects the end of the trace, T", "trace", "least", "without", "T"),
     ]  # fmt: skip
 
 
@@ -479,7 +479,7 @@ def queue_rate(jobs: int = 6_000, batch: int = 100) -> float:
 
 def queue_row(found: Runs) -> Row:
     rate = max(outcome["rate"] for outcome in found.outcomes[harness.AFTER, "queue"])
-    what = "judge jobs through an SQLite queue: put, claimed and acknowledged, in batches of 100"
+    what = "judge jobs added to, claimed from, and acknowledged in an SQLite queue, in batches of 100"
     return Row(what, f"{rate:.0f} /s", "", "≥ 3000 /s", 3_000 / rate)
 
 

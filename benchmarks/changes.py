@@ -27,7 +27,7 @@ _SCORES = 400_000
 def without_cause(series: int) -> str:
     """Return a table of false alarms, with a row for each kind of series."""
     random = np.random.default_rng(20_261_123)
-    lines = [["series", "scores", "reports", "without cause"]]
+    lines = [["Series", "Scores", "Reports", "False alarms"]]
     for kind in KINDS:
         alarms, scores = false_alarms(kind, series, random)
         lines.append([kind.name, f"{scores:,}", str(alarms), f"1 in {scores // alarms:,}" if alarms else "none"])
@@ -37,7 +37,7 @@ def without_cause(series: int) -> str:
 def with_cause(series: int) -> str:
     """Return a table of delays, with a row for each kind and size of change."""
     random = np.random.default_rng(20_261_124)
-    lines = [["series", "change of the mean", "scores until reported, median", "nine of ten", "not reported"]]
+    lines = [["Series", "Change of the mean", "Scores until the report, median", "90th percentile", "Not reported"]]
     for kind in KINDS:
         for change in kind.changes:
             found, missed = delays(kind, change, series, random)
@@ -65,7 +65,7 @@ def drops(series: int) -> str:
 def costs() -> str:
     """Return a table of the CPU time per score, with one series, many series, and a version."""
     values = (np.random.default_rng(1).random(_SCORES) >= 0.05).astype(float).tolist()
-    lines = [["series", "a score", "with a version"]]
+    lines = [["Series", "Per score", "Per score with a version"]]
     for count in (1, 100, 10_000):
         line = [f"{count:,}"]
         for version in (None, "1"):

@@ -25,7 +25,9 @@ SERIES = 10_000
 
 def coverages(runs: int) -> str:
     """Return a table with a row for each fleet."""
-    lines = [["fleet", "interval holds, without proxies", "with", "narrower by", "plain average is off by"]]
+    lines = [
+        ["Fleet", "Interval contains the mean, without proxies", "With proxies", "Narrower by", "Error of the simple average"]
+    ]
     for fleet in FLEETS:
         found = coverage(fleet, runs)
         lines.append(
@@ -43,13 +45,16 @@ def coverages(runs: int) -> str:
 def looks(runs: int) -> str:
     """Return how often an interval misses the mean in at least one of thirty checks."""
     once, always = ever_missed(Fleet("scores", 400, None, 0.1, correlation=0.7), runs)
-    lines = [["looked at thirty times", "interval fails at least once"], ["window `1h`: a 95 % interval", f"{once:.0%}"]]
+    lines = [
+        ["Window, read thirty times", "Interval misses the mean at least once"],
+        ["window `1h`: a 95 % interval", f"{once:.0%}"],
+    ]
     return harness.plain_table([*lines, ["window `start`: a confidence sequence", f"{always:.1%}"]])
 
 
 def costs() -> str:
     """Return a table of the cost of a turn, a score and a scrape, with one series and with many."""
-    lines = [["series", "a turn that is seen", "a score", "a scrape"]]
+    lines = [["Series", "Per turn", "Per score", "Per scrape"]]
     for series in (1, 100, SERIES):
         estimates = Estimates(3_600.0, SYSTEM_CLOCK)
         started = time.process_time()

@@ -125,7 +125,7 @@ _EMBEDDER = oa.LocalEmbedder()
 
 
 def of_planted_topics(half: str) -> str:
-    lines = [["topics", "method", "ARI", "purity", "in a topic", "stability"]]
+    lines = [["Topics", "Method", "ARI", "Purity", "In a topic", "Stability"]]
     for name, sizes in SIZES.items():
         for title, method in _available():
             results, stable = [], []
@@ -164,7 +164,7 @@ def of_faults(archives: int = 80) -> str:
     kept = [(case, mode) for case, mode in zip(cases, modes, strict=True) if mode is not None]
     true = [case.kind for case, _ in kept]
     vectors = _embedded([_text(case.turn) for case, _ in kept])
-    lines = [["method", "ARI", "purity", f"of {len(kept)} turns in a group"]]
+    lines = [["Method", "ARI", "Purity", f"In a group, of {len(kept)} turns"]]
     by_kind = {mode.kind for _, mode in kept}
     found: dict[str, Labels] = {"otel-agenteval, kind of the mode": [sorted(by_kind).index(mode.kind) for _, mode in kept]}
     found |= {title: method(vectors, len(set(true))) for title, method in _available() if method is not one_group}
@@ -182,7 +182,7 @@ def _text(turn: oa.Turn) -> str:
 
 def from_day_to_day(days: int = 14, window: int = 5) -> str:
     """Return the shares of turns that keep their topic when the window moves by a day, in which a fifth of the turns is new."""
-    lines = [["ids of topics", "same topic a day later", "turns of the new topic in one topic, after 3 days"]]
+    lines = [["IDs of topics", "Same topic a day later", "Turns of the new topic in one topic, after 3 days"]]
     for title, remembers in (("of a store", True), ("of recorded traces", False)):
         same, risen = [], []
         for seed in _SEEDS:

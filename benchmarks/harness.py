@@ -59,7 +59,7 @@ class Row:
         return self
 
 
-HEADS = ("", "measured", "relative", "bound", "", "before", "of before")
+HEADS = ("Setup", "Measured", "Relative", "Limit", "Result", "Before", "Relative to before")
 
 
 def table(rows: Sequence[Row], heads: Sequence[str] = HEADS) -> str:

@@ -34,18 +34,18 @@ JOBS, AT_ONCE = 4_000, 200
 SLOW, FAST = 1.0, 0.05
 """Response times of the models, in seconds."""
 SETUPS: dict[str, dict[str, Any]] = {
-    f"{AT_ONCE} judges at once, asked over HTTP, a model of {model:g} s, queue in {where}": {
+    f"{AT_ONCE} concurrent calls over HTTP, a model that replies in {model:g} s, queue in {where}": {
         "queue": queue, "model": model, "at_once": AT_ONCE, "questions": each * AT_ONCE,
     }
     for model, each in ((SLOW, 10), (FAST, 20))
     for queue, where in (("memory", "memory"), ("sqlite", "SQLite"))
 } | {
-    f"{at_once} judges at once, asked over HTTP, a model of {FAST:g} s, queue in memory": {
+    f"{at_once} concurrent calls over HTTP, a model that replies in {FAST:g} s, queue in memory": {
         "queue": "memory", "model": FAST, "at_once": at_once, "questions": 40 * at_once,
     }
     for at_once in (50, 8)
 } | {
-    f"{AT_ONCE} judges at once, a model that sleeps {FAST:g} s in this process, queue in {where}": {"queue": queue}
+    f"{AT_ONCE} concurrent calls, a model that sleeps {FAST:g} s in this process, queue in {where}": {"queue": queue}
     for queue, where in (("memory", "memory"), ("sqlite", "SQLite"))
 } | {
     f"the same over HTTP, a model of {FAST:g} s, queue in Redis, `worker --judge --processes {processes}`": {
@@ -217,17 +217,17 @@ def rows(found: harness.Runs) -> list[harness.Row]:
             continue
         ideal = what.get("model", FAST) / what.get("at_once", AT_ONCE)
         best = found.best(setup, "seconds")
-        row = harness.Row(setup, f"{1 / best:.0f} questions/s", f"{ideal / best:.2f} × ideal")
+        row = harness.Row(setup, f"{1 / best:.0f} calls/s", f"{ideal / best:.2f} × ideal")
         if what.get("model") == SLOW:
             row.bound, row.over = f"≥ {LEAST_SHARE} × ideal", LEAST_SHARE * best / ideal
         elif "model" not in what:
             least = LEAST_SHARE_HERE[what["queue"]]
             row.bound, row.over = f"≥ {least} × ideal", least * best / ideal
         before = found.before(setup, "seconds")
-        made.append(row.compared(1 / best, None if before is None else 1 / before, "{:.0f} questions/s"))
+        made.append(row.compared(1 / best, None if before is None else 1 / before, "{:.0f} calls/s"))
         if "at_once" in what:
             cpu = found.best(setup, "cpu")
-            of_it = harness.Row("CPU of the judging process for each of them", f"{cpu:.0f} µs")
+            of_it = harness.Row("CPU time of the judging process per call", f"{cpu:.0f} µs")
             if what["model"] == SLOW:
                 of_it.bound, of_it.over = f"≤ {MOST_CPU:.0f} µs", cpu / MOST_CPU
             made.append(of_it.compared(cpu, found.before(setup, "cpu")))

@@ -193,20 +193,20 @@ def turns_table(found: harness.Runs) -> tuple[str, bool]:
         size = [_number(found.best("mix", f"{kind} {what}")) for what in ("turns", "kB")] if kind != EVERY else ["", ""]
         lines.append([kind, *size, *cells[:4], _number(j), *cells[4:8], bound, "MISSED" if over > 1 else "holds", *cells[8:]])
     heads = [
-        "",
-        "turns",
+        "Kind of turn",
+        "Turns",
         "kB",
-        "median, ms",
+        "Median, ms",
         "p95",
-        "worst",
-        "per kB",
+        "Worst",
+        "Per kB",
         "J",
-        "next turn: median",
+        "Next turn: median",
         "p95",
-        "worst",
-        "per kB",
-        "bound",
-        "",
+        "Worst",
+        "Per kB",
+        "Limit",
+        "Result",
     ]
     return harness.plain_table([heads + _BEFORE * found.has_before("mix"), *lines]), missed
 
@@ -215,13 +215,13 @@ def metrics_table(found: harness.Runs) -> str:
     """Return the table of each default metric on all turns, slowest first."""
     names = [metric.name for metric in select_metrics(load_config(env={}))]
     names.sort(key=lambda name: -found.best("mix", f"{name} {COLD} per kB"))
-    heads = ["", "median, µs", "p95", "worst", "per kB", "next turn: median", "p95", "worst", "per kB"]
+    heads = ["Metric", "Median, µs", "p95", "Worst", "Per kB", "Next turn: median", "p95", "Worst", "Per kB"]
     return harness.plain_table(
         [heads + _BEFORE * found.has_before("mix"), *([f"`{name}`", *_cells(found, name, 1e6)] for name in names)]
     )
 
 
-_BEFORE = ["before, per kB", "next turn", "of before", "next turn"]
+_BEFORE = ["Before, per kB", "Next turn", "Relative to before", "Next turn"]
 
 
 def _cells(found: harness.Runs, name: str, scale: float) -> list[str]:
@@ -240,7 +240,7 @@ def _number(value: float) -> str:
 
 def summary(found: harness.Runs) -> str:
     """Return the table for the user documentation."""
-    lines = [("turns", "text", "median", "95th percentile", "worst", "next turn of a conversation, median")]
+    lines = [("Turns", "Text", "Median", "95th percentile", "Worst", "Next turn of a conversation, median")]
     for kind in mix.KINDS:
         cells = [f"{cell} ms" for cell in _cells(found, kind, 1e3)[:5]]
         lines.append((kind, f"{_number(found.best('mix', f'{kind} kB'))} kB", *cells[:3], cells[4]))
@@ -252,7 +252,7 @@ def summary(found: harness.Runs) -> str:
 
 def each_table() -> tuple[str, bool]:
     """Return the table of each computed metric, and True if a default metric takes too long."""
-    lines, slow = [("metric", "µs", "", "default metric")], False
+    lines, slow = [("Metric", "µs", "Status", "Default metric")], False
     for name, us, what, inline in times():
         slow |= inline and us > harness.NOISE * MOST_INLINE
         over = " **over 50 µs**" if inline and us > MOST_INLINE else ""

@@ -34,12 +34,12 @@ EMPTY = [f"code_nothing_{number}" for number in range(18)]
 """Metrics that return 1 immediately, so that only the cost around a metric is measured."""
 SETUPS: dict[str, dict[str, Any] | None] = {
     "the SDK alone": None,
-    "collection alone (`inline: {metrics: []}`)": {"inline": {"metrics": []}},
-    "default pack": {},
-    "default pack, span events `notable`": {"outlets": {"span_events": "notable"}},
-    "default pack, span events off": {"outlets": {"span_events": "off"}},
-    "floor: as many metrics as the default pack has, which do nothing": {"inline": {"metrics": EMPTY}},
-    "floor: the least that knows when a turn is over, and a thread that takes as long as our worker": {"least": True},
+    "no metrics": {"inline": {"metrics": []}},
+    "default metrics": {},
+    "default metrics, span events `notable`": {"outlets": {"span_events": "notable"}},
+    "default metrics, span events off": {"outlets": {"span_events": "off"}},
+    "lower bound: as many metrics, which do nothing": {"inline": {"metrics": EMPTY}},
+    "lower bound: a processor that detects the end of turns, and a thread as busy as the worker": {"least": True},
 }
 SDK, COLLECTION, DEFAULT, NOTABLE, OFF, FLOOR, LEAST = SETUPS
 WORKER_SECONDS = 600e-6
@@ -184,7 +184,7 @@ def rows_at(rate: int, found: Runs) -> list[Row]:
     """Return the rows of one pace."""
     sdk = Figures([outcome for beside in found.beside.values() for outcome in beside])
     rows = [
-        Row(f"**{rate} turns a second.** F: the SDK alone, agent's thread", f"{sdk.thread:.0f} µs", "1.00 F"),
+        Row(f"**{rate} turns per second.** F: only the SDK, agent's thread", f"{sdk.thread:.0f} µs", "1.00 F"),
         Row(f"all threads; {sdk.objects:,.0f} objects for the garbage collector", f"{sdk.all:.0f} µs", "1.00 ×"),
     ]
     for name in list(SETUPS)[1:]:
@@ -211,8 +211,8 @@ def _rows_of(name: str, sdk: Figures, now: Figures, *, bounded: bool) -> list[Ro
     threads = Row(
         f"{name}: all threads ({now.all_gc:.0f} µs garbage collection)", f"{now.all:.0f} µs", f"{now.all / sdk.all:.2f} ×"
     )
-    start = Row(f"{name}: memory above the SDK's after the first turn; {now.objects:,.0f} objects", f"{started:+.1f} MB")
-    plateau = Row(f"{name}: what later turns add to it, above the SDK's", f"{grown:+.1f} MB")
+    start = Row(f"{name}: additional memory after the first turn; {now.objects:,.0f} objects", f"{started:+.1f} MB")
+    plateau = Row(f"{name}: additional memory from later turns", f"{grown:+.1f} MB")
     if bounded:
         thread.bound, thread.over = f"≤ {MOST_THREAD} F", own / sdk.thread / MOST_THREAD
         threads.bound, threads.over = f"≤ {MOST_THREADS} ×", now.all / sdk.all / MOST_THREADS

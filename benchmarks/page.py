@@ -34,13 +34,13 @@ WRITTEN = 4_000
 REQUESTS = {
     "the newest turns": "turns",
     "turns of an agent": "turns?agent=coder",
-    "failed by a metric that fails often": "turns?metric=code_metric_3&outcome=fail",
-    "failed by a metric that fails once in 2,000": "turns?metric=code_metric_0&outcome=fail",
-    "a judged metric below a value, of an agent, three weeks ago": "turns?metric=llm_relevance&below=0.5&agent=coder&until=21d",
-    "with an error": "turns?error=true",
-    "that called a tool that there is not": "turns?tool=nothing",
-    "of a conversation": "turns?conversation=conv-777",
-    "what can be filtered by": "facets",
+    "turns that fail a metric with many failures": "turns?metric=code_metric_3&outcome=fail",
+    "turns that fail a metric with 1 failure in 2,000": "turns?metric=code_metric_0&outcome=fail",
+    "turns of an agent with a low value of a judged metric, three weeks ago": "turns?metric=llm_relevance&below=0.5&agent=coder&until=21d",
+    "turns with an error": "turns?error=true",
+    "turns that called an unknown tool": "turns?tool=nothing",
+    "turns of a conversation": "turns?conversation=conv-777",
+    "values to filter by": "facets",
     "estimates by agent, all time": "estimates?by=agent",
     "estimates by version, of an agent and a model": "estimates?by=version&agent=coder&model=qwen3",
     "a month over time": "series?by=agent",
@@ -49,7 +49,7 @@ REQUESTS = {
 }
 LIVE_REQUESTS = {
     "estimates by agent": "estimates?by=agent",
-    "what can be filtered by": "facets",
+    "values to filter by": "facets",
     "over time": "series?by=agent&since=24h",
     "over time, one metric with intervals": "series?by=agent&metric=llm_relevance&since=24h",
 }
@@ -213,7 +213,7 @@ def main() -> int:
     us, before = found.best("write", "us"), found.before("write", "us")
     rows = [
         Row(
-            "a turn with its eighteen scores written to the store",
+            "writing a turn and its eighteen scores to the store",
             f"{us:.0f} µs",
             f"{us / before:.2f} × before" if before else "",
         )
@@ -223,7 +223,7 @@ def main() -> int:
     seen = harness.child(__file__, harness.ROOT, {"what": "look", "more": {"count": options.scores}})
     rows.append(
         Row(
-            f"**{seen['scores']:,.0f} scores**, {seen['MB']:,.0f} MB; an hour of it summed",
+            f"**{seen['scores']:,.0f} scores**, {seen['MB']:,.0f} MB; summing one hour",
             f"{seen['an hour summed'] * 1e3:.0f} ms",
         )
     )

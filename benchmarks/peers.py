@@ -397,7 +397,7 @@ def python_of(peer: Peer) -> str:
 # --- the tables
 
 
-HEADS = ("package", "agent's thread", "all threads", "start", "memory", "offline", "memory, offline")
+HEADS = ("Package", "Agent's thread", "All threads", "Start", "Memory", "Offline", "Memory, offline")
 
 
 def title_of(name: str, peer: Peer) -> str:

@@ -91,11 +91,11 @@ class Sidecar:
 
 
 NAIVE, SPLIT, SAMPLED, OFF, OUT = (
-    "naive: parse, and every attribute into a dict",
+    "naive: parsing, and storing every attribute in a dict",
     "split: spans separated by trace id",
     "split and assembled, 10 % of the traces evaluated",
-    "every turn evaluated, default pack, outlets off",
-    "the same with our OTLP outlet (every score a log record) and Prometheus",
+    "every turn evaluated, default metrics, outlets off",
+    "the same, with the OTLP outlet (one log record per score) and Prometheus",
 )
 BOUNDS = {SPLIT: (0.10, "≤ 0.10 ×"), OUT: (10.0, "≤ 10 ×")}
 OUT_BOUND = 1.25
@@ -178,7 +178,7 @@ def rows(found: Runs) -> list[Row]:
             row.over = max(row.over or 0.0, us / off / OUT_BOUND)
         made.append(row.compared(us, found.before("cost", name), "{:.2f} µs"))
     for group in (mix.RECORDED, mix.WRITTEN, LARGE):
-        for name, what in ((NAIVE, "naive"), (OFF, "default metrics, outlets off"), (OUT, "with our OTLP outlet and Prometheus")):
+        for name, what in ((NAIVE, "naive"), (OFF, "default metrics, outlets off"), (OUT, "with the OTLP outlet and Prometheus")):
             us = found.best("mix", f"{group} {name}")
             row = Row(f"mix, {group}: {what}", f"{us:,.1f} µs", f"{us / found.best('mix', f'{group} {NAIVE}'):,.1f} × naive")
             made.append(row.compared(us, found.before("mix", f"{group} {name}"), "{:,.1f} µs"))

@@ -43,7 +43,7 @@ def rows(length: int) -> str:
 
 
 TEXTS: dict[str, str] = {
-    "an explanation, nothing in it (60 characters)": "3 of 5 tool calls succeeded; the slowest of them took 1.2 s.",
+    "an explanation without personal data (60 characters)": "3 of 5 tool calls succeeded; the slowest of them took 1.2 s.",
     "an explanation with an address (60 characters)": "The answer gives away ada@example.org, which was not asked for.",
     "prose, 4 kB": prose(4_000),
     "prose, 64 kB": prose(64_000),
@@ -72,7 +72,7 @@ def shown(seconds: float) -> str:
 
 def main() -> int:
     args = harness.parser(__doc__, against=False).parse_args()
-    lines = [("text", "first time", "again")]
+    lines = [("Text", "First time", "Again")]
     for name, text in TEXTS.items():
         first = best(lambda text=text: (forget(), Redactor(KINDS).text(text)))
         again = best(lambda text=text: Redactor(KINDS).text(text))

@@ -109,7 +109,7 @@ def kafka(folder: Path) -> list[str]:
     import confluent_kafka
 
     messages = messages_of(KAFKA_TURNS)
-    rows = ["| workers of spans | spans/s | CPU µs per span |", "|---|---|---|"]
+    rows = ["| Workers | Spans/s | CPU µs per span |", "|---|---|---|"]
     with Kafka(folder / "kafka", partitions=4) as broker:
         producer = confluent_kafka.Producer({"bootstrap.servers": broker.address, "linger.ms": 50})
 
@@ -141,7 +141,7 @@ def judges(folder: Path) -> list[str]:
     """Measure jobs per second with one to four judge workers. The judge takes 0.1 s. Each worker makes four calls at once."""
     from tests.support.rig import Rig
 
-    rows = ["| judge workers | jobs/s | CPU µs per job |", "|---|---|---|"]
+    rows = ["| Judge workers | Jobs/s | CPU µs per job |", "|---|---|---|"]
     server = RedisServer(folder / "redis", ["--appendfsync", "everysec"])
     judge = FaultyModel(0.0, {"score": 80, "reason": "It answers."}, served=lambda: time.sleep(THINKING))
     try:
@@ -185,7 +185,7 @@ def queue(folder: Path) -> list[str]:
     from otel_agenteval.judging.queues.redis import RedisQueue
 
     server = RedisServer(folder / "redis-queue", ["--appendfsync", "everysec"])
-    rows = ["| processes | claimed and acknowledged, jobs/s | CPU µs per job |", "|---|---|---|"]
+    rows = ["| Processes | Claimed and acknowledged, jobs/s | CPU µs per job |", "|---|---|---|"]
     try:
         put = RedisQueue(server.url, 2**30)
         for count in (1, 2, 3, 4):
@@ -210,7 +210,10 @@ def queue(folder: Path) -> list[str]:
 
 def open_turns(folder: Path) -> list[str]:
     """Measure the CPU time per turn (receive, close, score, commit) while other turns are open, as the median of some rounds."""
-    rows = ["| open turns | CPU µs per turn | × 1,000 | ms to see what can be committed |", "|---|---|---|---|"]
+    rows = [
+        "| Open turns | CPU µs per turn | Relative to 1,000 open turns | ms to find messages to commit |",
+        "|---|---|---|---|",
+    ]
     _beside(0)  # for warm-up
     base = 0.0
     for count in (1_000, 10_000, 100_000):
@@ -280,7 +283,7 @@ def backfill(folder: Path, spans: int) -> list[str]:
     source.mkdir()
     for i in range(4):
         pq.write_table(table_of(items[i::4]), source / f"{i}.parquet")
-    rows = [f"| engine ({len(items):,} spans) | spans/s | CPU µs per span | peak MB of a process |", "|---|---|---|---|"]
+    rows = [f"| Engine ({len(items):,} spans) | Spans/s | CPU µs per span | Peak MB of a process |", "|---|---|---|---|"]
     for engine in ("local", "daft"):
         command = [
             sys.executable,

@@ -33,17 +33,17 @@ from sink import sink
 WARM_UP, REQUESTS, BURSTS, ROUNDS = 4, 8, 2, 2
 SETUPS: dict[str, dict[str, Any]] = {
     "no metrics, no outlets": {"config": {"inline": {"metrics": []}}},
-    "default pack, no outlets": {},
-    "default pack, no outlets, received over gRPC": {"receive": "grpc"},
-    "default pack, Prometheus": {"prometheus": True},
-    "default pack, OTLP over gRPC and Prometheus": {"prometheus": True, "otlp": "grpc"},
-    "default pack, OTLP over HTTP and Prometheus": {"prometheus": True, "otlp": "http"},
-    "default pack, OTLP metrics only": {"otlp": "grpc", "otlp_options": {"log_events": False}},
-    "default pack, OTLP over gRPC and Prometheus, journal": {"prometheus": True, "otlp": "grpc", "journal": True},
-    "floor: as many metrics as the default pack has, which do nothing, no outlets": {"nothing": True},
-    "floor: the same, OTLP over gRPC and Prometheus": {"nothing": True, "prometheus": True, "otlp": "grpc"},
-    "floor: the OpenTelemetry Collector drops the spans": {"collector": ["filter"]},
-    "floor: the OpenTelemetry Collector exports the spans, OTLP over gRPC": {"collector": []},
+    "default metrics, no outlets": {},
+    "default metrics, no outlets, received over gRPC": {"receive": "grpc"},
+    "default metrics, Prometheus": {"prometheus": True},
+    "default metrics, OTLP over gRPC and Prometheus": {"prometheus": True, "otlp": "grpc"},
+    "default metrics, OTLP over HTTP and Prometheus": {"prometheus": True, "otlp": "http"},
+    "default metrics, OTLP metrics only": {"otlp": "grpc", "otlp_options": {"log_events": False}},
+    "default metrics, OTLP over gRPC and Prometheus, journal": {"prometheus": True, "otlp": "grpc", "journal": True},
+    "lower bound: as many metrics, which do nothing, no outlets": {"nothing": True},
+    "lower bound: the same metrics, OTLP over gRPC and Prometheus": {"nothing": True, "prometheus": True, "otlp": "grpc"},
+    "lower bound: the OpenTelemetry Collector drops the spans": {"collector": ["filter"]},
+    "lower bound: the OpenTelemetry Collector exports the spans, OTLP over gRPC": {"collector": []},
 }
 """Setups by name. Vector isn't included, because no package registry contains it."""
 OUTLETS_OFF, GRPC, HTTP, FLOOR = (list(SETUPS)[place] for place in (1, 4, 5, 9))

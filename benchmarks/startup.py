@@ -22,10 +22,10 @@ from harness import Row, Runs
 
 ROUNDS = 9
 STEPS = {
-    "program": "the program without us: the SDK, a provider, a batch processor",
+    "program": "the program without otel-agenteval: the SDK, a provider, and a batch processor",
     "import": "`import otel_agenteval`",
-    "instrument": "the same and `instrument()`, default pack",
-    "warm": "the same, and the thread of the warm-up is done",
+    "instrument": "the same, and `instrument()` with the default metrics",
+    "warm": "the same, and the warm-up thread has finished",
     "turn": "the same, and the first turn is scored",
     "cli": "`otel-agenteval --version`",
 }
@@ -110,7 +110,9 @@ def rows(found: Runs) -> list[Row]:
         made.append(row)
         if step == "instrument":
             own = found.best(step, "own")
-            waits = Row("what the caller of `instrument()` waits for, of that", f"{own:.0f} ms", f"{own / program:.2f} ×")
+            waits = Row(
+                "part of this time for which the caller of `instrument()` waits", f"{own:.0f} ms", f"{own / program:.2f} ×"
+            )
             made.append(waits.compared(own, found.before(step, "own"), "{:.0f} ms"))
     cli = found.best("cli", "ms")
     made.append(
