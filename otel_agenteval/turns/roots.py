@@ -1,10 +1,10 @@
 """Split the spans of a trace into turns.
 
 A *local root* is a span without a parent in its process. A turn's root is the topmost agent or workflow span, at or below the local
-root. An OpenInference chain that contains a model call or an agent can also be the root. If no such span exists, the local root is
-the turn's root if there are model calls below it. A model call alone is its own root. ``create_agent`` and similar spans don't
-start a turn. Successive agent runs are one turn if each run receives the previous run's tool results or retries a failed run, or if
-a graph span without a parent contains them.
+root. An OpenInference chain that contains a model call or an agent can also be the root. Otherwise, the local root is the turn's
+root if there are model calls below it. A model call alone is its own root. ``create_agent`` and similar spans don't start a turn.
+Successive agent runs are one turn if each run receives the previous run's tool results or retries a failed run, or if a graph span
+without a parent contains them.
 
 Model and tool spans next to an agent run belong to the run's turn if they started during this run and no other run. If it is the
 only run, and it lacks model calls and an output, spans that started after the run also belong to its turn.

@@ -354,8 +354,7 @@ class ToolCalls:
 
     @computed_once
     def _named_after_answers(self) -> set[str | None]:
-        """Names of output tools that are named after the answer's type, such as ``WeatherReport``, detected from spans or results.
-        """
+        """Names of output tools that are named after the answer's type (``WeatherReport``), detected from spans or results."""
         steps = self._tool_steps
         return {
             *(step.tool_name for step in steps if step.gives_form or _accepts_answer(unwrap_result(step.tool_result))),
