@@ -427,7 +427,7 @@ def commands() -> str:
     shared = [row for row in counts if counts[row] >= _SHARED_BY]
     parts = [
         "## Shared arguments",
-        "Several commands accept each of these arguments. Each command's section lists the shared arguments that the command accepts.",
+        "Several commands accept these arguments. Each command's section lists the shared arguments that the command accepts.",
         _table(shared),
     ]
     for name in COMMANDS:
