@@ -244,8 +244,9 @@ class Lane:
     def full(self) -> bool:
         return self._bytes >= self._max_bytes
 
-    def do(self, work: Callable[[], object], size: int = 0) -> bool:
-        """Run work and return True, or raise its exception. Behind a hanging call, only queue the work and return False.
+    def do(self, work: Callable[[], object], size: int = 0, *, must: bool = False) -> bool:
+        """Run work and return True, or raise its exception. Behind a hanging call, only queue the work and return False. Set
+        ``must`` to queue the work even if the queue is full.
 
         Raises:
             TimeoutError: If the work isn't done in time. The work still runs, or will run later.
@@ -253,7 +254,7 @@ class Lane:
         """
         with self._changed:
             is_behind = self.stuck > 0 or any(not call.is_awaited for call in self._calls)
-        if is_behind and self._bytes + size > self._max_bytes:
+        if is_behind and self._bytes + size > self._max_bytes and not must:
             raise LaneFull
         call = _LaneCall(work, size)
         call.is_awaited = not is_behind

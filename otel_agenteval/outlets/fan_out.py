@@ -132,7 +132,7 @@ class FanOut:
             work()
             return True
         try:
-            return lane.do(work, sum(scored.size for scored in batch))
+            return lane.do(work, sum(scored.size for scored in batch), must=self._keeps_all)
         except LaneFull:
             if outlet.records is not None:
                 outlet.records.lose("no_answer", batch)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -236,3 +237,15 @@ def test_scores_and_changes_wait_for_an_outlet_that_hangs_and_for_no_other() -> 
     hanging.released.set()
     until(lambda: outlets.flush(60), "it goes on")
     assert (len(hanging.batches), hanging.announced) == (2, [change])
+
+
+def test_behind_an_outlet_that_hangs_nothing_is_lost_where_everything_is_kept() -> None:
+    hanging = Hanging()
+    outlets = FanOut([hanging], Telemetry())
+    outlets.keep_all()
+    for may_emit in (True, True, False):
+        assert outlets.can_emit() is may_emit
+        outlets.emit([replace(scored_turn(), size=20 << 20)])
+    hanging.released.set()
+    until(lambda: outlets.flush(60), "it goes on")
+    assert (len(hanging.batches), outlets.errors) == (3, {("hanging", "TimeoutError"): 1})
