@@ -1,5 +1,5 @@
-"""Evaluate turns: select their metrics, attach their references, and compute their scores.
+"""Evaluation of turns: metric selection, references, and scores.
 
-Modules in this package may import :mod:`~otel_agenteval.metrics` and :mod:`~otel_agenteval.config`, but not OpenTelemetry. Read
-:mod:`.selection` first: it creates metrics from a configuration.
+Modules in this package may import :mod:`~otel_agenteval.metrics` and :mod:`~otel_agenteval.config`, but not OpenTelemetry. Start
+reading at :mod:`.selection`, which creates metrics from a configuration.
 """

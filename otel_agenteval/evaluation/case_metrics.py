@@ -1,4 +1,4 @@
-"""Add the metrics that single cases of a data set define to a run."""
+"""Metrics that individual data set cases add to a run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXPECTED_VALUE = ("value", "expected_output", "expcted_output")
 _MOST_FAULTS = 20
 _FILE = re.compile("file://.")
 _NAMED_BY = ("type", "metric")
-"""Keys for the metric's name in an entry, as in promptfoo and Trusys: ``{type: contains, value: refund}``."""
+"""Keys that can contain the metric's name in an entry, as in promptfoo and Trusys: ``{type: contains, value: refund}``."""
 
 
 class CaseMetrics:
@@ -45,7 +45,7 @@ class CaseMetrics:
         self._all_columns = {column for case in cases for column in _columns(case)}
         self._known: dict[str, list[BoundMetric]] = {"": [*run]}
         self.reads_value = False
-        """True if ``value`` sets a parameter in any case."""
+        """True if an expected value sets a parameter in any case."""
         faults = Faults()
         for case in cases:
             if (key := self._key(case)) not in self._known and len(faults.lines) < _MOST_FAULTS:
@@ -74,7 +74,7 @@ class CaseMetrics:
         return list(found.values())
 
     def _give_all_cases_the_same_gates(self) -> None:
-        """Make a gate in one case a gate in all. Skip a metric in cases that lack its required parameter, if other cases set it."""
+        """Make a gate in one case a gate in all cases. Skip a metric in cases that lack a parameter that other cases set."""
         known = self.all
         gates = {bound.name for bound in known if bound.policy == "gate"}
         complete = {bound.name for bound in known if bound.missing is None}
@@ -89,7 +89,7 @@ class CaseMetrics:
             ]
 
     def _key(self, case: Case) -> str:
-        """Return a key that is equal for cases with the same metrics, or ``""`` for a case that changes nothing."""
+        """Return a key that is equal for cases with the same metrics, or ``""`` for a case that doesn't change any metric."""
         value, columns = expected_value(case.references), _columns(case)
         named = (self._placeholders | _placeholders_in(case.metrics)) & self._all_columns
         filled = {name: columns.get(name) for name in sorted(named)}
@@ -161,7 +161,7 @@ class CaseMetrics:
         return bound
 
     def _with_value(self, bound: BoundMetric, value: Any, case: Case) -> BoundMetric:
-        """Pass the case's expected value to a metric, unless the metric has a parameter or another reference for it."""
+        """Pass the case's expected value to a metric, unless a parameter or another reference already provides a value."""
         metric = bound.metric
         name = None if value is None else "value" if "value" in metric.parameters else metric.spellings.get("value")
         if name is None or name in bound.params:
@@ -203,7 +203,7 @@ def _check_values(entry: MetricEntry, bound: BoundMetric, case: Case) -> None:
 
 
 def _entries(case: Case) -> Iterator[tuple[str, Any]]:
-    """Yield an error prefix and a value for each entry of a case's ``metrics``. Raise ConfigError unless it is a list."""
+    """Yield each entry of a case's ``metrics``, preceded by a prefix for error messages. Raise ConfigError for another type."""
     given = [name.strip() for name in case.metrics.split(",")] if isinstance(case.metrics, str) else case.metrics
     given = [given] if isinstance(given, Mapping) else given
     if given is not None and not isinstance(given, (list, tuple)):
@@ -213,7 +213,7 @@ def _entries(case: Case) -> Iterator[tuple[str, Any]]:
 
 
 def _entry(given: Any, system: str | None) -> MetricEntry:
-    """Parse a metric entry of this package, promptfoo, or Trusys. Raise a ConfigError if it has ``when`` or ``sample``."""
+    """Parse an entry in the format of this package, promptfoo, or Trusys. Raise a ConfigError for ``when`` and ``sample``."""
     entry = entry_from(_with_parameters(_keyed_by_metric(given), system) if isinstance(given, Mapping) else given)
     form = "trusys" if isinstance(given, Mapping) and "metric" in given and "type" not in given else None
     entry = entry.replaced(metric=under(form, under(system, entry.metric)))

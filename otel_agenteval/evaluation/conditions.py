@@ -2,8 +2,8 @@
 
     error or score.code_tool_success < 1 or duration_s > 30 or event.user_feedback
 
-A condition can contain turn properties such as ``duration_s``, event names, score values, and comparisons with earlier turns such
-as ``slow``. A comparison with an unknown value is false.
+A condition can contain turn properties (``duration_s``), event names, score values, and results of comparisons with earlier turns
+(``slow``). A comparison with an unknown value is false.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class Fact(NamedTuple):
     """Turn property that a condition can use by name."""
 
     text: bool
-    """True if the value is text. Other values are numbers, and true is 1."""
+    """True if the value is text. Other values are numbers (1 for true, 0 for false)."""
     read: Callable[[Turn], Any] | None
     """Function that returns the value, or None if the value is unknown.
 
-    ``read`` is None for comparisons with earlier turns, which are in :class:`Known`.
+    The results of comparisons with earlier turns are in :class:`Known`, so their ``read`` is None.
     """
 
 
 class Known(NamedTuple):
     scores: Sequence[Score] = ()
-    """Scores that exist before the decision: computed scores and user feedback, or the first score of a cascade."""
+    """Scores that exist before the sampling decision: computed scores and user feedback, or the first score of a cascade."""
     compared: Mapping[str, Any] = {}
-    """Comparisons with earlier turns. See :class:`~otel_agenteval.judging.choose.History`."""
+    """Results of comparisons with earlier turns, by name. See :class:`~otel_agenteval.judging.choose.History`."""
     events: Collection[str] = ()
 
 
@@ -82,7 +82,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.]*")
 class Condition:
     """Parsed condition on a turn, in Python syntax. It supports ``and``, ``or``, ``not``, parentheses, and comparisons.
 
-    ``metrics`` are the names that can follow ``score.``. An invalid condition raises a ConfigError that begins with ``where``.
+    ``metrics`` contains the names that can follow ``score.``. An invalid condition raises a ConfigError that begins with ``where``.
     """
 
     def __init__(self, text: str, metrics: Collection[str], where: str) -> None:
@@ -139,7 +139,7 @@ class Condition:
         return test
 
     def _operand(self, node: ast.expr) -> tuple[bool, _Test]:
-        """Return a flag (True for a text) and a function that returns the operand's value."""
+        """Return two values: True if the operand is text, and a function that returns the operand's value."""
         match node:
             case ast.Constant(value=str() | int() | float() as value):
                 return isinstance(value, str), lambda lookup: value
@@ -149,7 +149,7 @@ class Condition:
                 return False, lambda lookup: _CONSTANTS[constant]
         name = ast.unparse(node)
         if not _NAME.fullmatch(name):
-            raise self._fault(self._position(node), f"must be a name, number or text, got {name!r}")
+            raise self._fault(self._position(node), f"must be a name, number, or text, got {name!r}")
         self._names.add(name)
         if not (name.startswith(EVENT_PREFIX) or name in self._known):
             if (metric := name.removeprefix(SCORE_PREFIX)).startswith("code_") and metric in builtin():

@@ -23,7 +23,7 @@ from ..core.wellformed import written
 _ANSWERS = ("output", "answer", "response")
 _CASE_COLUMNS = ("case_id", "id", "case")
 PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
-"""Matches a column name in an input or a parameter, as in promptfoo and Trusys: ``{{customer}}``."""
+"""Placeholder for a column's value in an input or a parameter, as in promptfoo and Trusys: ``{{customer}}``."""
 ASKED = ("prompt", "question", "query", "user_input", "inputs")
 """Other names of ``input``, as in Trusys, AgentUnit, ragas, and pydantic-evals."""
 _CONTEXTS = dict.fromkeys(("contexts", "documents", "retrieved_contexts", "retrieval_context"), "context")
@@ -33,11 +33,11 @@ _LISTS_OF_CASES = ("cases", "data", "dataset", "examples", "items", "rows", "sam
 
 
 HASH_OF_INPUT = re.compile(r"input-[0-9a-f]{10}(-\d+)?")
-"""Matches the id that :func:`id_of_inputs` returns. Ids of repeated inputs end with a number."""
+"""Pattern of an ID from :func:`id_of_inputs`. IDs of repeated inputs end with a number."""
 
 
 def id_of_inputs(asked: Sequence[str], seen: Counter[Any]) -> str:
-    """Return the id of a case without ``case_id``, which is the same in every data set. ``seen`` counts the ids of earlier cases."""
+    """Return an ID for a case without ``case_id``. Equal inputs have equal IDs in all data sets. ``seen`` counts earlier IDs."""
     name = f"input-{hashlib.sha256(jsonio.dumps(asked).encode()).hexdigest()[:10]}"
     seen[name] += 1
     return name if seen[name] == 1 else f"{name}-{seen[name]}"
@@ -58,13 +58,13 @@ def cases_in(source: str | Path | Iterable[Any] | Any, where: str = "dataset", *
 
     Files have the extension ``.jsonl``, ``.json``, ``.yaml``, ``.csv``, ``.tsv``, or ``.parquet``. The columns ``case_id`` (or
     ``id``, ``case``) and ``input`` (or a name in :data:`ASKED`) identify a case. The column ``metrics`` (or ``evaluators``,
-    ``assert``, or the key ``metrics`` in ``value``) contains its metrics. All other columns are references, as are the fields of
-    an object in the column ``references``. If the answers are ``recorded``, they are in the column ``output`` or, without it, in
-    ``answer`` or ``response``. A missing value in this column is an empty answer. Without a ground truth and an expected value,
-    ``reference`` is also the ground truth.
+    ``assert``, or the key ``metrics`` in ``value``) contains the case's metrics. All other columns are references, as are the
+    fields of an object in the column ``references``. If ``recorded`` is true, ``output`` (or ``answer``, ``response``) contains the
+    agent's answer, and a missing value is an empty answer. ``reference`` is then also the ground truth if the case has no ground
+    truth or expected value.
 
-    The function raises a ConfigError if the file can't be read, a case has no id, input, ``turns``, or ``user``, two cases have
-    the same id, or a case has metrics in several columns.
+    The function raises a ConfigError if the file can't be read, or if two cases have the same ID. It also raises a ConfigError for
+    a case with metrics in several columns, or without an ID, input, ``turns``, or ``user``.
     """
     places: dict[str, str] = {}
     for place, row in rows_in(source, where):
@@ -103,10 +103,10 @@ METRICS = ("metrics", "assert", "evaluators")
 
 
 def metrics_in(columns: Mapping[str, Any], others: dict[str, Any], at: str) -> Any:
-    """Return a case's metrics from a column in :data:`METRICS` or from the key ``metrics`` of an object in ``value``, or None.
+    """Return a case's metrics, or None. They are in a column in :data:`METRICS`, or in ``value`` under the key ``metrics``.
 
-    An object in the column ``value`` that has ``metrics`` is removed from ``others``, and its other entries become columns. The
-    function raises a ConfigError if several columns have metrics, or if the name of such a column seems misspelled.
+    If the column ``value`` is an object with ``metrics``, it is removed from ``others``, and the object's other entries become
+    columns. The function raises a ConfigError if several columns have metrics, or if the name of such a column seems misspelled.
     """
     value = others.get("value")
     if isinstance(value, str) and value.lstrip().startswith("{"):
@@ -131,7 +131,7 @@ def _is_metric(entry: Any) -> bool:
 
 
 def renamed(found: dict[str, Any], *, recorded: bool = False) -> dict[str, Any]:
-    """Rename references in ``found`` from other tools' names to this package's names. Return a copy with the old names.
+    """Rename other tools' references in ``found`` to this package's names. Return a copy of ``found`` with the old names.
 
     A text or number in ``expected``, ``answer``, or ``response`` becomes the expected output, unless the case already has one.
     """
@@ -156,7 +156,7 @@ def renamed(found: dict[str, Any], *, recorded: bool = False) -> dict[str, Any]:
 
 
 def filled_in(value: Any, columns: Mapping[str, Any]) -> Any:
-    """Replace placeholders such as ``{{customer}}`` with the values of these columns. Other placeholders stay."""
+    """Replace placeholders such as ``{{customer}}`` with the values of these columns. Placeholders without a column stay."""
     if isinstance(value, Mapping):
         return {key: filled_in(item, columns) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -167,7 +167,7 @@ def filled_in(value: Any, columns: Mapping[str, Any]) -> Any:
 
 
 def _without_input(place: str, names: Sequence[str], others: Iterable[str], where: str) -> str:
-    """Return the error for a case without id and input. It contains the empty column, the table's columns, or a similar name."""
+    """Return an error for a case without ID and input, with the empty column, the table's columns, or a similar name."""
     known = ("input", "turns", "user", *_CASE_COLUMNS)
     if empty := [name for name in (*known, *ASKED) if name in names]:
         return f"{place}: the column {empty[0]} is empty"
@@ -183,7 +183,7 @@ def _without_input(place: str, names: Sequence[str], others: Iterable[str], wher
 
 
 def rows_in(source: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each row's position, for error messages, and its columns. Raise a ConfigError for invalid rows."""
+    """Yield the position (for error messages) and the columns of each row. Raise a ConfigError for invalid rows."""
     if isinstance(source, (str, Path)):
         for line, row in _rows_of_file(str(source), where):
             yield f"{source}:{line}", _plain_row(row)
@@ -205,7 +205,7 @@ def rows_in(source: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert dates, decimals, and numbers of other libraries to JSON, including those in a row's references and turns."""
+    """Convert dates, decimals, and numbers of other libraries to JSON values, including those in a row's references and turns."""
     found = {str(key): written(value) for key, value in row.items()}
     if isinstance(inner := row.get("references"), Mapping):
         found["references"] = _plain_row(inner)
@@ -215,7 +215,7 @@ def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Remove nulls from objects in a Parquet cell. Parquet adds one for each key that only the column's other objects have."""
+    """Remove nulls from objects in a Parquet cell. Parquet adds a null for each key that only other objects in the column have."""
     if isinstance(value, dict):
         return {key: _without_nulls(item) for key, item in value.items() if item is not None}
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
@@ -228,7 +228,7 @@ def _rows_of_file(path: str, where: str) -> Iterator[tuple[int | str, dict[str, 
         with Path(path).open("rb") as file:
             head = file.read(_HEAD)
         if (other := next((kind for marks, kind in _OTHER_FORMATS if head.startswith(marks)), None)) is not None:
-            raise ConfigError(f"{at}: must be a JSON, YAML, CSV or Parquet file, got {other}")
+            raise ConfigError(f"{at}: must be a JSON, YAML, CSV, or Parquet file, got {other}")
         if extension == ".parquet":
             table = require("pyarrow.parquet", feature="reading a Parquet data set", extra="parquet").read_table(path)
             rows = ({name: _without_nulls(cell) for name, cell in row.items()} for row in table.to_pylist())
@@ -252,7 +252,7 @@ def _rows_of_file(path: str, where: str) -> Iterator[tuple[int | str, dict[str, 
     elif text.lstrip()[:1] == "[" or (extension == ".json" and not (first.rstrip()[-1:] == "}" and rest.lstrip()[:1] == "{")):
         yield from _cases_of(_parsed(text, at, "JSON"), {}, at)
     elif extension not in (".json", ".jsonl", ".ndjson") and text.lstrip()[:1] not in "{[":
-        raise ConfigError(f"{at}: must be a .jsonl, .json, .yaml, .csv, .tsv or .parquet file, got {extension or 'no extension'}")
+        raise ConfigError(f"{at}: must be a .jsonl, .json, .yaml, .csv, .tsv, or .parquet file, got {extension or 'no extension'}")
     else:
         for number, line in enumerate(text.split("\n"), 1):
             if line.strip():
@@ -260,7 +260,7 @@ def _rows_of_file(path: str, where: str) -> Iterator[tuple[int | str, dict[str, 
 
 
 def _cases_of(document: Any, places: Mapping[KeyPath, str], at: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the cases of a JSON or YAML document. If the document contains ``evaluators``, they are added to each case."""
+    """Yield the cases of a JSON or YAML document. The document's ``evaluators`` are added to each case."""
     key: KeyPath = ()
     shared, cases = [], document
     while isinstance(cases, dict) and cases.keys().isdisjoint(("input", "turns", "user", *ASKED)):
@@ -284,10 +284,10 @@ _DELIMITERS = (",", ";", "\t", "|")
 
 
 def _csv_rows(file: TextIO, where: str, delimiter: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield each row's line number and cells. If every delimiter in the header is followed by a space, such spaces are ignored.
+    """Yield each row's line number and cells. If a space follows every delimiter in the header, such spaces are ignored.
 
-    A first line such as ``sep=;`` sets the delimiter. Without it, the most frequent delimiter in the header is used. The function
-    raises a ConfigError if a column occurs twice or a row has more cells than the header, and a csv.Error if the file isn't CSV.
+    A first line such as ``sep=;`` sets the delimiter. Otherwise, the most frequent delimiter in the header is used. Raises
+    ConfigError for a duplicate column, too many cells in a row, or an unclosed quote, and csv.Error for an invalid header.
     """
     csv.field_size_limit(_LONGEST_CELL)
     before, head = 0, file.readline()
@@ -347,7 +347,7 @@ def _object(row: Any, at: str) -> dict[str, Any]:
 
 
 def parsed_value(raw: Any) -> Any:
-    """Parse an attribute or baggage value as JSON if it is a list, an object, or a quoted text. Return other values unchanged."""
+    """Parse an attribute or baggage value as JSON if it's a list, an object, or a quoted text. Return other values unchanged."""
     if isinstance(raw, str) and raw[:1] in '[{"':
         try:
             return jsonio.loads(raw)

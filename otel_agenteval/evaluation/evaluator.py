@@ -1,7 +1,7 @@
 """Run metrics on turns.
 
 All metrics run through this module: on an agent's thread, on the worker, in judge jobs, in ``eval``, and in backfills. :func:`run`
-applies selectors, the time budget, and load shedding. Scores contain the sources of the references they used.
+applies selectors, the time budget, and load shedding. Each score contains the sources of the references that the metric used.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def score_one(
     embedder: Any = None,
     foreign: ForeignMetrics | None = None,
 ) -> Score:
-    """Evaluate one metric on a turn that has its references. The caller must check the metric's selector.
+    """Evaluate one metric on a turn with attached references. The caller must check the metric's selector.
 
     ``sources`` contains the source of each reference. The score is ``skipped`` if the metric's ``applies`` function (see
     :func:`~otel_agenteval.metrics.registry.metric`) excludes the turn.
@@ -90,7 +90,7 @@ def score_one(
 
 
 def about(score: Score, turn: Turn) -> Score:
-    """Set ``score.about`` to the turn's id and revision, unless the score is skipped. Return the score."""
+    """Set ``score.about`` to the turn's ID and revision, unless the score is skipped. Return the score."""
     if score.status != "skipped":
         score.about = (turn.turn_id, b"%d" % turn.revision)
     return score
@@ -105,10 +105,10 @@ def run(
     shed: bool = False,
     foreign: ForeignMetrics | None = None,
 ) -> Outcome:
-    """Evaluate computed metrics in order, on a turn that has its references.
+    """Evaluate computed metrics in order on a turn with attached references.
 
-    Scores are skipped as ``gated`` if a selector excludes the turn, and heavy metrics as ``shed`` if ``shed`` is True.
-    ``foreign`` limits the time of metrics that aren't built in. After ``budget`` CPU seconds, the remaining metrics don't run.
+    If a metric's selector excludes the turn, the score is skipped as ``gated``. If ``shed`` is true, heavy metrics are skipped as
+    ``shed``. ``foreign`` limits the time of metrics that aren't built in. After ``budget`` CPU seconds, no more metrics run.
     """
     scores: list[Score] = []
     subject = (turn.turn_id, b"%d" % turn.revision)
@@ -150,9 +150,9 @@ def evaluate(
     redact: Collection[str] = (),
     cases: CaseMetrics | None = None,
 ) -> list[Score]:
-    """Evaluate the metrics that apply to a turn, with its references.
+    """Attach references to a turn, and evaluate the metrics that apply to the turn.
 
-    ``cases`` contains the metrics that single cases define. Data of the kinds in ``redact`` isn't sent to judges and embedders.
+    ``cases`` contains the metrics of single data set cases. Data of the kinds in ``redact`` isn't sent to judges and embedders.
     """
     return begin(turn, metrics, references, judge=judge, embedder=embedder, redact=redact, cases=cases)()
 
@@ -167,10 +167,10 @@ def begin(
     redact: Collection[str] = (),
     cases: CaseMetrics | None = None,
 ) -> Callable[[], list[Score]]:
-    """Evaluate the metrics that don't call a model, as the first step of :func:`evaluate`. Return a function for the rest.
+    """Evaluate the metrics that don't call a model, the first step of :func:`evaluate`. Return a function for the second step.
 
-    The returned function evaluates the remaining metrics on any thread and returns all scores. Changes to the turn before that
-    call, for example to its history, affect only judges, as in the live pipeline.
+    The returned function can run on any thread. It evaluates the remaining metrics and returns all scores. Changes to the turn
+    between the two steps, for example to its history, affect only judges, as in the live pipeline.
     """
     sources = references.attach(turn, root_attributes(turn)) if references is not None else {}
     if references is not None:
@@ -204,7 +204,7 @@ def begin(
 
 
 class Once:
-    """Cache that scores each metric on a turn only once. Inner metrics of a composite are configured as in ``metrics``."""
+    """Cache that scores each metric on a turn only once. Inner metrics of a composite use their configuration in ``metrics``."""
 
     def __init__(self, metrics: Sequence[BoundMetric], turn: Turn, score: Callable[[BoundMetric], Score]) -> None:
         self._configured = {metric.key: metric for metric in metrics}
@@ -230,8 +230,8 @@ class Once:
 class Evaluator:
     """Component that runs the configured computed metrics on closed turns and ended conversations.
 
-    ``budget`` is the CPU time in seconds for one turn while the agent or an exporter waits. ``shedding`` selects the metrics to
-    skip under overload. ``foreign`` limits the time of metrics that aren't built in. If ``expected`` is True, references from
+    ``budget`` limits the CPU seconds for one turn while the agent or an exporter waits. ``shedding`` selects the metrics to skip
+    under overload. ``foreign`` limits the time of metrics that aren't built in. If ``expected`` is True, references from
     ``expect()`` turn on the metrics that read them.
     """
 
@@ -249,7 +249,7 @@ class Evaluator:
         self, metrics: Sequence[BoundMetric], whole: Sequence[BoundMetric], references: ReferenceSources, budget: float,
         expected: bool,
     ) -> None:  # fmt: skip
-        """Replace metrics and references. The new ones apply to turns and conversations that end later."""
+        """Replace the metrics and references for turns and conversations that end later."""
         self.metrics = [metric for metric in metrics if not metric.heavy]
         """Metrics that run when a turn closes, even if an exporter or the agent waits."""
         self.heavy = [metric for metric in metrics if metric.heavy]
@@ -270,7 +270,7 @@ class Evaluator:
     def warm_up(self) -> Iterator[None]:
         """Evaluate a fictional turn step by step, so that the first real turn is fast.
 
-        The warm-up imports modules and compiles patterns. It doesn't run custom metrics, because they may be slow or have side
+        The warm-up imports modules and compiles patterns. It doesn't run custom metrics, because they might be slow or have side
         effects. Each metric runs once per process.
         """
         ours = [metric for metric in (*self.metrics, *self.heavy) if metric.metric.is_ours and metric.key not in _warm]
@@ -289,8 +289,8 @@ class Evaluator:
     def evaluate(self, scored: ScoredTurn, attributes: Mapping[str, Any], *, waited_for: bool = False) -> None:
         """Attach references to a closed turn and compute its first scores.
 
-        Heavy metrics and metrics that ``expect()`` turns on stay in ``scored.pending``. With ``waited_for``, those over budget do
-        too.
+        ``scored.pending`` then contains heavy metrics, metrics that ``expect()`` turns on, and, if ``waited_for``, metrics over
+        budget.
         """
         self.evaluations += 1
         scored.sources = self.references.attach(scored.turn, attributes)
@@ -308,11 +308,11 @@ class Evaluator:
         return bool(scored.turn.attachments) or any(message.attachments for message in scored.turn.messages)
 
     def finish_media(self, scored: ScoredTurn) -> None:
-        """Evaluate the pending metrics that open media, on a thread that may wait."""
+        """Evaluate the pending metrics that open media. Call this on a thread that is allowed to wait."""
         self._finish(scored, [metric for metric in scored.pending if metric.opens_media])
 
     def fail_media(self, scored: ScoredTurn) -> None:
-        """Set each pending metric that opens media to an error, after a timeout."""
+        """Set the scores of pending metrics that open media to errors, after a timeout."""
         late = MetricError("media_timeout", "opening the turn's media took too long")
         scored.add_scores([about(metric.failed(late), scored.turn) for metric in scored.pending if metric.opens_media])
         scored.pending = [metric for metric in scored.pending if not metric.opens_media]
@@ -332,7 +332,7 @@ class Evaluator:
         scored.pending = [metric for metric in scored.pending if metric not in metrics] if metrics is not scored.pending else ()
 
     def evaluate_whole(self, scored: ScoredTurn, *, signals_only: bool = False) -> None:
-        """Evaluate a conversation. With ``signals_only``, run only the metrics that read signals."""
+        """Evaluate a conversation. If ``signals_only`` is true, run only the metrics that read signals."""
         self.evaluations += 1
         metrics = [m for m in self.whole if "session" in m.metric.reads] if signals_only else self.whole
         found = run(metrics, scored.turn, foreign=self._foreign)
@@ -342,9 +342,9 @@ class Evaluator:
 # --- ``code_`` metrics that references from ``expect()`` turn on, without configuration, if their packages are installed
 
 _OF_OTHER_FORMS = frozenset(("code_json_equals", "code_audio_transcription_quality", "code_bleu"))
-"""Metrics that ``expect()`` doesn't turn on: they compare JSON or transcripts, or (BLEU) fail correct answers of under four words."""
+"""Metrics that ``expect()`` doesn't turn on. They compare JSON or transcripts, or (BLEU) fail very short correct answers."""
 _READ_ANYWAY = frozenset(("context", "history", "session", "metadata", "attachments"))
-"""References that don't turn on any metric, because too many metrics read them."""
+"""References that don't turn on any metric, because too many metrics read these references."""
 _MOST_KEPT = 256  # maximum number of cached combinations of references
 
 
@@ -356,7 +356,7 @@ class ExpectedMetrics:
         self._known: dict[frozenset[str], Sequence[BoundMetric]] = {}
 
     def of(self, sources: Mapping[str, str]) -> Sequence[BoundMetric]:
-        """Return the additional metrics for a turn. ``sources`` contains the source of each of its references."""
+        """Return the additional metrics for a turn. ``sources`` contains the source of each reference."""
         given = frozenset([name.partition(".")[0] for name, source in sources.items() if source.startswith(("expect", INVALID))])
         if not given:
             return ()
@@ -404,7 +404,7 @@ def decided_without_judge(metric: BoundMetric, turn: Turn) -> Score | None:
 
 
 def gave_nothing(turn: Turn) -> bool:
-    """Return True if the turn certainly has no answer. Without captured content, an answer may exist."""
+    """Return True if the turn certainly has no answer. Without captured content, an answer might exist."""
     if turn.output is not None or not turn.complete or turn.truncated:
         return turn.output == ""
     if turn.input is None:  # content capture is probably off

@@ -1,4 +1,4 @@
-"""Find the first step of a failed turn that explains the failure, with rules or a judge.
+"""Find the first step that explains why a turn failed, using rules or a judge.
 
 The rules check the turn's steps, such as tool calls, and the findings of its scores.
 """
@@ -59,7 +59,7 @@ class Fault(NamedTuple):
 
     @property
     def mode(self) -> str:
-        """Id of the failure mode. It depends only on kind, step, and error, so equal failures have the same id every day."""
+        """ID of the failure mode. It depends only on kind, step, and error, so equal failures always have the same ID."""
         return hashlib.blake2b(f"{self.kind}\0{self.step}\0{self.error}".encode(errors="replace"), digest_size=4).hexdigest()
 
     @property
@@ -70,7 +70,7 @@ class Fault(NamedTuple):
 
 
 def failure_of(turn: Turn, scores: Sequence[Score], redact: Collection[str] = ()) -> Fault | None:
-    """Return the first fault of a failed turn, its failed metric if no rule finds a fault, or None if no score failed."""
+    """Return a failed turn's first fault or, if no rule finds a fault, its failed metric. Return None if no score failed."""
     failed = failed_metric(scores)
     return failed and (first_fault(turn, scores, redact) or failed)
 
@@ -125,7 +125,7 @@ class StepOrder:
                 self._starts[f"{name}[{at}]"] = before if start is None else start
 
     def key(self, path: str) -> tuple[int, float, int]:
-        """Return a step's sort key. Retrievals and handoffs come first, because their times are unknown. The answer comes last."""
+        """Return a step's sort key. Retrievals and handoffs are first, because their times are unknown. The answer is last."""
         index = re.search(r"\[(\d+)\]", path)
         at = int(index[1]) if index is not None else 0
         return (1 if path == OUTPUT else 0, self._starts.get(path, 0.0), at)
@@ -259,14 +259,14 @@ _REPLY = (
 )
 _TEXT_CHARS = 4_000  # maximum number of characters of the request, and of the answer
 _DOCUMENT_CHARS = 500
-"""Maximum number of characters of a search's query, and of all its documents together."""
+"""Maximum number of characters of a retrieval's query, and of all its documents together."""
 _REASON_CHARS = 500
 
 
 def judged_fault(turn: Turn, scores: Sequence[Score], judge: Answers, redact: Collection[str] = ()) -> Fault:
-    """Return the first fault of a failed turn as found by one judge call, which receives redacted texts.
+    """Return the first fault of a failed turn, determined by one judge call that receives redacted texts.
 
-    A JudgeError is raised if the judge call fails, and a MetricError if the reply lacks a reason or has an unknown path or kind.
+    Raises JudgeError if the judge call fails, and MetricError if the reply lacks a reason or has an unknown path or kind.
     """
     redactor = Redactor(redact)
     shown = Turn.from_dict(redactor.turn(turn.to_dict())) if redact else turn

@@ -1,7 +1,7 @@
 """Limit the time of metrics that aren't built in, and the load of the worker.
 
 A hanging metric must not stop all scoring, so metrics that aren't built in have a time limit. An overloaded worker first skips
-``llm_`` metrics, then also ``embed_`` metrics, then also heavy ``code_`` metrics. The load is the fill of the worker's queue,
+``llm_`` metrics, then also ``embed_`` metrics, then also heavy ``code_`` metrics. The load is the fill ratio of the worker's queue,
 because the worker prepares turns for judges and runs heavy metrics. A slow or unreachable judge doesn't fill this queue.
 """
 
@@ -20,7 +20,7 @@ from ..metrics.bound_metric import BoundMetric
 _log = logging.getLogger("otel_agenteval")
 
 _PAUSE = 60.0
-"""Seconds for which a metric isn't called after it was interrupted. The pause doubles each time, up to an hour."""
+"""Seconds after an interrupted call during which a metric isn't called. The pause doubles each time, up to an hour."""
 _LONGEST_PAUSE = 3600.0
 
 Interrupted = Callable[[float, Callable[[], Score]], Score]
@@ -30,8 +30,8 @@ Interrupted = Callable[[float, Callable[[], Score]], Score]
 class ForeignMetrics:
     """Component that runs metrics that aren't built in, each for at most ``limit()`` seconds.
 
-    ``interrupted()`` returns a function that can interrupt the calling thread, or None. Without it, each metric runs on a
-    separate thread, and its scores are errors while a call hangs. Calls on the host's threads then have no limit.
+    ``interrupted()`` returns a function that can interrupt the calling thread, or None. With None, each metric runs on a separate
+    thread, and the metric's scores are errors while a call hangs. Calls on the host's threads then have no time limit.
     """
 
     def __init__(self, limit: Callable[[], float], interrupted: Callable[[], Interrupted | None]) -> None:
@@ -39,15 +39,15 @@ class ForeignMetrics:
         self._interrupted = interrupted
         self._lanes: dict[tuple[str, str], Lane] = {}
         self._pauses: dict[tuple[str, str], tuple[float, float]] = {}
-        """Each metric's pause: its monotonic end and its length in seconds."""
+        """Monotonic end and length in seconds of each metric's pause."""
         self._hung: dict[str, str] = {}
 
     def hung(self) -> dict[str, str]:
-        """Return why metrics return no results, by metric name."""
+        """Return the reasons why metrics return no results, by metric name."""
         return dict(self._hung)
 
     def keep_only(self, metrics: Iterable[BoundMetric]) -> None:
-        """Discard the state of all other metrics, after a reload of the configuration."""
+        """Discard the state of metrics that aren't in ``metrics``, after a configuration reload."""
         found = list(metrics)
         names, keys = {metric.name for metric in found}, {metric.key for metric in found}
         self._hung = {name: reason for name, reason in self._hung.items() if name in names}
@@ -94,10 +94,10 @@ class ForeignMetrics:
 # --- load shedding
 
 LEVELS = ("llm", "embed", "heavy")
-"""Kinds of metrics that are skipped from level 1, 2, or 3 on."""
+"""Kinds of metrics that are skipped at levels of at least 1, 2, and 3, respectively."""
 _ON = (0.5, 0.7, 0.85)
 _LOWER = 0.25
-"""A level ends only when the fill is this far below the value that started the level."""
+"""A level ends only when the fill ratio is this far below the value that started the level."""
 _HOLD = 5.0
 """Minimum duration of a level, in seconds."""
 
@@ -111,7 +111,7 @@ class Shedding:
         self._since = 0.0
 
     def update(self, fill: float) -> int:
-        """Update and return the level. ``fill`` is the queue's fill ratio, from 0 to 1. The level falls only one step at a time."""
+        """Update and return the level. ``fill`` is the queue's fill ratio (0..1). The level falls by only one step at a time."""
         wanted = sum(fill >= on for on in _ON)
         if wanted > self.level:
             self.level, self._since = wanted, self._now()

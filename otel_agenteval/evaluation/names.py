@@ -1,7 +1,7 @@
-"""Redact names and ids before they are exported.
+"""Redact names and IDs before they are exported.
 
 Names of conversations, users, agents, models, services, and error types can contain personal data or secrets, such as a phone
-number. Names are labels and join keys, so a hash replaces the data. Equal data has the same hash in every turn.
+number. Names are used as labels and join keys, so a hash replaces the data. Equal data has the same hash in every turn.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def public_name(name: str, kinds: Collection[str]) -> str:
 
 
 def public_id(name: str, kinds: Collection[str]) -> str:
-    """Replace data of these kinds in an id with hashes. Unlike in a name, a phone number needs no plus sign or word before it."""
+    """Replace data of these kinds in an ID with hashes. Phone numbers are found even without a plus sign or word before them."""
     return _public(name, frozenset(kinds), "id") if kinds else name
 
 
@@ -56,11 +56,11 @@ _NAMES: Mapping[type, Collection[str]] = {
     ToolCall: ("name", "call_id", "error"),
     ErrorInfo: ("type",),
 }
-"""Fields that contain names, ids, or records with names or ids."""
+"""Fields that contain names, IDs, or records with names or IDs."""
 
 
 def named_publicly(turn: Turn, kinds: Collection[str]) -> Turn:
-    """Redact the names and ids of a turn, but not its content. Return the same turn if nothing changes."""
+    """Redact the names and IDs of a turn, but not its content. Return the same turn if nothing changes."""
     changed = _redacted_fields(turn, frozenset(kinds)) if kinds else {}
     conversation = turn.conversation_id
     if "conversation_id" in changed and (turn.turn_id or "").endswith(f"conversation-{conversation}"):
@@ -102,7 +102,7 @@ def attributes_publicly(attributes: Mapping[str, Any], kinds: Collection[str]) -
 
 
 def public_call_id(name: str, kinds: Collection[str]) -> str:
-    """Redact e-mail addresses and secrets in a tool call or response id. Numbers stay, because most of them are harmless."""
+    """Redact email addresses and secrets in a tool call ID or response ID, but not numbers, because most of them are harmless."""
     return _public(name, frozenset(kinds), "call id")
 
 
@@ -113,4 +113,4 @@ NAME_ATTRIBUTES: Mapping[str, Callable[[str, Collection[str]], str]] = {
         ("gen_ai.agent.name", "gen_ai.tool.name", "gen_ai.request.model", "gen_ai.response.model", "error.type"), public_name
     ),
 }
-"""Span attributes and fields with names or ids, and the functions that redact them."""
+"""Span attributes and fields with names or IDs, and the functions that redact them."""

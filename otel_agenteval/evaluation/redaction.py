@@ -1,7 +1,7 @@
 """Redact content before it leaves the process, for example to a judge or a queue's file.
 
-Scores are computed from the original content, and only exported data is redacted. A marker with kind and number replaces the
-data, such as ``[EMAIL_1]``. So a judge can recognize that data was removed, and where the same data occurs again.
+Scores are computed from the original content, and only exported data is redacted. A marker with kind and number replaces the data,
+such as ``[EMAIL_1]``. A judge can therefore recognize removed data, and repetitions of the same data.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ KINDS = ("email", "phone", "card", "ssn", "secret")
 _MAX_NESTING = 60
 _CONTAINERS = frozenset(("llm_calls", "tool_calls", "agent_runs", "spans", "handoffs", "retrievals", "messages"))
 _IDS = frozenset(("turn_id", "tenant", "trace_id", "span_id", "id", "parent", "start", "close_reason"))
-"""Identifiers in the ``turn.v1`` form. They aren't personal data, but their digits can look like it."""
+"""Identifiers in the ``turn.v1`` form. They aren't personal data, but their digits can look like personal data."""
 MOST_EXPORTED = 4_096
 """Maximum number of characters of each exported text."""
 _OUR_WORD = re.compile(r"[A-Za-z][A-Za-z_.:]{0,39}")
 _OUR_FACTS = frozenset(("vacuous", "reason", "by"))
-"""Keys of a score's detail that determine the score's outcome."""
+"""Keys that stay in a score's detail when its texts are removed, because they determine the score's outcome."""
 _HEX_ID = re.compile(r"[0-9a-f]{16}(?:[0-9a-f]{16})?(?:-[0-9a-f]{16})?")
 _LEAST_CARD = 10**13
 _MARKER = re.compile(r"\[(EMAIL|PHONE|CARD|SSN|SECRET)_([0-9]{1,6})\]")
@@ -43,19 +43,19 @@ _SHORT, _MOST_CLEAN, _MOST_WORDS = 160, 2_048, 60
 
 @cache
 def _clean_words_of(kinds: frozenset[str]) -> set[Any]:
-    """Return the cache of words without personal data: labels, error types, and pairs of name and text in details."""
+    """Return the cache of words without personal data: labels, error types, and ``(name, text)`` pairs in details."""
     return {None}
 
 
 @lru_cache(maxsize=1_024)
 def _kinds_of_names(names: tuple[Any, ...]) -> tuple[bool, bool]:
-    """Return two flags: the names in a detail can't contain personal data, and some name reveals the kind of its value."""
+    """Return two flags for a detail: no name can contain personal data, and a name reveals the kind of its value."""
     texts = [name for name in names if isinstance(name, str) and len(name) <= _SHORT]
     return len(texts) == len(names) and not any(map(may_hold, texts)), any(map(is_telling, texts))
 
 
 def is_id(name: Any, value: Any) -> bool:
-    """Return True for a telemetry identifier such as a trace id, whose digits can look like personal data."""
+    """Return True for a telemetry identifier such as a trace ID, whose digits can look like personal data."""
     if not isinstance(name, str) or not name.endswith(("_id", "_ids")):
         return False
     ids = value if isinstance(value, (list, tuple)) else [value]
@@ -94,7 +94,7 @@ class Redactor:
         return text if after == before else jsonio.dumps(after)
 
     def score(self, score: Score, turn: Turn | None = None) -> Score:
-        """Redact a score's texts. With ``turn``, adjust the positions of findings to the redacted turn."""
+        """Redact a score's texts. If ``turn`` is set, adjust the positions of findings to the redacted turn."""
         if self.is_clean(score):
             return score
         reworded = score.reworded(self.text, self._facts)
@@ -164,7 +164,7 @@ class Redactor:
         return left
 
     def turn(self, written: Mapping[str, Any]) -> dict[str, Any]:
-        """Redact a turn in the ``turn.v1`` form, except its telemetry identifiers."""
+        """Redact a turn in the ``turn.v1`` form, except for its telemetry identifiers."""
         return {name: self._part(name, part, 1) for name, part in written.items()}
 
     def _part(self, name: str, part: Any, depth: int) -> Any:
@@ -263,7 +263,7 @@ def redacted_score(score: Score, redactor: Redactor, turn: Turn | None = None) -
 
 
 def without_texts(score: Score) -> Score:
-    """Return a score without texts that may contain personal data. Its value, verdict, and single words stay."""
+    """Return a score without texts that might contain personal data. Its value, verdict, and single words are kept."""
 
     def facts(detail: Mapping[str, Any]) -> dict[str, Any]:
         ours = ((name, item) for name, item in detail.items() if name in _OUR_FACTS)
@@ -275,7 +275,7 @@ def without_texts(score: Score) -> Score:
 
 
 class Exporter(Protocol):
-    """Function that returns a turn's redacted content as log event attributes. ``redactor`` numbers the markers in all its texts."""
+    """Function that returns a turn's redacted content as log event attributes. ``redactor`` numbers the markers in the content."""
 
     def __call__(self, turn: Turn, redactor: Redactor | None = None, /) -> Mapping[str, str]: ...
 
@@ -294,7 +294,7 @@ def exporter_of(config: Config) -> Exporter | None:
 
 
 def exported(turn: Turn, kinds: Collection[str], redactor: Redactor | None = None) -> dict[str, str]:
-    """Return the turn's input and output as attributes, redacted and cut to :data:`MOST_EXPORTED` characters each."""
+    """Return the turn's input and output as attributes, redacted and truncated to :data:`MOST_EXPORTED` characters each."""
     redactor = redactor or Redactor(kinds)
     texts = ((TURN_INPUT, turn.input), (TURN_OUTPUT, turn.output))
     return {name: redactor.text(text)[:MOST_EXPORTED] for name, text in texts if text}
@@ -313,7 +313,7 @@ _LAST_QUOTE = lazy(r'(?<!\\)(\\*)"([^"]*)\Z')
 
 
 def as_written(text: str, start: int, end: int, marker: str) -> str:
-    """Return a marker in the form that fits this position: a marker that replaces a JSON number needs quotes."""
+    """Return a marker in the form that this position requires. A marker that replaces a JSON number needs quotes."""
     if _NUMBER.fullmatch(text, start, end) is None or _AFTER_VALUE.match(text, end) is None:
         return marker
     before = text[max(0, start - _LOOK_BACK) : start].removesuffix("-")
@@ -335,7 +335,7 @@ def _quoted(marker: str, slashes: int) -> str:
 
 
 def still_parses(before: str, after: str) -> bool:
-    """Return True if JSON is still valid after a change, including JSON inside its strings. Other text is always valid."""
+    """Return True if JSON is still valid after a change, including JSON in its strings, or if the text isn't JSON."""
     if before.lstrip()[:1] not in ("{", "["):
         return True
     parsed = _parsed(before)

@@ -1,13 +1,13 @@
-"""Attach references, which metrics compare with a turn.
+"""Attach references, such as expected answers, which metrics compare with a turn.
 
 References come from four sources. If several sources define the same reference, the first source in this list wins:
 
-1. ``expect()`` around the run
+1. ``expect()`` around the agent run
 2. span attributes and baggage that ``references.accept_from`` accepts
 3. ``references.given`` for agents, services, or routes
-4. a data set, by case id or input
+4. a data set, by case ID or input
 
-The sender of a span controls its attributes, so they are used only if ``references.accept_from`` names them.
+The sender of a span controls its attributes and baggage, so they are used only if ``references.accept_from`` names them.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _FACTS = (
     "ground_truth", "relevant_ids", "retrieved_ids", "context", "history", "session", "workflow", "agents", "interactions", "conflicts", "handoffs", "metadata",
     "privacy", "logprobs", "attachments",
 )  # fmt: skip
-"""Fields that only metrics use. Spans rarely contain them, so they can be given like references."""
+"""Turn fields that only metrics use. Spans rarely contain these fields, so references can set them."""
 _OF_PARTS = ("session", "workflow", "agents", "metadata", "privacy")
-"""Fields whose parts can be given by name, such as ``metadata.consent``."""
+"""Turn fields with parts that references can set individually, such as ``metadata.consent``."""
 
 
 class ReferenceSources:
@@ -62,7 +62,7 @@ class ReferenceSources:
         preset = presets()[config.preset].response if config.preset is not None else {}
         self._response = options.response if preset == {} or "response" in options.options_given else ResponseOptions(**preset)
         self._absent: dict[str, bool] = {}
-        """Parts that JSON answers lacked. The value is True if a warning was logged."""
+        """Configured parts that JSON answers didn't contain. The value is True if a warning was logged."""
         self._retrievers = options.retrievers
         self._prompts = options.prompts
         self._ids = list(options.document_ids.items())
@@ -92,11 +92,11 @@ class ReferenceSources:
 
     @property
     def cases(self) -> Iterator[Case]:
-        """Cases of the data set. A case can occur twice, once for its id and once for its input."""
+        """Cases of the data set. A case can occur twice, once for its ID and once for its input."""
         return chain(self._by_case.values(), self._by_input.values())
 
     def case_of(self, turn: Turn) -> Case | None:
-        """Return the case of a turn whose references are attached, or None."""
+        """Return the data set case of a turn with attached references, or None."""
         return self._case(turn.references, turn.input)
 
     def _case(self, found: Mapping[str, Any], asked: str | None) -> Case | None:
@@ -135,7 +135,7 @@ class ReferenceSources:
         return sources
 
     def _unify(self, turn: Turn) -> None:
-        """If configured, map ids of retrieved documents to reference ids, and trim the ground truth and output."""
+        """Map retrieved document IDs to reference IDs, and trim the ground truth and output, if this is configured."""
         if self._ids and turn.retrieved_ids:
             turn.retrieved_ids = list(dict.fromkeys(_mapped_id(found, self._ids) for found in turn.retrieved_ids))
         if self._trims and turn.ground_truth:
@@ -151,7 +151,7 @@ class ReferenceSources:
     def _sources(
         self, turn: Turn, attributes: Mapping[str, Any], baggage: Mapping[str, Any], found: Mapping[str, Any]
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield each source, except ``expect()``, with its references. The id of the case can be in ``found``."""
+        """Yield each source except ``expect()``, with its references. ``found`` can contain the case ID."""
         for attribute, name in self._accepted:
             if attribute in attributes:
                 yield f"span attribute {attribute}", {name: parsed_value(attributes[attribute])}
@@ -164,7 +164,7 @@ class ReferenceSources:
             yield "dataset", case.references
 
     def _add_retrieved_ids(self, turn: Turn, sources: dict[str, str]) -> None:
-        """Set the turn's retrieved ids from the results of retrieval tools. By default, all tools count."""
+        """Set the turn's retrieved IDs from the results of retrieval tools. By default, all tools count as retrieval tools."""
         calls = [call for call in turn.tool_calls or () if not self._retrievers or _matches(call.name, self._retrievers)]
         found = ids_in(calls, turn.relevant_ids or ())
         if found:
@@ -188,7 +188,7 @@ class ReferenceSources:
 
 
 def _set_facts(turn: Turn, found: Mapping[str, Any], sources: dict[str, str]) -> None:
-    """Set the turn's unknown fields from references. If a value is invalid, ``sources`` gets the error message for its name."""
+    """Set the turn's missing fields from references. The source of an invalid value becomes an error message."""
     for dotted, value in found.items():
         name, _, part = dotted.partition(".")
         known = getattr(turn, name) if name in _FACTS else None
@@ -231,9 +231,9 @@ def _add_documents(turn: Turn, found: Sequence[Retrieval]) -> None:
 
 
 def _unwrap_response(turn: Turn, paths: ResponseOptions, sources: dict[str, str]) -> list[str]:
-    """If the output is a JSON object, replace it with the text in the object, and use the object's other values.
+    """Replace an output that is a JSON object with the text in the object, and use the object's other values.
 
-    Return the configured values that neither the object nor the turn contains, or an empty list if the object contains none.
+    Return the configured values that are missing in both the object and the turn, or nothing if the object has none of them.
     """
     from ..metrics.lib.documents import ABSENT, as_text, lookup, object_of  # rarely used
     from ..metrics.lib.tools import expected_entries
@@ -298,7 +298,7 @@ def _read_by(metrics: Iterable[BoundMetric]) -> Iterator[str]:
 
 
 INVALID = "invalid: "
-"""Prefix of the source of an invalid reference. The rest is the error message."""
+"""Prefix of the source of an invalid reference. The rest of the source is the error message."""
 
 
 def sources_of(metric: BoundMetric, sources: Mapping[str, str]) -> dict[str, str]:
@@ -312,12 +312,12 @@ def sources_of(metric: BoundMetric, sources: Mapping[str, str]) -> dict[str, str
 
 
 def applies(when: Selector | None, turn: Turn) -> bool:
-    """Return True if all conditions in ``when`` are true, or if it is None. Values in conditions can contain the wildcard ``*``."""
+    """Return True if ``when`` is None or all its conditions are true. Values in conditions can contain the wildcard ``*``."""
     return when is None or excluded_by(when, turn) is None
 
 
 def excluded_by(when: Selector, turn: Turn) -> str | None:
-    """Return the name of the selector's first false condition, such as ``agent`` or ``attribute.KEY``, or None."""
+    """Return the name of the selector's first false condition, such as ``agent`` or ``attribute.KEY``, or None if all are true."""
     for name, wanted, value in (
         ("agent", when.agent, turn.agent),
         ("service", when.service, turn.service),
@@ -392,7 +392,7 @@ def _parts_of_prompt(turn: Turn, templates: Sequence[str]) -> tuple[str | None, 
 
 
 def _mapped_id(found: str, mapping: Sequence[tuple[str, str]]) -> str:
-    """Map a document id to a reference id by the first matching pattern: ``doc-*`` to ``kb-*`` maps ``doc-7`` to ``kb-7``."""
+    """Map a document ID to a reference ID by the first matching pattern: ``doc-*`` to ``kb-*`` maps ``doc-7`` to ``kb-7``."""
     for pattern, wanted in mapping:
         start, star, end = pattern.partition("*")
         if not star:
@@ -409,11 +409,11 @@ _LISTS = ("documents", "results", "matches", "chunks", "hits", "items", "data")
 _MOST_TEXT, _MOST_IDS = 1_000_000, 200
 _HEX = re.compile(r"[0-9a-f-]{16,}", re.IGNORECASE)
 _TELLING = re.compile(r"(?=.*[^\W\d_])(?=.*[^a-z]).|\d{6}", re.IGNORECASE | re.DOTALL)
-"""Matches an id that doesn't look like an ordinary word or number."""
+"""Pattern of an ID that doesn't look like an ordinary word or number."""
 
 
 def documents_in(result: Any) -> Iterator[dict[str, Any]]:
-    """Yield the documents in a tool's result. They are the entries of a list, of a list in an object, or the complete result."""
+    """Yield the documents in a tool's result: the entries of a list, the entries of a list in an object, or the entire result."""
     for item in entries_in(result):
         if isinstance(item, Mapping):
             text = next((item[key] for key in TEXTS if isinstance(item.get(key), str)), None)
@@ -440,10 +440,10 @@ def _id_of(item: Mapping[str, Any]) -> str | None:
 
 
 def ids_in(calls: Sequence[ToolCall], relevant: Collection[Any]) -> dict[str, str]:
-    """Return the ids of documents that tools found, in order, and map each id to its tool.
+    """Return the IDs of documents that tools found, in order, and map each ID to its tool.
 
-    Ids are read from JSON documents with a text or a score. If a result has no such document, its words that look like a relevant
-    id count as ids. For example, ``kb-31`` looks like ``kb-7``.
+    IDs are read from JSON documents with a text or a score. If a result has no such document, words that look like a relevant ID
+    are used. For example, ``kb-31`` looks like ``kb-7``.
     """
     form = _form_of(relevant)
     found: dict[str, str] = {}
@@ -460,7 +460,7 @@ def ids_in(calls: Sequence[ToolCall], relevant: Collection[Any]) -> dict[str, st
 
 
 def _form_of(relevant: Collection[Any]) -> re.Pattern[str] | None:
-    """Return a pattern for words that equal a relevant id except for digits, or None if all ids are too common."""
+    """Return a pattern of words that differ from a relevant ID only in digits, or None if all IDs are too common."""
     names = [relevant] if isinstance(relevant, str) else [str(name) for name in relevant]
     forms = set()
     for name in filter(_TELLING.match, names[:_MOST_IDS]):

@@ -15,7 +15,7 @@ from .redaction import Redactor
 
 
 class Receipt(Protocol):
-    """Receipt for a judge job, which ends when its score has been emitted."""
+    """Receipt for a judge job. Acknowledge it when the job's score has been emitted."""
 
     def acknowledge(self) -> None: ...
 
@@ -27,7 +27,7 @@ class Root:
     trace_id: int
     span_id: int
     sampled: bool = True
-    """True if the trace is exported. Exemplars must not refer to other traces."""
+    """True if the trace is exported. Exemplars must not refer to traces that aren't exported."""
     trace_state: Any = None
     resource: Mapping[str, Any] = field(default_factory=dict)
     tenant: str | None = None
@@ -35,7 +35,7 @@ class Root:
 
     @property
     def trace_key(self) -> int:
-        """Trace id that includes the tenant. See :mod:`otel_agenteval.core.tenancy`."""
+        """Trace ID that includes the tenant. See :mod:`otel_agenteval.core.tenancy`."""
         return base_of(self.tenant) + self.trace_id
 
 
@@ -47,7 +47,7 @@ class Judged:
     probability: float
     """Probability that a received turn is judged."""
     model: str | None = None
-    """Model of the last call or, without a call, the default model."""
+    """Model of the last judge call or, if there was no call, the default model."""
     cost_usd: float | None = None
     """Cost of all judge calls, or None if any price is unknown."""
     decided_by: str = "rate"
@@ -55,7 +55,7 @@ class Judged:
     upstream: float | None = None
     """Probability that head samplers kept the trace, or None if unknown."""
     called_model: bool = True
-    """True if a model was called. Some turns, such as empty turns, need no judge call."""
+    """True if a model was called. Some turns, such as empty turns, don't need a judge call."""
     input_truncated: bool = False
     """True if the judge read only part of the material, because it exceeded ``judge.max_input_tokens``."""
     exchanges: Sequence[Exchange] = ()
@@ -70,13 +70,13 @@ class ScoredTurn:
     root: Root
     scores: Sequence[Score]
     supersedes: str | None = None
-    """Id of the turn whose scores this revision replaces, or None."""
+    """ID of the turn whose scores this revision replaces, or None."""
     new: bool = True
     """False for a revision. Its turn and scores must not be counted again."""
     conversation: bool = False
-    """True for a complete conversation, whose turns were counted separately."""
+    """True for an entire conversation, whose turns were counted separately."""
     final: bool = True
-    """False for a conversation that only has new signals. It isn't judged again."""
+    """False for a conversation that has only new signals and isn't judged again."""
     size: int = 0
     """Estimated size in a queue, in bytes."""
     seconds: float = 0.0
@@ -84,7 +84,7 @@ class ScoredTurn:
     events: Collection[str] = ()
     """Names of the events on the turn's spans, if a sampling condition uses them."""
     judged: Judged | None = None
-    """Origin of a judged score, if the turn was counted before."""
+    """Details of a judged score that arrives after the turn was counted."""
     is_feedback: bool = False
     content: Mapping[str, str] = field(default_factory=dict)
     """The turn's content for log events, by attribute. Empty unless the configuration exports content."""
@@ -93,13 +93,13 @@ class ScoredTurn:
     redacted: int = 0
     """Number of scores, from the start of the list, that are already redacted."""
     named: bool = False
-    """True if the names and ids of the turn and its resource are redacted."""
+    """True if the names and IDs of the turn and its resource are redacted."""
     counted_as: str | None = None
-    """Turn id of the first revision, which was counted. None if this is the turn's own id."""
+    """Turn ID of the first revision, under which the turn was counted. None if this is the turn's own ID."""
     absorbs: Sequence[str] = ()
-    """Ids of turns that were counted before they were merged into this turn."""
+    """IDs of turns that were counted before they were merged into this turn."""
     pending: Sequence[BoundMetric] = ()
-    """Metrics to evaluate later on the worker: heavy metrics, metrics beyond the time budget, and metrics that ``expect()`` turns on."""
+    """Metrics to evaluate later on the worker: heavy metrics, metrics over budget, and metrics that ``expect()`` turns on."""
     spans: Sequence[SpanRecord] = ()
     receipt: Receipt | None = None
     on_span: Collection[int] = ()

@@ -1,6 +1,6 @@
 """Select the metrics that a configuration contains.
 
-Inline metrics are selected first. Metrics from other parts of the configuration replace them or are added.
+Inline metrics are selected first. Metrics from other parts of the configuration replace inline metrics or are added.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def select_metrics(config: Config) -> list[BoundMetric]:
     """Return the metrics that a configuration selects, ready to evaluate.
 
     Metrics are in this order: ``inline.metrics`` (names, and groups such as ``default``), the preset, ``metrics``, ``groups``. A
-    later metric replaces an earlier metric with the same name. A metric may occur several times with different parameters.
-    Metrics that conversation metrics need as signals come last.
+    later metric replaces an earlier metric with the same name. A metric can occur several times with different parameters. Metrics
+    that conversation metrics need as signals come last.
 
     Raises:
         ConfigError: If a metric or parameter is unknown, a value is invalid, or an entry repeats another. The message contains the
@@ -87,8 +87,8 @@ def import_own(config: Config) -> None:
 def select_group(config: Config, name: str, selected: Sequence[BoundMetric]) -> tuple[list[BoundMetric], list[BoundMetric]]:
     """Return a group's turn metrics and its conversation metrics. Raise a ConfigError for an unknown group.
 
-    If the configuration defines the group, its members are returned from ``selected``, the result of :func:`select_metrics`.
-    Otherwise, the function returns the members of the built-in group or preset with this name.
+    If the configuration defines the group, the function returns the group's members in ``selected``, the result of
+    :func:`select_metrics`. Otherwise, it returns the members of the built-in group or preset with this name.
     """
     if name not in config.groups:
         if name in GROUPS:
@@ -136,7 +136,7 @@ def named(
 
 
 def select_conversation_metrics(config: Config) -> list[BoundMetric]:
-    """Return the metrics to evaluate when a conversation ends. Raise a ConfigError like :func:`select_metrics`.
+    """Return the metrics to evaluate when a conversation ends. Raises a ConfigError as :func:`select_metrics` does.
 
     These are the preset's metrics, ``conversation.metrics``, and configured turn metrics that read signals.
     """
@@ -154,7 +154,7 @@ def select_conversation_metrics(config: Config) -> list[BoundMetric]:
 
 
 def _of_preset(config: Config, part: Part, configured: Sequence[BoundMetric]) -> list[BoundMetric]:
-    """Return the preset's turn or conversation metrics, without those that ``configured`` contains."""
+    """Return the preset's turn or conversation metrics, without the metrics in ``configured``."""
     if config.preset is None:
         return []
     entries = [MetricEntry.of(**MetricEntry._read(entry)) for entry in getattr(presets()[config.preset], part)]
@@ -176,7 +176,7 @@ def _session_metric(name: str) -> str | None:
 
 
 def complete_policies(selected: Sequence[BoundMetric]) -> None:
-    """Complete policies that lack inner metrics: they combine all selected gates, or all judged severity levels."""
+    """Complete policies without inner metrics. They combine all selected gates, or all judged severity levels."""
     for bound in selected:
         if bound.inner:
             continue
@@ -228,7 +228,7 @@ def _configured(config: Config, entries: Entries) -> list[BoundMetric]:
 
 
 def with_default_policy(config: Config, bound: BoundMetric) -> BoundMetric:
-    """Set a metric's default policy to ``gate`` if the preset does so and the metric gives a verdict without a judge."""
+    """Set a metric's default policy to ``gate`` if the preset requires it and the metric gives a verdict without a judge."""
     has_verdict = bound._facts.direction != "neutral" and (bound.metric.type == "boolean" or bound.threshold is not None)
     if config.preset is not None and presets()[config.preset].gates and has_verdict and not bound.asks:
         bound.set_policy("gate")
@@ -340,7 +340,7 @@ SIGNALS: Mapping[str, str] = {
     "llm_confidence": "confidence", "embed_loop_detection": "loop_detection", "llm_tool_correctness": "tool_correctness",
     "embed_coherence": "coherence",
 }  # fmt: skip
-"""Metrics of single turns whose scores are signals of their conversation, with the names of the signals."""
+"""Turn metrics with scores that are signals of the conversation, and the names of these signals."""
 
 
 def reads_signals(metric: Metric) -> bool:

@@ -102,7 +102,7 @@ class FactCondition(NamedTuple):
     def parse(cls, text: str, option: str) -> FactCondition:
         """Parse a condition such as ``model = gpt-5`` or ``duration_s > 20``. Raise a ConfigError that begins with ``option``."""
         if re.fullmatch(CONDITION, text) is None:
-            raise ConfigError(refusal(option, repr(text), "must be NAME=VALUE, NAME>NUMBER or NAME<NUMBER"))
+            raise ConfigError(refusal(option, repr(text), "must be NAME=VALUE, NAME>NUMBER, or NAME<NUMBER"))
         sign = _SIGN.search(text)
         assert sign is not None
         return cls(text[: sign.start()].strip(), sign[0], text[sign.end() :].strip())
@@ -123,7 +123,7 @@ class FactCondition(NamedTuple):
         return self.sign == "=" and (known == self.value or (isinstance(known, list) and self.value in known))
 
     def without(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the facts without the one that the condition tests. If this fact is a list, remove only the condition's value."""
+        """Return the facts without the fact that the condition tests. If this fact is a list, remove only the condition's value."""
         known = facts.get(self.name)
         left = [name for name in known if name != self.value] if isinstance(known, list) else None
         return {name: left if name == self.name else value for name, value in facts.items() if name != self.name or left}
@@ -133,7 +133,7 @@ class FactCondition(NamedTuple):
 
 
 def attributes_of(turn: Turn, names: Collection[str]) -> dict[str, Any]:
-    """Return the value of each attribute from the first span that has it."""
+    """Return the value of each attribute from the first span that has the attribute."""
     found: dict[str, Any] = {}
     for span in turn.spans if names else ():
         for name in names:
@@ -143,5 +143,5 @@ def attributes_of(turn: Turn, names: Collection[str]) -> dict[str, Any]:
 
 
 def follows_from(metric: Metric) -> frozenset[str]:
-    """Return the facts that are determined by fields that the metric reads. They can't explain its failures."""
+    """Return the facts that depend on fields that the metric reads. These facts can't explain the metric's failures."""
     return frozenset(name for name, fields in _MEASURED.items() if not metric.reads.isdisjoint(fields))
