@@ -56,7 +56,7 @@ def table(times: Sequence[tuple[str, float]]) -> str:
     return "\n".join(
         [
             "",
-            "| command | takes |",
+            "| Command | Time |",
             "|---|---|",
             *rows,
             f"| **together**, with Python {python} on two cores | **{sum(seconds for _, seconds in times):.0f} s** |",

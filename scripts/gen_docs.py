@@ -431,10 +431,10 @@ def commands() -> str:
         _table(shared),
     ]
     for name in COMMANDS:
-        parts += [f"## {name}", f"{parsers[name].description}"]
+        parts += [f"## {name}", _with_code(parsers[name].description or "")]
         for inner_name, parser in inner_of[name].items():
             if inner_name:
-                parts.append(f"`{name} {inner_name}`: {parser.description}")
+                parts.append(f"`{name} {inner_name}`: {_with_code(parser.description or '')}")
             rows = _arguments(parser)
             named = ", ".join(f"`{spelt}`" for spelt, said in rows if (spelt, said) in shared)
             others = [f"| {named} | See [shared arguments](#shared-arguments). |"] if named else []
@@ -482,10 +482,13 @@ _CODE_IN_HELP = re.compile(
 )
 
 
+def _with_code(text: str) -> str:
+    return _CODE_IN_HELP.sub(lambda found: found[1] or f"`{found[0]}`", text)
+
+
 def help_sentences(text: str) -> str:
     """Convert command-line help to sentences, with code in backticks."""
-    code = _CODE_IN_HELP.sub(lambda found: found[1] or f"`{found[0]}`", text)
-    clauses = (clause.strip().rstrip(".") for clause in re.split(r"; (?![^(]*\))", code))
+    clauses = (clause.strip().rstrip(".") for clause in re.split(r"; (?![^(]*\))", _with_code(text)))
     return ". ".join(clause[:1].upper() + clause[1:] for clause in clauses) + "."
 
 

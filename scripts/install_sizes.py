@@ -87,7 +87,7 @@ def table() -> Iterator[str]:
     """Yield the lines of the table, starting with the package without extras."""
     installed(str(ROOT))  # fills pip's cache
     core = installed(str(ROOT))
-    yield "| install | for | packages | MB | seconds |"
+    yield "| Package or extra | Purpose | Packages | MB | Seconds |"
     yield "|---|---|---|---|---|"
     yield f"| `otel-agenteval` | all features that need no extra | {core.packages} | {core.megabytes:.0f} | {core.seconds:.0f} |"
     for extra in sorted(extras()):

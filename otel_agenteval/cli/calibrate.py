@@ -26,12 +26,12 @@ EXIT_CODES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "labels", metavar="LABELS", nargs="?",
-        help="labels: a .jsonl, .csv, or .parquet file with the column turn_id, case_id, or input, the column `label` (pass or fail), and optionally the column `metric`; or recorded traces that contain user feedback",
+        help="labels: a .jsonl, .csv, or .parquet file with the column turn_id, case_id, or `input`, the column `label` (pass or fail), and optionally the column `metric`; or recorded traces that contain user feedback",
     )  # fmt: skip
     parser.add_argument("--feedback", action="store_true", help="use user feedback as labels, instead of LABELS")
     parser.add_argument(
         "--scores", metavar="FILE",
-        help="read scores from a JSON Lines file of eval, experiment, or outlets.jsonl, instead of a store",
+        help="read scores from a JSON Lines file of `eval`, `experiment`, or outlets.jsonl, instead of a store",
     )  # fmt: skip
     add_store(parser)
     parser.add_argument("--metric", metavar="NAME", help="compare only this metric")

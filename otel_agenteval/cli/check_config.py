@@ -27,7 +27,9 @@ EXIT_CODES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", nargs="?", metavar="FILE", help="YAML configuration file (default: OTEL_AGENTEVAL_CONFIG_FILE)")
+    parser.add_argument(
+        "file", nargs="?", metavar="FILE", help="YAML configuration file (default: the file in OTEL_AGENTEVAL_CONFIG_FILE)"
+    )
     parser.add_argument("--config", metavar="FILE", help="same as FILE")
     add_imports(parser)
 

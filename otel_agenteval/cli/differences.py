@@ -38,7 +38,7 @@ _MOST_METRICS = 5
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--group", action="append", default=[], metavar="CONDITION",
-        help="compare turns that meet this condition (NAME=VALUE, NAME>NUMBER, or NAME<NUMBER) with all other turns; to require several conditions, repeat the option",
+        help="compare turns that meet this condition (`NAME=VALUE`, `NAME>NUMBER`, or `NAME<NUMBER`) with all other turns; to require several conditions, repeat the option",
     )  # fmt: skip
     parser.add_argument(
         "--baseline", action="append", default=[], metavar="OLD",

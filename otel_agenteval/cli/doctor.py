@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--header", metavar="NAME: VALUE", action="append", default=[],
-        help="header of requests to --url, if a proxy requires one, such as 'Authorization: Bearer …'; repeatable",
+        help="header of requests to --url, if a proxy requires one, such as `Authorization: Bearer …`; repeatable",
     )  # fmt: skip
     add_program(parser, "program to run, whose spans are then checked: `otel-agenteval doctor -- python app.py`")
 

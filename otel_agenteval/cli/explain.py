@@ -17,9 +17,7 @@ EXIT_CODES = {OK: "the documentation was printed", UNUSABLE: "an argument is inv
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "name", metavar="NAME", help="name of a metric, or its name in another tool (trusys:icontains, deepeval:GEval)"
-    )
+    parser.add_argument("name", metavar="NAME", help="name of a metric, or its name in another tool, such as `deepeval:GEval`")
     add_imports(parser)
 
 

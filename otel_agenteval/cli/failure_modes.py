@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_turn_sources(parser)
     parser.add_argument(
         "--by", metavar="KEY",
-        help="compare the latest two groups, such as versions, instead of the two halves of the period; KEY is service.version, agent, service, model, tenant, or an attribute that outlets.store.attributes lists",
+        help="compare the latest two groups, such as versions, instead of the two halves of the period; KEY is `service.version`, `agent`, `service`, `model`, `tenant`, or an attribute that outlets.store.attributes lists",
     )  # fmt: skip
     parser.add_argument("--mode", metavar="ID", help="show only the failure mode with this ID")
     parser.add_argument(

@@ -34,7 +34,7 @@ _AT_ONCE = 100
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     whose = parser.add_mutually_exclusive_group(required=True)
     whose.add_argument("--conversation", type=_an_id, metavar="ID", help="delete the turns of this conversation")
-    whose.add_argument("--user", type=_an_id, metavar="ID", help="delete the turns of this user (the span attribute user.id)")
+    whose.add_argument("--user", type=_an_id, metavar="ID", help="delete the turns of this user (the span attribute `user.id`)")
     parser.add_argument("--tenant", type=_an_id, metavar="NAME", help="delete only this tenant's turns (default: all tenants)")
     add_store(parser)
     parser.add_argument(

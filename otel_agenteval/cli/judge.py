@@ -294,10 +294,10 @@ def _add_drift_arguments(drift: argparse.ArgumentParser) -> None:
     add_config(drift)
     drift.add_argument(
         "--cases", metavar="FILE",
-        help="your own cases: JSON Lines with the fields `metric` and `turn`, a turn in the format turn.v1 (default: the cases of judge bench)",
+        help="your own cases: JSON Lines with the fields `metric` and `turn`, a turn in the format turn.v1 (default: the cases of `judge bench`)",
     )  # fmt: skip
     drift.add_argument(
-        "--metrics", metavar="NAMES", help="judge only the cases of these metrics in judge bench, separated by commas"
+        "--metrics", metavar="NAMES", help="judge only the cases of these metrics in `judge bench`, separated by commas"
     )
     drift.add_argument("--limit", type=int, default=60, metavar="N", help="maximum number of cases (default: %(default)s)")
     drift.add_argument(

@@ -23,10 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON list, with parameters and aliases")
     parser.add_argument("--family", metavar="NAME", help="only metrics of this family")
     parser.add_argument("--kind", choices=("code", "embed", "llm"), help="only computed, embedding-based, or judged metrics")
-    parser.add_argument("--need", metavar="FIELD", help="only metrics that need this field of the turn, for example tool_calls")
+    parser.add_argument("--need", metavar="FIELD", help="only metrics that need this field of the turn, for example `tool_calls`")
     add_imports(parser)
     parser.add_argument(
-        "--seed", metavar="NAME", help="only metrics that you can also call by their name in this tool, such as deepeval"
+        "--seed", metavar="NAME", help="only metrics that you can also call by their name in this tool, such as `deepeval`"
     )
 
 

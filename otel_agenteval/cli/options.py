@@ -122,7 +122,7 @@ def add_store(parser: Arguments) -> None:
 def add_grouping(parser: Arguments, default: str) -> None:
     parser.add_argument(
         "--by", default=default, metavar="KEY",
-        help="group turns by KEY: agent, service, service.version, model, judge_model, tenant, or an attribute that outlets.store.attributes lists (default: %(default)s)",
+        help="group turns by KEY: `agent`, `service`, `service.version`, `model`, `judge_model`, `tenant`, or an attribute that outlets.store.attributes lists (default: %(default)s)",
     )  # fmt: skip
 
 

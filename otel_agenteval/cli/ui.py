@@ -53,10 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--labels", metavar="FILE", help="file for the labels that you set in the web UI; `calibrate` reads it")
     parser.add_argument(
-        "--trace-url",
-        metavar="URL",
-        help="address of a trace in your tracing backend, with the placeholder {trace_id}; the web UI then links to the trace",
-    )
+        "--trace-url", metavar="URL",
+        help="address of a trace in your tracing backend, with the placeholder `{trace_id}`; the web UI then links to the trace",
+    )  # fmt: skip
     parser.add_argument("--no-content", action="store_true", help="hide messages, inputs, and outputs")
     parser.add_argument("--metrics", metavar="A,B", help="for recorded traces: run only these metrics")
     add_config(parser)
