@@ -252,7 +252,7 @@ def _rows_of_file(path: str, where: str) -> Iterator[tuple[int | str, dict[str, 
     elif text.lstrip()[:1] == "[" or (extension == ".json" and not (first.rstrip()[-1:] == "}" and rest.lstrip()[:1] == "{")):
         yield from _cases_of(_parsed(text, at, "JSON"), {}, at)
     elif extension not in (".json", ".jsonl", ".ndjson") and text.lstrip()[:1] not in "{[":
-        raise ConfigError(f"{at}: must be a .jsonl, .json, .yaml, .csv, .tsv, or .parquet file, got {extension or 'no extension'}")
+        raise ConfigError(f"{at}: must be .jsonl, .json, .yaml, .csv, .tsv, or .parquet, got {extension or 'no extension'}")
     else:
         for number, line in enumerate(text.split("\n"), 1):
             if line.strip():
