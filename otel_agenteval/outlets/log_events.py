@@ -65,10 +65,10 @@ def is_notable(score: Score) -> bool:
 
 
 def severity_number(score: Score) -> int:
-    severity = score.summary.severity
-    if severity == "critical":
+    summary = score.summary
+    if summary.severity == "critical":
         return 17
-    return 13 if severity == "warning" or score.status == "error" else 9
+    return 13 if summary.severity == "warning" or summary.outcome in ("fail", "error") else 9
 
 
 def scores_to_log(scored: ScoredTurn, mode: LogEvents) -> list[Score]:

@@ -84,6 +84,15 @@ def test_the_event_stands_under_the_evaluated_root(written: Written, sampled: bo
     assert value.WhichOneof("value") == "double_value"
 
 
+def test_a_failure_with_only_info_findings_is_a_warning(written: Written) -> None:
+    detail = {"findings": [{"path": "output", "start": 0, "end": 2, "type": "number", "severity": "info"}]}
+    failed = Score("code_ungrounded_numbers", 0.0, False, direction="neutral", threshold=1, detail=detail)
+    signal = Score("code_ungrounded_numbers", 0.0, direction="neutral", detail=detail)
+    written.outlet.emit([scored_turn(failed, signal)])
+    levels = [record.log_record.severity_number for record in written.records]
+    assert levels == [SeverityNumber.WARN, SeverityNumber.INFO]
+
+
 def test_an_error_says_its_type_and_nothing_like_a_score(written: Written) -> None:
     written.outlet.emit([scored_turn(Score("code_a", status="error", error_type="timeout", explanation="code_a took too long"))])
     (record,), (found,) = written.records, written.attributes()
