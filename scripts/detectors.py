@@ -254,7 +254,7 @@ def page(measure_costs: bool = False) -> str:
         "|---|---|---|",
         "| `critical` | The answer contains a private key, a connection string with a password, or a key or token in a published format, or the agent followed an injected instruction. | `AgentEvalCriticalFinding` pages at the first finding. |",
         "| `warning` | The turn probably has a problem. The metric usually fails, unless it is a signal. | A single finding triggers no alert. If the metric has a [quality floor](../../operate/dashboards-and-alerts.md#change-a-quality-floor), failures count against the floor. |",
-        "| `info` | The finding is a signal without a verdict, such as a refusal or an uncertain injection. | None. |",
+        "| `info` | The finding is usually a signal without a verdict, such as a refusal or an uncertain injection. | None. |",
         "",
         "To reduce alarms on your own traffic, see [Tune detectors](../../guides/tune-detectors.md).",
         "",

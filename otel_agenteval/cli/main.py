@@ -40,7 +40,7 @@ COMMANDS = {
     "doctor": "find the reason for missing scores: check packages, a program's spans, or a sidecar",
     "metrics": "list the metrics",
     "explain": "print the documentation of a metric",
-    "check-config": "validate a configuration, and print the options in effect (`serve` has some other defaults)",
+    "check-config": "validate a configuration, and print the options in effect (`serve` and `worker` have some other defaults)",
     "serve": "run the sidecar: receive OTLP from Collectors and SDKs, score turns, and serve /metrics",
     "worker": "score spans from Kafka, or run judge jobs from Redis, on any number of machines",
     "backfill": "score stored traces in Parquet, OTLP/JSON, or ClickHouse",

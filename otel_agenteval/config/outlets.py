@@ -186,7 +186,7 @@ class StoreOptions(Section):
     """Maximum memory for turns that wait while the store is unavailable. Above the limit, the oldest turns are dropped and counted.
     In a sidecar with a journal, senders must retry instead."""
     content: Switch = False
-    """Store the messages of each turn, redacted by ``privacy.redact``."""
+    """Store the messages of each turn, and the prompts and replies of its judge calls, redacted by ``privacy.redact``."""
     causes: Switch = True
     """Store each turn's properties and the step that caused its failure, for ``differences`` and ``failure-modes``."""
     attributes: Annotated[tuple[str, ...], Before(names("attributes")), Kind("list of attributes")] = ()
@@ -221,8 +221,8 @@ class OutletOptions(Section):
     errors, gates), or ``off`` (none)."""
     log_events: LogEvents = "auto"
     """Scores to export as ``gen_ai.evaluation.result`` log records. ``auto`` exports each score that isn't on the
-    exported span, and every score if ``privacy.export_content`` is true. ``notable`` exports failures, errors, and gates. In a
-    sidecar, the default is ``off``."""
+    exported span, and every score if ``privacy.export_content`` is true, unless ``outlets.otlp`` exports them. ``notable`` exports
+    failures, errors, and gates. In a sidecar, the default is ``off``."""
     otlp_metrics: Switch = False
     """Export the metrics through OpenTelemetry's Meter API, for applications that push metrics."""
     prometheus: PrometheusOptions | None = PrometheusOptions.of(registry="default")

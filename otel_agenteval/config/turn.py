@@ -20,16 +20,16 @@ class TurnOptions(Section):
     """Seconds to wait for another model call if a model call is alone in its trace and requested a tool. If the next call
     contains the tool's result, both calls are one turn. With 0, each of these calls is a separate turn."""
     max_open: Count = 50_000
-    """Maximum number of open turns. Above the limit, a turn closes early and is evaluated."""
+    """Maximum number of open turns. Above the limit, a turn closes early and is evaluated. A sidecar first makes senders retry."""
     max_spans: Count = 2_000
     """Maximum number of spans in one turn. At the limit, the turn closes and is evaluated."""
     max_bytes: Size = 4 * 2**20
     """Maximum bytes of one turn. At the limit, the turn closes and is evaluated."""
     total_bytes: Size = 256 * 2**20
-    """Maximum bytes of all open turns. Above the limit, turns close early and are evaluated."""
+    """Maximum bytes of all open turns. Above the limit, turns close early and are evaluated. A sidecar first makes senders retry."""
     max_work: Duration = 10.0
     """Maximum CPU seconds to read and score one turn in ``serve`` and ``worker``. A turn that takes longer is dropped and
-    counted. A custom metric that takes longer than 1.5 times this limit in real time returns an error."""
+    counted. A custom metric that waits longer than 1.5 times this limit, for example for a server, returns an error."""
 
 
 class QueueOptions(Section):
@@ -72,7 +72,7 @@ StateFile = Annotated[str | None, _state, Kind("`auto` or path")]
 
 class ChangeOptions(Section):
     detect: Toggle = "auto"
-    """Detect changes in scores. With ``auto``, only the sidecar detects them, because it receives the turns of all processes."""
+    """Detect changes in scores. With ``auto``, only ``serve`` and ``worker`` detect them."""
     false_alarm_every: Count = 100_000
     """Average number of scores between two false alarms about the same metric and agent."""
     least: Share = 0.01
@@ -88,5 +88,5 @@ class StatisticsOptions(Section):
     """File with the output of ``otel-agenteval calibrate --format json``. For the metrics in this file, otel-agenteval also exports pass
     rates that are corrected for the judge's mistakes."""
     state: StateFile = "auto"
-    """File that keeps estimates and baselines across restarts. ``auto`` means a file under ``$XDG_STATE_HOME`` in the
-    sidecar, and no file in other programs. Null means no file."""
+    """File that keeps estimates and baselines across restarts. ``auto`` means a file under ``$XDG_STATE_HOME`` in
+    ``serve`` and ``worker``, and no file in other programs. Null means no file."""

@@ -214,8 +214,9 @@ def code_tool_success(
     """Share of tool calls that didn't end in an error.
 
     A call failed if its span has an error (status ERROR or ``error.type``), or if its result reports an error: ``{"isError":
-    true}``, an object that only describes an ``error``, such as ``{"status": "error"}`` or ``{"success": false, "message": …}``, a
-    GraphQL response with ``errors`` and without ``data``, or text such as ``Error: …``. A call without a status counts as successful.
+    true}``, an object that only describes an ``error``, such as ``{"status": "error"}`` or ``{"success": false, "message": …}``,
+    GraphQL ``errors`` with null ``data`` (or without ``data``, but with ``locations`` or ``extensions``), or text such as ``Error: …``.
+    A call without a status counts as successful.
 
     A turn passes if the value is at least 0.7. It also passes if the agent repaired every failure: a later call to the same tool
     with similar arguments succeeded. This second rule doesn't apply if you set ``threshold``, or if you use an AgentEval or
