@@ -211,6 +211,16 @@ def test_scores_come_from_the_store_of_the_given_configuration(
     assert found["confusion"] == {"found": 0, "missed": 0, "alarms": 2, "passed": 2}
 
 
+def test_labels_match_the_case_ids_of_a_store(tmp_path: Path, capsys: Capture) -> None:
+    turns = [turn_row(number, case_key=key) for number, key in enumerate(("refund-17", "#b5a1", None))]
+    filled(tmp_path / "s.db", [(turn, [score_row(turn, "llm_relevance", 0.0)]) for turn in turns])
+    labels = tmp_path / "labels.jsonl"
+    labels.write_text("\n".join(json.dumps({"case_id": case, "label": "fail"}) for case in ("refund-17", "#b5a1")))
+    assert main(["calibrate", str(labels), "--store", str(tmp_path / "s.db"), "--format", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["confusion"] == {"found": 1, "missed": 0, "alarms": 0, "passed": 0}
+
+
 def test_feedback_in_recorded_traces_is_a_label(tmp_path: Path, capsys: Capture) -> None:
     traces, scores = tmp_path / "traces.jsonl", tmp_path / "scores.jsonl"
     spans, rows = [], []

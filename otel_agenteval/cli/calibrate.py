@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..config.loader import load_config
 from ..core.errors import ConfigError, refusal
-from ..outlets.store.reader import StoreReader, Wanted, score_of_row, store_path
+from ..outlets.store.reader import EXPORTED, StoreReader, Wanted, score_of_row, store_path
 from ..outlets.turn_text import number_of
 from ..report.calibration import as_report, for_run, labels_in_traces, labels_of_feedback, read_labels, to_label, trust_in
 from ..report.render import render
@@ -61,8 +61,9 @@ def run(args: argparse.Namespace) -> int:
     else:
         scores = Run()
         with StoreReader(store_path(args.store, config)) as reader:
-            for row in reader.rows(Wanted()):
-                scores.add(About(row["turn_id"], None, row["agent"], row["model"]), score_of_row(row))
+            for row in reader.rows(Wanted(), (*EXPORTED, "case_key")):
+                case = row["case_key"] if not (row["case_key"] or "#").startswith("#") else None  # "#": a hash of the input
+                scores.add(About(row["turn_id"], case, row["agent"], row["model"]), score_of_row(row))
     labels = labels_of_feedback(scores) if args.feedback else labels_in_traces(args.labels) or read_labels(args.labels)
     labels = for_run(labels, scores)
     found = trust_in(scores, labels, args.metric, args.judge_model if args.judge_model is not None else config.judge.model)

@@ -84,7 +84,7 @@ EXPORTED: tuple[str, ...] = (
     "threshold", "error_type", "explanation", "detail", "also", "sample_probability", "sample_upstream_probability", "sample_decided_by", "judge_model", "judge_cost_usd", "result_id",
     "scored_at",
 )  # fmt: skip
-"""Keys of a row from :meth:`StoreReader.rows`, in order."""
+"""Usual keys of a row from :meth:`StoreReader.rows`, in order."""
 _BOOLEANS = ("complete", "passed", "is_conversation", "cost_estimated")
 _JSON = ("detail", "also", "skipped", "content", "labels", "turns", "attributes", "tools", "facts", "fault")
 
@@ -162,10 +162,10 @@ class StoreReader:
         )
         return [dict(zip(row.keys(), tuple(row), strict=True)) for row in rows]
 
-    def rows(self, wanted: Wanted = Wanted()) -> Iterator[dict[str, Any]]:
-        """Yield one row per score, with the keys in :data:`EXPORTED`, oldest turn first."""
+    def rows(self, wanted: Wanted = Wanted(), names: Sequence[str] = EXPORTED) -> Iterator[dict[str, Any]]:
+        """Yield one row per score, with the keys in ``names``, oldest turn first."""
         where = self._conditions(wanted, of_scores=True)
-        columns = ", ".join(f"scores.{name}" if name in SCORE_COLUMNS else f"turns.{name}" for name in EXPORTED)
+        columns = ", ".join(f"scores.{name}" if name in SCORE_COLUMNS else f"turns.{name}" for name in names)
         rows = self._db.execute(
             f"SELECT {columns} FROM turns JOIN scores USING (turn_id) WHERE {where} ORDER BY turns.stored_at, {self._sql.score_order}",
             where.values,
