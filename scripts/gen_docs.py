@@ -399,7 +399,7 @@ def first_sight_table() -> str:
         if _below_most(one)
     ]
     return (
-        "The table lists the agents with a lower share, and the reasons for wrong facts:\n\n"
+        f"The table lists the agents with a share below {100 * _MOST:.0f} %, and the reasons for wrong facts:\n\n"
         "| Agent | Facts | Correct before any fix | Reasons |\n|---|---|---|---|\n" + "\n".join(rows)
     )
 
