@@ -1,7 +1,7 @@
 """Reports of a run as JSON lines, tables, JUnit XML, Markdown, or a web page, with an optional comparison to a baseline.
 
-Modules in this package may import :mod:`~otel_agenteval.statistics`, :mod:`~otel_agenteval.metrics`, packages that read turns,
-and numpy. Start reading at :mod:`.outputs`.
+Modules in this package may import :mod:`~otel_agenteval.outlets`, :mod:`~otel_agenteval.turns`, lower layers, numpy, and pandas.
+Start reading at :mod:`.outputs`.
 """
 
 from .compare import Comparison, compare

@@ -35,7 +35,7 @@ _SURE = 0.05
 _GOOD_FROM = 0.5
 _FEWEST_OF_A_MODEL = 5
 _FEW = 30
-"""With fewer good or fewer bad labels than this, intervals are too wide to rely on."""
+"""Minimum number of good labels and of bad labels. With fewer labels, intervals are too wide to rely on."""
 _VERSION = re.compile(
     r"(?:[-@:](?:\d{3,}(?:-\d\d){0,2}|\d\d-(?:\d{4}|\d\d)|latest|preview|exp|free|extended|v\d+:\d+|v0\.\d+|\d+b)){1,3}$"
 )
@@ -48,9 +48,9 @@ class Label:
     turn: str
     good: bool
     metric: str | None = None
-    """Metric that the label applies to. None for all metrics of the turn."""
+    """Metric that the label applies to. None if it applies to all metrics of the turn."""
     drawn: bool = True
-    """False if the turn was selected instead of drawn at random. Its label would bias rates."""
+    """False if the turn wasn't drawn at random, so that its label would bias rates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Preference:
     own: int
     others: int
     size: float
-    """Excess pass rate (judge minus people) for answers by the judge's model, minus that for other models. 0 means no preference."""
+    """Difference in the excess pass rate (judge minus people) between the judge's model and other models. 0 means no preference."""
     interval: Interval
     p: float
 
@@ -70,7 +70,7 @@ class Trust:
     metric: str
     confusion: Confusion
     chosen: int
-    """Number of labels of turns that weren't drawn at random. They are used only for the threshold."""
+    """Number of labels of turns that weren't drawn at random. These labels are used only for the threshold."""
     threshold: Threshold | None
     current: float | None
     judged: int
@@ -84,11 +84,12 @@ class Trust:
 
 
 def read_labels(path: str) -> list[Label]:
-    """Read labels from a JSONL, CSV, or Parquet file. Raise a :class:`ConfigError` that names the row if a label is invalid.
+    """Read labels from a JSONL, CSV, or Parquet file. Raise a :class:`ConfigError` with the row's position if a label is invalid.
 
-    Columns are ``turn_id`` or ``case_id``, ``label`` (pass, fail, good, bad, yes, no, 1, 0, 👍, 👎), and optionally ``metric``.
-    Without ids, a row is matched by its ``input``. Rows with an empty label are skipped, and their number is printed. If ``by`` identifies the person, a person's later label replaces the earlier label of the same turn, and a ``null`` label
-    withdraws it. If ``chosen`` isn't ``random``, the turn wasn't drawn at random.
+    Columns are ``turn_id`` or ``case_id``, ``label`` (such as pass or fail, yes or no, 1 or 0, 👍 or 👎), and optionally ``metric``.
+    A row without an ID is matched by its ``input``. Rows with an empty label are skipped, and their number is printed. If ``by``
+    contains the person's name, a later label replaces the person's earlier label of the same turn and metric. A later ``null``
+    label withdraws the earlier label. If ``chosen`` is set and isn't ``random``, the turn wasn't drawn at random.
     """
     found: dict[tuple[object, ...], Label] = {}
     seen, empty = Counter[str](), 0
@@ -104,7 +105,7 @@ def read_labels(path: str) -> list[Label]:
             continue
         if turn is None or label is None:
             raise ConfigError(
-                f"labels: {place}: must have a turn_id, case_id or input, and a label, got columns {', '.join(sorted(row)) or 'none'}"
+                f"labels: {place}: must have a turn_id, case_id, or input, and a label, got columns {', '.join(sorted(row)) or 'none'}"
             )
         word = str(label).strip().lower()
         if word not in _GOOD and word not in _BAD:
@@ -118,7 +119,7 @@ def read_labels(path: str) -> list[Label]:
 
 
 def for_run(labels: Sequence[Label], run: Run) -> list[Label]:
-    """Return the labels with the turn ids of the run. A web UI that shows several files adds the file's name before a turn id."""
+    """Return the labels with the run's turn IDs. If a web UI shows several files, it adds a file name in front of turn IDs."""
     known = {name for about in run.turns.values() for name in (about.turn_id, about.case_id)}
     return [one if one.turn in known else replace(one, turn=one.turn.partition(":")[2] or one.turn) for one in labels]
 
@@ -141,7 +142,7 @@ def labels_of_feedback(run: Run) -> list[Label]:
 
 
 def labels_in_traces(path: str) -> list[Label] | None:
-    """Return user feedback in recorded traces as labels, or None if the file isn't a trace file. Raises AgentEvalError if feedback is missing."""
+    """Return user feedback in recorded traces as labels, or None for another file. Raises AgentEvalError without feedback."""
     try:
         with Path(path).open("rb") as file:
             if not any(sign in file.read(_HEAD) for sign in (b'"resourceSpans"', b'"resourceLogs"')):
@@ -216,7 +217,7 @@ def _preference(labeled: Sequence[tuple[bool, ScoreRow]], judge: str | None) -> 
 
 
 def to_label(run: Run, labels: Sequence[Label], count: int, metric: str | None = None) -> list[dict[str, Any]]:
-    """Suggest unlabeled turns: most have scores near a metric's threshold, and one in five is drawn at random."""
+    """Suggest unlabeled turns. Most have scores near a metric's threshold, and one in five is drawn at random."""
     known = {label.turn for label in labels}
     rows = [
         row

@@ -1,6 +1,6 @@
-"""Comparison of two runs, metric by metric. :mod:`~otel_agenteval.statistics.groups` separates real changes from chance.
+"""Comparison of two runs, metric by metric. :mod:`~otel_agenteval.statistics.groups` distinguishes real changes from chance.
 
-Turns are paired by case id or, without case ids, by input, or by turn id, if at least half of the smaller run has a counterpart. Several turns of one case are
+Turns are paired by case ID, input, or turn ID, if at least half of the smaller run has a counterpart. Several turns of one case are
 replaced by their mean. Holm's correction covers all tests of a comparison, except tests of values that don't vary.
 """
 
@@ -65,7 +65,7 @@ class Comparison:
 
 
 def compare(before: Run, after: Run, baseline: str, watch: Collection[str] = ()) -> Comparison:
-    """Compare a run with a baseline. Regressions of gates, and of metrics in ``watch``, fail the run. ``all`` watches every metric."""
+    """Compare a run with a baseline. Regressions of gates and of metrics in ``watch`` (``all`` for every metric) fail the run."""
     paired_by, pairs = _pairing(before, after)
     repeated = paired_by == "input" and any(str(about.case_id).count("-") > 1 for about in after.turns.values())
     comparison = Comparison(baseline, (len(before.turns), len(after.turns)), paired_by, pairs, repeated)
@@ -147,7 +147,7 @@ def _definition_change(earlier: MetricSeries, series: MetricSeries) -> str | Non
 
 
 def _measures(earlier: MetricSeries, series: MetricSeries) -> tuple[list[Measure], str | None]:
-    """Return the measures to compare. If the thresholds differ, leave out the pass rate and return an explanation, too."""
+    """Return the measures to compare. If the thresholds differ, omit the pass rate, and return an explanation too."""
     facts = series.facts
     if facts.type == "boolean":
         return ["rate" if facts.direction == "neutral" else "pass rate"], None

@@ -1,4 +1,4 @@
-"""Report on detector alarms: their number, patterns that recur, and settings that silence them.
+"""Report on detector alarms: their number, recurring patterns, and settings that silence them.
 
 A *pattern* is a property that the findings of several turns share, such as the host of a URL. Only the functions in
 :data:`PATTERN_OF` depend on a particular detector.
@@ -22,7 +22,7 @@ from ..evaluation.redaction import Redactor
 from ..outlets.turn_text import BOLD, NAME_WIDTH, Paint, number_of
 
 RECURS = 3
-"""A setting is suggested for a pattern in at least this many conversations. A turn without a conversation counts as one."""
+"""A setting is suggested for a pattern in at least this many conversations. A turn without one counts as a conversation."""
 LISTED = 10
 _LONGEST = 200
 _WIDTH = 50
@@ -37,9 +37,9 @@ _INDEX = re.compile(r"\[[0-9]+\]")
 class Pattern(NamedTuple):
     text: str
     setting: tuple[str, str] | None = None
-    """Parameter of the metric and value that silence the pattern. None if no parameter can."""
+    """Metric parameter and value that silence the pattern. None if no parameter can silence it."""
     general: str | None = None
-    """Broader pattern without personal data, which is counted too. ``text`` itself is shown only if it recurs."""
+    """Broader pattern without personal data, which is also counted. The pattern itself is shown only if it recurs."""
 
 
 # --- alarms of a turn
@@ -54,7 +54,7 @@ class TurnAlarms(NamedTuple):
 
 
 def alarms_in(turn: Turn, scores: Sequence[Score], kinds: Collection[str]) -> TurnAlarms:
-    """Return the alarms of a turn. ``kinds`` are the types of data in ``privacy.redact``, which are removed from patterns."""
+    """Return the alarms of a turn. Data of the types in ``kinds`` (``privacy.redact``) is removed from patterns."""
     redactor = Redactor(kinds)
     alarms: dict[str, list[Pattern]] = {}
     for score in scores:
@@ -122,7 +122,7 @@ class Suggestion(NamedTuple):
 
 
 class DetectorReport:
-    """Alarms by detector. Values of ``labels`` are True for confirmed alarms. ``signals`` are the detectors that don't have a verdict."""
+    """Alarms by detector. ``labels`` contains True for confirmed alarms. ``signals`` contains the detectors without a verdict."""
 
     def __init__(self, metrics: Sequence[str], labels: Mapping[tuple[str, str], bool], signals: Collection[str] = ()) -> None:
         self.turns = 0

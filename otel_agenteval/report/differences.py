@@ -32,7 +32,7 @@ _LEAST_BEFORE = 60.0
 
 
 def compare_verdicts(metric: str, rows: Sequence[VerdictRow], *, selected: bool = False) -> Differences:
-    """Compare the failed turns of a metric with its passed turns, without the facts from which the metric itself is computed."""
+    """Compare the failed turns of a metric with its passed turns, ignoring the facts from which the metric itself is computed."""
     known = indexed(metric.partition(".")[0])
     left_out = follows_from(known) if known is not None else frozenset[str]()
     facts = [{name: value for name, value in row.facts.items() if name not in left_out} for row in rows]
@@ -43,7 +43,7 @@ def compare_verdicts(metric: str, rows: Sequence[VerdictRow], *, selected: bool 
 
 
 def explained(path: str, change: Change) -> Change:
-    """Add to a change the facts that distinguish its failed turns. If the store can't be read, return the change as it is."""
+    """Add the facts that distinguish failed turns to a change. If the store can't be read, return the change as it is."""
     agents = (change.agent,) if change.agent else ()
     # A score arrives later than its turn starts: after the turn, the decision delay and the judge call.
     since = change.found.since - max(_LEAST_BEFORE, change.at - change.found.since)
@@ -57,7 +57,7 @@ def explained(path: str, change: Change) -> Change:
 @dataclass(frozen=True, slots=True)
 class ShownDifferences:
     title: str
-    """Template for the numbers of turns on both sides and of all turns."""
+    """Title template with placeholders for the numbers of turns on both sides and of all turns."""
     about: Mapping[str, str]
     """Keys of the JSON report that identify the metric or the group."""
     sides: tuple[str, str]
@@ -89,7 +89,7 @@ def differences_of_group(rows: Sequence[VerdictRow], group: Sequence[FactConditi
 def differences_of_runs(
     before: Mapping[str, Sequence[VerdictRow]], after: Mapping[str, Sequence[VerdictRow]]
 ) -> list[ShownDifferences]:
-    """Compare the failed turns of two runs for each metric that got worse. Search all turns (key ``""``) for facts more frequent in one run."""
+    """Compare two runs' failed turns for each metric that got worse, and all turns (key ``""``) of both runs."""
     metrics = sorted((before.keys() & after.keys()) - {""})
     ps = holm([fisher(_failed(before[metric]), _failed(after[metric])) for metric in metrics])
     found = []

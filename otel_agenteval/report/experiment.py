@@ -1,4 +1,4 @@
-"""The result of an experiment: trials of cases with turns and scores, summarized by metric."""
+"""Result of an experiment: trials of cases with turns and scores, summarized by metric."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Trial(NamedTuple):
     case_id: str
     repetition: int
     scored: Sequence[tuple[Turn, Sequence[Score]]]
-    """The trial's turns in order, with their scores. If metrics evaluated the conversation, the conversation is the last item."""
+    """The trial's turns in order, with their scores. If metrics evaluated the entire conversation, it is the last item."""
     error: str | None
     seconds: float
     reached_max_turns: bool = False
-    """True if the conversation reached ``max_turns`` of the case. The simulated user then may not have finished."""
+    """True if the conversation reached ``max_turns`` of the case. The simulated user then might not have finished."""
     place: str = ""
-    """Position in the dataset, such as ``qa.csv:3``, if the dataset has no id for the case."""
+    """Position in the data set, such as ``qa.csv:3``, if the data set has no ID for the case."""
 
 
 class Summary(NamedTuple):
@@ -45,7 +45,7 @@ class Summary(NamedTuple):
     """Number of values, excluding vacuous scores, errors, and skipped scores."""
     mean: float | None
     low: float | None
-    """Lower end of the interval, or None with fewer than five cases."""
+    """Lower end of the interval, or None if there are fewer than five cases."""
     high: float | None
     passed: int
     judged: int
@@ -56,7 +56,7 @@ class Summary(NamedTuple):
     pass_hat_k: float | None
     """Probability that all k trials pass."""
     consistency: float | None
-    """Share of repeated cases whose trials all have the same verdict. None without repetitions."""
+    """Share of repeated cases whose trials all have the same verdict. None if no case is repeated."""
     errors: int
     """Number of scores that are errors, including scores of trials whose task raised an exception."""
     skipped: int
@@ -102,7 +102,7 @@ class Experiment:
     def frame(self) -> Any:
         """Return a pandas DataFrame with one row per score.
 
-        The columns are ``case_id``, ``repetition``, ``turn`` (the number in a conversation, or None), and those of
+        The columns are ``case_id``, ``repetition``, ``turn`` (the turn's number in a conversation, or None), and those of
         :meth:`ScoredTurns.frame`.
 
         Raises:
@@ -126,7 +126,7 @@ class Experiment:
         return run
 
     def compare(self, baseline: Experiment | str | Path, watch: Sequence[str] = ()) -> Comparison:
-        """Compare with an earlier experiment, case by case.
+        """Compare this experiment with an earlier experiment, case by case.
 
         The result contains each metric's difference, interval, and p-value, corrected for the number of tests.
 
@@ -185,7 +185,7 @@ class Experiment:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Raised on Ctrl-C. Contains the finished trials."""
+    """Raised on Ctrl+C. Contains the finished trials."""
 
     def __init__(self, experiment: Experiment) -> None:
         super().__init__()
@@ -195,7 +195,7 @@ class Interrupted(KeyboardInterrupt):
 def _summary(metric: str, found: Sequence[tuple[Trial, Score]], k: int) -> Summary:
     values: dict[str, list[float]] = {}
     verdicts: dict[str, dict[int, bool]] = {}
-    """Verdict by case id and repetition. A trial with several turns passes if all of them pass."""
+    """Verdict by case ID and repetition. A trial with several turns passes if all of them pass."""
     for trial, score in found:
         if score.status == "ok" and not score.vacuous and score.value is not None:
             values.setdefault(trial.case_id, []).append(score.value)

@@ -1,4 +1,4 @@
-"""Failed turns, grouped by their first fault. Each group (*failure mode*) has a rate, the change of the rate, and topics.
+"""Failed turns, grouped by their first fault. Each group (*failure mode*) has a rate, the change in the rate, and topics.
 
 A *topic* is a set of turns in a failure mode whose texts are similar.
 """
@@ -60,12 +60,12 @@ class Topic:
 @dataclass(slots=True)
 class FailureMode:
     fault: Fault
-    """Fault of one turn. All turns of the mode have the same kind, step, and error."""
+    """Fault of one of the mode's turns. All turns of the mode have the same kind, step, and error."""
     parts: list[ModeShare]
     rate: float
     interval: Interval
     change: Interval
-    """95 % interval of the rate's change from the second-to-last part to the last part."""
+    """95 % interval of the rate's change between the last two ``parts``, which are halves of the time range or groups."""
     examples: list[str]
     topics: list[Topic] = field(default_factory=list)
 
@@ -86,7 +86,7 @@ class FailureMode:
 class FailedTurn(NamedTuple):
     turn_id: str
     at: float
-    """Start in seconds since the Unix epoch, or 0 if unknown."""
+    """Start time in seconds since the Unix epoch, or 0 if unknown."""
     fault: Fault
     text: str = ""
 
@@ -154,7 +154,7 @@ class TopicFinder:
         self.model = model
 
     def topics_of(self, mode: str, texts: Sequence[FailureText], others: Sequence[str]) -> list[Topic]:
-        """Return a mode's topics, most frequent first. Known topics keep their ids. New topics are named with words that are rare in ``others``."""
+        """Return a mode's topics, most frequent first. Known topics keep their IDs. ``others`` contains texts of other modes."""
         texts = [each for each in texts if each.text.strip()]
         if len(texts) < 2 * LEAST:
             return []
@@ -181,7 +181,7 @@ class TopicFinder:
 
 
 def _members(vectors: Any, centers: Sequence[Sequence[float]]) -> list[list[int]]:
-    """For each topic, return the indexes of its texts, starting with the text nearest to the topic's center."""
+    """Return, for each topic, the indexes of its texts, starting with the text nearest to the topic's center."""
     nearest = sorted((one.topic, -one.cosine, at) for at, one in enumerate(positions(vectors, centers)) if one is not None)
     return [[at for topic, _, at in nearest if topic == number] for number in range(len(centers))]
 

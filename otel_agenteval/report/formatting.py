@@ -19,7 +19,7 @@ _UNITS = {"1": "", "s": " s", "{token}": " tokens", "{level}": "", "{item}": "",
 
 
 def number(value: float | None, unit: str = "1", *, signed: bool = False) -> str:
-    """Format a value with its unit and four significant digits. Values from 1,000 are whole numbers. None becomes a dash."""
+    """Format a value with its unit and four significant digits. Values of at least 1,000 become whole numbers, and None a dash."""
     if value is None:
         return "–"
     sign = "+" if signed and value > 0 else "−" if value < 0 else ""
@@ -64,7 +64,7 @@ class Report:
     run: Run
     comparison: Comparison | None = None
     unevaluated: Sequence[str] = ()
-    """A message for each gate without a verdict or error on any turn, with the reason. These gates fail the run."""
+    """Messages with the reason, for gates that have neither a verdict nor an error on any turn. These gates fail the run."""
 
     @property
     def gates_failed(self) -> int:
@@ -103,7 +103,7 @@ class Report:
 
 
 def unevaluated_gates(metrics: Iterable[BoundMetric], run: Run) -> list[str]:
-    """For each gate that has neither a verdict nor an error on any turn, return a message that contains the reason."""
+    """Return a message with the reason for each gate that has neither a verdict nor an error on any turn."""
     found = []
     for metric in metrics:
         series = run.series.get((metric.name, parameters_hash(metric))) if metric.policy == "gate" else None
@@ -122,7 +122,7 @@ def unevaluated_gates(metrics: Iterable[BoundMetric], run: Run) -> list[str]:
 
 
 def errors_in(run: Run) -> list[str]:
-    """Return a line per metric and error type with the number of errors and the first explanation, except for errors of the task."""
+    """Return a line per metric and error type, with the number of errors and the first explanation. Task errors are excluded."""
     found: dict[tuple[str, str], list[str]] = {}
     for row in run.rows:
         if row.outcome == "error":

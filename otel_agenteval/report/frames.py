@@ -169,7 +169,7 @@ _TURN_COLUMNS = (
 def turns_frame(turns: Iterable[Turn]) -> Any:
     """Return a pandas DataFrame with one row per turn.
 
-    The columns include ids, agent, model, time, duration, input, output, tools, tokens, and cost.
+    The columns include IDs, agent, model, time, duration, input, output, tools, tokens, and cost.
 
     Raises:
         MissingExtra: If pandas isn't installed.

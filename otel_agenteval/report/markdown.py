@@ -118,7 +118,7 @@ def _fitting(lines: list[str], part: str, what: str) -> list[str]:
 
 
 def _code(text: str, limit: int = 200) -> str:
-    """Return a code span for tables, which lack a reliable escape for ``|``."""
+    """Return a code span for a table cell, with ``|`` replaced, because tables have no reliable escape for it."""
     plain = one_line(text, limit).replace("|", "¦") or " "
     fence = "`" * (max(map(len, re.findall("`+", plain)), default=0) + 1)
     pad = " " if plain[0] == "`" or plain[-1] == "`" else ""

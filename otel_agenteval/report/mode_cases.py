@@ -1,4 +1,4 @@
-"""Cases for ``otel-agenteval experiment`` from the failed turns of a failure mode.
+"""Cases for ``otel-agenteval experiment``, created from the failed turns of a failure mode.
 
 A case created from a failed turn fails until the agent is fixed.
 """
@@ -25,7 +25,7 @@ EXPECTED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "wrong_tool": {"code_tool_selection": {"threshold": 1.0}},
     "failed_handoff": {"code_handoff_success_rate": {"threshold": 1.0}},
 }
-"""Metrics, with parameters, that fail for every turn with this kind of fault, in addition to the turn's failed metrics."""
+"""Metrics and parameters that fail every turn with this kind of fault. They're added to the turn's failed metrics."""
 _NOT_REFERENCES = frozenset((
     "case_id", "case_turn", "id", "case", "input", "metrics", "assert", "turns", "user", "max_turns", "references", "baggage:",
 ))  # fmt: skip
@@ -40,7 +40,7 @@ class ModeCase(NamedTuple):
     """The user's earlier messages that the agent received with this turn."""
 
     def as_row(self, earlier: Sequence[str]) -> dict[str, Any]:
-        """Return a row of the dataset. ``earlier`` are the inputs of earlier turns in the conversation."""
+        """Return a row of the data set. ``earlier`` contains the inputs of earlier turns in the conversation."""
         inputs = earlier or self.asked
         if not inputs:
             return self.row
@@ -52,7 +52,7 @@ def case_of(
     content: Mapping[str, Any], scores: Iterable[Score], kind: str, parameters: Parameters,
     labels: Mapping[str, Mapping[str, Any]],
 ) -> ModeCase | None:  # fmt: skip
-    """Return the case of a failed turn (``turn.v1``, redacted). Return None if the turn lacks an input, or if no metric can be a gate."""
+    """Return the case of a failed turn (``turn.v1``, redacted), or None if it has no input or no metric can be a gate."""
     text, metrics = content.get("input"), gates_of(scores, kind, parameters)
     if not isinstance(text, str) or not text.strip() or not metrics:
         return None
@@ -68,7 +68,7 @@ def case_of(
 
 
 def gates_of(scores: Iterable[Score], kind: str, parameters: Parameters) -> list[dict[str, Any]]:
-    """Return the failed metrics, and the metrics that detect the fault, as gates. Metrics that can't be evaluated again are left out."""
+    """Return the failed metrics and the metrics that detect the fault as gates, if they can be evaluated again."""
     wanted: dict[str, dict[str, Any]] = {}
     for score in scores:
         if score.verdict is False:
@@ -143,7 +143,7 @@ def references_in(labels: str) -> dict[str, dict[str, Any]]:
 
 
 def references_of(labels: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Map turn or case ids to references. A reference is an additional column, a text ``value``, or a JSON object in ``comment``."""
+    """Map turn or case IDs to references: additional columns, text in ``value``, or the keys of a JSON object in ``comment``."""
     found: dict[str, dict[str, Any]] = {}
     for row in labels:
         given = {name: value for name, value in row.items() if name not in _OF_LABELS and value is not None}

@@ -32,7 +32,7 @@ from .run import About, line_of, on_scale
 
 Scored = Sequence[tuple[Score, str]]
 Rendering = Callable[[Turn, About, Scored, Redactor], str]
-"""Formats a turn and its redacted scores. Must be picklable, because the process that scores the turn calls the function."""
+"""Function that formats a turn and its redacted scores. Must be picklable, because it runs in the process that scores the turn."""
 _DOCUMENTS = {"junit": render_junit, "markdown": render_markdown, "html": render_html}
 _DECLARE_UTF8 = ("junit", "html")
 FORMATS = ("jsonl", "table", *_DOCUMENTS)
@@ -76,7 +76,7 @@ def _stream(form: str, place: str, stack: ExitStack) -> TextIO:
 
 
 class _KeptUntilWritten(io.TextIOWrapper):
-    """A file that keeps its old content until the first write, in case the run doesn't have any input."""
+    """File that keeps its old content until the first write, in case the run has no input."""
 
     _begun = False
 
@@ -124,7 +124,7 @@ class RunOutput:
             self._out.write(text)
 
     def finish(self, report: Report) -> None:
-        """Write the report, or the summary and comparison after the turns. For ``jsonl``, empty an old file if the run didn't produce a score."""
+        """Write the report or, for ``table``, the summary and comparison. For ``jsonl``, empty an old file if no score exists."""
         if self.needs_run:
             self._out.write(_DOCUMENTS[self._form](report))
         elif self._form == "jsonl":
@@ -159,7 +159,7 @@ class OutcomeTable:
                 total[1] += 1
 
     def render(self, width: int = 100, *, color: bool = False) -> str:
-        """Return a table with one row per metric, most failures first. Vacuous scores are left out of ``mean``."""
+        """Return a table with one row per metric, most failures first. Vacuous scores aren't included in ``mean``."""
         paint = Paint(color)
         lines = [
             paint(

@@ -32,7 +32,7 @@ _HOW = "Pass the output of `otel-agenteval eval --format jsonl`"
 _TURN_ID = re.compile(r"[0-9a-f]{32}-[0-9a-f]{16}")
 MOST_WITH_FACTS = 10_000
 BLANK = "the answer is blank"
-"""Reason of a gate that is skipped as ``empty_output``. Such a gate fails, because a blank answer must not pass."""
+"""Reason for a gate that is skipped as ``empty_output``. Such a gate fails, because a blank answer must not pass."""
 PARAMETERS = "parameters_hash"
 """JSON key with a hash that distinguishes configurations of the same metric."""
 
@@ -66,7 +66,7 @@ class About:
 
     @property
     def cluster(self) -> str:
-        """Conversation id or, if unknown, trace id. Turns of the same cluster aren't independent."""
+        """Conversation ID or, if unknown, trace ID. Turns of the same cluster aren't independent."""
         return self.conversation_id or (self.turn_id[:32] if _TURN_ID.fullmatch(self.turn_id) else self.turn_id)
 
     @property
@@ -83,7 +83,7 @@ class ScoreRow:
     value: float | None
     passed: bool | None
     why: str
-    """The score's explanation, error type, or skip reason. If ``about.answered`` is set, also the detail of a failure."""
+    """The score's explanation, error type, or skip reason. If ``about.answered`` is set, also contains the detail of a failure."""
 
     @property
     def fails_gate(self) -> bool:
@@ -91,9 +91,7 @@ class ScoreRow:
 
     @property
     def has_value(self) -> bool:
-        """True unless the answer is blank, or the score is an error without a verdict. Other skips, such as for a turn without tool
-        calls, count as true, because they don't make a run worse.
-        """
+        """False if the answer is blank or the score is an error without a verdict. Other skipped scores don't make a run worse."""
         return self.why not in (BLANK, "empty_output") and (self.outcome != "error" or self.passed is not None)
 
 
@@ -101,7 +99,7 @@ class ScoreRow:
 class MetricSeries:
     facts: Facts
     parameters: str = ""
-    """Hash of the parameters except the threshold. Empty without parameters."""
+    """Hash of the parameters except the threshold. Empty if there are no parameters."""
     number: int = 1
     rows: list[ScoreRow] = field(default_factory=list)
 
@@ -150,7 +148,7 @@ class SeriesSummary:
     judged: int
     """Number of verdicts. A turn fails if its task raised an exception."""
     rate_interval: Interval | None = None
-    """95 % interval of the pass rate. None without verdicts, or with repetitions of fewer than five cases."""
+    """95 % interval of the pass rate. None without verdicts, or if fewer than five cases are repeated."""
 
     @property
     def pass_rate(self) -> float | None:
@@ -158,17 +156,17 @@ class SeriesSummary:
 
 
 class Run:
-    """The scores of one run. Turns (by id) and configured metrics are in the order of the scores."""
+    """Scores of one run. Turns (by ID) and configured metrics are in the order of the scores."""
 
     def __init__(self, scale: int = 1) -> None:
         self.scale = scale
         self.turns: dict[str, About] = {}
         self.series: dict[tuple[str, str], MetricSeries] = {}
         self.facts: dict[str, Mapping[str, FactValue]] = {}
-        """Facts by turn id, for up to :data:`MOST_WITH_FACTS` random turns."""
+        """Facts by turn ID, for up to :data:`MOST_WITH_FACTS` random turns."""
         self._facts_below = 1 << 32
         self._short: tuple[int, int] | None = None
-        """Cached number of turns, and the number of characters of an id that distinguishes them."""
+        """Cached number of turns, and the number of ID characters that distinguish these turns."""
 
     def add(self, about: About, score: Score, parameters: str = "") -> None:
         if about.revision >= self.turns.setdefault(about.turn_id, about).revision:
@@ -192,7 +190,7 @@ class Run:
             self.facts = {name: kept for name, kept in self.facts.items() if zlib.crc32(name.encode()) < self._facts_below}
 
     def short_name(self, about: About) -> str:
-        """Return a turn's name for people: the case id, or the start of the turn id that is unique in the run."""
+        """Return a turn's display name: the case ID, or a prefix of the turn ID that is unique in the run."""
         if about.case_id is not None:
             return about.name
         if self._short is None or self._short[0] != len(self.turns):
@@ -233,7 +231,7 @@ class Run:
         return run
 
     def _add_line(self, line: bytes, where: str) -> str:
-        """Add the score in a line. Return the id of the turn that the score's turn replaces, or ""."""
+        """Add the score in a line. Return the ID of the turn that the scored turn replaces, or ""."""
         try:
             data = jsonio.loads(line)
             if not isinstance(data, dict) or not isinstance(data.get("turn_id"), str):
@@ -261,7 +259,7 @@ def on_scale(score: Score, scale: int) -> Score:
 
 
 def line_of(turn: Turn, about: About, score: Score, parameters: str) -> dict[str, Any]:
-    """Return a score as an object of ``--format jsonl``: the turn's ids, then the score's keys."""
+    """Return a score as an object of ``--format jsonl``: the turn's IDs, then the score's keys."""
     place: Mapping[str, Any] = {
         "turn_id": turn.turn_id, "case_id": about.case_id, "case_turn": about.case_turn, "conversation_id": turn.conversation_id, "service": turn.service,
         "agent": turn.agent, "model": about.model, PARAMETERS: parameters or None,
@@ -270,14 +268,14 @@ def line_of(turn: Turn, about: About, score: Score, parameters: str) -> dict[str
 
 
 def parameters_hash(metric: BoundMetric) -> str:
-    """Return 12 hex digits of a hash of a metric's parameters except the threshold. Return "" if the metric doesn't have such parameters."""
+    """Return 12 hex digits of a hash of a metric's parameters except the threshold, or "" without such parameters."""
     params = metric.params if metric.series_params is None else metric.series_params
     given = sorted((key, value) for key, value in params.items() if key != "threshold")
     return hashlib.sha256(repr(given).encode(errors="replace")).hexdigest()[:12] if given else ""
 
 
 def why(score: Score, *, facts: bool = False) -> str:
-    """Return the reason for a score in one line. With ``facts``, add the score's detail, which can quote the turn."""
+    """Return the reason for a score in one line. If ``facts`` is true, add the score's detail, which can quote the turn."""
     if score.status == "skipped":
         return str(score.detail.get("reason") or "not applicable")
     if score.status == "error":
