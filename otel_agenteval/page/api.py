@@ -50,11 +50,11 @@ _MOST_VALUES = 200
 _CANDIDATES = 1_000
 """Number of latest turns from which the next turn to label is chosen."""
 _FAILED_AT_ONCE = 100
-"""Number of failed turns to read at a time. The first few turns usually provide all cases."""
+"""Number of failed turns that are read at a time. The first turns usually provide all cases."""
 _LOW = 0.1
-"""Share of a judge budget. If less remains, the page shows a warning."""
+"""If less than this share of a judge budget remains, the page shows a warning."""
 _WITHOUT_TEXTS = {"turn_id", "conversation_id", "service", "agent", "start", "duration_s", "cost_usd", "llm_calls", "references"}
-"""Fields of a turn that was read from a file of scores."""
+"""Fields of a turn that was read from a file of scores, which contains no texts."""
 _SCORE_FACTS = ("kind", "unit", "direction", "type", "threshold", "policy", "version")
 
 
@@ -62,18 +62,18 @@ _SCORE_FACTS = ("kind", "unit", "direction", "type", "threshold", "policy", "ver
 class Reader:
     role: Role = "label"
     tenant: str | None = None
-    """Tenant whose turns the reader can see. None for all turns."""
+    """Tenant whose turns the reader can see. None if the reader can see all turns."""
     name: str = "someone"
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     content: bool = False
-    """True to show content, if the store has content."""
+    """True to show content if the store contains content."""
     trace_url: str | None = None
-    """URL of a trace in the user's backend. Contains ``{trace_id}``."""
+    """URL template of a trace in the user's tracing backend. Contains ``{trace_id}``."""
     labels: str | None = None
-    """File for labels. None disables labeling."""
+    """Path of the file for labels. None disables labeling."""
     compared: tuple[str, str] | None = None
 
 
@@ -94,8 +94,8 @@ class FileResponse(NamedTuple):
 class Api:
     """Handlers of the API routes in :data:`.routes.ROUTES`.
 
-    ``status`` returns the sidecar's status. If no sidecar runs, it is None instead of a function. ``outcomes`` returns the
-    outcomes of a turn from a running engine. ``parameters`` returns the configured parameters of a metric.
+    ``status`` returns the sidecar's status, and is None if no sidecar runs. ``outcomes`` returns the outcomes of a turn from a
+    running engine. ``parameters`` returns the configured parameters of a metric.
     """
 
     path: str
@@ -187,7 +187,7 @@ class Api:
         return dict(content)
 
     def question(self, request: Request) -> dict[str, Any]:
-        """Return a metric's stored judge calls on a turn or, if none are stored, the first prompt that the metric would send now."""
+        """Return a metric's stored judge calls on a turn or, if none is stored, the first prompt that the metric would send."""
         metric = request.params["metric"]
         content = self.case(request)
         with self.views() as views:
@@ -229,7 +229,7 @@ class Api:
         return _json_lines(rows, "cases.jsonl" if form == "dataset" else "turns.jsonl")
 
     def lately(self, request: Request, since: float | None) -> tuple[float, list[dict[str, Any]]]:
-        """Return the ``since`` for the next call, and the turns stored or scored after ``since`` (an empty list if ``since`` is None)."""
+        """Return the turns stored or scored after ``since`` (none if it is None), preceded by the next call's ``since``."""
         with self.views() as views:
             if since is None:
                 return views.last_stored(), []
@@ -463,7 +463,7 @@ class Api:
         return {"label": labels.add(request.body, request.reader.name, self.now)}
 
     def next_to_label(self, request: Request) -> dict[str, Any]:
-        """Return the id of a recent unlabeled turn or None, and the number of labeled turns. The order of turns is fixed for each person."""
+        """Return an unlabeled turn's ID or None, and the number of labeled turns. A random choice stays until it is labeled."""
         labelled = {label["turn_id"] for label in self._labels_of(request)}
         wanted, doubts = self.filter(request), dict[str, tuple[bool, float]]()
         with self.views() as views:
@@ -493,14 +493,14 @@ class Api:
     # --- helpers
 
     def filter(self, request: Request) -> Filter:
-        """Return the filter of a request. Raises Problem for an invalid condition, or for a text search if content isn't shown."""
+        """Return the filter of a request. Raises Problem for an invalid condition, or for a search in content that isn't shown."""
         wanted = filter_of(request.params, request.reader.tenant)
         if wanted.text is not None and not self.options.content:
             raise Problem(403, "text: content isn't shown, so it can't be searched. Set serve.page.content")
         return wanted
 
     def _stored_turn(self, views: Views, request: Request) -> dict[str, Any]:
-        """Return a turn by its id or by a unique prefix. Raises Problem if the turn is unknown, ambiguous, or from another tenant."""
+        """Return a turn by its ID or a unique prefix. Raises Problem if the turn is unknown, ambiguous, or of another tenant."""
         short = request.params["turn_id"]
         tenant = request.reader.tenant
         if tenant is not None and not short.startswith(qualified(tenant, "")):
@@ -583,7 +583,7 @@ def _changes(views: Views, since: float, reader: Reader) -> list[dict[str, Any]]
 
 
 def _require_causes(views: Views, found: Sized) -> None:
-    """Raise Problem if ``found`` is empty because the option ``outlets.store.causes`` is off."""
+    """Raise Problem if ``found`` is empty because ``outlets.store.causes`` is off."""
     if not found and not views.keeps_causes():
         raise Problem(404, NO_CAUSES)
 
@@ -685,18 +685,18 @@ def _point(cell: SumCell, unit: str | None) -> dict[str, Any]:
 
 
 _COMPARED = 50_000
-"""If there are more scores, groups are compared by their sums: unpaired, and with each turn as a separate trace."""
+"""Maximum number of scores that are compared individually. Larger groups are compared by their sums, unpaired."""
 _STEPS = (60, 120, 300, 600, 900, 1_800, *(hours * HOUR for hours in (1, 2, 3, 6, 12, 24, 48, 168, 336, 720)))
 _POINTS = 45
 _LINES = 6
 _PER_POINT = 20
-"""Number of turns that a point should represent, because a mean of few turns is imprecise."""
+"""Number of turns that each point of a chart should represent. A mean of fewer turns is imprecise."""
 _READ = 20_000
-"""Maximum number of turns in the headline, and in a chart with steps of less than an hour."""
+"""Maximum number of turns in the headline, and in a chart with time steps of less than an hour."""
 
 
 def _step_for(seconds: float, turns: int, groups: int) -> int:
-    """Return a chart's time step in seconds: the smallest with at most 45 points and about 20 turns per point and group."""
+    """Return a chart's smallest time step, in seconds, with at most 45 points and about 20 turns per point and group."""
     points = min(_POINTS, max(4, turns // (_PER_POINT * groups)))
     least = 0 if turns <= _READ else HOUR
     return next((step for step in _STEPS if step >= least and seconds / step <= points), _STEPS[-1])
@@ -727,7 +727,7 @@ def _as_csv(rows: list[dict[str, Any]]) -> bytes:
 
 
 class _PromptRecorder(JudgeModel):
-    """Judge that records its first prompt and never answers."""
+    """Judge that records the first prompt and never answers."""
 
     model = "nobody"
 

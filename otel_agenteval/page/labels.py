@@ -1,4 +1,4 @@
-"""Labels from people who use the web UI, stored in the file that ``calibrate`` reads."""
+"""Labels from people who use the web UI. They are stored in the file that ``calibrate`` reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .parameters import Problem
 
 CHOICES = ("random", "doubtful", "hand")
 FIELDS: Mapping[str, Mapping[str, Any]] = {
-    "turn_id": {"description": "id of the turn", "type": "string", "minLength": 1, "maxLength": 200},
+    "turn_id": {"description": "ID of the turn", "type": "string", "minLength": 1, "maxLength": 200},
     "label": {"description": "pass or fail; null removes an earlier label", "enum": ["pass", "fail", None]},
     "metric": {"description": "metric that the label is about; if absent, the whole turn", "type": ["string", "null"], "minLength": 1, "maxLength": 200},
     "value": {"description": "correct value of the score", "type": ["number", "null"], "minimum": -1e9, "maximum": 1e9},
@@ -29,7 +29,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {
 
 
 class Labels:
-    """File of labels, created with the first label. Thread-safe. A person's new label for a turn and metric replaces the old one."""
+    """File of labels. Thread-safe. The latest label of a person, turn, and metric applies. The first label creates the file."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -38,7 +38,7 @@ class Labels:
         self._labels: dict[tuple[str, str, str], dict[str, Any]] = {}
 
     def add(self, given: Any, by: str, at: float) -> dict[str, Any]:
-        """Store a label (see :data:`FIELDS`) and return it. Raises Problem if it is invalid or the file can't be written."""
+        """Store a label (see :data:`FIELDS`) and return it. Raises Problem if the label is invalid or the file can't be written."""
         label = {**_checked(given), "by": by, "at": at}
         line = jsonio.dumps({key: value for key, value in label.items() if value is not None or key == "label"}) + "\n"
         with self._lock:
@@ -50,13 +50,13 @@ class Labels:
         return label
 
     def all(self) -> list[dict[str, Any]]:
-        """Return the current labels, earliest first, without removed labels."""
+        """Return the current labels, earliest first. Removed labels aren't included."""
         with self._lock:
             self._refresh()
             return [label for label in self._labels.values() if label.get("label") is not None]
 
     def _refresh(self) -> None:
-        """Read the file if it changed, because other processes can write to it."""
+        """Read the file if it has changed, because other processes can also write to it."""
         try:
             state = Path(self.path).stat()
         except OSError:
@@ -83,7 +83,7 @@ def _checked(given: Any) -> dict[str, Any]:
         if key not in FIELDS:
             raise Problem(400, f"{key[:40]!r}: unknown key of a label; known keys: {', '.join(FIELDS)}")
     if "label" not in given or given["label"] not in ("pass", "fail", None):
-        raise Problem(400, 'label: required; must be "pass", "fail" or null')
+        raise Problem(400, 'label: required; must be "pass", "fail", or null')
     for key in ("turn_id", "metric", "comment"):
         text, least, most = given.get(key), FIELDS[key].get("minLength", 0), FIELDS[key]["maxLength"]
         if (text is not None or key == "turn_id") and not (isinstance(text, str) and least <= len(text) <= most):

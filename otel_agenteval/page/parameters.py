@@ -24,7 +24,7 @@ _MOST_TIME = 1e11
 
 
 class Problem(Exception):
-    """Error for a request that can't be answered. For a wrong method, ``allow`` lists the allowed methods."""
+    """Error for a request that can't be answered. For an invalid method, ``allow`` lists the allowed methods."""
 
     def __init__(self, status: int, message: str, allow: str | None = None) -> None:
         super().__init__(message)
@@ -93,7 +93,7 @@ def _time_in(text: str, now: float) -> float | None:
 
 
 def read(query: Mapping[str, Sequence[str]], parameters: Sequence[Parameter], now: float) -> dict[str, Any]:
-    """Parse a query and add defaults. Raises Problem for an unknown name, an invalid value, or a missing parameter."""
+    """Parse a query and add defaults. Raises Problem for an unknown name, an invalid value, or a missing required parameter."""
     known = {parameter.name: parameter for parameter in parameters}
     for name in query:
         if name not in known:
@@ -133,7 +133,7 @@ OF_TURNS = (
     Parameter("below", "number", "turns with a value of `metric` below this"),
     Parameter("above", "number", "turns with a value of `metric` above this"),
     Parameter("tool", "text", "turns that called this tool"),
-    Parameter("mode", "text", "turns with the failure mode of this id"),
+    Parameter("mode", "text", "turns with the failure mode of this ID"),
     Parameter(
         "fact",
         "condition",

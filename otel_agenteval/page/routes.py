@@ -16,7 +16,7 @@ from .labels import CHOICES, FIELDS
 from .parameters import MOST_GIVEN, OF_SUMS, OF_TURNS, WHEN, WHOSE, Parameter, Problem
 
 BASE = "/api/v1"
-_TURN_ID = Parameter("turn_id", "text", "id of the turn, or a unique prefix", required=True)
+_TURN_ID = Parameter("turn_id", "text", "ID of the turn, or a unique prefix", required=True)
 _GROUP = Parameter(
     "group",
     "condition",
@@ -38,7 +38,7 @@ class Route:
     query: tuple[Parameter, ...] = ()
     in_path: tuple[Parameter, ...] = ()
     body: Mapping[str, Mapping[str, Any]] | None = None
-    """Keys of the request body, with their JSON Schema."""
+    """Keys of the request body, each with its JSON Schema."""
     gives: tuple[str, ...] = ()
     """Keys of the response body, or its media types."""
 
@@ -67,7 +67,7 @@ ROUTES = (
     ), gives=("application/x-ndjson", "text/csv")),
     Route("GET", "/facets", Api.facets, "List the values by which turns can be filtered, with their counts", (*WHEN, *WHOSE), gives=("agents", "services", "versions", "models", "judges", "metrics", "since", "until", "content", "causes", "users", "labels", "tenant", "budget_usd", "low_budgets", "unread_traces", "trace_url", "compared")),
     Route("GET", "/estimates", Api.estimates, "Get fleet estimates by metric and group, with 95 % intervals. Times are rounded to whole hours", (*OF_SUMS, _BY), gives=("groups", "estimates", "hours_not_summed")),
-    Route("GET", "/headline", Api.headline, "Get the share of failed turns, the duration quantiles and the mean cost: for the latest 20,000 turns, and for each half of their time range", OF_SUMS, gives=("since", "middle", "until", "is_all", "all", "before", "after")),
+    Route("GET", "/headline", Api.headline, "Get the share of failed turns, the duration quantiles, and the mean cost for the latest 20,000 turns, and for each half of their time range", OF_SUMS, gives=("since", "middle", "until", "is_all", "all", "before", "after")),
     Route("GET", "/series", Api.series, "Get means over time with 95 % intervals", (
         *OF_SUMS, _BY, Parameter("step", "count", "hours per point; if unset, the shortest step of at least a minute with at most 45 points and about 20 turns per point", least=1, most=8_760),
     ), gives=("step_s", "since", "until", "changes", "releases", "series")),
@@ -83,7 +83,7 @@ ROUTES = (
     ), gives=("modes", "turns", "middle")),
     Route("GET", "/failure-modes/{mode}/cases", Api.mode_cases, "Get the latest failed turns of a mode as cases for `experiment`, one per distinct input. The cases fail while the mode persists", (
         *WHEN, *WHOSE, Parameter("limit", "count", "maximum number of cases", least=1, most=1_000, default=50),
-    ), (Parameter("mode", "text", "id of the failure mode", required=True),), gives=("application/x-ndjson",)),
+    ), (Parameter("mode", "text", "ID of the failure mode", required=True),), gives=("application/x-ndjson",)),
     Route("GET", "/compare", Api.compare, "Compare two groups of turns by metric", (
         *OF_SUMS, Parameter("by", "text", "attribute to group turns by", tuple(GROUPS), default="version"),
         Parameter("before", "text", "first group", required=True), Parameter("after", "text", "second group", required=True),
@@ -102,7 +102,7 @@ ROUTES = (
 
 
 def route_of(method: str, path: str) -> tuple[Route, dict[str, str]]:
-    """Return the route for a method and a path below :data:`BASE`, and the path parameters. Raises Problem for an unknown route."""
+    """Return the route for a method and a path below :data:`BASE`, with the path parameters. Raises Problem for unknown routes."""
     allowed = []
     for route in ROUTES:
         match = route.pattern.fullmatch(path)
