@@ -21,7 +21,7 @@ import pytest
 import zstandard
 
 import otel_agenteval as oa
-from otel_agenteval.cli import explain
+from otel_agenteval.cli import explain, serve
 from otel_agenteval.cli.main import COMMANDS, build_parser, command_named, main
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError
@@ -693,7 +693,7 @@ def test_check_config_refuses_what_serve_refuses(section: str, said: str, tmp_pa
     assert main(["check-config", file]) == 2
     assert said in capsys.readouterr().err
     with pytest.raises(ConfigError, match=re.escape(said)):
-        Service(load_config(file))
+        Service(serve.configured(build_parser().parse_args(["serve", "--config", file])))
 
 
 def test_check_config_names_an_unusable_journal_folder_and_creates_none(tmp_path: Path, capsys: Capture) -> None:

@@ -19,6 +19,7 @@ from ..outlets.turn_text import number_of
 from . import OK, UNUSABLE
 from .diagnosis import GOOD, configuration_findings, option_findings
 from .options import add_imports
+from .serve import check_receivers
 
 EXIT_CODES = {
     OK: "the configuration is valid",
@@ -55,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
         from ..server.app import check_start
 
         with faults:
+            check_receivers(config)
             check_start(config)
         with faults:
             if config.serve.journal is not None and (fault := fault_of_folder(config.serve.journal)) is not None:

@@ -86,7 +86,14 @@ def configured(args: argparse.Namespace) -> Config:
     serve: dict[str, Any] = {name: None if value == "off" else value for name, value in given.items() if value is not None}
     if args.insecure:
         serve["insecure"] = True
-    return load_config(args.config, overrides={"serve": serve} if serve else None)
+    config = load_config(args.config, overrides={"serve": serve} if serve else None)
+    check_receivers(config)
+    return config
+
+
+def check_receivers(config: Config) -> None:
+    if config.serve.grpc is None and config.serve.http is None:
+        raise ConfigError("serve.grpc, serve.http: both are off, so no data can arrive. Set an address for one of them")
 
 
 async def _serve(service: Service, args: argparse.Namespace, notifier: Notifier) -> dict[str, Any]:

@@ -56,13 +56,9 @@ _REMAINING = {"usd": semconv.BUDGET_REMAINING, "calls": semconv.BUDGET_CALLS}
 _SHOWN = (
     *_REMAINING.values(), semconv.QUEUE_SIZE, semconv.QUEUE_CAPACITY, semconv.LOAD_LEVEL, semconv.JUDGE_REQUESTS,
 )  # fmt: skip
-"""Metrics that the health page of the web UI shows in addition to the ledger."""
 _LOSSES = ("queue_full", "shutdown", "fault", "stuck", "too_long", "poisoned", "error")
-"""Drop reasons that mean data loss, as opposed to a configured choice."""
 _GRACE = 3.0
-"""Seconds for running requests to finish at shutdown."""
 _CHECK_EVERY = 15.0
-"""Seconds between checks that outlets deliver."""
 
 
 class Service:
@@ -85,7 +81,6 @@ class Service:
             warn_of_fault(config.where(("serve", "journal")), self.options.journal, fault_of_folder, "no request is accepted")
             self.engine.keep_all()
         self.journal: Journal | None = None
-        """Open journal. None if it isn't open yet or not configured."""
         self._folder: JournalFolder | None = None
         self.engine.intake.keep_all()
         self.receiver = Receiver(self.engine, self.options, clock)
@@ -97,7 +92,6 @@ class Service:
         self._metrics = Metrics(self.registry)
         self._web: Web | None = None
         self._tls_contexts: dict[str, ssl.SSLContext | None] = {}
-        """TLS contexts for new connections, by protocol. A reload replaces them."""
         self._valid: dict[str, Validity] = {}
         self._reloaded = (True, clock.time_ns())
         """True if the last reload was valid, and the Unix time of the last valid reload in nanoseconds."""
@@ -136,7 +130,6 @@ class Service:
         return {name: server.address for name, server in self._servers.items()}
 
     async def start(self) -> None:
-        """Listen on all configured addresses. On failure, close everything and raise the error."""
         try:
             await self._open()
         except BaseException:
@@ -246,7 +239,6 @@ class Service:
                 yield {"metric": account or None, **found}
 
     def _reader(self, head: Head) -> Reader:
-        """Return the role and tenant of a web UI request. Raises a Refusal for invalid credentials."""
         name, token = credentials_in(head.headers.get("authorization")) or ("someone", None)
         if self.options.page.read_token is not None and is_token(token, (self.options.page.read_token,)):
             return Reader("read", None, name)
@@ -267,7 +259,6 @@ class Service:
                     self.engine.failed("journal", error)
 
     async def _check_outlets(self) -> None:
-        """Every 15 seconds, check whether the outlets can deliver, and retry waiting records, even if no turns arrive."""
         loop = asyncio.get_running_loop()
         while True:
             await loop.run_in_executor(None, self.engine.outlets.check)
@@ -354,7 +345,6 @@ class Service:
         self._delivered = done and not kept and not left and not any(unused.get(reason) for reason in _LOSSES)
 
     def unready(self) -> str:
-        """Return the reason why senders should pause, or an empty text if the sidecar is ready."""
         found = (one for one in delivery(self.engine, self.options.ready_outlets) if one.required and one.reason)
         return self._refusal_reason() or next((f"{check.name}: {check.reason}" for check in found), "")
 
@@ -369,7 +359,6 @@ class Service:
         return [*found, *(check() for check in self.more_checks)]
 
     def _refusal_reason(self) -> str:
-        """Return the reason why requests are refused, or will soon be refused. The reason is empty if requests are accepted."""
         if self.receiver.stopping:
             return "shutting down"
         if self.receiver.replaying:
@@ -421,8 +410,6 @@ def _by(family: Any, attribute: str) -> dict[str, int]:
 def check_start(config: Config) -> None:
     """Raise ConfigError if a sidecar can't start with this configuration. Opens no ports or files of the sidecar."""
     options, taken = config.serve, dict[tuple[str, int], str]()
-    if options.grpc is None and options.http is None:
-        raise ConfigError("serve.grpc, serve.http: both are off, so no data can arrive. Set an address for one of them")
     for name in ("grpc", "http", "metrics", "web"):
         host, port = split_address(getattr(options, name) or "off:0")
         for (other_host, other_port), other in taken.items():
