@@ -74,7 +74,7 @@ def test_two_runs_differ_in_port_and_exemplar_time_only(once: subprocess.Complet
     assert main(["demo", "--once", "--port", "0"]) == 0
     assert timeless(capsys.readouterr().out) == timeless(once.stdout)
     assert main(["demo", "--port", "0"]) == 0  # without a terminal it ends too
-    assert "until Ctrl-C" not in capsys.readouterr().out
+    assert "until Ctrl+C" not in capsys.readouterr().out
 
 
 def test_a_port_in_use_is_a_warning_and_another_port(capsys: Capture) -> None:
@@ -118,7 +118,7 @@ def test_it_serves_metrics_until_interrupted() -> None:
     os.close(terminal)
     shown = os.fdopen(here, encoding="utf-8")
     try:
-        address = next(found[1] for line in shown if (found := re.search(r"^Serving (\S+) until Ctrl-C", line)))
+        address = next(found[1] for line in shown if (found := re.search(r"^Serving (\S+) until Ctrl\+C", line)))
         request = urllib.request.Request(address, headers={"Accept": "application/openmetrics-text; version=1.0.0"})
         with urllib.request.urlopen(request, timeout=60) as response:
             page = response.read().decode()

@@ -1,7 +1,7 @@
 """``otel-agenteval demo``: run a scripted agent and print its turns and scores.
 
-The agent plans train journeys. Its model and tools are scripted, but the OpenTelemetry SDK creates its spans, and the real
-pipeline scores them. Times and ids are scripted too, so each run prints the same text. The demo doesn't use the network.
+The agent plans train journeys. Its model and tools are scripted, but the OpenTelemetry SDK creates its spans, and the real pipeline
+scores them. Times and IDs are scripted too, so each run prints the same text. The demo doesn't use the network.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ TOOLS = (
 
 
 class Use(NamedTuple):
-    """A tool call: the model's request, and the tool's result or error."""
+    """Tool call with the model's request and the tool's result or error."""
 
     tool: str
     arguments: dict[str, Any]
@@ -239,7 +239,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print each scene's turn with its scores. Then serve ``/metrics`` until Ctrl-C, if run in a terminal without ``--once``."""
+    """Print each scene's turn with its scores. In a terminal without ``--once``, then serve ``/metrics`` until Ctrl+C."""
     port = args.port
     if port and _is_taken(port):
         print(f"otel-agenteval: --port: {port} is in use; using a free port for /metrics", file=sys.stderr)
@@ -264,9 +264,9 @@ def run(args: argparse.Namespace) -> int:
             print(f"  {line}")
         print("\nTo read what a metric measures:  otel-agenteval explain code_repeated_tool_calls")
         if not args.once and sys.stdin.isatty() and sys.stdout.isatty():
-            print(f"\nServing {address} until Ctrl-C", flush=True)
+            print(f"\nServing {address} until Ctrl+C", flush=True)
             threading.Event().wait()
-    except KeyboardInterrupt:  # Ctrl-C ends the demo
+    except KeyboardInterrupt:  # Ctrl+C ends the demo
         print()
     finally:
         handle.shutdown()

@@ -50,7 +50,7 @@ _IN_DOLLARS = ("usd_per_hour", "usd_per_day")
 
 
 def option_findings(config: Config) -> Findings:
-    """Yield problems of valid options: wrong references to variables, missing folders, and missing packages."""
+    """Yield problems of valid options: invalid references to variables, missing folders, and missing packages."""
     for path, text in _texts(config.to_dict(), ""):
         if (found := _VARIABLE.search(text)) is not None:
             yield bad(f"{path}: {found[0]} isn't a valid reference to a variable", f"write ${{env:{found[1]}}}")
@@ -86,7 +86,7 @@ def _options(section: Section, path: str) -> Iterator[tuple[str, Any, Option]]:
 
 
 def configuration_findings(config: Config, metrics: Selected) -> Findings:
-    """Yield the number of metrics, and the models, parameters, and packages that metrics require but lack."""
+    """Yield the number of metrics, and the missing models, parameters, and packages of metrics."""
     whole = f", {number_of(len(metrics.of_conversations), 'metric')} on each conversation" if metrics.of_conversations else ""
     yield good(f"{len(metrics.computed)} computed and {number_of(len(metrics.judged), 'judged metric')} on each turn{whole}")
     every = [*metrics.of_turns, *metrics.of_conversations]
@@ -111,7 +111,7 @@ def configuration_findings(config: Config, metrics: Selected) -> Findings:
 
 
 def outlet_findings(config: Config) -> Findings:
-    """Check that the servers of outlets accept TCP connections. Nothing is sent."""
+    """Check that the servers of outlets accept TCP connections. No data is sent."""
     otlp, webhook = config.outlets.otlp, config.outlets.webhook
     urls = {"outlets.otlp.endpoint": otlp and otlp.endpoint, "outlets.webhook.url": webhook and webhook.url}
     for name, url in urls.items():
@@ -162,12 +162,12 @@ LIBRARIES = {
     "groq": "openinference-instrumentation-groq", "autogen-agentchat": "openinference-instrumentation-autogen-agentchat",
     "boto3": "openinference-instrumentation-bedrock", "ollama": "opentelemetry-instrumentation-ollama", "cohere": "opentelemetry-instrumentation-cohere",
 }  # fmt: skip
-"""Agent frameworks and model SDKs that don't create spans themselves, and the instrumentation for each."""
+"""Agent frameworks and model SDKs that don't create spans themselves, each with its instrumentation package."""
 _WRAPPERS = (
     "langchain-core", "llama-index-core", "openai-agents", "dspy", "smolagents", "agno", "autogen-agentchat", "pydantic-ai-slim", "google-adk",
     "strands-agents", "semantic-kernel", "agent-framework", "haystack-ai", "litellm",
 )  # fmt: skip
-"""Frameworks whose instrumentations record the calls of model SDKs. The instrumentation for crewai doesn't."""
+"""Frameworks with an instrumentation that also records model SDK calls. The instrumentation for crewai doesn't."""
 _SDKS = frozenset(("openai", "anthropic", "google-genai", "mistralai", "groq", "boto3", "ollama", "cohere"))
 _GENAI_NAME = re.compile(r"^openinference-|genai")
 _GENAI_LIBRARIES = frozenset((
@@ -242,7 +242,7 @@ def _is_of_models(one: Instrumentation) -> bool:
 
 
 def not_enabled(scopes: Collection[str]) -> str:
-    """Return advice that names the calls to enable installed instrumentations without spans, or an empty text."""
+    """Return advice with the calls that enable the installed instrumentations that created no spans, or an empty text."""
     silent = [one for one in sorted(instrumentations()) if _is_of_models(one) and not one.is_broken and one.module not in scopes]
     calls = dict.fromkeys(f"{one.enabled_by}().instrument(), from {one.module}" for one in silent)
     return f"if your program doesn't enable its instrumentation, call {'; '.join(calls)}" if calls else ""

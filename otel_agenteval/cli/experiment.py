@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _interrupted_by_sigterm() -> Iterator[None]:
-    """Handle SIGTERM like Ctrl-C, because CI systems cancel a job with SIGTERM."""
+    """Handle SIGTERM like Ctrl+C, because CI systems cancel a job with SIGTERM."""
     is_main = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGTERM, signal.default_int_handler) if is_main else None
     try:

@@ -45,7 +45,7 @@ from .scoring import Evaluation, close_models, results_of, warn_of_new_budget
 _PAGE = 100
 """Number of turns to read from the store at a time."""
 _MOST_SPLIT = 20
-"""Maximum number of failure modes to split into topics. The most frequent ones are split."""
+"""Maximum number of failure modes to split into topics. The most frequent failure modes are split."""
 
 EXIT_CODES = {OK: "the report was written", UNUSABLE: "an argument is invalid, an input can't be read, or no turn failed"}
 
@@ -164,7 +164,7 @@ def _read_turns(
     evaluation: Evaluation, redacted: Sequence[str], mode: str | None, parameters: Parameters,
     labels: Mapping[str, Mapping[str, Any]], turns: Iterable[tuple[Key, Turn]],
 ) -> Iterator[tuple[Key, _RecordedTurn]]:  # fmt: skip
-    """Yield evaluated turns. Turns with the failure ``mode`` also get a case for a data set. This function can run in other processes."""
+    """Yield evaluated turns. Turns with the failure ``mode`` also get a data set case. This function can run in other processes."""
     for key, turn, scores in evaluation.scores(turns):
         at = turn.start.timestamp() if turn.start is not None else 0.0
         fault = failure_of(turn, scores, redacted)

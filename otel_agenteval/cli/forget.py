@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     journal = args.journal or config.serve.journal
     queue, cache = config.judge.queue, config.judge.cache.path
     if store is None and journal is None and queue.backend == "memory" and cache is None:
-        raise ConfigError("forget: no store, journal or queue is configured. Pass --config, --store or --journal")
+        raise ConfigError("forget: no store, journal, or queue is configured. Pass --config, --store, or --journal")
     if args.journal is not None and not Path(args.journal).is_dir():
         raise ConfigError(f"--journal: {args.journal}: folder not found")
     if store is not None and not is_address(store):
@@ -104,7 +104,7 @@ def _with_queue_of_sidecar(config: Config) -> Config:
 
 
 def _forget_in_queue(config: Config, is_meant: Callable[[Turn], bool]) -> int:
-    """Delete the waiting jobs of matching turns, and return their number. The function leases all waiting jobs, and puts the other jobs back."""
+    """Delete the waiting jobs of matching turns, and return their number. Leases all waiting jobs, and puts other jobs back."""
     from ..judging.job import NewerPayload, Payload
     from ..judging.queues import queue_from
     from ..judging.queues.redis_server import unreachable

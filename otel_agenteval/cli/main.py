@@ -1,7 +1,7 @@
 """The command line: ``otel-agenteval``.
 
 Each command is a module in this folder, with a table ``EXIT_CODES`` and the functions ``add_arguments`` and ``run``.
-:data:`COMMANDS` contains the name and purpose of each command, so ``--help`` doesn't import them.
+:data:`COMMANDS` contains the name and purpose of each command, so ``--help`` doesn't import the modules.
 """
 
 from __future__ import annotations

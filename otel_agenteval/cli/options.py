@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SINCE = "only turns stored since this time: a duration before now, such as 24h or 7d, or a date or time in UTC, such as 2026-11-20 or 2026-11-20T12:00"
 
 Arguments = argparse._ActionsContainer
-"""A parser or a group of arguments."""
+"""Parser or argument group."""
 
 
 def add_files(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
@@ -164,7 +164,7 @@ def add_turn_sources(parser: argparse.ArgumentParser) -> None:
 def config_of_sources(args: argparse.Namespace) -> Config:
     """Load the configuration. Raises ConfigError unless the arguments contain either recorded traces or a store."""
     if args.files and (args.store or args.since or args.until or args.agent or args.service):
-        raise ConfigError("FILE: can't be combined with --store, --since, --until, --agent or --service")
+        raise ConfigError("FILE: can't be combined with --store, --since, --until, --agent, or --service")
     config = load_config(args.config)
     if not args.files and args.store is None and config.outlets.store is None:
         raise ConfigError("FILE, --store: one of them is required: a file with recorded traces, or a score store")
@@ -195,7 +195,7 @@ def names_of(text: str, option: str) -> list[str]:
 
 
 def moment(text: str | None, option: str) -> float | None:
-    """Parse an ISO date or time (UTC by default), or a duration before now such as ``24h``. Return it as Unix time."""
+    """Parse an ISO date or time (UTC by default), or a duration before now, such as ``24h``. Return Unix time."""
     if text is None:
         return None
     try:

@@ -89,7 +89,7 @@ def run_recorded(program: Sequence[str], out: Path) -> int:
 
 
 def facts_about(out: Path) -> list[dict[str, Any]]:
-    """Return the properties that each process of the recorded program reported, such as its Python."""
+    """Return the properties that each process of the recorded program reported, such as its Python interpreter."""
     try:
         lines = Path(about(str(out))).read_bytes().splitlines()
     except OSError:

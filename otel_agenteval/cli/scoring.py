@@ -135,7 +135,7 @@ def close_models(judge: Judge | JudgeGroup | None, embedder: Embedder | InProces
 
 
 def results_of(files: Sequence[str], jobs: str | None, work: TurnWork, *, meet: bool) -> Iterator[Any]:
-    """Apply ``work`` to recorded turns and yield its results. Then print the number of unreadable lines and the reason for missing turns."""
+    """Apply ``work`` to recorded turns and yield the results. Then print unreadable lines and the reason for missing turns."""
     reading = Reading(progress())
     yield from in_order(files, work, jobs=jobs_of(jobs), meet=meet, seen=reading)
     report_reading(reading)
@@ -166,7 +166,7 @@ class Evaluated(NamedTuple):
     texts: Sequence[str]
     """The text of the turn for each output."""
     scored: Sequence[tuple[Score, str]]
-    """The scores of the turn, each with the hash of the metric's parameters. Only errors if no output needs the other scores."""
+    """The scores of the turn, each with the hash of the metric's parameters. Only errors if no output requires other scores."""
     facts: Mapping[str, FactValue]
     """The properties of the turn. Empty unless the run is compared with a baseline."""
 
@@ -182,8 +182,8 @@ class Evaluated(NamedTuple):
 
 
 class Evaluation:
-    """Evaluation of recorded turns. A pickled copy in another process has no judge and no embedder. ``with_scores`` adds all
-    scores to the results, ``with_content`` the beginnings of a failed turn's input and output, and ``with_facts`` the turn's
+    """Evaluation of recorded turns. A pickled copy in another process has no judge and no embedder. ``with_scores`` adds all scores
+    to the results, ``with_content`` adds the beginnings of a failed turn's input and output, and ``with_facts`` adds the turn's
     properties. By default, ``cases`` contains the cases in ``references.dataset``.
     """
 

@@ -137,7 +137,7 @@ class _Running:
     reload_later: bool = False
 
     def handle(self, number: int) -> None:
-        """Reload the configuration on SIGHUP, and end on other signals. If the new configuration is invalid, keep the previous one."""
+        """Reload the configuration on SIGHUP, and end on other signals. An invalid configuration is ignored."""
         if number != signal.SIGHUP:
             self._end()
             return

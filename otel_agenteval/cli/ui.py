@@ -37,7 +37,7 @@ _AT_ONCE = 200
 _OF_TURNS = ("turn_id", "conversation_id", "service", "agent", "start", "duration_s", "cost_usd", "input", "output", "ground_truth")  # fmt: skip
 """Fields of a turn that can be in a file of scores."""
 _AMOUNTS = {"code_latency": "duration_s", "code_cost": "cost_usd"}
-"""Metric → field of the turn with the metric's value."""
+"""Turn fields that contain the value of a metric, by metric."""
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -120,7 +120,7 @@ async def _serve(api: Api, address: str, tokens: Sequence[str]) -> None:
         asyncio.get_running_loop().add_signal_handler(number, over.set)
     try:
         await server.start("--web", address)
-        print(f"http://{server.address}{'/compare' if api.options.compared else ''}  (Ctrl-C ends it)", flush=True)
+        print(f"http://{server.address}{'/compare' if api.options.compared else ''}  (press Ctrl+C to stop)", flush=True)
         await over.wait()
     finally:
         await server.stop(0.5)
@@ -174,7 +174,7 @@ def _versions(paths: Sequence[str | Path]) -> list[str]:
 
 
 def _as_version(scored: ScoredTurn, name: str) -> None:
-    """Make the ids of a turn and its scores unique to a version, because several versions can contain the same turn."""
+    """Make the IDs of a turn and its scores unique to a version, because several versions can contain the same turn."""
     scored.root.resource = {**scored.root.resource, "service.version": name}
     scored.turn.turn_id = f"{name}:{scored.turn.turn_id}"
     for score in scored.scores:

@@ -144,7 +144,7 @@ async def _work(
         service.stop_taking()
 
     def parent_ended() -> None:
-        """Stop after the parent was killed, which closes standard input: a pipe that only the parent keeps open."""
+        """Stop after the parent ended. Standard input is a pipe that closes then, because only the parent keeps it open."""
         loop.remove_reader(0)
         _log.error("the parent process ended, so this process ends, too")
         handle_signal(signal.SIGTERM)
