@@ -58,7 +58,6 @@ RESULT_COLUMNS: Mapping[str, str] = {
 }  # fmt: skip
 """Columns of the results. ``trace_id`` and ``span_id`` are the IDs of the turn's root, so that results can be joined with spans."""
 _REPLY_TOKENS = 300
-"""Assumed number of tokens in a judge's reply, for dry runs."""
 
 Known = Mapping[str, "Mapping[str, Any] | None"]
 """Existing results by ID. Judged results contain their columns, because composites read them. Other results can be None."""
@@ -82,7 +81,6 @@ class Scorer:
         self.judge: Any = judge_from(config)
         self.embedder: Any = embedder_from(config)
         self.asks = asks_one([*self.metrics, *self.whole], self.judge, self.embedder)
-        """True if a judge or embedder might be called."""
         self.budget = CommandBudget(config)
 
     @property
@@ -149,7 +147,6 @@ class Scorer:
                 scoring.judge()
 
     def conversations_in(self, tables: Iterable[Any]) -> dict[str, str]:
-        """Map trace IDs (hex) to conversation keys. Traces without a conversation are omitted."""
         turns = turns_of(self._records(tables, ScoringTotals()))
         return {turn.trace_id: conversation_of(turn) for turn in turns if turn.trace_id and turn.conversation_id}
 
@@ -190,7 +187,6 @@ _scorers: dict[tuple[str, tuple[str, ...] | None], Scorer] = {}
 
 
 def scorer_of(config: str, metrics: tuple[str, ...] | None) -> Scorer:
-    """Return the scorer for a configuration (as JSON). Each process caches its scorers."""
     with _MAKING:
         found = _scorers.get((config, metrics))
         if found is None:
@@ -220,22 +216,17 @@ class ScoringTotals:
 
     spans: int = 0
     bad: int = 0
-    """Number of rows that aren't spans."""
     turns: int = 0
     scores: int = 0
     errors: int = 0
     judge_errors: int = 0
-    """Number of failed judge evaluations, including those of inner metrics. The next run evaluates them again."""
     known: int = 0
-    """Number of scores that already existed."""
     model_calls: int = 0
     """Number of requests to judges and embedders. In a dry run, the number of requests that are certain to be sent."""
     tokens: int = 0
     cost_usd: float = 0.0
     unpriced: int = 0
-    """Number of requests whose price is unknown."""
     metrics: dict[str, int] = field(default_factory=dict)
-    """Number of requests by metric name."""
 
     def add(self, other: ScoringTotals) -> None:
         for name in (one.name for one in fields(self) if one.name != "metrics"):
@@ -260,7 +251,6 @@ class TurnScoring:
         self.rows: list[dict[str, Any]] = []
         self.account = ScoringTotals()
         self.made: list[Score] = []
-        """Scores so far, from this run or an earlier run."""
         self._scorer = scorer
         self._metrics = metrics
         self._known = known
@@ -269,7 +259,6 @@ class TurnScoring:
         self._whole = span_id is not None
         self._redactor = Redactor(scorer.config.privacy.redact)
         self._found: dict[str, InnerOutcome] = {}
-        """Scores from which composites are computed, by metric key."""
         subject = turn.conversation_id or "" if self._whole or turn.trace_id is None else turn.trace_id
         self._place = position(qualified(turn.tenant, subject), scorer.config.judge.seed or "")
 

@@ -36,7 +36,6 @@ from .sources import Parquet, Source, bucket_of, hex_of
 
 _BUCKET_BYTES = 256 * 2**20
 _WORTH_A_PROCESS = 8 * 2**20
-"""Minimum size of a source in bytes for which more than one process is started."""
 _MOST_BUCKETS = 512
 _FORMAT = "otel-agenteval.backfill.v1"
 _KNOWN = ("result_id", "status", "kind", "value", "passed", "label", "detail")
@@ -75,7 +74,6 @@ class Output:
             raise AgentEvalError(f"{folder}: can't use the folder: {error.strerror or error}") from None
 
     def missing(self, keys: Sequence[str], fingerprint: str) -> list[int]:
-        """Return the buckets that must be scored because a metric in ``keys`` wasn't evaluated or the source has changed."""
         notes = enumerate(map(self._done_note, range(self.buckets)))
         return [n for n, done in notes if done.get("source") != fingerprint or not set(keys) <= set(done.get("metrics", ()))]
 
@@ -260,7 +258,6 @@ class _BucketWriter(contextlib.ExitStack):
     def __init__(self, folder: Path, buckets: int) -> None:
         super().__init__()
         self.counts = [0] * buckets
-        """Number of written spans by bucket."""
         self._folder = folder
         self._writers: dict[tuple[int, str], Any] = {}
 
@@ -294,7 +291,6 @@ class Bar:
         self._shown_at = 0.0
 
     def __call__(self, what: str, done: int, total: int | None) -> None:
-        """Show the progress, at most five times per second."""
         now = time.monotonic()
         if what != self._what:
             self._what, self._since, self._from, self._shown_at = what, now, 0 if what == "read" else done, 0.0
@@ -310,7 +306,6 @@ class Bar:
 
 
 def line_of(what: str, done: int, total: int | None, lately: int, seconds: float) -> str:
-    """Format a progress line, such as ``scored [##########----------] 12,000 of 24,000 spans, 3,000/s, 4 s left``."""
     rate = lately / seconds if seconds > 0 else 0.0
     pace = f", {rate:,.0f}/s" if rate >= 1 else ""
     if not total:

@@ -20,7 +20,6 @@ from ..turns.recordings import Reading, read_items, to_stderr
 _ROWS = 20_000
 _JSON_ENDINGS = (".json", ".jsonl", ".json.gz", ".jsonl.gz", ".json.zst", ".jsonl.zst", ".json.zstd", ".jsonl.zstd")
 _PACKED = 4
-"""Estimated ratio of a span's size in memory to its size in a compressed file."""
 _SPAN_BYTES = 3_000
 
 
@@ -90,7 +89,6 @@ class _Files:
         self._shard = shard
 
     def fingerprint(self) -> str:
-        """Return a hash of the names, sizes, and modification times of the files."""
         facts = sorted((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in self.files)
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
@@ -113,7 +111,6 @@ class Parquet(_Files):
 
     @property
     def columns(self) -> dict[str, str]:
-        """Column names in the first file, by otel-agenteval's names for these columns."""
         return self._columns[0][1]
 
     def size(self) -> tuple[int | None, int]:
@@ -200,7 +197,6 @@ class ClickHouse:
             raise AgentEvalError(f"clickhouse://{where}: connection failed: {str(problem)[:200]}") from None
 
     def fingerprint(self) -> str:
-        """Return a hash of the server, the query, the number of rows, and the latest timestamp."""
         client = self._client()
         try:
             found = client.command(f"SELECT concat(toString(count()), ' ', toString(max(Timestamp))) FROM {self._from}")  # noqa: S608 - the user's own query

@@ -35,19 +35,14 @@ _log = logging.getLogger("otel_agenteval")
 _AT_ONCE = 200
 _POLL = 0.25
 _FLUSH = 10.0
-"""Maximum seconds for one delivery of results or dead letters. A delivery that takes longer is tried again later."""
 _BEHIND = 512
-"""Number of closed turns in the worker's queue above which reading pauses."""
 _SHORTLY, _BREATH = 2.0, 0.05
 """Seconds of lag before partitions are paused, and seconds between checks. Pausing discards the read-ahead buffer."""
 _MOVE = 5.0
-"""Maximum seconds that a rebalance waits for the evaluation of closed turns."""
 _MOST_SNAPSHOTS = 4
-"""Maximum number of snapshots of open turns that wait until earlier turns are scored."""
 _BUFFER_KB = 16 * 1024
 _STATISTICS = 1.0
 _ASK = 1.0
-"""Timeout in seconds for requests to the broker about topics and the ends of partitions."""
 _PROBE, _SILENT = 5.0, 15.0
 """Seconds without an answer from the brokers before the reader sends a request, and before the health check reports a fault."""
 _STALLED = 20
@@ -57,10 +52,8 @@ _JSON = (b"{", b" ", b"\t", b"\r")
 """First bytes of a JSON request. A protobuf request starts with a line feed."""
 _RECONNECT = {"reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 10_000}
 _FOR_BOTH = ("bootstrap.", "broker.", "client.", "metadata.", "reconnect.", "sasl.", "security.", "socket.", "ssl.")
-"""Prefixes of librdkafka's connection options, which consumer and producer share."""
 
 _COLON = re.compile(r"(?<!\$\{env):")
-"""Pattern for a colon that isn't part of ``${env:NAME}``."""
 
 Key = tuple[str, int]
 
@@ -116,7 +109,6 @@ class Address:
 class _Snapshot:
     checkpoint: Checkpoint
     positions: dict[Key, int]
-    """Next offset to read, by partition."""
 
 
 _DIFFERS = re.compile(r"\[[^\[\]]*\]|[0-9]+")
@@ -168,7 +160,6 @@ class KafkaSource:
         self._engine = engine
         self._feed = feed
         self._passed_over: set[int] = set()
-        """Traces that the previous reader of a partition closed. Their spans are skipped."""
         self._address = address
         self._patience = patience
         self._partitions: dict[Key, Partition] = {}
@@ -210,7 +201,6 @@ class KafkaSource:
         self._thread.start()
 
     def stop(self, timeout: float) -> bool:
-        """Commit finished messages and leave the group. Return False if this takes longer than ``timeout`` seconds."""
         self._stopping.set()
         self._thread.join(timeout)
         return not self._thread.is_alive()
@@ -315,7 +305,6 @@ class KafkaSource:
             self._committed_at = time.monotonic()
 
     def _is_behind(self) -> bool:
-        """Return True if too many turns or dead letters wait. Reading then pauses, so that messages stay in Kafka, not in memory."""
         status = self._engine.status
         if status.waiting_turns > (_BEHIND // 2 if self._paused else _BEHIND):
             return True
@@ -479,7 +468,6 @@ class KafkaSource:
         self._forget(partitions)
 
     def _forget(self, partitions: list[Any]) -> None:
-        """Forget partitions that this worker no longer reads, and drop their open turns."""
         gone: set[int] = set()
         self._snapshots.clear()
         for found in partitions:

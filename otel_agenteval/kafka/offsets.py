@@ -65,9 +65,7 @@ class Partition:
         self.end = end
         self.position = place.since
         self.traces: OrderedDict[int, _Seen] = OrderedDict()
-        """First and last message of each relevant trace, ordered by the first message."""
         self.passed_over: set[int] = set()
-        """Traces that the previous reader of the partition closed."""
 
     def note(self, offset: int, trace_ids: Iterable[int]) -> None:
         for trace_id in trace_ids:
@@ -79,7 +77,6 @@ class Partition:
         self._advance(offset)
 
     def skip(self, offset: int, trace_ids: Iterable[int]) -> None:
-        """Record that a message was read without scoring it, because an earlier reader closed its traces."""
         self.passed_over.update(trace_ids)
         self._advance(offset)
 

@@ -33,7 +33,6 @@ class Check(NamedTuple):
     reason: str = ""
     """Description of the problem, without turn content. Empty if there is no problem."""
     required: bool = False
-    """True if this problem makes the sidecar not ready."""
 
 
 class Readiness(NamedTuple):
@@ -64,12 +63,11 @@ def health(head: Head, readiness: Readiness) -> Response | None:
 
 
 def checks_in(document: Any, prefix: str) -> list[Check]:
-    """Parse the checks in another process's ``/readyz`` response, and add ``prefix`` to their names."""
     return [Check(f"{prefix}{one['name']}", str(one["reason"]), bool(one["required"])) for one in document["checks"]]
 
 
 def delivery(engine: Engine, required: Iterable[str]) -> list[Check]:
-    """Return health checks: for each outlet, for the judge queue, and for each metric, judge, or embedder that hangs."""
+    """Return health checks of each outlet and the judge queue, and of each metric, judge, or embedder that hangs."""
     found = []
     for outlet in engine.outlets:
         reason = engine.outlets.trouble_of(outlet)
@@ -87,16 +85,15 @@ def delivery(engine: Engine, required: Iterable[str]) -> list[Check]:
 
 @dataclass(slots=True)
 class GetHandler:
-    """Handler for GET requests. ``get`` returns None for an unknown path."""
+    """Handler for GET requests. ``get`` returns None for unknown paths."""
 
     guard: Guard
     count_fault: Callable[[str, Exception], object]
     get: Callable[[Head], HttpExchange | Response | None]
-    readiness: Readiness | None = None
+    readiness: Readiness
 
     def begin(self, head: Head) -> HttpExchange | Response:
-        well = health(head, self.readiness) if self.readiness is not None else None
-        if well is not None:
+        if (well := health(head, self.readiness)) is not None:
             return well
         try:
             self.guard.check(head)
@@ -104,9 +101,7 @@ class GetHandler:
                 raise Refusal("bad_method", "only GET is allowed here")
             found = self.get(head)
         except Refusal as refusal:
-            answer = refusal.answer
-            headers = [("www-authenticate", "Bearer")] if answer.kind == "unauthenticated" else []
-            return Response(answer.http_status, f"{answer.message}\n".encode(), headers=headers)
+            return Response(refusal.answer.http_status, f"{refusal.answer.message}\n".encode())
         return found if found is not None else Response(404, b"not found\n")
 
     def failed(self, error: Exception) -> Response:
@@ -129,10 +124,10 @@ class _Scrape(HttpExchange):
 
 
 class Metrics:
-    """Handler for ``/metrics`` in the format that the scraper accepts. Requires no token.
+    """Handler for ``/metrics``, which requires no token. The response has the format that the scraper accepts.
 
-    Only the OpenMetrics format contains exemplars. Writing a large page takes seconds, so a thread writes one page at a time. If
-    other scrapes with the same format arrive meanwhile, they get the same page.
+    Only the OpenMetrics format contains exemplars. Writing a large page takes seconds, so a separate thread writes one page at a
+    time. If other scrapes request the same format meanwhile, they get the same page.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -167,7 +162,7 @@ _SCRAPERS = ("prometheus", "otelcol", "opentelemetry", "vmagent", "victoriametri
 def api(
     engine: Engine, status: Callable[[], dict[str, Any]], shows_content: bool = False
 ) -> Callable[[Head, Reader], Response | None]:
-    """Return a handler for ``/api/status`` and ``/api/why/TURN_ID``. Turn ids can be shortened."""
+    """Return a handler for ``/api/status`` and ``/api/why/TURN_ID``. Turn IDs can be shortened."""
 
     def get(head: Head, reader: Reader) -> Response | None:
         if head.path == "/api/status":
@@ -201,7 +196,7 @@ def _facts_in(store: StoreReader, turn_id: str, shows_content: bool) -> dict[str
 
 
 def _full_id(engine: Engine, store: StoreReader | None, short: str) -> str:
-    """Return the full turn id for an id or its first characters. If it doesn't match any turn, return ``short``.
+    """Return the full turn ID for an ID or its first characters. If no turn matches, return ``short``.
 
     Raises StoreError if several turns match.
     """
@@ -217,7 +212,6 @@ def _full_id(engine: Engine, store: StoreReader | None, short: str) -> str:
 
 @contextmanager
 def _store_of(engine: Engine) -> Iterator[StoreReader | None]:
-    """Open the engine's store for reading. Yield None if the store can't be read or isn't configured."""
     options = engine.config.outlets.store
     try:
         reader = StoreReader(options.path) if options is not None else None

@@ -1,4 +1,4 @@
-"""Admission control, which limits the memory of requests (including decompression) and of open turns.
+"""Admission control. Limits the memory that requests (including their decompression) and open turns use.
 
 A request reserves memory for its bytes as they arrive, for its decompressed size (a megabyte can decompress to gigabytes), and
 for parsing. Requests never wait for memory, so that they can't deadlock. If there isn't enough memory, the request is refused and
@@ -22,11 +22,10 @@ from ..spans.wire import Part
 from .responses import Refusal
 
 LEAST = 256 << 20
-"""Minimum limit in bytes if ``serve.max_inflight`` isn't set."""
+"""Smallest default of ``serve.max_inflight``, in bytes."""
 COPIES = 3
-"""Number of copies of a body during parsing: as received, as protobuf, and as spans."""
 _HALF, _CROWDED, _NEARLY_ALL = 0.5, 0.75, 0.95
-"""Fill levels of open turns. Below the first level, all requests are accepted. Above the last level, all requests are refused."""
+"""Shares of the limit for open turns. Below the first share, all requests are accepted. Above the last, all are refused."""
 _STUCK = 30.0
 """Seconds of continuous refusals after which requests are accepted again and the oldest open turns are evicted."""
 TURNS_FULL = "open turns are close to their limit (turn.total_bytes, turn.max_open)"
@@ -52,7 +51,6 @@ class Budget:
             raise Refusal("overloaded", "requests in progress use all the memory that serve.max_inflight allows; retry later")
 
     def take(self, size: int, held: int) -> None:
-        """Reserve ``size`` bytes for a request that already holds ``held`` bytes. Raises a Refusal if they aren't available."""
         with self._lock:
             self.check(size, held)
             self.used += size
@@ -75,11 +73,10 @@ class MemoryShare:
 
     @property
     def room(self) -> int | None:
-        """Maximum bytes by which the share could grow without other requests, or None if it is unlimited."""
+        """Maximum number of bytes by which the share could grow if no other request used memory. None if there is no limit."""
         return None if self._budget is None else self._budget.limit - self.size
 
     def grow(self, size: int) -> None:
-        """Reserve ``size`` more bytes. Raises a Refusal if they aren't available."""
         if self._budget is not None:
             self._budget.take(size, self.size)
             self.size += size
@@ -101,15 +98,15 @@ class MemoryShare:
 
 
 UNBOUNDED = MemoryShare(None)
-"""Share without a limit, for requests whose memory is limited elsewhere."""
 
 
 class Arriving:
-    """Admission control for open turns: refuses requests that would evict turns that can still complete. Thread-safe.
+    """Admission control for open turns. Refuses requests that would evict turns that can still complete. Thread-safe.
 
     If open turns use more than half of their limit, two kinds of requests are refused: requests that would exceed the limit, and
-    requests that would fill over three quarters of it with mostly new turns. The sender retries until turns close. After 30 seconds
-    of refusals, open turns probably wait for spans that never arrive. Then, requests are accepted and the oldest turns are evicted.
+    requests with mostly new turns that would exceed three quarters of the limit. The sender retries until turns close. After 30
+    seconds of refusals, open turns are probably waiting for spans that never arrive. Requests are then accepted, and the oldest
+    turns are evicted.
     """
 
     def __init__(self, status: Status, now: Callable[[], float]) -> None:
@@ -126,7 +123,6 @@ class Arriving:
 
     @contextmanager
     def room(self, parts: Sequence[tuple[int, Part]]) -> Iterator[None]:
-        """Reserve room for the open turns of a request during the ``with`` block. Raises a Refusal if the room isn't sufficient."""
         if not parts:
             yield
             return
@@ -166,11 +162,9 @@ except ImportError:
 
 _PIECE = 1 << 20
 _MAX_PARTS = 10_000
-"""Maximum number of concatenated compressed streams in a body."""
 
 
 def inflate(body: bytes, encoding: str, limit: int, share: MemoryShare = UNBOUNDED) -> bytes:
-    """Decompress a body and charge its size to ``share``. Raises a Refusal if it is invalid or exceeds ``limit`` bytes."""
     if encoding in ("", "identity", "none"):
         found = body
     elif encoding in ("gzip", "x-gzip"):
@@ -191,7 +185,7 @@ def too_large(limit: int) -> Refusal:
 
 
 class _Format(NamedTuple):
-    """Compression format. As in gzip, a body can have several concatenated streams."""
+    """Compression format. A body can consist of several concatenated streams, as in gzip."""
 
     open: Callable[[], Any]
     decompress: Callable[[Any, bytes, int], bytes]

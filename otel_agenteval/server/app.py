@@ -47,7 +47,7 @@ _log = logging.getLogger("otel_agenteval")
 _THREADS = 4
 _MAINTENANCE = 1.0
 _DELIVER_WITHIN = 4.0
-"""Maximum seconds for one delivery to all outlets, before journal segments are deleted. A stop may wait for the delivery."""
+"""Maximum seconds for the delivery to all outlets before journal segments are deleted. A shutdown might wait for it."""
 _AT_START = (
     "grpc", "http", "metrics", "web", "insecure", "tls", "allowed_hosts", "allowed_origins", "max_body", "max_inflight", "max_connections",
     "client_connections", "journal", "journal_bytes", "page",
@@ -64,7 +64,7 @@ _CHECK_EVERY = 15.0
 class Service:
     """Sidecar in one process.
 
-    If a parent process started this process, ``number`` is its index, and the parent locks the journal.
+    If a parent process started this process, ``number`` is the index of this process, and the parent locks the journal.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Service:
         self._tls_contexts: dict[str, ssl.SSLContext | None] = {}
         self._valid: dict[str, Validity] = {}
         self._reloaded = (True, clock.time_ns())
-        """True if the last reload was valid, and the Unix time of the last valid reload in nanoseconds."""
+        """Result of the last reload (True if valid), and the Unix time of the last valid reload in nanoseconds."""
         self._clock = clock
         self._delivered = False
         self._is_open = False
@@ -182,7 +182,7 @@ class Service:
             self._maintenance.append(loop.create_task(self._maintain_journal(self.journal)))
 
     async def _open_journal(self, path: str) -> None:
-        """Wait until no other process uses the journal, and open it. An earlier process may still be stopping."""
+        """Wait until no other process uses the journal, such as an earlier sidecar that is still stopping, and open it."""
         folder = JournalFolder(path)
         if self._number is None:
             self._folder = folder
@@ -265,7 +265,9 @@ class Service:
             await asyncio.sleep(_CHECK_EVERY)
 
     def reload(self, config: Config) -> list[str]:
-        """Apply another configuration, and return the options that need a restart. If it is invalid, raise an error and change nothing."""
+        """Apply another configuration, and return the options that require a restart. On failure, raise an error and change
+        nothing.
+        """
         self.reload_failed()  # until the reload succeeds
         found, before = config.serve, self.options
         fixed = [f"serve.{name}" for name in _AT_START if getattr(found, name) != getattr(before, name)]
@@ -306,7 +308,7 @@ class Service:
         self.engine.failed("loop", error if isinstance(error, Exception) else RuntimeError(context.get("message", "")))
 
     async def drain(self, *, watched: bool = True) -> dict[str, Any]:
-        """Evaluate open turns, deliver all scores, and return the ledger. With ``watched``, metrics and web UI close last."""
+        """Evaluate open turns, deliver all scores, and return the ledger. If ``watched``, metrics and the web UI close last."""
         until = time.monotonic() + self.options.drain_timeout
         self.stop_taking()
         grace = min(_GRACE, self.options.drain_timeout / 4)
@@ -408,7 +410,7 @@ def _by(family: Any, attribute: str) -> dict[str, int]:
 
 
 def check_start(config: Config) -> None:
-    """Raise ConfigError if a sidecar can't start with this configuration. Opens no ports or files of the sidecar."""
+    """Raise ConfigError if a sidecar can't start with this configuration. Opens no ports and writes no files."""
     options, taken = config.serve, dict[tuple[str, int], str]()
     for name in ("grpc", "http", "metrics", "web"):
         host, port = split_address(getattr(options, name) or "off:0")
@@ -434,7 +436,8 @@ def as_sidecar(config: Config) -> Config:
     """Return the configuration with the sidecar's defaults.
 
     A sidecar serves its own ``/metrics``, writes no log events, and detects changes in scores. Judge jobs are queued in a file.
-    With a journal, undelivered OTLP records are stored in a spool. Explicit options take precedence, except ``outlets.prometheus``.
+    With a journal, undelivered OTLP records are stored in a spool. Explicit options take precedence, except that
+    ``outlets.prometheus`` is always off.
     """
     more: dict[str, Any] = {"outlets": {"prometheus": None}}
     if "log_events" not in config.outlets.options_given:  # a sidecar has no application that configures OpenTelemetry logging

@@ -1,11 +1,11 @@
 """Access control: tokens, tenants with quotas, and protection against web pages that call a server on the same machine.
 
-A token lookup takes the same time for each token. A tenant that exceeds its quota must retry later, and other tenants aren't
+A token lookup takes the same time for every token. A tenant that exceeds its quota must retry later, and other tenants aren't
 affected. Quota usage survives a reload of the configuration.
 
 Web pages from other sites must not reach a server on loopback. Three headers reveal such requests. ``Origin`` contains the page's
 origin if a script sends the request. ``Host`` contains the page's host name if that name resolves to this machine.
-``Sec-Fetch-Site`` reports another site for requests without a script, such as images.
+``Sec-Fetch-Site`` reports another site even for requests that no script sends, such as images.
 """
 
 from __future__ import annotations
@@ -41,12 +41,10 @@ class Tenant:
         self.name = options.name
         self.number = number_of(options.name)
         self.base = base_of(options.name)
-        """Number that is added to a trace id to get the tenant's trace key."""
+        """Number that is added to a trace ID to get the tenant's trace key."""
         self.bytes = 0
-        """Decompressed bytes of the tenant's accepted requests."""
         self.spans = 0
         self.refused: Counter[str] = Counter(dict.fromkeys((*_RATES, "open_turns"), 0))
-        """Number of refused requests of the tenant, by quota or other reason."""
         self._now = now
         self._lock = threading.Lock()
         self._buckets: dict[Quota, TokenBucket] = {}
@@ -65,7 +63,7 @@ class Tenant:
                     self._buckets[quota] = TokenBucket(rate, self._now)
 
     def admit(self) -> None:
-        """Admit a request if the rate quotas allow it. Otherwise, raise a Refusal with the delay until a retry."""
+        """Admit a request if the rate quotas allow it. Otherwise, raise a Refusal with the time until a retry."""
         with self._lock:
             waits = [(bucket.wait(), quota) for quota, bucket in self._buckets.items()]
         wait, quota = max(waits, default=(0.0, None))
@@ -73,13 +71,12 @@ class Tenant:
             raise _over(quota, wait)
 
     def admit_turns(self, turns: TenantTurns) -> None:
-        """Admit the turns of a request if they fit the quota, or if the tenant doesn't have open turns. Otherwise, raise a Refusal."""
+        """Admit a request's turns if they fit into the quota or the tenant has no open turns. Otherwise, raise a Refusal."""
         most = self.options.quotas.open_turns
         if most is not None and turns.new and turns.open and turns.open + turns.new > most:
             raise _over("open_turns", turns.next_close)
 
     def charge(self, *, size: int = 0, spans: int = 0) -> None:
-        """Charge the decompressed bytes or the spans of an accepted request to the rate quotas."""
         with self._lock:
             self.bytes += size
             self.spans += spans
@@ -118,7 +115,6 @@ class Tenants:
         return iter(list(self._by_name.values()))
 
     def by_token(self, token: str) -> Tenant | None:
-        """Return the tenant with this token, or None. Takes the same time for each token."""
         digest = _digest(token)
         found = None
         for known, tenant in self._digests:
@@ -169,7 +165,7 @@ def bearer_in(authorization: str | None) -> str | None:
 
 
 def is_token(given: str | None, tokens: Sequence[str]) -> bool:
-    """Return True if the token is one of the configured tokens. Takes the same time for each token."""
+    """Return True if the token is one of the configured tokens. Takes the same time for every token."""
     return given is not None and any([hmac.compare_digest(_digest(given), _digest(token)) for token in tokens])  # noqa: C419
 
 
@@ -187,7 +183,7 @@ def is_loopback(address: str) -> bool:
 
 
 def is_cross_site(head: Head) -> bool:
-    """Return True if the browser reports that another origin sent the request. Another port is another origin."""
+    """Return True if the browser reports that another origin sent the request. A different port is another origin."""
     return head.headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
 
 
@@ -230,7 +226,6 @@ class Guard:
 
 
 def check_exposure(options: ServeOptions) -> None:
-    """Raise ConfigError if other machines can reach an address without authentication."""
     if options.insecure or options.token is not None or options.tenants or options.tls.client_ca_file is not None:
         return
     for name in ("grpc", "http", "metrics", "web"):

@@ -22,7 +22,7 @@ _log = logging.getLogger("otel_agenteval")
 
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _SOON = 14 * 86_400.0
-"""Maximum seconds before expiry at which a warning is logged. For short lifetimes, a fifth of the lifetime."""
+"""Seconds before expiry when warnings begin, but at most a fifth of the certificate's lifetime."""
 _UTC_TIME, _VERSION = 0x17, 0xA0
 
 
@@ -32,7 +32,7 @@ class Validity(NamedTuple):
 
 
 def checked_validities(tls: TlsOptions) -> dict[str, Validity]:
-    """Return, by option name, the validity period of the certificate that expires first in each file.
+    """Return, for each option, the validity period of the file's certificate that expires first.
 
     Logs a warning if a certificate isn't valid or expires soon. Unreadable files are skipped.
     """
@@ -92,7 +92,7 @@ def _time(der: bytes, at: int) -> float:
 def tls_context(
     options: TlsOptions, protocol: str = "http/1.1", where: Callable[[KeyPath], str] = dotted
 ) -> ssl.SSLContext | None:
-    """Return the TLS context for a protocol. Return None without a certificate.
+    """Return the TLS context for a protocol, or None if no certificate is configured.
 
     Raises ConfigError for an invalid certificate. ``where`` returns an option's location for the error message.
     """
@@ -130,7 +130,7 @@ def tls_context(
 
 
 class _KeyIsEncrypted(Exception):
-    """Raised instead of OpenSSL's prompt for a pass phrase, which would block the process."""
+    """Error raised instead of OpenSSL's prompt for a pass phrase, which would block the process."""
 
 
 def _no_pass_phrase() -> str:

@@ -1,7 +1,7 @@
 """Parser for OTLP requests that passes spans and log records to the engine.
 
-:meth:`Feed.read` parses a request, and :meth:`Feed.pass_on` passes it to the engine. Between both calls, the caller can refuse
-the request. This module itself only refuses bodies that aren't OTLP.
+:meth:`Feed.read` parses a request, and :meth:`Feed.pass_on` passes it to the engine. Between these calls, the caller can refuse the
+request. This module itself refuses only bodies that aren't OTLP.
 """
 
 from __future__ import annotations
@@ -28,15 +28,12 @@ _NO_TRACES: frozenset[int] = frozenset()
 class Batch:
     parts: Sequence[tuple[int, Part]] = ()
     logs: Sequence[tuple[OtlpLog, int]] = ()
-    """Log records of the request, each with its size in bytes."""
     spans: int = 0
-    """Number of spans in the request, including unused spans."""
     sampled_out: int = 0
     invalid: int = 0
-    """Number of spans without valid ids, or of unreadable log records."""
 
     def keep(self, share: Share) -> None:
-        """Drop traces outside a process's share. Only the share at position 0 keeps counts without a trace, so they count once."""
+        """Drop traces outside a process's share. Counts that don't belong to a trace are kept only by the share at position 0."""
         if share.is_everything:
             return
         self.parts = [(key, part) for key, part in self.parts if key in share]
@@ -59,11 +56,10 @@ class Feed:
         self._sampled_below = int(options.sample_rate * 2**64)
 
     def read(self, signal: Signal, body: bytes, is_json: bool, base: int = 0) -> Batch:
-        """Parse a decompressed request. A trace's key is its id plus ``base``, which differs by tenant. Raises NotOtlp."""
+        """Parse a decompressed request. A trace's key is its ID plus ``base``, which depends on the tenant. Raises NotOtlp."""
         return self._read_spans(body, is_json, base) if signal == "traces" else self._read_logs(body, is_json, base)
 
     def pass_on(self, batch: Batch, passed_over: Collection[int] = _NO_TRACES) -> None:
-        """Pass a request to the engine, except for the traces in ``passed_over``."""
         engine = self._engine
         if batch.sampled_out:
             engine.intake.count_drop("sampled_out", batch.sampled_out)
@@ -118,6 +114,5 @@ class Feed:
         return Batch(logs=wanted, invalid=invalid)
 
     def _is_sampled(self, trace_id: bytes) -> bool:
-        """Return True if a trace is in the sample. All processes make the same decision."""
         digest = hashlib.blake2b(trace_id, digest_size=8, key=b"agenteval.serve").digest()
         return int.from_bytes(digest, "big") < self._sampled_below

@@ -41,11 +41,10 @@ _STREAMS = 100
 _STRIKES = 100
 """Maximum number of consecutive invalid, unauthenticated, or canceled calls. The next such call ends the connection."""
 _AGE = 300.0
-"""Seconds after which a connection is closed without losing calls, so that senders discover new servers."""
+"""Seconds after which a connection is closed gracefully, so that senders discover new servers."""
 _LAST_CALLS = 30.0
-"""Seconds for the calls of a closing connection to finish."""
 _WINDOW = 2**31 - 1
-"""Flow-control window. It doesn't limit senders, because the memory budget and the socket limit unread data."""
+"""Flow-control window in bytes. It doesn't limit senders, because the memory budget and the socket limit unread data."""
 _READ, _FIRST_READ = 256 * 1024, 4 * 1024
 _PREFACE, _LARGEST_FRAME = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 16 * 1024
 _FRAME = struct.Struct(">BHBBI")
@@ -57,12 +56,9 @@ _GOAWAY = struct.pack(">IBIII", 8 << 8 | 0x7, 0, 0, _WINDOW, 0)
 _GRPC_ONLY = "this port accepts only gRPC; send OTLP/HTTP to serve.http (default port 14318)"
 _HTTP1 = re.compile(rb"[A-Z]{3,7} /")
 _HTTP1_ANSWER = f"HTTP/1.1 400 {_GRPC_ONLY}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n".encode()
-"""Response to HTTP/1. Exporters log the text of its status line."""
 
 
 class GrpcServer(SocketListener):
-    """gRPC server for traces and logs. ``threads`` decompress and parse requests."""
-
     def __init__(self, receiver: Receiver, threads: Executor) -> None:
         super().__init__(receiver.options.max_connections, receiver.options.client_connections)
         self.buffer = memoryview(bytearray(_READ))
@@ -97,8 +93,6 @@ _CONFIG = H2Configuration(
 
 @dataclass(slots=True, eq=False)
 class _GrpcCall:
-    """Call whose response hasn't been sent yet."""
-
     signal: Signal
     request: Caller
     tenant: Tenant | None
@@ -119,7 +113,6 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         self.ended: asyncio.Future[None] = self._loop.create_future()
         self.client = ""
         self.is_known = False
-        """True after a call was authenticated."""
         self._rest = b""
         self._calls: dict[int, _GrpcCall] = {}
         self._strikes = self._received = self._header_bytes = 0
@@ -199,7 +192,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
             self._close_gracefully()
 
     def _close_gracefully(self, after: float = 1.0) -> None:
-        """Announce that the connection will close. After ``after`` seconds, close it when its calls have ended, within 30 seconds."""
+        """Announce that the connection will close. Wait ``after`` seconds, and at most 30 more seconds for running calls."""
         self._closing = True
         if self._has_begun:
             self._transport.write(_GOAWAY)
@@ -222,7 +215,6 @@ class _GrpcConnection(asyncio.BufferedProtocol):
             self._transport.write(self._protocol.data_to_send())
 
     def _frames(self, data: memoryview) -> bytes:
-        """Handle frames, and return the incomplete last frame. Raises ProtocolError."""
         at = 0 if self._has_begun else self._read_preface(data)
         while self._has_begun and len(data) - at >= _FRAME.size:
             high, low, kind, flags, stream = _FRAME.unpack_from(data, at)
@@ -244,7 +236,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         return bytes(data[at:])
 
     def _read_preface(self, data: memoryview) -> int:
-        """Return the position after the HTTP/2 preface. Send an error response to HTTP/1, and raise ProtocolError for other data."""
+        """Return the position after the HTTP/2 preface. Respond with an error to HTTP/1, and raise ProtocolError for other data."""
         if _PREFACE.startswith(bytes(data[: len(_PREFACE)])):
             if len(data) < len(_PREFACE):
                 return 0
@@ -319,7 +311,6 @@ class _GrpcConnection(asyncio.BufferedProtocol):
             self._parse(_FRAME.pack(0, 0, _DATA, _END_STREAM, stream))
 
     def _add_data(self, call: _GrpcCall, data: memoryview) -> None:
-        """Store a part of a call's message. Raises a Refusal if the message is too large."""
         missing = _PREFIX.size - len(call.prefix)
         if missing:
             call.prefix += data[:missing]
@@ -364,7 +355,6 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         self._flush()
 
     def _end(self, stream: int, found: Accepted | Refused | None) -> None:
-        """End a call and send its response. If ``found`` is None, the sender is gone and doesn't get a response."""
         call = self._calls.pop(stream)
         call.timer.cancel()
         call.share.close()

@@ -35,8 +35,6 @@ _NO_GRPC = "this port accepts only HTTP/1.1; send OTLP/gRPC to serve.grpc (defau
 
 @dataclass(slots=True)
 class OtlpHandler:
-    """Handler for the OTLP/HTTP port. ``threads`` decompress and parse requests."""
-
     receiver: Receiver
     threads: Executor
     guard: Guard
@@ -72,7 +70,6 @@ class OtlpHandler:
         return self.refused(FAULT, "other", is_json=False)
 
     def refused(self, refusal: Refused, signal: str, is_json: bool) -> Response:
-        """Count a refusal. Return the response with the body and headers that OTLP requires."""
         self.receiver.refused("http", signal, refusal)
         status = refusal.status()
         response = _message(refusal.http_status, status, is_json)
@@ -131,8 +128,6 @@ class _Export:
 
 
 class _Feedback(_Export):
-    """Request with user feedback. Its body is converted to an OTLP request for logs."""
-
     async def answer(self, body: bytes) -> Response:
         try:
             body, count = as_log_records(body)
@@ -158,8 +153,8 @@ _FEEDBACK_ATTRIBUTES = ("label", "comment", "edited", "id")
 def as_log_records(body: bytes) -> tuple[bytes, int]:
     """Convert feedback (one JSON object or a list) to an OTLP/JSON request. Return the request and the number of objects.
 
-    The keys ``turn_id``, ``traceparent``, or ``trace_id`` with an optional ``span_id`` identify the turn. For other keys, see
-    :meth:`Handle.feedback <otel_agenteval.Handle.feedback>`. If one object is invalid, the entire request is refused.
+    Each object identifies its turn with ``turn_id``, ``traceparent``, or ``trace_id`` (optionally with ``span_id``). For other
+    keys, see :meth:`Handle.feedback <otel_agenteval.Handle.feedback>`. If one object is invalid, the entire request is refused.
     """
     try:
         found = jsonio.loads(body.removeprefix(codecs.BOM_UTF8))

@@ -30,7 +30,6 @@ _log = logging.getLogger("otel_agenteval")
 HEAD_TIMEOUT = 10.0
 """Maximum seconds from the start of a connection to the end of the first request's head."""
 IDLE_TIMEOUT = 75.0
-"""Maximum seconds between a response and the head of the next request on the connection."""
 WRITE_TIMEOUT = 30.0
 TLS_HANDSHAKE = b"\x16\x03"
 _LOG_EVERY = 10.0
@@ -40,7 +39,7 @@ _LINGER_BYTES = 64 << 20
 _READ = 256 * 1024
 _SMALL = 4 * 1024
 _BUFFER = 64 * 1024
-"""Bytes that a connection buffers before they are read. At twice this size, the sender is paused."""
+"""Size in bytes of a connection's read buffer. If twice as much data is waiting, the sender is paused."""
 
 
 @dataclass(slots=True)
@@ -49,14 +48,11 @@ class Head:
     path: str
     query: str
     headers: dict[str, str]
-    """Headers by lowercase name. If a header is repeated, the first value is used."""
     client: str
     length: int | None
-    """Announced size of the body in bytes, or None for a chunked body."""
 
     @property
     def content_type(self) -> str:
-        """Media type of the body in lowercase, without parameters."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
@@ -73,8 +69,8 @@ class Response:
 Failure = Literal["too_large", "too_slow", "no_room", "broken", "gone"]
 """Reason for an incomplete body.
 
-``too_large``: the body is too large. ``too_slow``: it takes too long. ``no_room``: there isn't enough memory.
-``broken``: it isn't valid HTTP. ``gone``: the client disconnected.
+``too_large``: the body is too large. ``too_slow``: the body doesn't arrive in time. ``no_room``: there isn't enough memory.
+``broken``: the body isn't valid HTTP. ``gone``: the client disconnected.
 """
 
 
@@ -83,7 +79,6 @@ class HttpExchange(Protocol):
 
     max_body: int
     body_timeout: float
-    """Maximum seconds for the body to arrive."""
 
     def received(self, size: int) -> bool:
         """Count ``size`` more bytes of the body. Return False to refuse the body."""
@@ -137,7 +132,7 @@ class ClientConnection(Protocol):
         """Close the connection now or, if requests are running, after they end."""
 
     def abort(self) -> None:
-        """End the connection and its requests."""
+        """Close the connection immediately, and cancel its requests."""
 
 
 _REFUSALS = ("limit", "scheme", "server_certificate", "client_certificate", "handshake")
@@ -148,12 +143,13 @@ _HANDSHAKES = (
     ("server_certificate", "ALERT", "the client rejects serve.tls.cert_file; give the client its CA, and connect to a name in the certificate"),
     ("client_certificate", "NOT_RETURN", "the client has no certificate; configure a client certificate in the client"),
     ("client_certificate", "CERTIFICATE_VERIFY", "the client's certificate isn't valid for serve.tls.client_ca_file; renew it, or add its CA"),
+    ("handshake", "", "use TLS 1.2 or later in the client"),
 )  # fmt: skip
-"""Reasons for refused TLS connections: the label ``reason``, a part of OpenSSL's reason, and advice. The first match applies."""
+"""Reasons for refused TLS connections. Each entry has a label, a part of OpenSSL's reason, and advice. The first match applies."""
 
 
 def _handshakes(refuse: Callable[[ssl.SSLError], None]) -> type[ssl.SSLObject]:
-    """Return a class of TLS connections that report failed handshakes, because asyncio ignores them."""
+    """Return a TLS connection class that reports failed handshakes, because asyncio ignores them."""
 
     class Handshake(ssl.SSLObject):
         def do_handshake(self) -> None:
@@ -169,7 +165,7 @@ def _handshakes(refuse: Callable[[ssl.SSLError], None]) -> type[ssl.SSLObject]:
 
 
 class SocketListener:
-    """Listener on one address. At a connection limit, it closes another connection or, if that isn't possible, the new one."""
+    """Listener on one address. When a connection limit is reached, it closes another connection or else the new connection."""
 
     def __init__(self, max_connections: int, client_connections: int) -> None:
         self._max_connections = max_connections
@@ -179,7 +175,6 @@ class SocketListener:
         self._clients: Counter[str] = Counter()
         self.stopping = False
         self.refused = Counter(dict.fromkeys(_REFUSALS, 0))
-        """Number of refused connections by reason."""
         self.address = ""
         self._next_log: dict[str, float] = {}
 
@@ -188,7 +183,6 @@ class SocketListener:
         return len(self._connections)
 
     async def start(self, option: str, address: str, context: ssl.SSLContext | None = None) -> None:
-        """Listen on an address. Raises ConfigError with the name of the ``option`` if the address can't be used."""
         host, port = split_address(address)
         try:
             more: dict[str, Any] = {}
@@ -207,7 +201,6 @@ class SocketListener:
         raise NotImplementedError
 
     async def stop(self, grace: float) -> None:
-        """Refuse new connections, and give running requests ``grace`` seconds to end."""
         self.stopping = True
         if self._server is not None:
             self._server.close()
@@ -223,7 +216,6 @@ class SocketListener:
             await asyncio.wait([connection.ended for connection in self._connections], timeout=timeout)
 
     def enter(self, connection: ClientConnection) -> bool:
-        """Count a connection. Return False if there are too many, and no other connection can be closed."""
         client = connection.client
         crowded = self._clients[client] >= self._client_connections
         if crowded or len(self._connections) >= self._max_connections:
@@ -236,18 +228,16 @@ class SocketListener:
         return True
 
     def refuse_tls(self, client: str) -> None:
-        """Count a client that uses TLS on an address without TLS."""
         self._refuse("scheme", f"refused {client}: TLS on a plain port; use http:// in the client, or set serve.tls")
 
     def _refuse_handshake(self, error: ssl.SSLError) -> None:
-        """Count a failed TLS handshake, with advice for the reason that OpenSSL reports."""
+        """Count and log a failed TLS handshake, with advice that matches OpenSSL's reason."""
         reason = error.reason or type(error).__name__
-        kind = next((kind for kind, part, _ in _HANDSHAKES if part in reason), "handshake")
-        advice = next((advice for _, part, advice in _HANDSHAKES if part in reason), "use TLS 1.2 or later in the client")
+        kind, _, advice = next(one for one in _HANDSHAKES if one[1] in reason)
         self._refuse(kind, f"a TLS handshake failed: {advice} ({getattr(error, 'verify_message', reason)})")
 
     def _refuse(self, reason: str, message: str) -> None:
-        """Count a refused connection. Log it, at most every 10 seconds for each reason."""
+        """Count a refused connection. Log at most one refusal per reason every 10 seconds."""
         self.refused[reason] += 1
         if time.monotonic() >= self._next_log.get(reason, 0.0):
             self._next_log[reason] = time.monotonic() + _LOG_EVERY
@@ -260,7 +250,7 @@ class SocketListener:
             del self._clients[connection.client]
 
     def _make_room(self, client: str | None) -> bool:
-        """Close a connection (of ``client``, if set) to make room for a new one. Return False if none can be closed."""
+        """Close a connection (of ``client``, if set) to make room for a new one. Return False if no connection can be closed."""
         return False
 
 
@@ -373,7 +363,6 @@ class _Connection:
     # These methods run in tasks with a time limit. They return errors, because a task would keep an exception's frames alive.
 
     async def _event(self) -> Any:
-        """Return the next h11 event or, for invalid HTTP, the status code of the error response."""
         while True:
             try:
                 event = self._protocol.next_event()
@@ -389,7 +378,6 @@ class _Connection:
             self._protocol.receive_data(data)
 
     async def _exchange(self, request: h11.Request) -> bool:
-        """Answer one request. Return True if the connection can be reused."""
         head = _head_of(request, self.client)
         caller.set(Caller.of(head.headers, head.client))
         try:

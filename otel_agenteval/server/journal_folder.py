@@ -1,8 +1,8 @@
 """Folder of a service's journal: assignment of segments to processes, and removal of traces.
 
-The service locks the file ``lock``. A folder such as ``7`` belongs to one set of processes. ``7/processes`` lists the endpoints
-to which the Collector routes. ``7/0/NAME.requests`` is a segment of process 0. ``7/0/NAME.share`` exists if other processes own
-some of its traces, and contains the share of process 0.
+The service locks the file ``lock``. A folder such as ``7`` belongs to one set of processes. ``7/processes`` lists the endpoints to
+which the Collector routes. ``7/0/NAME.requests`` is a segment of process 0. ``7/0/NAME.share`` exists if other processes own some
+of the segment's traces. It defines which traces belong to process 0.
 """
 
 from __future__ import annotations
@@ -28,11 +28,10 @@ from .wal import HEADER_BYTES, SHARE, SUFFIX, VERSION, Record, records_in, segme
 _log = logging.getLogger("otel_agenteval")
 
 ALONE = ("",)
-"""Endpoints of a service with one process."""
 _PROCESSES = "processes"
 _UNFINISHED = ".part"
 LOCK_GRACE = 5.0
-"""Seconds for a process to end, in addition to its time for delivery."""
+"""Seconds to wait for a process to end, in addition to ``serve.drain_timeout``."""
 _LOCK_EVERY = 0.1
 
 
@@ -88,7 +87,7 @@ class JournalFolder:
             return self.path / str(max(self._rounds())) / str(number)
 
     def share_out(self, endpoints: Sequence[str]) -> None:
-        """If ``endpoints`` changed since the last start, assign each segment to the processes that may own its traces.
+        """If ``endpoints`` changed since the last start, assign each segment to the processes that can own its traces.
 
         Raises ConfigError if the folder can't be used, or if a segment has another version.
         """
@@ -133,7 +132,6 @@ class JournalFolder:
 
 
 def _segments_in(last: Path | None) -> Iterable[tuple[Path, Share]]:
-    """Return each leftover segment once, with the combined shares of the processes that still have it."""
     found: dict[str, tuple[Path, Share]] = {}
     for path in last.glob(f"*/*{SUFFIX}") if last is not None else ():
         share = share_of(path)
@@ -144,7 +142,6 @@ def _segments_in(last: Path | None) -> Iterable[tuple[Path, Share]]:
 
 
 def _link_into(path: Path, share: Share, part: Path) -> None:
-    """Hard-link a segment into a process's folder, and write the process's share next to it."""
     if not share.bits:
         return
     if not share.is_everything:
@@ -176,7 +173,7 @@ _MOST = 1 << 30
 def forget_in_journal(folder: str, is_meant: Callable[[str, Any], bool], tenant: str | None = None) -> int:
     """Remove all traces with an attribute for which ``is_meant(key, value)`` returns True. Return the number of traces.
 
-    ``tenant`` limits the removal to the requests of a tenant. Raises ConfigError if the folder can't be used, or if a service is using it.
+    ``tenant`` limits the removal to a tenant's requests. Raises ConfigError if the folder can't be used, or a service is using it.
     """
     journal = JournalFolder(folder)
     asyncio.run(journal.acquire(0.0))
@@ -218,7 +215,6 @@ _JSON = {"traces": ("resourceSpans", "scopeSpans", "spans"), "logs": ("resourceL
 
 
 def _items(record: Record) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
-    """Yield the trace id and attributes of each span or log record. Resource attributes are included."""
     if record.is_json:
         groups, scopes, items = _JSON[record.signal]
         for group in jsonio.loads(record.body).get(groups) or ():

@@ -1,4 +1,4 @@
-"""Log formats of the sidecar and worker: text or JSON lines, both with a request id.
+"""Log formats of the sidecar and worker: text or JSON lines, both with a request ID.
 
 Log messages never contain turn content. Messages of unexpected exceptions are omitted, because they might contain turn content.
 """
@@ -35,14 +35,14 @@ class Caller(NamedTuple):
     request_id: str
     client: str
     origin: str | None = None
-    """Origin of the calling web page, if it may read the response."""
+    """Origin of the calling web page if the page is allowed to read the response."""
 
     @classmethod
     def of(cls, headers: Mapping[str, str], client: str) -> Caller:
         """Return the caller of a request. Header names must be in lowercase.
 
-        The request id is the header ``x-request-id``. If it is missing or invalid, the id is the trace id of ``traceparent``, or
-        a new id. A valid id has at most 128 characters from ``A-Z a-z 0-9 . _ : = @ / + -``.
+        The request ID is the header ``x-request-id``. If this header is missing or invalid, the request ID is the trace ID in
+        ``traceparent``, or a new ID. A valid ID has at most 128 characters from ``A-Z a-z 0-9 . _ : = @ / + -``.
         """
         given = headers.get("x-request-id", "")
         if _SANE_ID.fullmatch(given):
@@ -55,21 +55,17 @@ caller: ContextVar[Caller | None] = ContextVar("otel_agenteval_caller", default=
 
 
 class _Formatter(logging.Formatter):
-    """Base class of both formats. Times are in UTC."""
-
     converter = staticmethod(time.gmtime)
     default_time_format = "%Y-%m-%dT%H:%M:%S"
     default_msec_format = "%s.%03dZ"
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
-        """Return the traceback and exception type. The message is omitted, because it might quote a turn."""
+        """Return the traceback and the exception type. The message is omitted, because it might quote a turn."""
         kind, _, where = ei
         return "".join([*traceback.format_tb(where), kind.__name__ if kind is not None else ""])
 
 
 class TextFormatter(_Formatter):
-    """Formatter for text lines with time, level, message, and request id."""
-
     def format(self, record: logging.LogRecord) -> str:
         line = f"{self.formatTime(record)} {record.levelname} {escaped(record.getMessage())}"
         request = caller.get()
@@ -79,8 +75,6 @@ class TextFormatter(_Formatter):
 
 
 class JsonFormatter(_Formatter):
-    """Formatter for JSON lines, with ``request_id`` and ``exception`` if available."""
-
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
             "time": self.formatTime(record), "level": record.levelname.lower(), "logger": record.name,
@@ -95,7 +89,6 @@ class JsonFormatter(_Formatter):
 
 
 def set_up(form: str = DEFAULT_FORMAT, level: str = DEFAULT_LEVEL) -> None:
-    """Log to standard error, unless the host application has configured logging."""
     root = logging.getLogger()
     if root.handlers:
         return

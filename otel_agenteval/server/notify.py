@@ -22,9 +22,7 @@ _log = logging.getLogger("otel_agenteval")
 
 _SEND_WITHIN = 2.0
 _STATUS_EVERY = 10.0
-"""Seconds between status checks, unless a watchdog needs more frequent checks."""
 _EXTEND_BY = 30.0
-"""Seconds by which each message extends the time limit for a start or stop."""
 _EXTEND_EVERY = 10.0
 _DATAGRAM = 4096
 
@@ -43,7 +41,8 @@ class Notifier:
 
     @classmethod
     def from_environment(cls, env: MutableMapping[str, str] = os.environ) -> Notifier:
-        """Create a notifier from the service manager's variables. The variables are removed, because child processes must not use them."""
+        """Create a notifier from the service manager's environment variables, and remove them, so that child processes ignore them.
+        """
         address = env.pop("NOTIFY_SOCKET", None)
         usec, pid = env.pop("WATCHDOG_USEC", ""), env.pop("WATCHDOG_PID", "")
         if not address or address[0] not in "/@":
@@ -76,7 +75,7 @@ class Notifier:
         self.send(STOPPING=1, STATUS="stopping", EXTEND_TIMEOUT_USEC=int((within + _EXTEND_BY) * 1e6))
 
     async def while_starting(self) -> None:
-        """Extend the service manager's time limit for the start until canceled, because a replay can take long."""
+        """Extend the service manager's start timeout until canceled, because a replay can take a long time."""
         while True:
             self.send(STATUS="starting", EXTEND_TIMEOUT_USEC=int(_EXTEND_BY * 1e6))
             await asyncio.sleep(_EXTEND_EVERY)
@@ -102,9 +101,9 @@ class Notifier:
 
 @dataclass(slots=True)
 class Progress:
-    """Check whether work advances: it returns ``reason`` if ``count()`` is the same as at the previous check.
+    """Check for stalled work. Returns ``reason`` if ``count()`` hasn't changed since the previous check.
 
-    ``count`` returns None if nothing is pending.
+    ``count`` returns None if no work is pending.
     """
 
     count: Callable[[], int | None]
@@ -117,8 +116,6 @@ class Progress:
 
 
 class Listener:
-    """Socket on which a child process reports to its parent."""
-
     def __init__(self, on_message: Callable[[Mapping[str, str]], None]) -> None:
         self._on_message = on_message
         self._folder = tempfile.TemporaryDirectory(prefix="agenteval-")

@@ -1,11 +1,12 @@
 """Traces and requests that crashed the process, so that restarts don't retry them forever.
 
-While a trace is scored, or a request is read from the journal, its name is in a file, which survives ``kill -9``. At startup,
-each name in the file of a crashed process gets one strike. A name with one strike is retried once, after all other work. A name
-with two strikes is poisoned, and the journal skips it. A trace that the watchdog stopped is poisoned immediately.
+While a trace is scored or a request is read from the journal, a file contains the name of the trace or request. The file survives
+``kill -9``. At startup, each name in the file of a crashed process gets one strike. A name with one strike is retried once, after
+all other work. A name with two strikes is poisoned, and the replay skips it. A trace that the watchdog stopped is poisoned
+immediately.
 
-The file ``poison.txt`` contains one line for each strike of a name. A file ``in-hand-…`` contains the current work of a process,
-which holds a lock on the file.
+The file ``poison.txt`` contains one line for each strike of a name. Each process holds a lock on its file ``in-hand-…``, which
+contains the current work of the process.
 """
 
 from __future__ import annotations
@@ -28,11 +29,10 @@ _IN_HAND = "in-hand-"
 _SLOT = 256
 _TURN, _REQUEST = 0, _SLOT
 _POISONED = 2
-"""Number of strikes at which a name is skipped."""
 
 
 class PoisonList:
-    """Strikes, which all processes of a service share, and a record of this process's current work."""
+    """Strikes of all processes of a service, and a record of this process's current work."""
 
     def __init__(self, folder: Path) -> None:
         collect_strikes(folder)
@@ -116,7 +116,7 @@ def _cut(name: str) -> str:
 
 
 def _append(path: Path, names: list[str]) -> None:
-    """Append one line per name. On failure, log a warning. The next start then retries the traces or requests with these names."""
+    """Append one line per name. On failure, log a warning. The next start then retries these traces or requests."""
     if not names:
         return
     try:

@@ -26,11 +26,11 @@ _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -2, -3, -8
 _MIB = 1 << 20
 _FILES = 65_536
 _YOUNG = 20_000
-"""New objects between garbage collections. Spans live for seconds, so frequent collections would free nothing."""
+"""Number of new objects between garbage collections. Spans live for seconds, so frequent collections would free nothing."""
 
 
 class Signals:
-    """Context manager that handles SIGTERM, SIGINT, and SIGHUP on the main thread, so that they don't end the process."""
+    """Context manager that handles SIGTERM, SIGINT, and SIGHUP on the main thread, so that these signals don't end the process."""
 
     def __init__(self) -> None:
         self._early: list[int] = []
@@ -62,7 +62,7 @@ class Signals:
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """Block signals during the ``with`` block, also in a child process that starts there, until the child creates :class:`Signals`."""
+    """Block signals during the ``with`` block and, in a child process started there, until it creates :class:`Signals`."""
     signal.pthread_sigmask(signal.SIG_BLOCK, NUMBERS)
     try:
         yield
@@ -71,13 +71,12 @@ def held_back() -> Iterator[None]:
 
 
 def print_line(text: str) -> None:
-    """Print a line in one write, so that it stays whole if standard error goes to the same file."""
+    """Print a line in one write, so that other output to the same file can't split it."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
 
 def allow_files() -> None:
-    """Raise the limit for open files, so that probes and logs can open files even with many connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:

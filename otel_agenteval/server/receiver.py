@@ -1,6 +1,6 @@
 """Admission and processing of OTLP requests over gRPC and HTTP.
 
-An acknowledged request is in the engine and, if a journal is configured, on disk. Turns are evaluated after the response.
+An acknowledged request is in the engine and, if a journal is configured, on disk. Turns are evaluated after the response is sent.
 """
 
 from __future__ import annotations
@@ -34,13 +34,12 @@ from .wal import Journal, Record
 _log = logging.getLogger("otel_agenteval")
 
 FULL = 0.75
-"""Fill level of the worker's queue above which senders must retry."""
 ANSWER_WITHIN = 4.5
 """Maximum seconds until a response is sent. A Collector gives up after 5 seconds and retries."""
 _TOO_LATE = Refusal("overloaded", "processing took too long; retry the request (repeated spans count only once)").answer
 _MAX_CLIENTS = 10_000
 _LARGE = 512 << 10
-"""Size in bytes above which a body's records are counted before parsing, to limit memory."""
+"""Size in bytes above which a body's records are counted before parsing, to reserve the memory that parsing needs."""
 LOG_EVERY = 10.0
 
 
@@ -50,7 +49,6 @@ class ExportRequest(NamedTuple):
     encoding: str
     json: bool
     share: MemoryShare = UNBOUNDED
-    """The request's share of the memory budget. It already includes the body."""
     tenant: Tenant | None = None
 
 
@@ -60,17 +58,15 @@ class Receiver:
         self.feed = Feed(engine, options)
         self.journal: Journal | None = None
         self.poison: PoisonList | None = None
-        """Names of requests and traces to skip. None without an open journal."""
+        """Names of requests and traces to skip. None if no journal is open."""
         self._clock = clock
         self.stopping = False
-        """True if senders must use another server."""
         self.replaying = options.journal is not None
         """True until the journal has been replayed. Until then, other requests are refused."""
         self.running = 0
         self._bytes = 0
         self._lock = threading.Lock()
         self.outcomes: Counter[tuple[str, str, str]] = Counter()
-        """Number of responses by transport, signal, and outcome."""
         self.last_outcome = ""
         self.bytes_received = 0
         self._log_refusals = RefusalLog(clock)
@@ -136,7 +132,6 @@ class Receiver:
             self._bucket(client, rate).take(size)
 
     def overloaded(self, replaying: bool = False) -> bool:
-        """Return True if the queue of turns is nearly full or the journal is full. If ``replaying`` is true, ignore the journal."""
         if self.engine.status.queue_fill(self._bytes) > FULL:
             return True
         return not replaying and self.journal is not None and self.journal.full
@@ -154,14 +149,13 @@ class Receiver:
         self.last_outcome = outcome
 
     def refused(self, transport: str, signal: str, refusal: Refused) -> None:
-        """Count a refusal. Log it unless the log's rate limit is reached."""
         self.count(transport, signal, refusal.kind)
         self._log_refusals(transport, signal, refusal)
 
     # --- processing: on a separate thread
 
     async def answer(self, request: ExportRequest, transport: str, threads: Executor) -> Accepted | Refused:
-        """Process a request on a thread. After 4.5 seconds, respond even if processing hasn't finished.
+        """Process a request on a separate thread. If processing takes over 4.5 seconds, respond that the sender must retry.
 
         The memory of the request is released when the thread finishes.
         """
@@ -183,7 +177,6 @@ class Receiver:
             return FAULT
 
     def process(self, request: ExportRequest) -> Accepted:
-        """Decompress, parse, and journal a request, and pass it to the engine. Raises a Refusal."""
         body = inflate(request.body, request.encoding, self.options.max_body, request.share)
         if request.tenant is not None:
             request.tenant.charge(size=len(body))
@@ -229,7 +222,6 @@ class Receiver:
 
     @staticmethod
     def _make_room(body: bytes, request: ExportRequest) -> None:
-        """Reserve the memory that parsing a body needs."""
         share = request.share
         if request.json:
             share.grow(jsonio.weight(body))
@@ -243,10 +235,10 @@ class Receiver:
                 raise Refusal("bad_data", str(error)) from None
 
     def replay(self, record: Record, *, last: bool = False) -> set[int]:
-        """Receive a request from the journal. Return its accepted traces. Poisoned traces are dropped.
+        """Process a request from the journal, drop its poisoned traces, and return its other traces.
 
-        Traces that crashed a process once wait for the ``last`` round. Invalid requests are skipped, because they were refused on
-        arrival.
+        Traces and requests that have crashed a process once are processed in the ``last`` round. Invalid requests are skipped,
+        because they were refused on arrival.
         """
         poison = self.poison
         assert poison is not None
@@ -270,7 +262,7 @@ class Receiver:
 
 
 class RefusalLog:
-    """Log of refusals with the sender, without content. Logs at most one refusal per kind and transport every 10 seconds."""
+    """Log of refusals. It contains the sender, but no content, and at most one refusal per kind and transport every 10 seconds."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -1,6 +1,6 @@
 """Responses to OTLP senders over gRPC and HTTP.
 
-OTLP defines these responses. After a wrong status, senders drop data or retry an invalid request forever.
+OTLP defines these responses. If the status is wrong, senders drop data or retry an invalid request forever.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CODES: dict[Kind, tuple[int, int]] = {
     "error": (code_pb2.UNAVAILABLE, 503),  # internal error: a retry can succeed
 }
 RETRY_AFTER = 1.0
-"""Seconds until a retry. A Collector drops a batch if the delay exceeds its own limit."""
+"""Default number of seconds until a retry. A Collector drops a batch if the delay exceeds its own limit."""
 _RETRYABLE = frozenset(("throttled", "overloaded", "stopping", "error"))
 
 
@@ -41,7 +41,6 @@ class Refused:
     kind: Kind
     message: str
     retry_after: float | None
-    """Seconds until a retry, or None if the request must not be retried."""
 
     @property
     def code(self) -> int:
@@ -61,7 +60,7 @@ class Refused:
         return status
 
     def trailers(self) -> tuple[tuple[str, bytes], ...]:
-        """Return gRPC trailers with the retry delay, in the Collector's and in the SDK's format. Empty without a delay."""
+        """Return gRPC trailers with the retry delay in the formats of the Collector and the SDK. Empty if there is no delay."""
         if self.retry_after is None:
             return ()
         return (
@@ -92,10 +91,9 @@ FAULT = Refusal("error", "internal error").answer
 
 
 class Accepted(NamedTuple):
-    """Response to an accepted request. Some of its records may be rejected."""
+    """Response to an accepted request. Some of the request's records might be rejected."""
 
     rejected: int = 0
-    """Number of unusable spans or log records. The sender must not retry them."""
     message: str = ""
 
 

@@ -1,8 +1,8 @@
-"""Assignment of traces to processes, by the same rule as in the Collector that sends the traces.
+"""Assignment of traces to processes, with the same rule as in the Collector that sends the traces.
 
-The Collector's ``load_balancing`` exporter places several points per endpoint on a circle of :data:`POSITIONS` positions. A trace
-id is hashed to a position, and the trace goes to the endpoint of the next point. The journal is divided by the same rule, so that
-one process gets all spans of an open trace.
+The Collector's ``load_balancing`` exporter uses consistent hashing. It assigns several points on a circle of :data:`POSITIONS`
+positions to each endpoint. A trace ID is hashed to a position, and the trace goes to the endpoint of the next point. The journal is
+divided by the same rule, so that one process gets all spans of an open trace.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from ..core.tenancy import trace_id_of
 
 POSITIONS = 131_071
 _POINTS = 200
-"""Number of points per endpoint."""
 _PROBES = 10
 """Number of positions to try for a point. If all are occupied, the point is omitted."""
 _ALL = (1 << POSITIONS) - 1

@@ -1,7 +1,7 @@
 """``serve`` and ``worker`` with ``--processes N``: several processes with one ``/metrics`` endpoint.
 
-With ``serve``, each process has separate ports. A Collector that routes by trace id (``load_balancing``) can then send each trace
-to one process. The parent receives no spans. It starts the processes, restarts processes that die, and merges their metrics. Each
+With ``serve``, each process has its own ports. A Collector that routes by trace ID (``load_balancing``) can then send each trace to
+one process. The parent receives no spans. It starts the processes, restarts processes that die, and merges their metrics. Each
 sample gets a label for its process, and exemplars are kept.
 """
 
@@ -49,14 +49,13 @@ _LIVED_LONG = 60.0
 _SCRAPE = 2.0
 _POLL_EVERY = 1.0
 _PORTS_WITHIN = 5.0
-"""Maximum seconds to wait until orphaned processes of a killed parent close their ports."""
 _PORTS_EVERY = 0.1
 _BAD_USE = 2
 _OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
 
 def addresses_of(config: Config, number: int) -> dict[str, str | None]:
-    """Return the addresses on which a process listens. Only the parent reads the process's ``/metrics``."""
+    """Return the addresses on which a process listens. Only the parent scrapes the process's ``/metrics``."""
     options = config.serve
     found: dict[str, str | None] = {"metrics": "127.0.0.1:0"}
     for name in ("grpc", "http", "web"):
@@ -78,7 +77,6 @@ class Child:
         self.ledger: dict[str, Any] | None = None
         self.restarts = 0
         self.unready = "starting"
-        """Reason why the process refused requests at the last check. Empty if it accepted them."""
         self.checks: list[Check] = []
         self.ready = asyncio.Event()
         self.refused = False
@@ -127,7 +125,6 @@ class Child:
             self.ledger = json.loads(line)["ledger"]
 
     def poll_readiness(self) -> None:
-        """Update ``checks`` and ``unready`` from the ``/readyz`` endpoint of the process. Blocks."""
         name = f"process {self.number}"
         try:
             try:
@@ -145,7 +142,6 @@ class Child:
             self.unready, self.checks = reason, [Check(name, reason, required=True)]
 
     def scrape(self) -> list[Metric]:
-        """Return the metrics of the process, or an empty list if it can't be scraped. Blocks."""
         try:
             page = self._get("/metrics", _OPENMETRICS)
             return [] if page is None else list(text_string_to_metric_families(page.decode()))  # type: ignore[no-untyped-call]
@@ -162,14 +158,13 @@ class Child:
             return bytes(answer.read())
 
     def end_if_silent(self, now: float, longest: float) -> None:
-        """Kill a ready process without a report for ``longest`` seconds, so that it is restarted."""
         if self.alive_at is not None and now - self.alive_at > longest and not self._stop.is_set():
             self.alive_at = None
             _log.error("process %d makes no progress; killing and restarting it", self.number)
             self.signal(signal.SIGKILL, ending=False)
 
     def signal(self, number: signal.Signals, *, ending: bool = True) -> None:
-        """Send a signal to the process. After a signal other than SIGHUP, the process isn't restarted, unless ``ending`` is False."""
+        """Send a signal to the process. Unless the signal is SIGHUP or ``ending`` is False, the process isn't restarted."""
         if ending and number != signal.SIGHUP:
             self._stop.set()
         if self.process is not None and self.process.returncode is None:
@@ -178,14 +173,13 @@ class Child:
 
 
 def command_of(config: Config, number: int, arguments: Sequence[str]) -> list[str]:
-    """Return a child process's command line: the parent's arguments, but with separate ports."""
     addresses = [part for name, address in addresses_of(config, number).items() for part in (f"--{name}", address or "off")]
     kept = [] if config.serve.journal is None else ["--journal", config.serve.journal]
     return [sys.executable, "-m", "otel_agenteval", "serve", "--child", str(number), *arguments, *addresses, *kept]
 
 
 def routed_to(config: Config, count: int) -> list[str]:
-    """Return the address by which a Collector routes to each process. If a process's port isn't fixed, return a unique name."""
+    """Return, for each process, the address to which a Collector routes, or a unique name if the port isn't fixed."""
     found = []
     for number in range(count):
         addresses = addresses_of(config, number)
@@ -204,7 +198,7 @@ class _Supervision:
     def __init__(self, notifier: Notifier, count: int, start: Callable[[int, dict[str, str] | None], Child]) -> None:
         self._notifier = notifier
         self.is_up = False
-        """True after all processes have listened. Before that, each process itself remembers a reload signal."""
+        """True when all processes have started to listen. Until then, each process remembers a reload signal itself."""
         self._listeners = (
             [Listener(functools.partial(self._handle_report, number)) for number in range(count)] if notifier.enabled else []
         )
@@ -212,7 +206,6 @@ class _Supervision:
         self.children = [start(number, self._environment(number)) for number in range(count)]
 
     def _environment(self, number: int) -> dict[str, str] | None:
-        """Return the environment variables for reports from a process to its parent. Return None if no reports are needed."""
         if not self._listeners:
             return None
         variables = {"NOTIFY_SOCKET": self._listeners[number].address}
@@ -230,14 +223,12 @@ class _Supervision:
                 self._notifier.ready("reloaded")
 
     def reload(self) -> None:
-        """Report a reload in progress to the service manager, until all processes have finished it."""
         self._notifier.reloading()
         self._reloading = {child.number for child in self.children if child.listening} if self._listeners else set()
         if not self._reloading:
             self._notifier.ready("reloaded")
 
     async def watch(self, status: str) -> None:
-        """Report that the parent is alive. Kill processes that hang, so that they are restarted."""
 
         def stalled() -> str:
             if self._notifier.watchdog is not None:
@@ -253,7 +244,7 @@ class _Supervision:
 
 
 class _MetricsPage:
-    """Endpoints for the metrics of all processes, merged at each scrape, and for their readiness."""
+    """Endpoints for the merged metrics and the readiness of all processes. Metrics are merged at each scrape."""
 
     def __init__(self, config: Config, children: Sequence[Child], stop: asyncio.Event) -> None:
         self._options = config.serve
@@ -267,7 +258,6 @@ class _MetricsPage:
         self._polling: asyncio.Task[None] | None = None
 
     async def start(self) -> str | None:
-        """Listen and return the address. Return None if ``serve.metrics`` isn't configured."""
         options = self._options
         if options.metrics is None:
             return None
@@ -288,7 +278,6 @@ class _MetricsPage:
         self._pool.shutdown(wait=False)
 
     async def _poll_readiness(self) -> None:
-        """Poll the readiness of each process, so that probes get an immediate answer."""
         loop = asyncio.get_running_loop()
         with ThreadPoolExecutor(len(self._children), "agenteval-ready") as pool:
             while True:
@@ -301,7 +290,6 @@ class _MetricsPage:
         return "; ".join(f"process {child.number}: {child.unready}" for child in self._children if child.unready)
 
     def describe(self) -> list[Metric]:
-        """Return an empty list, because the metrics are only known during a scrape."""
         return []
 
     def collect(self) -> Iterator[Metric]:
@@ -326,7 +314,7 @@ class _MetricsPage:
 async def supervise(
     config: Config, count: int, command: Callable[[int], Sequence[str]], signals: Signals, notifier: Notifier
 ) -> dict[str, Any]:
-    """Run processes until a signal arrives, and return their ledgers. Without OTLP addresses, they are workers. Raises ConfigError."""
+    """Run processes until a signal arrives, and return their ledgers. If no OTLP address is set, the processes are workers."""
     check_exposure(config.serve)
     receives = config.serve.grpc is not None or config.serve.http is not None
     journal = None if config.serve.journal is None else JournalFolder(config.serve.journal)
@@ -413,7 +401,6 @@ def _is_taken(host: str, port: int) -> bool:
 
 
 async def _start_all(children: Sequence[Child], running: Sequence[asyncio.Task[None]], stop: asyncio.Event) -> None:
-    """Wait until all processes listen or ``stop`` is set. Raises ConfigError if a process can't start."""
 
     async def all_ready() -> None:
         for child in children:

@@ -1,15 +1,15 @@
-"""Journal that keeps requests on disk until their turns are delivered.
+"""Journal that keeps requests on disk until the scores of their turns are delivered.
 
 Acknowledged requests survive ``kill -9``, a power failure, and a restart. Requests are appended to a segment file, and acknowledged
 after the disk confirms the write. Requests that arrive during a write are written together. A segment is deleted when the engine no
 longer holds its traces, and all outlets have delivered their scores. At startup, leftover requests are received like new requests,
-and produce the same result ids.
+and produce the same result IDs.
 
 A segment starts with a 9-byte header that contains the version. Each request then consists of a CRC-32 of the rest (4 bytes), the
 body's length (4 bytes), the kind (1 byte), and the body.
 
-If bit 0x10 of a request's kind is set, its body starts with the length (1 byte) and name of the tenant. :mod:`.journal_folder`
-assigns segments to processes.
+If bit 0x10 of a request's kind is set, its body starts with the length (1 byte) of the tenant's name, and the name.
+:mod:`.journal_folder` assigns segments to processes.
 """
 
 from __future__ import annotations
@@ -42,11 +42,8 @@ _HEADER = _HEAD.pack(_MAGIC, _NO_LENGTH, VERSION)
 """Header of a segment: ``AEVJ``, a length that no request has, and the version."""
 _SEGMENT_BYTES = 16 << 20
 _MAX_PENDING = 32 << 20
-"""Maximum bytes that wait for a busy disk. A single request can be larger if nothing else waits."""
 _COMMIT_WITHIN = 4.0
-"""Seconds that a request waits for the disk. After that, the sender must retry."""
 _STUCK_AFTER = 1.0
-"""Maximum seconds for a write. After that, further requests are refused until the write ends."""
 SUFFIX = ".requests"
 SHARE = ".share"
 """Suffix of a file next to a segment. The file exists if the process owns only some of the segment's traces."""
@@ -56,13 +53,12 @@ _KINDS: tuple[tuple[Signal, bool], ...] = (("traces", False), ("logs", False), (
 
 class Record(NamedTuple):
     id: str
-    """``segment:offset``, the same at each start and in each process."""
+    """``segment:offset``, which is the same at each start and in each process."""
     signal: Signal
     body: bytes
     is_json: bool
     tenant: str | None = None
     share: Share = EVERYTHING
-    """Traces that belong to this process."""
 
 
 @dataclass(slots=True, eq=False)
@@ -72,10 +68,8 @@ class _Segment:
     """Monotonic time when the segment was created. For a leftover segment, the time of the startup."""
     size: int = 0
     unreceived: int = 0
-    """Number of requests in the segment that the engine hasn't received yet."""
     file: int | None = None
     traces: set[int] = field(default_factory=set)
-    """Traces in the segment that may not be delivered yet."""
 
     def close(self) -> None:
         file, self.file = self.file, None
@@ -89,9 +83,7 @@ class Entry:
     data: bytes
     done: threading.Event = field(default_factory=threading.Event)
     segment: _Segment | None = None
-    """Segment that contains the entry. None before the write, and after a failed write."""
     withdrawn: bool = False
-    """True if the request no longer waits for the write."""
 
     def wait(self) -> None:
         if not self.done.wait(_COMMIT_WITHIN):
@@ -100,7 +92,8 @@ class Entry:
             raise Refusal("overloaded", _UNWRITABLE)
 
     def holds(self, traces: set[int]) -> None:
-        """Record that the engine received ``traces`` of this entry. After their delivery, the segment can be deleted."""
+        """Record that the engine received ``traces`` of this entry. After their scores are delivered, the segment can be deleted.
+        """
         if self.segment is not None:
             with self.journal.lock:
                 self.segment.traces |= traces
@@ -128,10 +121,8 @@ class Journal:
         self._writing_since: float | None = None
         self._closing = False
         self.stops_replaying = False
-        """Set to True at shutdown, to end :meth:`replay`."""
         self.failing = False
         self.broken = 0
-        """Number of times that reading a segment stopped early."""
         self.replayed = 0
         self.failures = 0
         try:
@@ -153,7 +144,7 @@ class Journal:
 
     @property
     def age(self) -> float:
-        """Seconds since the oldest segment was created. For a leftover segment, seconds since startup. 0 without segments."""
+        """Age of the oldest segment in seconds, or 0 if there is no segment. The age of a leftover segment starts at startup."""
         with self.lock:
             return max((self._now() - segment.since for segment in self._segments), default=0.0)
 
@@ -171,7 +162,6 @@ class Journal:
         return "the journal is full" if self.full else ""
 
     def append(self, signal: Signal, body: bytes, is_json: bool, tenant: str | None = None) -> Entry:
-        """Queue a request for writing. Raises a Refusal if too many bytes wait for the disk."""
         entry = Entry(self, _encoded(signal, body, is_json, tenant))
         with self.lock:
             if self._pending and self._pending_bytes + len(entry.data) > _MAX_PENDING:
@@ -182,7 +172,7 @@ class Journal:
         return entry
 
     def withdraw(self, entry: Entry) -> None:
-        """Drop an entry that isn't written yet, because its request was answered early. The sender retries the request."""
+        """Drop an entry that isn't written yet, because the request was already answered. The sender retries the request."""
         with self.lock:
             if entry.segment is not None:
                 return
@@ -192,7 +182,6 @@ class Journal:
                 self._pending_bytes -= len(entry.data)
 
     def probe(self) -> None:
-        """After a failure, test if the journal can be written again. Blocks until the disk responds."""
         if not self.failing:
             return
         path = self._folder / "probe"
@@ -296,7 +285,6 @@ class Journal:
             _log.warning("%s: %s (further failures are only counted)", _UNWRITABLE, reason)
 
     def _undo(self, segment: _Segment) -> None:
-        """Remove a partial write. Delete the segment if it contains nothing else."""
         with self.lock:
             self._current = None
             empty = segment.size == 0
@@ -359,7 +347,7 @@ class Journal:
             self._delete(segment)
 
     def close(self, delivered: bool, left: Iterable[int] = ()) -> None:
-        """Stop writing. If all turns were ``delivered``, delete completely received segments that don't contain traces in ``left``."""
+        """Stop writing. If all turns were ``delivered``, delete fully received segments without traces in ``left``."""
         with self.lock:
             self._closing = True
             self._more.notify()
@@ -430,7 +418,6 @@ def _encoded(signal: Signal, body: bytes, is_json: bool, tenant: str | None) -> 
 
 
 def version_of(head: bytes) -> int | None:
-    """Return the version in a segment's header. Return None if the header is damaged or missing."""
     if len(head) < HEADER_BYTES:
         return None
     magic, length, version = _HEAD.unpack(head)

@@ -33,7 +33,7 @@ from .responses import Refusal
 _log = logging.getLogger("otel_agenteval")
 
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-"""Content security policy. Allows only scripts and styles from this server, and no markup from text."""
+"""Content security policy. Allows scripts and styles only from this server. Scripts can't insert text as HTML."""
 _SAFE = [
     ("content-security-policy", POLICY), ("referrer-policy", "no-referrer"), ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"), ("x-frame-options", "DENY"),
@@ -50,8 +50,6 @@ Legacy = Callable[[Head, Reader], "Response | None"]
 
 
 class Web:
-    """Handler for requests to the web UI's address. ``api`` is None if a store isn't configured."""
-
     def __init__(
         self,
         guard: Guard,
@@ -130,7 +128,6 @@ class Web:
         return _json(head, jsonio.dumps(found).encode())
 
     def _live_turns(self, query: dict[str, list[str]], reader: Reader, api: Api) -> Response:
-        """Return server-sent events. Each event contains matching turns that arrived or received scores."""
         if self._live >= _MAX_LIVE:
             raise Problem(503, f"too many pages show live turns (limit: {_MAX_LIVE}); close one of them")
         request = Request({**read(query, OF_TURNS, api.now), "limit": 100}, reader)
@@ -217,7 +214,7 @@ class _ApiExchange(HttpExchange):
 
 
 def credentials_in(authorization: str | None) -> tuple[str, str] | None:
-    """Return the name and token from Bearer credentials, or from Basic credentials with the token as password. Return None for others."""
+    """Return the name and token from Bearer or Basic credentials (with the token as password), or None for others."""
     kind, _, given = (authorization or "").partition(" ")
     if kind.lower() == "bearer" and given.strip():
         return "token", given.strip()
@@ -244,7 +241,6 @@ def _json(head: Head, body: bytes) -> Response:
 
 
 def _sent(head: Head, body: bytes, content_type: str, more: list[tuple[str, str]]) -> Response:
-    """Return a response, compressed if the client supports it. Return 304 if the client's copy is current."""
     etag = f'W/"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
     headers = [*_SAFE, *more, ("etag", etag), ("vary", "accept-encoding, authorization")]
     if head.headers.get("if-none-match") == etag and head.method in ("GET", "HEAD"):
