@@ -445,7 +445,7 @@ def test_much_feedback_on_one_turn_is_all_counted(clock: FakeClock) -> None:
         ("{", "valid JSON"),
         ("[]", "is empty"),
         ("3", "must be a JSON object"),
-        ('{"score": 1}', "one of turn_id, traceparent and trace_id"),
+        ('{"score": 1}', "one of turn_id, traceparent, and trace_id"),
         (f'{{"turn_id": "{TURN}", "scores": 1}}', "unknown key. Did you mean score"),
         (f'[{{"turn_id": "{TURN}", "score": 1}}, {{"turn_id": "{TURN}", "score": 7}}]', r"\[1\]: feedback.score: .*got 7"),
     ],

@@ -103,10 +103,9 @@ UNBOUNDED = MemoryShare(None)
 class Arriving:
     """Admission control for open turns. Refuses requests that would evict turns that can still complete. Thread-safe.
 
-    If open turns use more than half of their limit, two kinds of requests are refused: requests that would exceed the limit, and
-    requests with mostly new turns that would exceed three quarters of the limit. The sender retries until turns close. After 30
-    seconds of refusals, open turns are probably waiting for spans that never arrive. Requests are then accepted, and the oldest
-    turns are evicted.
+    If open turns use over half of their limit, two kinds of requests are refused: requests that would exceed the limit, and
+    requests with mostly new turns that would exceed three quarters of it. The sender retries until turns close. After 30 seconds of
+    refusals, open turns probably wait for spans that never arrive. Requests are then accepted, and the oldest turns are evicted.
     """
 
     def __init__(self, status: Status, now: Callable[[], float]) -> None:
@@ -174,7 +173,7 @@ def inflate(body: bytes, encoding: str, limit: int, share: MemoryShare = UNBOUND
     elif encoding == "zstd":
         found = _decompressed(body, _zstd_format(), limit, share)
     else:
-        raise Refusal("bad_type", "unknown Content-Encoding; must be gzip, deflate, zstd or identity")
+        raise Refusal("bad_type", "unknown Content-Encoding; must be gzip, deflate, zstd, or identity")
     if len(found) > limit:
         raise too_large(limit)
     return found

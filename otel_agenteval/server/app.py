@@ -265,9 +265,7 @@ class Service:
             await asyncio.sleep(_CHECK_EVERY)
 
     def reload(self, config: Config) -> list[str]:
-        """Apply another configuration, and return the options that require a restart. On failure, raise an error and change
-        nothing.
-        """
+        """Apply a new configuration, and return the options that require a restart. Raise an error for an invalid configuration."""
         self.reload_failed()  # until the reload succeeds
         found, before = config.serve, self.options
         fixed = [f"serve.{name}" for name in _AT_START if getattr(found, name) != getattr(before, name)]

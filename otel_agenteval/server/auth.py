@@ -231,7 +231,7 @@ def check_exposure(options: ServeOptions) -> None:
     for name in ("grpc", "http", "metrics", "web"):
         address = getattr(options, name)
         if address is not None and not is_loopback(address):
-            fix = "Set serve.token, serve.tenants or serve.tls.client_ca_file"
+            fix = "Set serve.token, serve.tenants, or serve.tls.client_ca_file"
             if name == "metrics":  # the options above don't protect it
                 own = f"127.0.0.1:{split_address(address)[1]}"
                 fix = f"Use an address of this machine, such as {own}, set serve.token (/metrics doesn't require it)"

@@ -199,6 +199,6 @@ def _feedback_record(item: Any) -> dict[str, Any]:
 def _feedback_turn(item: Mapping[str, Any]) -> Any:
     named = [key for key in ("turn_id", "traceparent", "trace_id") if item.get(key)]
     if len(named) != 1:
-        raise ConfigError(f"feedback: requires exactly one of turn_id, traceparent and trace_id, got {len(named)} of them")
+        raise ConfigError(f"feedback: requires exactly one of turn_id, traceparent, and trace_id, got {len(named)} of them")
     span = item.get("span_id")
     return f"{item['trace_id']}-{span}" if named == ["trace_id"] and span else item[named[0]]

@@ -64,7 +64,7 @@ class JournalFolder:
                 if loop.time() - began >= within:
                     raise ConfigError(
                         f"serve.journal: {self.path}: {f'still in use after {within:g} s' if within else 'in use'} by another process. Stop that process"
-                        f" (`fuser {self.path / 'lock'}` prints its id), or set another folder"
+                        f" (`fuser {self.path / 'lock'}` prints its process ID), or set another folder"
                     )
                 if not warned:
                     _log.warning(

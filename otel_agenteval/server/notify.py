@@ -41,8 +41,7 @@ class Notifier:
 
     @classmethod
     def from_environment(cls, env: MutableMapping[str, str] = os.environ) -> Notifier:
-        """Create a notifier from the service manager's environment variables, and remove them, so that child processes ignore them.
-        """
+        """Create a notifier from environment variables, and remove the variables, so that child processes don't use them."""
         address = env.pop("NOTIFY_SOCKET", None)
         usec, pid = env.pop("WATCHDOG_USEC", ""), env.pop("WATCHDOG_PID", "")
         if not address or address[0] not in "/@":

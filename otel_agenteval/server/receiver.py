@@ -205,7 +205,7 @@ class Receiver:
                 self._bytes -= len(body)
         if not batch.invalid:
             return Accepted()
-        what = "spans without valid ids" if request.signal == "traces" else "unreadable log records"
+        what = "spans without valid IDs" if request.signal == "traces" else "unreadable log records"
         return Accepted(batch.invalid, f"dropped {batch.invalid} {what}")
 
     def _read(self, body: bytes, request: ExportRequest) -> Batch:
@@ -237,8 +237,7 @@ class Receiver:
     def replay(self, record: Record, *, last: bool = False) -> set[int]:
         """Process a request from the journal, drop its poisoned traces, and return its other traces.
 
-        Traces and requests that have crashed a process once are processed in the ``last`` round. Invalid requests are skipped,
-        because they were refused on arrival.
+        Traces and requests that crashed a process once are processed in the ``last`` round. Invalid requests are skipped.
         """
         poison = self.poison
         assert poison is not None

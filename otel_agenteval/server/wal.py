@@ -92,8 +92,7 @@ class Entry:
             raise Refusal("overloaded", _UNWRITABLE)
 
     def holds(self, traces: set[int]) -> None:
-        """Record that the engine received ``traces`` of this entry. After their scores are delivered, the segment can be deleted.
-        """
+        """Record that the engine received ``traces`` of this entry. The segment can be deleted after their scores are delivered."""
         if self.segment is not None:
             with self.journal.lock:
                 self.segment.traces |= traces
