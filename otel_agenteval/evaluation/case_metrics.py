@@ -203,7 +203,7 @@ def _check_values(entry: MetricEntry, bound: BoundMetric, case: Case) -> None:
 
 
 def _entries(case: Case) -> Iterator[tuple[str, Any]]:
-    """Yield each entry of a case's ``metrics``, preceded by a prefix for error messages. Raise ConfigError for another type."""
+    """Yield each entry of a case's ``metrics``, preceded by a prefix for error messages. Raise ConfigError for an invalid type."""
     given = [name.strip() for name in case.metrics.split(",")] if isinstance(case.metrics, str) else case.metrics
     given = [given] if isinstance(given, Mapping) else given
     if given is not None and not isinstance(given, (list, tuple)):

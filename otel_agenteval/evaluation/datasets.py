@@ -64,7 +64,7 @@ def cases_in(source: str | Path | Iterable[Any] | Any, where: str = "dataset", *
     truth or expected value.
 
     The function raises a ConfigError if the file can't be read, or if two cases have the same ID. It also raises a ConfigError for
-    a case with metrics in several columns, or without an ID, input, ``turns``, or ``user``.
+    a case with metrics in several columns, or with no ID, no input, no ``turns``, and no ``user``.
     """
     places: dict[str, str] = {}
     for place, row in rows_in(source, where):

@@ -229,7 +229,7 @@ class Api:
         return _json_lines(rows, "cases.jsonl" if form == "dataset" else "turns.jsonl")
 
     def lately(self, request: Request, since: float | None) -> tuple[float, list[dict[str, Any]]]:
-        """Return the turns stored or scored after ``since`` (none if it is None), preceded by the next call's ``since``."""
+        """Return the ``since`` for the next call, and the turns stored or scored after ``since`` (none if ``since`` is None)."""
         with self.views() as views:
             if since is None:
                 return views.last_stored(), []

@@ -33,7 +33,7 @@ Detector = Literal["cusum", "ewma", "release", "anchors"]
 _FRACTIONS = (0.02, 0.08, 0.25, 0.6)
 """Maximum share of the stake that each bet can lose. Small bets detect small shifts."""
 _EFFECTIVE = 5.0
-"""If weights aren't 1, scores are combined into one observation until they have this effective number."""
+"""Effective number of scores that are combined into one observation if their weights aren't 1."""
 _SMOOTHING = 0.1
 _BATCHES = (20, 40, 80, 160, 320, 640)
 _EXPECTED_EVENTS = 5.0

@@ -29,7 +29,7 @@ _OPEN_TRACES = 10_000
 _MOST_KEPT = 20_000
 """Maximum number of values that are kept per measure and group. Larger groups keep only sums, to limit memory."""
 _FEW = 200
-"""Maximum turns of both groups together for a permutation test. For larger groups, the test is slow and hardly differs."""
+"""Maximum number of turns in both groups for a permutation test. More turns make the test slow and hardly change its result."""
 
 
 class Group:
@@ -106,9 +106,9 @@ class Side:
         self._logs = Group(is_amount=True) if is_amount else None
         """Logarithms of the values. None if a value isn't positive, or the values aren't amounts."""
         self._alone: dict[str, float] | None = {}
-        """Value by cluster, such as a conversation. None if a value is sampled, or a cluster or the group has too many values."""
+        """Value by cluster. None if a value is sampled, a cluster has several values, or there are too many values."""
         self._clusters: _Clusters | None = {} if is_amount else None
-        """Sum, sum of logarithms, and number of the amounts, by cluster. None if an amount is sampled or there are too many."""
+        """Sum, sum of logarithms, and number of amounts, by cluster. None if an amount is sampled or there are too many amounts."""
         self._cases: dict[str, tuple[float, int]] | None = {}
         """Sum and number of the values, by case. None if a value has no case, a value is sampled, or there are too many values."""
 

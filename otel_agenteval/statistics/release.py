@@ -201,7 +201,7 @@ class ReleaseWatch:
         return begins
 
     def test(self) -> tuple[Difference, Moments, list[str]] | None:
-        """If a test is due, return a significant difference, the new version's scores, and example turn IDs, or None."""
+        """Return a significant difference, the new version's scores, and example turn IDs, or None. Tests run only when due."""
         after, before = self._after.raw, self._before.raw
         if self.reported or self.before is None or not self._next <= after.n or self._next > _LAST or before.n < FIRST:
             return None
