@@ -378,8 +378,8 @@ KNOWN_LABELS: Mapping[str, tuple[Mapping[str, tuple[str, ...]], ...]] = {
         {"outlet": ("otlp",), "reason": ("spool_failed", "spool_not_opened", *_GRPC_CODES, *_HTTP_FAULTS)},
     ),
     EMIT_RECORDS: (
-        {"outlet": ("jsonl", "otlp_file"), "outcome": ("sent", "queue_full", "shutdown", "fault")},
-        {"outlet": ("store",), "outcome": ("sent", "queue_full", "shutdown", "fault", "not_storable")},
+        {"outlet": ("jsonl", "otlp_file"), "outcome": ("sent", "queue_full", "no_answer", "shutdown", "fault")},
+        {"outlet": ("store",), "outcome": ("sent", "queue_full", "no_answer", "shutdown", "fault", "not_storable")},
         {"outlet": ("webhook",), "outcome": ("sent", "queue_full", "shutdown", "rejected", "expired", "fault")},
         {"outlet": ("otlp",), "outcome": ("sent", "queue_full", "shutdown", "refused", "rejected", "expired", "fault")},
     ),
