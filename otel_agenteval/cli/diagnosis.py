@@ -86,7 +86,6 @@ def _options(section: Section, path: str) -> Iterator[tuple[str, Any, Option]]:
 
 
 def configuration_findings(config: Config, metrics: Selected) -> Findings:
-    """Yield the number of metrics, and the missing models, parameters, and packages of metrics."""
     whole = f", {number_of(len(metrics.of_conversations), 'metric')} on each conversation" if metrics.of_conversations else ""
     yield good(f"{len(metrics.computed)} computed and {number_of(len(metrics.judged), 'judged metric')} on each turn{whole}")
     every = [*metrics.of_turns, *metrics.of_conversations]
@@ -179,7 +178,6 @@ _OWN_TRACING = (
     "pydantic-ai-slim", "pydantic-ai", "google-adk", "strands-agents", "semantic-kernel", "agent-framework", "haystack-ai", "litellm", "langfuse",
     "logfire", "openlit", "mlflow",
 )  # fmt: skip
-"""Frameworks and SDKs that create spans without an instrumentation package."""
 _LIMITS = ("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT")
 
 

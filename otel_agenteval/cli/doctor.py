@@ -125,7 +125,6 @@ def missing_finding(scope: str, missing: str, traces: float) -> DoctorFinding:
 # --- a program, which is run
 
 _MOST_REASON = 40
-"""Maximum number of characters in a reason for a skipped metric."""
 
 
 def program_findings(program: Sequence[str], config: Config, metrics: Selected) -> Findings:
@@ -187,7 +186,6 @@ def turn_findings(found: Sequence[tuple[SpanGroup, Turn]], scopes: Iterable[str]
 
 
 def metric_findings(turns: Sequence[Turn], config: Config, metrics: Selected) -> Findings:
-    """Yield the number of computed metrics that apply to the turns, and the reasons for skipped metrics."""
     applied: Counter[str] = Counter()
     reasons: dict[str, Counter[str]] = {}
     references = ReferenceSources(config)
@@ -238,7 +236,6 @@ class _Page:
 
 
 def sidecar_findings(url: str, headers: Mapping[str, str]) -> Findings:
-    """Check the data that a running sidecar received and evaluated. Also check that Prometheus scrapes the sidecar."""
     if not url.startswith(("http://", "https://")):
         raise ConfigError(refusal("--url", repr(url), "must start with http:// or https://"))
     address = url.rstrip("/").removesuffix("/metrics")

@@ -91,7 +91,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _with_queue_of_sidecar(config: Config) -> Config:
-    """Return the configuration with the sidecar's default judge queue, if that file exists."""
     from ..server.app import as_sidecar
 
     try:

@@ -125,14 +125,11 @@ async def _serve(service: Service, args: argparse.Namespace, notifier: Notifier)
 
 @dataclass(slots=True)
 class _Running:
-    """Running sidecar, which handles signals and the end of its parent process."""
-
     service: Service
     args: argparse.Namespace
     notifier: Notifier
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     orphaned: bool = False
-    """True if the parent process ended before this process."""
     is_up: bool = False
     reload_later: bool = False
 

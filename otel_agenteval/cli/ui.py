@@ -35,7 +35,6 @@ EXIT_CODES = {
 _ADDRESS = "127.0.0.1:19475"
 _AT_ONCE = 200
 _OF_TURNS = ("turn_id", "conversation_id", "service", "agent", "start", "duration_s", "cost_usd", "input", "output", "ground_truth")  # fmt: skip
-"""Fields of a turn that can be in a file of scores."""
 _AMOUNTS = {"code_latency": "duration_s", "code_cost": "cost_usd"}
 """Turn fields that contain the value of a metric, by metric."""
 _SQLITE = b"SQLite format 3\0"
@@ -135,7 +134,6 @@ def _is_sqlite(path: Path) -> bool:
 
 
 def stored(paths: Sequence[str | Path], store: Path, config: Any, names: str | None) -> Path:
-    """Write the turns of all paths into a store. If there are several paths, the turns of each path are one version."""
     from ..config.outlets import StoreOptions
     from ..core.telemetry import Telemetry
     from ..outlets.store.outlet import StoreOutlet
@@ -229,7 +227,6 @@ def _has_scores(file: str) -> bool:
 
 
 def _of_scores(file: str) -> Iterator[ScoredTurn]:
-    """Yield the turns in a file of scores from ``eval``, with the fields that the file contains."""
     from ..core.score import FIELDS, Score
     from ..core.turn import Turn
 

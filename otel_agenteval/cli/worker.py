@@ -82,7 +82,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _processes(args: argparse.Namespace, config: Config) -> int:
-    """Return the number of processes, or raise a ConfigError if they can't divide the limits."""
     if args.spans is not None:
         if args.processes is not None:
             raise ConfigError(

@@ -237,7 +237,6 @@ class SocketListener:
         self._refuse(kind, f"a TLS handshake failed: {advice} ({getattr(error, 'verify_message', reason)})")
 
     def _refuse(self, reason: str, message: str) -> None:
-        """Count a refused connection. Log at most one refusal per reason every 10 seconds."""
         self.refused[reason] += 1
         if time.monotonic() >= self._next_log.get(reason, 0.0):
             self._next_log[reason] = time.monotonic() + _LOG_EVERY
@@ -430,7 +429,6 @@ class _Connection:
                 return "broken" if isinstance(event, int) else "gone"
 
     async def _answer_early(self, response: Response, head: Head) -> bool:
-        """Respond without using the body. Close the connection unless the body is complete or small enough to discard."""
         whole = self._protocol.their_state is h11.DONE
         is_small = head.length is not None and head.length <= _READ
         if is_small and not whole and not self._protocol.they_are_waiting_for_100_continue:

@@ -36,8 +36,6 @@ _LOCK_EVERY = 0.1
 
 
 class JournalFolder:
-    """Folder of the journal. It stays locked while any process of the service has :attr:`lock` open."""
-
     def __init__(self, path: str) -> None:
         self.path = Path(path)
         self.lock = -1

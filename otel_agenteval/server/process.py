@@ -71,7 +71,6 @@ def held_back() -> Iterator[None]:
 
 
 def print_line(text: str) -> None:
-    """Print a line in one write, so that other output to the same file can't split it."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 

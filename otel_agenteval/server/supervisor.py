@@ -66,8 +66,6 @@ def addresses_of(config: Config, number: int) -> dict[str, str | None]:
 
 
 class Child:
-    """Child process that is restarted if it dies unexpectedly. It inherits the journal's lock."""
-
     def __init__(
         self, number: int, command: Sequence[str], env: Mapping[str, str] | None = None, journal: JournalFolder | None = None
     ) -> None:
@@ -378,7 +376,6 @@ def _print_addresses(metrics: str | None, children: Sequence[Child], receives: b
 
 
 async def _wait_for_orphans(config: Config, count: int, journal: JournalFolder | None, stop: asyncio.Event) -> None:
-    """Wait until the processes of a killed parent have ended, and assign their journal segments to the new processes."""
     loop = asyncio.get_running_loop()
     if journal is not None:
         if not await journal.acquire(config.serve.drain_timeout + LOCK_GRACE, stop.is_set):
