@@ -188,6 +188,14 @@ def test_what_a_judge_was_asked_is_content_and_goes_with_its_turn(anywhere: Anyw
     kept.outlet.close()
 
 
+def test_old_turns_are_deleted_even_if_no_more_turns_arrive(kept: Kept, clock: FakeClock) -> None:
+    kept.outlet.emit([scored_turn(score())])
+    clock.advance(31 * 86_400)
+    kept.outlet.check()
+    with kept.reader() as reader:
+        assert reader.turn(TURN) is None
+
+
 def test_the_same_result_again_changes_nothing(kept: Kept) -> None:
     kept.outlet.emit([scored_turn(score(), score(2, "code_b"))])
     kept.outlet.emit([scored_turn(score(value=0.1), score(2, "code_b"))])

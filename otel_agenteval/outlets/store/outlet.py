@@ -146,12 +146,15 @@ class StoreOutlet(Outlet):
             if self._fault is not None and self._clock.monotonic() < self._next_try:
                 raise self._fault.with_traceback(None)
             self._write()
-            now = self._clock.monotonic()
-            if self._housekeeping is None or now >= self._housekeeping or self._unchecked > self._max_unchecked:
-                done, self._unchecked = self._store.retain(), 0
-                self._housekeeping = now + (_HOUSEKEEPING if done else 1.0)
+            self._delete_old()
         if fault is not None:
             raise fault
+
+    def _delete_old(self) -> None:
+        now = self._clock.monotonic()
+        if self._housekeeping is None or now >= self._housekeeping or self._unchecked > self._max_unchecked:
+            done, self._unchecked = self._store.retain(), 0
+            self._housekeeping = now + (_HOUSEKEEPING if done else 1.0)
 
     def announce(self, change: Change, root: Root) -> None:
         found = change.found
@@ -222,7 +225,7 @@ class StoreOutlet(Outlet):
         self._trouble, self._fault, self._failed_after, self._written = "", None, 0.0, self._clock.monotonic()
 
     def check(self) -> None:
-        """Write waiting rows. If no row was written recently, test the store."""
+        """Write waiting rows, and delete old rows. If no row was written recently, test the store."""
         with self._lock:
             self._write()
             if self._trouble or self._written is None or self._clock.monotonic() - self._written >= _CHECKED:
@@ -232,6 +235,7 @@ class StoreOutlet(Outlet):
                     self._trouble = loggable(error)
                     raise
                 self._trouble, self._written = "", self._clock.monotonic()
+            self._delete_old()
 
     def _forget(self, units: Sequence[_Unit]) -> int:
         """Remove ``units`` from the start of the queue. Return the number of their scores."""
