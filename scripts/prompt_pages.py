@@ -26,7 +26,7 @@ MOST = 1.5
 """Maximum length of a judge call, as a multiple of its useful content."""
 MOST_INSTRUCTIONS = 390
 """Maximum number of tokens of a task."""
-_SHOWN = 60
+_SHOWN = 24
 """Number of characters that a page shows of each part of the material."""
 
 _RUBRIC = "A good answer names every amount and date, says what was done and what was not, and asks before it does anything new."
@@ -456,8 +456,7 @@ def _different(questions: Sequence[Question]) -> list[Question]:
 def _shown(question: Question, method: str) -> str:
     def part(found: re.Match[str]) -> str:
         text = found[2]
-        head, tail = text[: _SHOWN * 2 // 3].rpartition(" ")[0], text[-_SHOWN // 3 :].partition(" ")[2]
-        cut = text if len(text) <= _SHOWN else f"{head} [… {tokens_of(text)} tokens …] {tail}"
+        cut = text if len(text) <= _SHOWN else f"{text[:_SHOWN].rpartition(' ')[0]} [… {tokens_of(text)} tokens …]"
         return f"{found[1]}{cut}{found[3]}"
 
     text = re.sub(r"(^<<<[A-Z_0-9]+ WORD\n)(.*?)(\nWORD>>>$)", part, question.text, flags=re.MULTILINE | re.DOTALL)
