@@ -398,10 +398,11 @@ def pages() -> Iterator[tuple[Path, str]]:
             f"# Judge prompts for {family}\n",
             f"{_NOTE}\n",
         ]
+        shown: dict[str, str] = {}
         for metric in metrics:
             parts.append(f"## {metric.name}\n")
             for method, questions in questions_by_method(metric).items():
-                parts += [_shown(question, method) for question in _different(questions)]
+                parts += [_shown(question, method, metric.name, shown) for question in _different(questions)]
             cost = cost_of(metric)
             rows.append(
                 f"| [`{metric.name}`]({family}.md#{metric.name}) | {cost.questions} | {cost.instructions:,} | {cost.trusted:,} | "
@@ -453,7 +454,9 @@ def _different(questions: Sequence[Question]) -> list[Question]:
     return list({question.stage: question for question in reversed(questions)}.values())[::-1]
 
 
-def _shown(question: Question, method: str) -> str:
+def _shown(question: Question, method: str, metric: str, shown: dict[str, str]) -> str:
+    """Return a prompt's section. ``shown`` maps the prompts that are already on the page to their headings."""
+
     def part(found: re.Match[str]) -> str:
         text = found[2]
         cut = text if len(text) <= _SHOWN else f"{text[:_SHOWN].rpartition(' ')[0]} [… {tokens_of(text)} tokens …]"
@@ -461,4 +464,7 @@ def _shown(question: Question, method: str) -> str:
 
     text = re.sub(r"(^<<<[A-Z_0-9]+ WORD\n)(.*?)(\nWORD>>>$)", part, question.text, flags=re.MULTILINE | re.DOTALL)
     heading = f"{question.stage} ({method})" if method else question.stage
+    first = shown.setdefault(text, metric if question.stage == "verdict" else f"{metric}, {heading}")
+    if first != (metric if question.stage == "verdict" else f"{metric}, {heading}"):
+        return f"### {heading}\n\nThis prompt is identical to the prompt of {first}.\n"
     return f"### {heading}\n\n```text\n{text.replace('```', '` ` `')}\n```\n"
