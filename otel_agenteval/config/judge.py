@@ -126,7 +126,7 @@ class ServerOptions(Section):
     provider: Literal["openai", "responses", "anthropic", "gemini", "bedrock"] | None = None
     """API of the server. Null derives the API from the server's name (``anthropic``), or uses ``openai``."""
     endpoint: Literal["chat", "moderations"] = "chat"
-    """Endpoint, as in ``judge.endpoint``."""
+    """Endpoint to call. It has the same values as ``judge.endpoint``."""
     requests_per_minute: Count | None = None
     """Maximum requests per minute. Null means no limit."""
     tokens_per_minute: Count | None = None
@@ -141,7 +141,7 @@ class JudgeChoice(Section):
     agent: Patterns = ()
     """Names of agents, with ``*`` for any characters (default: all)."""
     model: Text
-    """Name of the model at the judge's server, or ``SERVER/MODEL`` for one of ``judge.servers``."""
+    """Name of the model on the judge's server, or ``SERVER/MODEL`` for a model on one of ``judge.servers``."""
 
 
 class SecondOptions(Section):

@@ -178,7 +178,7 @@ def explained(error: ValidationError, root: type[Section], sources: Mapping[KeyP
 
 
 def entry_from(value: Any) -> MetricEntry:
-    """Parse a metric outside of a configuration. Paths in error messages start inside the metric."""
+    """Parse a metric that isn't part of a configuration. Paths in error messages are relative to the metric."""
     from pydantic_core import ValidationError
 
     try:

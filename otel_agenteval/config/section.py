@@ -123,7 +123,7 @@ class Section:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in masked({key: self.to_dict()})[key].items())})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the section as in a configuration file, with defaults and unmasked secrets."""
+        """Return the section as it would appear in a configuration file, with defaults and unmasked secrets."""
         return {
             name: file_form(getattr(self, name), option.metadata, option.annotation)
             for name, option in options_of(type(self)).items()

@@ -117,7 +117,7 @@ class CircuitBreaker:
         self.answered_at = float("-inf")
         self._since: float | None = None
         self.until = 0.0
-        """Unix time at which the next call tries the server."""
+        """Unix time before which no call tries the server."""
         self._trying = False
 
     def enter(self) -> tuple[float | None, bool]:

@@ -149,7 +149,7 @@ class _Site:
 
 
 class _LinkEvidence:
-    """Given texts, prepared for checking links."""
+    """Texts that the agent was given, prepared for checking links."""
 
     def __init__(self, given: list[str]) -> None:
         self._given = given

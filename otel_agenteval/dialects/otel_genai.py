@@ -41,7 +41,7 @@ MARKS = frozenset(("gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.request.
 SCOPES = re.compile(
     r"opentelemetry\.(instrumentation\.genai\.|util\.genai|instrumentation\.(openai|vertexai|google_genai))|com\.anthropic\.|strands\b|logfire(\.|$)"
 )
-"""Scopes of instrumentations that write almost only the convention's attributes."""
+"""Scopes of instrumentations that write few attributes other than the convention's."""
 
 _MESSAGE_EVENTS = {
     "gen_ai.system.message": "system", "gen_ai.user.message": "user", "gen_ai.assistant.message": "assistant",

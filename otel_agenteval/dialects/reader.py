@@ -228,7 +228,7 @@ class Understood:
         """Role that the dialects returned."""
         self.facts: Facts | None = None
         self.named = shape.is_known
-        """False if the span's format might be unknown, and its role must be inferred."""
+        """True if the span's format is known. If false, the span's role is inferred."""
         self.inferred = False
         """True if the role was inferred and differs from :attr:`stated_role`."""
 
@@ -298,7 +298,9 @@ def infer(record: SpanRecord) -> None:
 
 
 def _role(dialects: tuple[Dialect, ...], attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the dialects' first role, preferably not ``chain``. Without a role, a span with a GenAI scope is ``unknown``."""
+    """Return the first role that a dialect finds, or ``chain`` only if no dialect finds another role. If no role is found, return
+    ``unknown`` for a span with a GenAI scope.
+    """
     if name.__class__ is not str:  # the SDK accepts names of any type
         name = str(name)
     role = None

@@ -66,7 +66,7 @@ class TurnScorer:
         return scored
 
     def evaluate_again(self, later: ScoredTurn) -> ScoredTurn | None:
-        """Evaluate a turn again after user feedback arrived. Return None if the turn's spans were removed from memory."""
+        """Evaluate a turn again after user feedback arrives. Return None if the turn's spans are no longer in memory."""
         found = self._composer.read_again(later.root.trace_key, later.root.span_id)
         if found is None:
             return None

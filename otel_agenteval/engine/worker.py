@@ -33,7 +33,7 @@ _RETRY = 0.05
 """Seconds between retries if an outlet is full and a caller waits."""
 _SIDE_THREADS = 4
 _ASIDE_SECONDS = 600.0
-"""Maximum seconds that an item waits for another thread. After that, the item is queued without the result."""
+"""Maximum time in seconds that an item waits for another thread's result. After that, the item is queued without it."""
 _QUIET_POLLS = 8
 """Number of checks without work after which the thread sleeps until it is woken."""
 

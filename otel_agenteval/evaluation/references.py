@@ -188,7 +188,7 @@ class ReferenceSources:
 
 
 def _set_facts(turn: Turn, found: Mapping[str, Any], sources: dict[str, str]) -> None:
-    """Set the turn's missing fields from references. The source of an invalid value becomes an error message."""
+    """Set the turn's missing fields from references. If a value is invalid, replace its entry in ``sources`` with an error message."""
     for dotted, value in found.items():
         name, _, part = dotted.partition(".")
         known = getattr(turn, name) if name in _FACTS else None

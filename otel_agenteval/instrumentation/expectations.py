@@ -22,7 +22,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect(...)``
-    """Context manager that sets references, such as a ground truth, for the turns that start inside.
+    """Context manager that sets references, such as a ground truth, for the turns that start in its block.
 
     Use it as a context manager, or as a decorator for functions and coroutine functions::
 

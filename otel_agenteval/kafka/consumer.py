@@ -137,8 +137,8 @@ _SPARSE = _Sparse()
 class Patience:
     """Clock for closing turns that advances only while messages are read.
 
-    A turn closes some time after its root span arrived. During a commit, a rebalance, or an outage, its other spans might still be
-    in Kafka. This clock stops during such pauses, so that a pause never splits a turn.
+    A turn closes some time after its root span arrives. While the consumer pauses for a commit, a rebalance, or an outage, the
+    turn's other spans might still be in Kafka. This clock stops during such pauses, so that they never split a turn.
     """
 
     def __init__(self) -> None:

@@ -43,7 +43,7 @@ class Measures:
 
 
 def measured(content: MediaContent) -> Measures:
-    """Return the measurements of an image.
+    """Return an image's measurements, such as its width and height.
 
     Raises MetricError if the image is broken (``invalid_media``), too large (``media_too_large``), or of an unsupported type
     (``unsupported_media``). Raises MissingExtra if Pillow isn't installed.

@@ -151,7 +151,9 @@ def _jpeg_profile(parts: list[tuple[int, bytes]]) -> bytes:
 
 
 def _end_of_scan(data: bytes, place: int) -> int:
-    """Return the position of the marker that ends a JPEG scan. Inside a scan, 0xFF is always followed by 0 or a restart marker."""
+    """Return the position of the marker that ends a JPEG scan. Inside a scan, 0xFF precedes only 0 or the number of a restart
+    marker.
+    """
     while True:
         place = data.index(b"\xff", place)
         if data[place + 1] and not 0xD0 <= data[place + 1] <= 0xD7:

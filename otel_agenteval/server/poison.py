@@ -116,7 +116,7 @@ def _cut(name: str) -> str:
 
 
 def _append(path: Path, names: list[str]) -> None:
-    """Append one line per name. On failure, log a warning. The next start then retries these traces or requests."""
+    """Append the names of traces or requests, one per line. If this fails, log a warning. The next start then scores them again."""
     if not names:
         return
     try:

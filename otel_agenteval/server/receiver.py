@@ -86,7 +86,7 @@ class Receiver:
     # --- admission: before a body is read
 
     def authorize(self, authorization: str | None) -> Tenant | None:
-        """Return the tenant that sent a request, or None if no tenants are configured. Raises a Refusal for an invalid token."""
+        """Return the tenant that sent a request, or None if no tenants are configured. Raise a Refusal if the token is invalid."""
         token = bearer_in(authorization)
         if self.tenants:
             tenant = self.tenants.by_token(token or "")

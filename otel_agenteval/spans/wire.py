@@ -1,4 +1,4 @@
-"""Spans from OTLP requests, which stay serialized until they are read.
+"""Spans from OTLP requests. The spans stay serialized until they are read.
 
 This module doesn't import protobuf, so that processes without a receiver don't load it. :mod:`.split` creates these spans.
 """
@@ -18,7 +18,7 @@ class Vocabulary(NamedTuple):
     """Names that identify GenAI spans and log records. :mod:`.split` receives them from the dialects."""
 
     keys: frozenset[str]
-    """Attributes of GenAI spans. A span has at least one of them, unless its scope is a GenAI scope."""
+    """Attributes that identify GenAI spans. A span without any of them counts only if its scope is a GenAI scope."""
     is_scope: Callable[[str], bool]
     """Function that returns True for a scope of GenAI spans."""
     log_names: tuple[str, ...]

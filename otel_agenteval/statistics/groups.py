@@ -104,7 +104,7 @@ class Side:
     def __init__(self, *, is_amount: bool = False) -> None:
         self._group = Group(is_amount=is_amount)
         self._logs = Group(is_amount=True) if is_amount else None
-        """Logarithms of the values. None if a value isn't positive, or the values aren't amounts."""
+        """Logarithms of the values. None if a value isn't positive or if the values aren't amounts."""
         self._alone: dict[str, float] | None = {}
         """Value by cluster. None if a value is sampled, a cluster has several values, or there are too many values."""
         self._clusters: _Clusters | None = {} if is_amount else None
@@ -177,6 +177,7 @@ def _compare_values(before: list[float], after: list[float], *, paired: bool, is
     binary = is_rate and {*before, *after} <= {0.0, 1.0}
     effect: float | None
     if paired:
+        after = [first if math.isclose(first, second) else second for first, second in zip(before, after, strict=True)]
         p, interval = paired_test(before, after, is_rate=is_rate)
         if in_logs:
             p = sign_flip([math.log(second / first) for first, second in zip(before, after, strict=True)])

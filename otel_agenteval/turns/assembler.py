@@ -44,7 +44,7 @@ _MOST_BESIDE = 32
 
 class Assembler:
     """Tracker of open turns. The function ``role`` returns the current role of an open or ended span. Callers must hold
-    :attr:`lock`, except for :meth:`start_below`, :meth:`ending`, and :meth:`open_spans`, which acquire the lock themselves.
+    :attr:`lock`, unless they call :meth:`start_below`, :meth:`ending`, or :meth:`open_spans`, which acquire the lock.
     """
 
     def __init__(self, limits: TurnLimits, role: Role, now: Callable[[], float]) -> None:

@@ -24,7 +24,7 @@ from ..core.turn import CloseReason, Message
 from ..dialects.content import decode
 from ..dialects.generic.kinds import is_graph
 from ..dialects.reader import read, review_roles, role_in
-from ..dialects.step import AGENT, CHAIN, INNER, LLM, ROOT_ROLES, TOOL, UNKNOWN, WORKFLOW
+from ..dialects.step import AGENT, CHAIN, INNER, LLM, ROOT_ROLES, SETUP, TOOL, UNKNOWN, WORKFLOW
 from ..spans.record import ERROR, LogPart, SpanRecord
 from .items import are_items
 from .logged import add_answers, add_prompt, calls_in, take_logged, turns_by_prompts
@@ -268,7 +268,7 @@ def _topmost_ancestor(node: _Node, undecided: set[int], topmost: dict[int, _Node
 
 def _groups_under(top: _Node, root_seen: bool = True) -> list[SpanGroup]:
     roots = _topmost_roots(top)
-    if (not roots and top.marks & _LLM) or (len(roots) > 1 and top.role is None and _is_graph(top, roots)):
+    if (not roots and top.marks & _LLM and top.role != SETUP) or (len(roots) > 1 and top.role is None and _is_graph(top, roots)):
         roots = [top]
     loops = (_split_items(roots[0]) or [roots]) if len(roots) == 1 else _loops_of(roots)
     groups = [_group_of(loop, top, root_seen) for loop in loops]
@@ -427,7 +427,7 @@ class Times(Generic[_Owner]):
         self._periods: list[tuple[int, _Owner]] = []
         """(end, owner) of each period. The index is the period's number."""
         self._starts: list[tuple[int, int]] = []
-        """Heap of (start, number) of periods that haven't begun at the latest requested time."""
+        """Heap of (start, number) tuples for the periods that begin after the latest requested time."""
         self._running: dict[int, _Owner] = {}
         self._ends: list[tuple[int, int]] = []
         """Heap of (end, number) of running periods."""

@@ -75,7 +75,7 @@ class Candidate:
     pruned = False
     parent_id = 0
     beside: Candidate | None = None
-    """Agent run with the same parent, which gets the spans if this candidate isn't a root."""
+    """Agent run that has the same parent as this candidate. It gets this candidate's spans if the candidate isn't a root."""
     children: dict[Candidate, None] | None = None
     """Unfinished candidates below this one, by start time."""
     tools: set[int] = set()  # noqa: RUF012 - shared while it is empty

@@ -155,7 +155,7 @@ class Facts:
             if 0 < reasoning <= uncounted:
                 fields["output_tokens"] += reasoning
                 uncounted -= reasoning
-            if uncounted > 0 and (fields.get("cached_tokens") or fields.get("cache_write_tokens")):
+            if uncounted > 0 and (reasoning or fields.get("cached_tokens") or fields.get("cache_write_tokens")):
                 fields["input_tokens"] += uncounted
 
 
@@ -172,7 +172,7 @@ SETTERS: Mapping[str, Callable[[Facts, str, Any, float, int], None]] = {
     **dict.fromkeys(COUNTS, Facts._add_count),
     **dict.fromkeys(_NAMES, Facts._add_name),
 }
-"""Methods that validate a value, then set a field and other facts, by field."""
+"""For each field, the method that validates a value, and then sets the field and the facts that follow from it."""
 
 
 def count_in(value: Any) -> int | None:

@@ -49,7 +49,7 @@ class Meaning(NamedTuple):
     direction: str | None
     """Direction of content with this name: ``IN``, ``OUT``, or None."""
     text: bool
-    """True if a text with this name is content."""
+    """True if a string attribute with this key counts as message content."""
     content: bool
     """True if a value with this name can be content. False for measures and properties."""
     strength: int
@@ -155,7 +155,7 @@ _NO_COUNT = word_set("""
 """Words for limits, prices, partial counts, and counts of other things: ``llm.max_tokens``, ``usage.inputCharacters``."""
 _COUNTS_WITH_DETAILS = word_set("token tokens prompt completion input output")
 """Words before ``details`` in the names of partial counts: ``prompt_tokens_details.text_tokens``."""
-_PART_OF_COUNT = word_set("non uncached ephemeral miss")
+_PART_OF_COUNT = word_set("no non uncached ephemeral miss")
 """Words for partial counts: ``usage.non_cached_input_tokens``. Total counts have other names."""
 _CACHE = word_set("cache cached")
 _CACHE_WRITE = word_set("write creation")
@@ -179,6 +179,8 @@ def _tokens(words: tuple[str, ...]) -> _Field | None:
     if found & _NO_COUNT or any(word in _COUNTS_WITH_DETAILS and after == "details" for word, after in pairwise(words)):
         return None
     strength = GUESS if "aggregated" in found else SURE
+    if words[-1] == "total" and words[-3:-2] and words[-3] in ("input", "prompt", "output", "completion"):  # inputTokens.total
+        words, strength = words[:-1], GUESS
     for word in reversed(words):
         if word == "total":
             return _Field("total_tokens", GUESS)

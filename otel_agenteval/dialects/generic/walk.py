@@ -255,7 +255,7 @@ class _Walk:
 
 
 _ENVELOPES = frozenset(("data", "payload"))
-"""Attributes with objects whose fields are separate attributes in other instrumentations."""
+"""Attributes whose values are objects. Other instrumentations write the fields of these objects as separate attributes."""
 _KEYS_OF_INPUT = word_set("value mime_type args kwargs arguments parameters params input messages raw json") | {""}
 _KEYS_OF_RESULT = _KEYS_OF_INPUT | word_set("content text type role output result is_error isError count length message")
 """Keys of a complete input or result. Keys next to them aren't arguments or result fields."""

@@ -182,7 +182,7 @@ def _vectors_in(answer: Mapping[str, Any], wanted: int) -> list[list[float]]:
     if len(vectors) != wanted or not all(are_vectors):
         raise JudgeError(f"the answer doesn't contain one vector for each of {wanted} texts", "invalid_answer")
     if len({len(vector) for vector in vectors}) > 1:
-        raise JudgeError("the answer's vectors have different lengths", "invalid_answer")
+        raise JudgeError("the embedding server returned vectors of different lengths", "invalid_answer")
     return vectors
 
 

@@ -103,7 +103,8 @@ def _is_number(value: str | float) -> bool:
 
 
 Number = Annotated[str | bool | int | float, Predicate(_is_number), "number or string"]
-"""A finite number, or its text. ``bool`` is included so that booleans are rejected instead of becoming 0 or 1."""
+"""A finite number, or its text. The union contains ``bool`` so that the predicate can reject booleans, which would become 0 or 1.
+"""
 
 
 def _shown(number: Decimal) -> float | str:

@@ -217,7 +217,7 @@ def code_resource_utilization(
 ) -> Result:
     """Utilization of CPU, memory, and GPU: 1 if each is near its target, and otherwise lower.
 
-    The value is the mean over all resources whose usage is known. A resource's score depends on ``r = used / target``:
+    The value is the mean score of all resources whose usage is known. A resource's score depends on ``r = used / target``:
 
     - ``r / 0.5`` if ``r`` is below 0.5
     - 1 if ``r`` is from 0.5 to 1.2

@@ -74,7 +74,9 @@ class Wanted:
     conversation_id: str | None = None
     revisions: bool = False
     failed: bool = False
-    """If True, read only turns with a failed or erroneous score. If ``metrics`` is set, the score must be from one of them."""
+    """If True, read only turns with a score that failed or ended in an error. If ``metrics`` is set, only scores of these metrics
+    count.
+    """
     mode: str | None = None
 
 

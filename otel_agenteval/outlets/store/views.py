@@ -646,7 +646,7 @@ FROM (
 
 
 def _largest_groups(by: str, most: int = MOST_GROUPS) -> str:
-    """Return SQL for the most frequent values of ``by`` in ``sums``, by number of turns or, for judges, of scores."""
+    """Return SQL for the most frequent values of ``by`` in ``sums``. Judges are ranked by their number of scores, others by turns."""
     counted, of = ("sum(scored)", "metric <> ''") if by == "judge" else ("sum(turns)", "metric = ''")
     column = GROUPS[by]
     return f"SELECT {column} AS name, {counted} AS counted FROM sums WHERE {of} AND {column} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {most}"
