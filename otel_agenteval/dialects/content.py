@@ -35,9 +35,19 @@ ROLES = {
     "MessageRole.ASSISTANT": "assistant", "MessageRole.TOOL_CALL": "assistant", "MessageRole.TOOL_RESPONSE": "tool",
 }  # fmt: skip
 
-REDACTED = ("__REDACTED__", "[REDACTED]", "<REDACTED>", "[redacted]", "REDACTED", "<fully masked due to failed mask function>",
-            "<redacted>", "[Filtered]", "<elided>", "HIDDEN:non-empty", "HIDDEN:empty")  # fmt: skip
-"""Placeholders that instrumentations write in place of content that they don't capture."""
+_PLACEHOLDER = re.compile(
+    r"(?:\[|<|__)(?i:redacted|masked|filtered|elided)(?:\]|>|__)|REDACTED|\*{3,60}|HIDDEN:(?:non-)?empty"
+    r"|<fully masked due to failed mask function>|\[Scrubbed due to '[^'\n]{0,40}'\]"
+)
+
+
+class _Placeholders:
+    def __contains__(self, value: Any) -> bool:
+        return value.__class__ is str and value[:1] in "[<_R*H" and len(value) <= 60 and _PLACEHOLDER.fullmatch(value) is not None
+
+
+REDACTED = _Placeholders()
+"""Placeholders that instrumentations and the Collector write in place of content that they don't capture."""
 
 _TEXT_TYPES = frozenset(("text", "output_text", "input_text", "refusal", "summary_text"))
 _REASONING_TYPES = frozenset(("reasoning", "thinking", "redacted_thinking", "reasoning_text"))

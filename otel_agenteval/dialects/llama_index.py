@@ -14,7 +14,6 @@ from typing import Any
 from ..core import jsonio
 from ..spans.record import SpanRecord
 from .attributes import as_int, as_text
-from .content import REDACTED
 from .otel_genai import documents
 from .payloads import literal_in, parsed
 from .step import AGENT, CHAIN, EMBEDDING, HANDOFF, INNER, LLM, RERANK, RETRIEVAL, TOOL, WORKFLOW, Step
@@ -45,7 +44,7 @@ _ANSWER = re.compile(
     r"""blocks=\[TextBlock\(block_type='text', text=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\)\]"""
 )
 _REPR = re.compile(r"[A-Z]\w*\(")
-_UNREAD = REDACTED[0]
+_UNREAD = "[REDACTED]"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:

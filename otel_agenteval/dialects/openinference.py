@@ -14,11 +14,11 @@ from .attributes import as_float, as_int, as_text, text_under
 from .content import REDACTED
 from .otel_genai import document, documents
 from .payloads import literal, object_in
-from .step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, RERANK, RETRIEVAL, TOOL, UNKNOWN, WORKFLOW, Step
+from .step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, RERANK, RETRIEVAL, SETUP, TOOL, UNKNOWN, WORKFLOW, Step
 
 KINDS = {
     "AGENT": AGENT, "CHAIN": CHAIN, "LLM": LLM, "TOOL": TOOL, "RETRIEVER": RETRIEVAL, "EMBEDDING": EMBEDDING, "RERANKER": RERANK,
-    "GUARDRAIL": GUARDRAIL, "EVALUATOR": GUARDRAIL, "PROMPT": CHAIN, "DECISION": CHAIN, "UNKNOWN": CHAIN,
+    "GUARDRAIL": GUARDRAIL, "EVALUATOR": SETUP, "PROMPT": CHAIN, "DECISION": CHAIN, "UNKNOWN": CHAIN,
 }  # fmt: skip
 MARKS = frozenset(("openinference.span.kind",))
 SCOPES = re.compile(r"openinference\b")

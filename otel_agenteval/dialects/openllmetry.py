@@ -38,12 +38,13 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
         return _graph_role(attributes, kind)
     if operation.__class__ is str and operation in OPERATIONS:
         return None
-    if kind is not None:
+    request = attributes.get("llm.request.type")
+    role = REQUEST_TYPES.get(request) if request.__class__ is str else None
+    if kind is not None and (role is None or kind != "task"):
         if kind == "workflow" == operation:  # LangChain.js: any chain
             return CHAIN
         return KINDS.get(kind, CHAIN) if kind.__class__ is str else CHAIN
-    request = attributes.get("llm.request.type")
-    return REQUEST_TYPES.get(request) if request.__class__ is str else None
+    return role
 
 
 _LANGCHAIN = "opentelemetry.instrumentation.langchain"

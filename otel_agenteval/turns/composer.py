@@ -27,7 +27,7 @@ from .duplicates import Duplicates
 from .logged import calls_of_turn
 from .lost_tools import LostTools, is_tool_alone, lone_tool_in
 from .readings import Readings
-from .relations import calls_of, has_no_steps, is_lost_call, join_duplicates, together
+from .relations import calls_of, has_no_steps, is_lost_call, join_duplicates, order, together
 from .revisions import Earlier, Revisions, stands_alone
 from .roots import SpanGroup, split
 from .separation import separate
@@ -184,13 +184,20 @@ class Composer:
             self.spans.count(reason, len(records) - pending.spans)
 
     def _revised(self, closed: Closed, late: list[SpanRecord], pending: PendingSpans) -> list[SpanGroup]:
-        logs = closed.logs or {}
-        loose = _attach_logs([*late, *self._revisions.records(closed.trace_id, logs)], logs) if logs else []
-        found = self._revisions.revised(closed.trace_id, late, logs, loose)
+        logs, trace_id = closed.logs or {}, closed.trace_id
+        with self._holding:  # turns that wait for another trace
+            waiting = self._parts.forget_traces({trace_id})
+        held = [member for group in waiting if group.root.trace_id == trace_id for member in group.members]
+        loose = _attach_logs([*held, *late, *self._revisions.records(trace_id, logs)], logs) if logs else []
+        found = self._revisions.revised(trace_id, [*held, *late], logs, loose)
         self._account(found, late, pending, "late")
+        taken = {member.span_id for group in found for member in group.members}
+        unchanged = [group for group in waiting if group.root.trace_id != trace_id or group.root.span_id not in taken]
+        before = tuple(spans for group in waiting if group not in unchanged for spans in group.pending)
         for group in found:
             group.reason, group.size = closed.reason, closed.size + 512 * len(group.members)
-        return join_duplicates([part for group in found for part in separate(group)])
+            group.pending += before
+        return join_duplicates(sorted((part for group in [*unchanged, *found] for part in separate(group)), key=order))
 
     # --- parts of turns that wait for their continuation
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from otel_agenteval.spans.record import SpanEvent
-from tests.support.spans import agent, chat, span, tool, turn_of
+from tests.support.spans import MS, START, agent, chat, span, tool, turn_of
 
 ASKED, SAID = "What is the weather in Paris?", "It is 21 degrees in Paris."
 MALFORMED = "MALFORMED_FUNCTION_CALL"
@@ -203,3 +203,82 @@ def test_other_outcomes_are_no_failures_of_tools() -> None:
     attributes = {"gen_ai.tool.call.arguments": '{"outcome": "fail"}', "check.outcome": "fail", "outcome": "fail"}
     (call,) = turn_of(agent(1), tool(2, 1, "grade", attributes=attributes)).tool_calls or ()
     assert call.error is None
+
+
+DETAILS = {
+    "inputTokenDetails": {"noCacheTokens": 100, "cacheReadTokens": 1200, "cacheWriteTokens": 300},
+    "outputTokenDetails": {"reasoningTokens": 10},
+}
+
+
+@pytest.mark.parametrize(("usage", "counts"), [
+    ({"inputTokens": {"total": 1600, "noCache": 100, "cacheRead": 1200, "cacheWrite": 300}, "outputTokens": {"total": 40, "text": 30, "reasoning": 10}},
+     (1600, 40, 1200, 300)),
+    ({"inputTokens": 1600, "outputTokens": 40, "totalTokens": 1640, **DETAILS}, (1600, 40, 1200, 300)),
+    ({"inputTokens": 1600, "outputTokens": 40, **DETAILS}, (1600, 40, 1200, 300)),
+    ({"prompt_tokens": {"total": 1600}, "completion_tokens": {"total": 40}, "total_tokens": 1640}, (1600, 40, None, None)),
+    ({"tokens": {"total": 1640, "input": 1600, "output": 40}}, (1600, 40, None, None)),
+    ({"output": {"tokens": {"total": 1640, "input": 1600, "output": 40}}}, (1600, 40, None, None)),
+    ({"prompt_token_count": 1500, "tool_use_prompt_token_count": 100, "candidates_token_count": 30, "thoughts_token_count": 10, "total_token_count": 1640},
+     (1600, 40, None, None)),
+    ({"prompt_token_count": 1600, "candidates_token_count": 30, "thoughts_token_count": 10, "total_token_count": 1640}, (1600, 40, None, None)),
+    ({"prompt_token_count": 1600, "candidates_token_count": 40, "total_token_count": 1640}, (1600, 40, None, None)),
+])  # fmt: skip
+def test_counts_of_nested_and_partial_names(usage: dict[str, Any], counts: tuple[int | None, ...]) -> None:
+    """openai-agents-js 945 and adk-go 1525: tokens outside the cache counted as cached, and tokens of tool prompts were lost."""
+    langfuse = {
+        "langfuse.observation.type": "generation", "langfuse.observation.model.name": "m-1", "langfuse.observation.input": ASKED,
+        "langfuse.observation.output": SAID, "langfuse.observation.usage_details": json.dumps(usage),
+    }  # fmt: skip
+    own = {"app.model": "claude-sonnet-4-5", "app.prompt": ASKED, "app.response": SAID, "app.usage": json.dumps(usage)}
+    assert counts_of(langfuse, "langfuse-sdk") == counts_of(own) == counts
+
+
+@pytest.mark.parametrize(("written", "result"), [
+    ("<generator object find at 0x7f12>", None),
+    ("<async_generator object find at 0x7f12>", None),
+    ("<coroutine object find at 0x7f12>", None),
+    ("<app.Hits object at 0x7f12>", None),
+    ("[REDACTED]", None),
+    ("<find.py> has a generator object", "<find.py> has a generator object"),
+    ("[object storage] 3 files", "[object storage] 3 files"),
+])  # fmt: skip
+@pytest.mark.parametrize("in_prompt", [True, False])
+def test_handle_of_a_stream_is_no_result_of_a_tool(written: str, result: str | None, in_prompt: bool) -> None:
+    """opentelemetry-python-genai 558: an agent streams its tools' results. The next prompt can contain the whole result."""
+    request = {"id": "c1", "name": "find", "arguments": {"q": "a"}}
+    told = [
+        {"role": "assistant", "parts": [{"type": "tool_call", **request}]},
+        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "3 files"}]},
+    ]
+    ran = tool(3, 1, "find", at=20, attributes={"gen_ai.tool.call.id": "c1", "gen_ai.tool.call.result": written})
+    last = chat(4, 1, user=ASKED, messages=told if in_prompt else None, says=SAID, at=40)
+    (call,) = turn_of(agent(1), chat(2, 1, user=ASKED, calls=[request]), ran, last).tool_calls or ()
+    assert call.result == (result or ("3 files" if in_prompt else None))
+
+
+def recorded_twice(**other: Any) -> int:
+    attributes = {"gen_ai.usage.input_tokens": 50, "gen_ai.usage.output_tokens": 9}
+    copies = [chat(number, 1, user=ASKED, says=SAID, scope="litellm", attributes=attributes) for number in (2, 3)]
+    for name, value in other.items():
+        setattr(copies[1], name, value)
+    return len(turn_of(span(1, 0, "Received Proxy Server Request", scope="litellm", ms=50), *copies).llm_calls)
+
+
+def test_record_that_differs_only_in_its_id_is_the_same_call() -> None:
+    """litellm 10588: the synchronous and the asynchronous callback wrote a span each."""
+    assert recorded_twice() == 1
+
+
+@pytest.mark.parametrize("other", [
+    {"start_ns": START + 1}, {"end_ns": START + 11 * MS}, {"attributes": {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m-2"}},
+])  # fmt: skip
+def test_calls_that_differ_are_two_calls(other: dict[str, Any]) -> None:
+    """The opposite of litellm 10588: parallel calls have other times, places, or values."""
+    assert recorded_twice(**other) == 2
+
+
+def test_calls_without_times_are_not_compared() -> None:
+    """The opposite of litellm 10588: without times, equal calls can be two calls."""
+    calls = [chat(number, 1, user=ASKED, says=SAID, ms=0) for number in (2, 3)]
+    assert len(turn_of(agent(1), *calls).llm_calls) == 2

@@ -367,11 +367,13 @@ def test_model_call_with_the_name_of_a_function(operation: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "expected"), [
-    ("<redacted>", None), ("<REDACTED>", None), ("[Filtered]", None),
+    ("<redacted>", None), ("<REDACTED>", None), ("[Filtered]", None), ("****", None), ("***", None), ("[MASKED]", None), ("<masked>", None),
+    ("__REDACTED__", None), ("[Scrubbed due to 'password']", None),
     ("The name is <redacted>.", "The name is <redacted>."), ("[Filtered] by date", "[Filtered] by date"),
+    ("**", "**"), ("**** stars", "**** stars"), ("masked", "masked"), ("Filtered", "Filtered"), ("[x]", "[x]"),
 ])  # fmt: skip
 def test_placeholder_of_redacted_content_is_unknown(text: str, expected: str | None) -> None:
-    """genkit 4848: Genkit's exporter for Google Cloud redacts the input and output of each span."""
+    """genkit 4848 and opentelemetry-collector-contrib 50801: an exporter or the Collector redacts the input and output of each span."""
     flow = {"genkit:type": "action", "genkit:metadata:subtype": "flow", "genkit:input": text, "genkit:output": text}
     model = {"genkit:type": "action", "genkit:metadata:subtype": "model", "genkit:input": text, "genkit:output": text}
     root = span(1, 0, "flow", {"genkit:name": "flow", **flow}, scope="genkit-tracer", ms=50)

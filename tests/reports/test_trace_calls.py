@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from otel_agenteval.core.turn_cost import Pricing, add_cost
+from otel_agenteval.engine.work import GroupedSpans
 from otel_agenteval.turns.recordings import turns_of
 from tests.support.spans import agent, chat, span, tool, turn_of
+from tests.turns.test_complete import Received
 
 ASKED, SAID = "What is the weather in Paris?", "It is 21 degrees in Paris."
 
@@ -220,3 +222,66 @@ def test_cost_of_another_service_tier_is_unknown(scope: str, attributes: dict[st
     priced = Pricing({"gpt-5": {"input": 1.0, "output": 2.0}})
     add_cost(turn, priced)
     assert turn.cost_usd == pytest.approx(0.0012)
+
+
+class Waiting(Received):
+    """An engine behind OTLP that also evaluates turns that waited long enough for another trace."""
+
+    def wait(self, seconds: int) -> None:
+        for _ in range(seconds):
+            super().wait(1)
+            self.engine.pipeline.run([GroupedSpans(group) for group in self.engine.pipeline.composer.due()])
+
+    def answers(self) -> list[tuple[str | None, int, int]]:
+        return [(one.turn.output, len(one.turn.llm_calls), one.turn.revision) for one in self.kept]
+
+
+LOOKUP = [{"id": "c1", "name": "search", "arguments": {}}]
+
+
+def told(call_id: str) -> list[dict[str, Any]]:
+    asked = {"role": "assistant", "parts": [{"type": "tool_call", **LOOKUP[0], "id": call_id}]}
+    return [asked, {"role": "tool", "parts": [{"type": "tool_call_response", "id": call_id, "response": "21"}]}]
+
+
+@pytest.mark.parametrize("route", [{"http.route": "/chat"}, {}])
+@pytest.mark.parametrize(("pause", "found"), [
+    (5, [(SAID, 2, 1)]), (15, [(SAID, 2, 1)]), (28, [(SAID, 2, 1)]), (60, [(None, 1, 1), (SAID, 2, 2)]),
+])  # fmt: skip
+def test_calls_after_the_end_of_their_root(route: dict[str, str], pause: int, found: list[Any]) -> None:
+    """litellm 16779: the root ended with the first call. Calls that arrived while the turn waited for another trace were lost."""
+    received = Waiting()
+    received.send(chat(2, 1, user=ASKED, calls=LOOKUP), span(1, 0, "handle", route, ms=20))
+    received.wait(pause)
+    received.send(tool(3, 1, at=30), chat(4, 1, user=ASKED, says=SAID, at=60))
+    received.wait(90)
+    assert received.answers() == found
+    assert (received.engine.pipeline.composer.spans.scored, dict(received.engine.pipeline.composer.spans.left_out)) == (4, {})
+
+
+@pytest.mark.parametrize("late", [
+    span(5, 11, "GET /weather", {"http.request.method": "GET"}, at=130, trace_id=0xB2), span(5, 77, "cache", at=130, trace_id=0xB2),
+])  # fmt: skip
+def test_late_span_of_a_part_in_another_trace_keeps_the_parts_together(late: Any) -> None:
+    """The opposite of litellm 16779: each step has its own trace, and an application's span arrives late."""
+    received = Waiting()
+    received.send(chat(2, 1, user=ASKED, calls=LOOKUP), span(1, ms=20))
+    second = chat(12, 11, user=ASKED, messages=told("c1"), calls=[{**LOOKUP[0], "id": "c2"}], at=100, trace_id=0xB2)
+    received.send(second, span(11, at=100, ms=20, trace_id=0xB2))
+    received.wait(15)
+    received.send(late)
+    received.wait(3)
+    last = chat(22, 21, user=ASKED, messages=[*told("c1"), *told("c2")], says=SAID, at=200, trace_id=0xC3)
+    received.send(last, span(21, at=200, ms=20, trace_id=0xC3))
+    received.wait(90)
+    assert received.answers() == [(SAID, 3, 1)]
+
+
+def test_late_span_beside_a_waiting_call_without_root_changes_nothing() -> None:
+    """The opposite of litellm 16779: the root never arrives, and the late span isn't part of a turn."""
+    received = Waiting()
+    received.send(chat(2, 7, user=ASKED, says=SAID))
+    received.wait(301)
+    received.send(span(5, 7, "GET /weather", {"http.request.method": "GET"}))
+    received.wait(90)
+    assert received.answers() == [(SAID, 1, 1)]

@@ -388,3 +388,84 @@ def test_spans_with_an_unreadable_time_are_kept(tmp_path: Path) -> None:
     spans[2]["startTimeUnixNano"] = "soon"
     (turn,) = turns_in(tmp_path, document)
     assert (turn.output, len(turn.llm_calls)) == (SAID, 2)
+
+
+@pytest.mark.parametrize(("request_type", "kind", "calls"), [
+    ("chat", "task", 2), ("completion", "task", 2), ("embedding", "task", 0), ("rerank", "task", 0), (None, "task", 0), ("chat", "workflow", 0),
+    (["chat"], "task", 0),
+])  # fmt: skip
+def test_model_call_that_is_marked_as_a_task(request_type: Any, kind: str, calls: int) -> None:
+    """respan 274: the kind of the model's spans is ``task``, and their parents were dropped."""
+    scope = "respan.instrumentation.openai_agents"
+    more = {} if request_type is None else {"llm.request.type": request_type}
+    asked = {
+        "traceloop.span.kind": kind,
+        "gen_ai.request.model": "gpt-4o",
+        **more,
+        "gen_ai.prompt.0.role": "user",
+        "gen_ai.prompt.0.content": ASKED,
+    }
+    said = {"gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": SAID}
+    root = span(1, 0, "assistant.workflow", {"traceloop.span.kind": "workflow"}, scope=scope, ms=100)
+    looked_up = span(4, 92, "find.tool", {"traceloop.span.kind": "tool", "traceloop.entity.name": "find"}, scope=scope, at=20)
+    first, last = span(3, 91, "response", asked, scope=scope), span(5, 93, "response", {**asked, **said}, scope=scope, at=40)
+    found = turns_of(root, first, looked_up, last)
+    assert [len(turn.llm_calls) for turn in found] == [calls]
+    if calls:
+        assert (found[0].input, found[0].output, [call.name for call in found[0].tool_calls or ()]) == (ASKED, SAID, ["find"])
+
+
+JUDGED = {"gen_ai.request.model": "gpt-4o", "gen_ai.operation.name": "chat"}
+
+
+@pytest.mark.parametrize(("attributes", "scope"), [
+    ({"openinference.span.kind": "EVALUATOR", "input.value": ASKED, "output.value": '{"score": 1}'}, "phoenix"),
+    ({"langwatch.span.type": "evaluation"}, "langwatch"),
+    ({"acme.span.kind": "evaluator"}, "acme"),
+    ({"app.span.type": "scorer"}, "app"),
+])  # fmt: skip
+@pytest.mark.parametrize("parent", [0, 99])
+def test_judges_call_alone_is_no_turn(attributes: dict[str, Any], scope: str, parent: int) -> None:
+    """langwatch 8162: an evaluator's span, whose parent is unknown, was evaluated like the application's."""
+    judge = chat(2, 1, user="Is the answer relevant?", says="yes", attributes=JUDGED)
+    assert turns_of(span(1, parent, "Relevance", attributes, scope=scope, ms=50), judge) == []
+
+
+def test_judge_within_a_turn_has_not_the_turns_answer() -> None:
+    """dd-trace-py 19728 (opposite of langwatch 8162): the agent itself asks a judge after its answer."""
+    judged = span(3, 1, "Relevance", {"openinference.span.kind": "EVALUATOR"}, scope="phoenix", at=30, ms=30)
+    judge = chat(4, 3, user="Is the answer relevant?", says="yes", attributes=JUDGED, at=31)
+    turn = turn_of(agent(1), chat(2, 1, user=ASKED, says=SAID), judged, judge)
+    assert (turn.input, turn.output) == (ASKED, SAID)
+
+
+@pytest.mark.parametrize("inner", [agent(2, 1), span(2, 1, "guard", {"openinference.span.kind": "GUARDRAIL"})])
+def test_agent_or_guardrail_below_an_evaluation_is_a_turn(inner: SpanRecord) -> None:
+    """The opposite of langwatch 8162: an experiment's span is around the agent, and a guardrail blocks a request."""
+    is_agent = inner.name.startswith("invoke_agent")
+    root = span(1, 0, "run", {"langwatch.span.type": "evaluation"} if is_agent else {}, scope="langwatch", ms=99)
+    assert len(turns_of(root, inner, chat(3, 2, user=ASKED, says=SAID))) == 1
+
+
+def of_user(*texts: str) -> list[dict[str, Any]]:
+    return [{"role": "user", "parts": [{"type": "text", "content": content}]} for content in texts]
+
+
+SUMMARY = "The user asked for the weather in Paris, and got it."
+
+
+@pytest.mark.parametrize(("prompt", "asked"), [
+    (of_user(ASKED, "And in Rome?", f"Summary of the conversation so far: {SUMMARY}"), "And in Rome?"),
+    (of_user("And in Rome?", f"This session was summarized.\n{SUMMARY}\nContinue."), "And in Rome?"),
+    (of_user("And in Rome?", f"Go on from this summary. {SUMMARY}"), "And in Rome?"),
+    (of_user(f"Summary: {SUMMARY}", "And in Rome?"), "And in Rome?"),
+    ([*of_user(ASKED), {"role": "assistant", "parts": [{"type": "text", "content": SAID}]}, *of_user(f"And in Rome?\nSummary: {SUMMARY}")], "Shorten it."),
+    (of_user("Context: 25 degrees.", SUMMARY), "Shorten it."),
+])  # fmt: skip
+def test_summary_after_the_users_message_is_not_the_question(prompt: list[dict[str, Any]], asked: str) -> None:
+    """kimi-code 1192: the history became a summary in the user's name, which follows the user's own messages."""
+    answer = "It is 25 degrees in Rome, and it will stay dry until Sunday."
+    turn = turn_of(
+        agent(1), chat(2, 1, messages=of_user("Shorten it."), says=SUMMARY), chat(3, 1, messages=prompt, says=answer, at=40)
+    )
+    assert (turn.input, turn.output) == (asked, answer)

@@ -21,8 +21,8 @@ _WHOLE = {
     "flow": CHAIN, "crew": CHAIN, "node": CHAIN, "runnable": CHAIN, "prompt": CHAIN, "parser": CHAIN, "util": CHAIN, "session": CHAIN,
     "agent_session": CHAIN, "chat_session": CHAIN, "rag": RETRIEVAL, "retriever": RETRIEVAL, "retrieval": RETRIEVAL, "retrieve": RETRIEVAL, "vector_search": RETRIEVAL, "similarity_search": RETRIEVAL,
     "embedding": EMBEDDING, "embeddings": EMBEDDING, "embedder": EMBEDDING, "embed": EMBEDDING, "indexer": SETUP, "indexing": SETUP,
-    "reranker": RERANK, "rerank": RERANK, "guardrail": GUARDRAIL, "guardrails": GUARDRAIL, "evaluator": GUARDRAIL, "evaluation": GUARDRAIL,
-    "score": GUARDRAIL, "scorer": GUARDRAIL, "handoff": HANDOFF, "agent_handoff": HANDOFF, "memory": MEMORY,
+    "reranker": RERANK, "rerank": RERANK, "guardrail": GUARDRAIL, "guardrails": GUARDRAIL, "evaluator": SETUP, "evaluation": SETUP,
+    "score": SETUP, "scorer": SETUP, "handoff": HANDOFF, "agent_handoff": HANDOFF, "memory": MEMORY,
 }  # fmt: skip
 _IN_ORDER: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset(("handoff", "handoffs")), HANDOFF),

@@ -94,12 +94,14 @@ def _without_duplicates(turn: TurnSteps, nested: bool) -> list[Step]:
         _share_totals(turn, steps)
     any_separate = any(step.answer_only for step in steps)
     senders: dict[tuple[str, int], Step] = {}
+    by_place: dict[tuple[int, int, int], Step] = {}
     duplicates = _duplicates(turn, steps) if any(step.record.scope != steps[0].record.scope for step in steps) else {}
     for step in steps:
         call = (
             (_outer_llm(turn, step, outermost) if nested else None)
             or _of_response(turn, step, by_response)
             or duplicates.get(step.record.span_id)
+            or _copied_with_new_id(step, by_place)
             # the call below the span that sent the request (SDK with its own spans)
             or (senders.get((step.record.scope, step.record.parent_id)) if step.answer_only else None)
         )
@@ -118,6 +120,14 @@ def _without_duplicates(turn: TurnSteps, nested: bool) -> list[Step]:
             if consumer is not None and consumer.error is not None and _failed_with(turn, consumer, step, step is leaves[-1]):
                 step.error = consumer.error
     return leaves
+
+
+def _copied_with_new_id(step: Step, by_place: dict[tuple[int, int, int], Step]) -> Step | None:
+    """Return an earlier span with the same parent, times, and attributes, such as a callback's second record, or None."""
+    record = step.record
+    first = by_place.setdefault((record.parent_id, record.start_ns, record.end_ns), step)
+    is_copy = first is not step and record.start_ns < record.end_ns and first.record.attributes == record.attributes
+    return first if is_copy else None
 
 
 def _failed_with(turn: TurnSteps, consumer: Step, step: Step, is_last: bool) -> bool:

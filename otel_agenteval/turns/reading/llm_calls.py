@@ -12,7 +12,7 @@ from operator import attrgetter
 from ...core.turn import ErrorInfo, LlmCall, Usage
 from ...core.wellformed import is_count, sum_of
 from ...dialects.generic.keys import words_of
-from ...dialects.step import AGENT, CHAIN, GUARDRAIL, INNER, RETRIEVAL, TOOL, Step
+from ...dialects.step import AGENT, CHAIN, GUARDRAIL, INNER, RETRIEVAL, SETUP, TOOL, Step
 from ...spans.record import SpanRecord
 from .call_spans import CLOCK_STEP_NS, find_calls
 from .steps import END, TurnSteps, computed_once
@@ -25,6 +25,7 @@ _CONVERSATION = ("conversation", "messages", "session", "history", "so far", "tr
 _TOKENS = attrgetter("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cache_write_tokens")
 _GUARDS = frozenset(("guard", "guards", "guardrail", "guardrails", "rail", "rails", "check", "moderation"))
 _UNDECIDED = (None, CHAIN, INNER)
+_APART = (GUARDRAIL, SETUP)
 
 
 class TurnCalls(TurnSteps):
@@ -263,7 +264,7 @@ class TurnCalls(TurnSteps):
         """Return the calls outside guardrails. If there are none, return calls not named like a guardrail, or else all calls."""
         calls = [step for step in self.llm if not _is_guard(step.record.name)] or self.llm
         undecided = [step for role in _UNDECIDED if role in self.of_role for step in self.of_role[role]]
-        if GUARDRAIL not in self.of_role and not any(_is_guard(step.record.name) for step in undecided):
+        if self.of_role.keys().isdisjoint(_APART) and not any(_is_guard(step.record.name) for step in undecided):
             return calls
         tree, root = self.tree, self.root
         return [
@@ -273,7 +274,7 @@ class TurnCalls(TurnSteps):
                 step,
                 "guard",
                 lambda above: (
-                    above is not root and (above.role == GUARDRAIL or (above.role in _UNDECIDED and _is_guard(above.record.name)))
+                    above is not root and (above.role in _APART or (above.role in _UNDECIDED and _is_guard(above.record.name)))
                 ),
             )
             is None

@@ -94,6 +94,9 @@ class MessageReader:
         if any(text.find(one) > 0 for one in quoted):
             return asked
         made = self._answer_text(step) or ""
+        is_summary = len(made) >= _QUOTED and made in asked != made and "summar" in f"{text} {asked}".lower()
+        if is_summary and [message.role for message in messages[-2:]] == ["user", "user"]:
+            return messages[-2].content  # the summary follows the user's message
         before = "\n".join(one.content for one in messages if one.role == "user" and one.content and one.content != asked)
         return asked if len(made) >= _QUOTED and made in before else None
 

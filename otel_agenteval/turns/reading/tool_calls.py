@@ -14,7 +14,7 @@ from typing import Any
 
 from ...core import jsonio
 from ...core.turn import ErrorInfo, Message, ToolCall, ToolRequest, ToolState
-from ...dialects.content import REDACTED, ProviderRun, provider_runs
+from ...dialects.content import REDACTED, ProviderRun, is_handle, provider_runs
 from ...dialects.payloads import arguments_of, says_failed, unquoted, unwrap_result
 from ...dialects.react import INTERPRETER, calls_in_code, printed
 from ...dialects.step import AGENT, CHAIN, HANDOFF, LLM, ROOT_ROLES, ROOTS, TOOL, Step
@@ -125,7 +125,7 @@ class ToolCalls:
         if arguments is None and call_id is not None:
             arguments = arguments_of(self._arguments_elsewhere.get(call_id))
         result, error = unwrap_result(span.result), span.error
-        if result in REDACTED:
+        if result in REDACTED or (result.__class__ is str and is_handle(result)):
             result = None
         if result is None and error is None and call_id is not None:  # the result may be only in the next prompt
             result = self._results.get(call_id, self._results.get(requested_id or ""))
