@@ -31,7 +31,7 @@ RULES = {
     "subordinate clause in place of a noun": r"(?:^|[,:(] |\b(?:about|and|are|as|at|by|for|from|in|is|lists?|of|on|or|reads?|returns?|shows?|than|to|with) )wh(?:at|atever|om?)\b(?! (?:to|if)\b)",
     "semicolon": r";(?! \d)",
     "software that speaks or thinks": r"\b(?:sa(?:ys|id|y)|tells?|told|asks|asked|knows|wants)\b",
-    "negated noun": r"\b(?:is|are|was|were|has|have|had|gets|takes|gives|needs?|leaves?|finds?) (?:no|none)\b|\bnone of\b",
+    "negated noun": r"\b(?:is|are|was|were|has|have|had|gets|takes|gives|needs?|leaves?|finds?) (?:no|(?-i:none))\b|\bnone of\b",
     "pronoun as possessor": r"\bof (?:ours|theirs|yours|its own|their own)\b|\bth(?:at|ose) of\b",
     "else for or": r", else\b(?! if)",
     "where or while for if": r"\bwh(?:ere|ile) (?:a|an|it|no|one|that|the|there|they)\b",
