@@ -57,7 +57,7 @@ def bounds_of(options: BudgetOptions) -> list[Bound]:
 
 
 class JudgeBudget:
-    """Budget for judge calls. Thread-safe. Calls that aren't urgent can use each limit only up to the share ``soft``."""
+    """Budget for judge calls. Thread-safe. Calls that aren't urgent can use only the share ``soft`` (0 to 1) of each limit."""
 
     def __init__(self, bounds: Sequence[Bound], book: SpendBook, clock: Clock, soft: float = 0.8) -> None:
         self.bounds = tuple(bounds)
@@ -97,7 +97,7 @@ class JudgeBudget:
             limit = next(f"{one.counter.unit}_per_{one.window}: {one.limit:g}" for one in about if one.counter == full.counter)
             reached = limit if share == 1.0 else f"{share * 100:g} % (judge.budget.soft) of {limit}"
             _log.warning(
-                "judge.budget: %s reached %s. Its turns wait for at least %s. "
+                "judge.budget: %s reached %s. Turns wait for this metric for at least %s. "
                 'agenteval_judge_requests_total{outcome="gated"} counts these waits. This warning is logged once', metric, reached, roughly,
             )  # fmt: skip
         return Admission(wait, at, () if wait else demands, metric)

@@ -1,4 +1,4 @@
-"""Selection of a turn's judged metrics by conditions, sampling rules, and quotas.
+"""Selection of the metrics that are judged for a turn, based on conditions, sampling rules, and quotas.
 
 :class:`Chooser` calculates, for each metric, the probability that a turn is judged. :class:`JudgedSample` records the judged turns
 for fleet estimates. :class:`History` compares a turn with the agent's earlier turns, for use in conditions.
@@ -124,7 +124,7 @@ class Chooser:
         return None if decided_without_judge(metric, turn) is not None else metric.not_applicable(turn)
 
     def _is_certain_now(self, metric: BoundMetric, key: str, before: Chance, scored: ScoredTurn, known: Known) -> bool:
-        """Return True if new user feedback makes ``always_if`` true. In estimates, a sampled turn then counts only as itself."""
+        """Return True if new user feedback makes ``always_if`` true. In estimates, let a sampled turn represent no other turns."""
         rule = self._metrics.rule(key).always_if
         if before.by == "rule" or rule is None or not any(score.metric == FEEDBACK for score in known.scores):
             return False
@@ -177,11 +177,11 @@ class JudgedMetrics:
         self._by_key: Mapping[str, BoundMetric] = {}
         self._rules: Mapping[str, SamplingRule] = {}
         self._newest: Mapping[str, str] = {}
-        """Latest key of each metric, by the part of the key before the version."""
+        """Latest key of each metric, by the key without its version."""
         self.reload(config, of_turns, of_conversations)
 
     def reload(self, config: Config, of_turns: Sequence[BoundMetric], of_conversations: Sequence[BoundMetric]) -> None:
-        """Replace the metrics for later turns. Waiting jobs keep their metrics and rules. A ConfigError changes nothing."""
+        """Replace the metrics for later turns. Waiting jobs keep their metrics and rules. Raise a ConfigError before any change."""
         rules = {False: rules_of(config, of_turns), True: rules_of(config, of_conversations)}
         keyed = {
             key_of(metric, conversation=whole): (metric, rule) for whole, some in rules.items() for metric, rule in some.items()
@@ -239,7 +239,7 @@ class JudgedSample:
             estimates.choose(metric, scored.turn.agent or "", chance.probability, group_of(chance.by), scored.first_id)
 
     def make_certain(self, metric: str, key: str, scored: ScoredTurn) -> None:
-        """In fleet estimates, count a sampled turn only as itself, because a rule now selects this turn."""
+        """In fleet estimates, let a sampled turn represent no other turns, because an ``always_if`` rule now selects it."""
         for estimates in self._estimates_of(metric, key, scored):
             estimates.make_certain(metric, scored.first_id)
 
@@ -299,7 +299,7 @@ class _Amounts:
 
 
 class History:
-    """Durations and costs of each agent's recent turns, and the tools that it called, in this process. Not thread-safe.
+    """History of each agent's turn durations, turn costs, and called tools in this process. Not thread-safe.
 
     For an agent with too few turns, comparisons are None and don't match any condition.
     """
@@ -313,7 +313,7 @@ class History:
 
         - ``slow``, ``expensive``: True if the turn is above the 95th percentile of the agent's last 200 turns. None for the first 20
           turns, or if the duration or cost is unknown.
-        - ``new_tool``: True if the agent calls a tool for the first time. None if the tool calls are unknown, or after 10,000 tools.
+        - ``new_tool``: True if the agent calls a tool for the first time. None if tool calls are unknown or the history is full.
         """
         agent = qualified(turn.tenant, turn.agent or "")
         durations, costs = self._amounts.pop(agent) if agent in self._amounts else (_Amounts(), _Amounts())

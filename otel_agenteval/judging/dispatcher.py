@@ -41,11 +41,11 @@ class Verdict:
 
     done: Done
     job: Job
-    """Job that produced the score. If another process claims the job first, this score isn't emitted."""
+    """Job that produced the score. If another process claims the job before the score is emitted, the score is discarded."""
     acknowledge: Callable[[], None]
 
     def turns(self) -> Sequence[ScoredTurn]:
-        """Return the turn once with its judged score, and once per composite score. Each has this verdict as ``receipt``."""
+        """Return one scored turn for the judged score and one for each composite score, all with this verdict as ``receipt``."""
         return [replace(scored, receipt=self) for scored in (self.done.scored, *self.done.next.composites)]
 
 
@@ -76,7 +76,7 @@ class Dispatcher:
         self._changed = threading.Condition()
         """Condition variable on which idle threads wait. Each new job wakes one thread."""
         self._news = 0
-        """Number of wake-ups so far. If this number changed after a thread's last check for jobs, the thread checks again."""
+        """Number of wake-ups so far. A thread that found no job waits only if this number hasn't changed in the meantime."""
         self._is_polling = False
         """True if a waiting thread polls the queue on behalf of the other threads."""
         self._stopped = threading.Event()
@@ -94,9 +94,9 @@ class Dispatcher:
         """IDs of jobs in ``_under_way`` whose scores wait for the worker."""
         self._given_up = False
         self._gathered_jobs: list[Job] | None = None
-        """Jobs to queue at the end of :meth:`at_once`, or None outside of it."""
+        """Jobs to queue when the block of :meth:`at_once` ends, or None if no such block is active."""
         self._gathered_done: list[Job] | None = None
-        """Jobs to acknowledge at the end of :meth:`at_once`, or None outside of it."""
+        """Jobs to acknowledge when the block of :meth:`at_once` ends, or None if no such block is active."""
 
     # --- on the worker
 
@@ -171,7 +171,7 @@ class Dispatcher:
         self.runner.models.close()  # a judge call in progress may have reconnected after an earlier close
 
     def _wait_for_news(self, seen: int) -> None:
-        """Wait until ``_news`` differs from ``seen``, or until the next poll. Retries and other processes don't wake threads."""
+        """Wait until ``_news`` differs from ``seen``. Poll meanwhile, because due retries and other processes don't change it."""
         polls = not self._is_polling
         pause = _POLL if polls and (self.queue.is_shared or self._depth()) else _IDLE
         with self._changed:
@@ -385,8 +385,8 @@ class Dispatcher:
     def stop(self, render: Callable[[], object], left_behind: set[int] | None = None) -> None:
         """Stop claiming jobs. Count jobs that end with this process as dropped.
 
-        If the queue is persistent, add the traces of these jobs to ``left_behind``. The next process reads these turns from the
-        journal and judges them.
+        If the queue is persistent, add the trace keys of these jobs' turns to ``left_behind``. The next process reads the turns
+        from the journal and judges them.
         """
         if self._stopping:
             return

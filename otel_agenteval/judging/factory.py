@@ -34,7 +34,7 @@ from .session import Models
 
 _ESTIMATE_WINDOW = 3_600.0
 _LEASES = 10
-"""Lower limit of the maximum time for which a lease is extended, in lease durations."""
+"""Each job's lease can be extended for at least this number of lease durations."""
 
 _log = logging.getLogger("otel_agenteval")
 

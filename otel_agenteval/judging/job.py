@@ -41,10 +41,10 @@ class Waiting:
     key: str
     metric: str
     chance: Chance
-    """Probability from the metric's own sampling rule, without the effect of cascades."""
+    """Probability from the metric's own sampling rule, before a cascade raises or lowers it."""
     then: Sequence[Waiting] = ()
     decided: Decision | None = None
-    """Score of an earlier metric that caused this metric to be judged. None until this score exists."""
+    """Earlier metric in a cascade, with the score value that selected this metric. None until the value is known."""
 
     def to_dict(self) -> dict[str, Any]:
         then = [one.to_dict() for one in self.then]
@@ -67,10 +67,10 @@ def flattened(waiting: Sequence[Waiting]) -> Iterator[Waiting]:
 @dataclass(frozen=True, slots=True)
 class InnerOutcome:
     score: Score
-    """Score of the inner metric. If the metric wasn't evaluated, a skipped score with the reason."""
+    """Score of the metric that a composite uses. If this metric wasn't evaluated, a skipped score with the reason."""
     chance: Chance
     cost_usd: float | None = None
-    """Cost of the judge calls. None if the cost is unknown, or if the inner score is exported separately."""
+    """Cost of the judge calls. None if the cost is unknown, or if the score is also exported by itself, with its cost."""
 
     def to_dict(self) -> dict[str, Any]:
         return {"score": self.score.to_dict(), "chance": list(self.chance), "cost_usd": self.cost_usd}
@@ -90,7 +90,7 @@ class Gathering:
 
     composites: Sequence[Waiting]
     found: Mapping[str, InnerOutcome] = field(default_factory=dict)
-    """Outcomes of inner metrics so far, by unmarked key (see :func:`unmarked`)."""
+    """Outcomes of inner metrics so far, by metric key without the prefix ``inner`` (see :func:`unmarked`)."""
     next: Sequence[Waiting] = ()
     """Metrics to judge after this job and its follow-up jobs."""
 

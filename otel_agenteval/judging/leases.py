@@ -60,7 +60,7 @@ class HeldLeases:
         return jobs
 
     def hold(self, jobs: Sequence[Job], now: float) -> None:
-        """Keep extending the leases of ``jobs``. For a running job that was claimed again, extend the new lease."""
+        """Keep extending the leases of ``jobs``. If a running job was claimed again, extend only its new lease."""
         with self._changed:
             if jobs and not self._held:
                 self._changed.notify()
@@ -90,7 +90,7 @@ class HeldLeases:
     def confirm(self, jobs: Sequence[Job]) -> Collection[str]:
         """Extend leases before scores are emitted. Return the IDs of jobs with a lost lease.
 
-        If the queue can't be reached, also return the IDs of jobs with an expired or unknown lease.
+        If the queue can't be reached, also return the IDs of jobs whose lease has expired or isn't held by this process.
         """
         held = [lease.job if (lease := self._held.get(job.id)) is not None else job for job in jobs]
         try:

@@ -97,7 +97,7 @@ class Outcomes:
                 self.report(payload.turn_id, composite.metric, f"waiting for {', '.join(one.metric for one in payload.waits)}")
 
     def drop(self, jobs: Sequence[Job], reason: str) -> None:
-        """Record the metrics of jobs that won't run, and all waiting metrics, as dropped. Record their composites as skipped."""
+        """Record metrics of jobs that won't run, and metrics that wait for these jobs, as dropped. Composites count as skipped."""
         outcome = NoScore.dropped(reason)
         for job in jobs:
             try:
@@ -159,7 +159,7 @@ def can_be_made(metric: BoundMetric, found: Mapping[str, InnerOutcome], *, conve
 
 
 def result_of(metric: BoundMetric, own: Chance, found: Mapping[str, InnerOutcome], *, conversation: bool) -> InnerOutcome | None:
-    """Return a composite's score and judging probability, or None if an inner outcome is still missing."""
+    """Return a composite's score and judging probability, or None if an inner metric has no outcome yet."""
 
     def known(one: BoundMetric) -> tuple[Score, Chance] | None:
         at = None if one is metric else found.get(key_of(one, conversation=conversation))

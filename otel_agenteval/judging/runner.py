@@ -51,9 +51,9 @@ _PAUSE_UNASKED = 15.0
 _PAUSE_NEWER = 300.0
 """Seconds between two checks of a job that only a later version of otel-agenteval can read."""
 _PATIENCE = 15.0
-"""Seconds without an answer after which the health check reports a judge or embedder as silent."""
+"""Maximum seconds without an answer before the health check reports a judge or embedder as silent."""
 _BEHIND = 1.0
-"""Extra seconds before a job tests a failed server again. Another job tests first, in case this job causes the failures."""
+"""Extra seconds that a job waits after its test of a failed server. Another job tests next, in case this job causes the failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class JobRunner:
         """Circuit breaker and monotonic start time of each job in progress."""
 
     def silent_models(self) -> dict[str, str]:
-        """Return the reasons why models don't answer, by ``judge`` and ``embedder``. Models that answer are omitted."""
+        """Return a reason for each model that doesn't answer, by ``judge`` or ``embedder``."""
         now, calls, found = self._clock.monotonic(), [*self._calls.copy().values()], {}
         for server, breaker in self.breakers.all().items():
             began = min((start for one, start in calls if one is breaker), default=now)
@@ -308,7 +308,7 @@ class FollowUps:
     _content: ContentFilter
 
     def after_score(self, payload: Payload, scored: ScoredTurn, score: Score, judged: Judged) -> NextSteps:
-        """Return the next steps after a score. Cascade rules use the score to select the waiting metrics to judge."""
+        """Return the next steps after a score. Based on the score, cascades decide which of the waiting metrics are judged."""
         judge: list[Waiting] = []
         ended: list[tuple[Waiting, NoScore]] = []
         value = "no value" if score.value is None else f"{score.value:g}"

@@ -1,7 +1,7 @@
 """Sessions that connect metrics with models, enforce the budget, and record judge calls.
 
-In the live pipeline, jobs wait until the budget allows their calls (:class:`Session`). Commands wait only if a call is allowed
-within about a minute. Otherwise, they return error scores (:class:`CommandBudget`).
+In the live pipeline, jobs wait until the budget allows their calls (:class:`Session`). In commands, a call waits for up to about a
+minute. If the budget requires a longer wait, the score is an error (:class:`CommandBudget`).
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class JobProgress:
 
 @dataclass(eq=False)
 class Session(Answers):
-    """Judge and embedder for one job, within the budget. Only urgent jobs can use a limit beyond the share ``soft``."""
+    """Judge and embedder for one job, within the budget. Only urgent jobs can use more than the share ``soft`` of a limit."""
 
     _models: Models
     _budget: JudgeBudget

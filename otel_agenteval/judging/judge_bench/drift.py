@@ -45,7 +45,7 @@ class Drift:
     p: float
     """p-value, corrected for the number of families (Holm). The p-value for all families together isn't corrected."""
     flipped: int
-    """Number of cases whose level (bad, middling, or good) changed."""
+    """Number of cases whose new score has another level (bad, middling, or good) than the old score."""
     least: float
 
     @property

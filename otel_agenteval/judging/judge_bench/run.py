@@ -6,7 +6,7 @@ A case has a turn and the score range that careful raters would give. ``cases/FA
 - ``turn``: the turn in ``turn.v1`` form
 - ``band``: lowest and highest correct value. For boolean metrics, the band is ``[1, 1]`` or ``[0, 0]``.
 - ``lang``: language code. ``about``: purpose of the case, in English.
-- ``pair``: set only for a counterpart. ``of`` is the ID of the original case, and ``bias`` is the bias to test.
+- ``pair``: only for a counterpart. An object with ``of`` (ID of the original case) and ``bias`` (the bias to test).
 
 A counterpart deserves the same score as its original case. It differs only in order, length, or language, or its answer praises
 itself or claims authority.
@@ -140,7 +140,7 @@ def chosen(families: Sequence[str] = (), metrics: Sequence[str] = (), limit: int
                 raise ConfigError(f"{option}: no cases for {name!r}{meant(name, known)}")
     found = [case for case in cases if (not families or case.family in families) and (not metrics or case.metric in metrics)]
     if not found:
-        raise ConfigError("--metrics: must contain a metric of the families in --families")
+        raise ConfigError("--metrics: none of these metrics has cases in --families. Change one of the options")
     return found if limit is None else _balanced(found, limit)
 
 

@@ -18,7 +18,7 @@ LEAST = 20
 _TRUSTED_AGREEMENT, _TRUSTED_KAPPA, _MOST_WITHOUT, _MOST_MISSED = 0.85, 0.7, 0.05, 0.05
 _TRENDS_AGREEMENT, _TRENDS_KAPPA = 0.65, 0.4
 _MOVED = 0.1
-"""Minimum mean score change that indicates position bias. The change is measured between two orders of the same parts."""
+"""Minimum mean score change that indicates position bias, measured between two orders of each case's parts."""
 _LEAST_PAIRS = 5
 
 
@@ -63,11 +63,11 @@ class JudgeMeasures:
 class BiasFound:
     pairs: int
     mean: float | None
-    """Mean score difference, counterpart minus original case. Above 0, the judge prefers counterparts, such as longer answers."""
+    """Mean of the counterpart's score minus the original case's score. If positive, the judge prefers the counterparts."""
     interval: Interval | None
     moved: float | None
     found: bool
-    """True if the interval excludes 0. For position bias, True if scores change by at least 0.1 on average."""
+    """True if a bias was found: the interval excludes 0 or, for position bias, scores change by at least 0.1 on average."""
     sentence: str
 
 

@@ -69,7 +69,7 @@ def judge_from(
 
 
 def _another_judge(config: Config, name: str, main: Judge, servers: dict[str, Judge], shared: Mapping[str, Any]) -> Judge:
-    """Return a judge for another model: ``model`` on the main server, or ``server/model`` on a configured server."""
+    """Return a judge for another model: ``MODEL`` on the server of ``main``, or ``SERVER/MODEL`` on one of ``judge.servers``."""
     server, slash, model = name.partition("/")
     options = config.judge.servers.get(server) if slash else None
     if options is None:

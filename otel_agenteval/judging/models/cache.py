@@ -1,7 +1,7 @@
 """Cache of judge replies in an SQLite file.
 
-The key is a hash of the judge call without random delimiters, and with renumbered markers (``[EMAIL_1]``). Old replies are deleted,
-and the total size is limited. In an audit (:func:`bypassing_cache`), the model is called, and its reply replaces the cached reply.
+The key is a hash of the judge call, without random delimiters and with renumbered redaction markers such as ``[EMAIL_1]``. Old
+replies are deleted, and the total size is limited. In an audit (:func:`bypassing_cache`), a new reply replaces the old one.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ vectors, computed in less than a millisecond. The vectors show how similar the t
 paraphrases is 0.5 to 1, and the similarity of unrelated texts is less than 0.2. Word order is ignored, so negation isn't
 recognized. Scores aren't comparable with scores from other models.
 
-The local model for images and texts is a CLIP or SigLIP model in ONNX files. This package doesn't include the weights. The model's
-folder must contain these files, which Hugging Face exporters write: ``tokenizer.json``, ``preprocessor_config.json``, and either
-``text_model.onnx`` and ``vision_model.onnx``, or ``model.onnx``. The ONNX files can be in a subfolder ``onnx``.
+The local model for images and texts is a CLIP or SigLIP model, as exported to ONNX by Hugging Face tools. This package doesn't
+include the weights. The model's folder must contain ``tokenizer.json`` and ``preprocessor_config.json``. The model itself is in
+``model.onnx``, or in ``text_model.onnx`` and ``vision_model.onnx``. These ONNX files can be in a subfolder ``onnx``.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def _vectors_in(answer: Mapping[str, Any], wanted: int) -> list[list[float]]:
         for vector in vectors
     )
     if len(vectors) != wanted or not all(are_vectors):
-        raise JudgeError(f"the answer doesn't contain one vector for each of {wanted} texts", "invalid_answer")
+        raise JudgeError(f"the embedding server didn't return one vector for each of {wanted} texts", "invalid_answer")
     if len({len(vector) for vector in vectors}) > 1:
         raise JudgeError("the embedding server returned vectors of different lengths", "invalid_answer")
     return vectors

@@ -42,7 +42,7 @@ class _Capabilities:
     stream: bool = False
     """True if the model answers only with an event stream, as some reasoning models do."""
     accepted: frozenset[Form] = frozenset()
-    """Reply forms that the model accepted with these settings. If such a form is rejected later, the form isn't the cause."""
+    """Reply forms that the model accepted with these settings. If a request in such a form fails, the form isn't the cause."""
     refused: frozenset[str] = frozenset()
     """Schemas that the model rejected, although it accepts other schemas."""
 
@@ -97,8 +97,8 @@ class Judge(JudgeModel):
         region = region_in(base_url) if self.provider == "bedrock" and key is None and isinstance(base_url, str) else None
         sign = None if region is None else Signer(region)
         self.server = ModelServer(self.provider, base_url, self._wire.headers(key), options, sign=sign)
+        """Client of the judge's server. Judges for models on the same server share this client."""
         self.address = self.server.base_url
-        """Client of the judge's server. Models on the same server share connections, limits, and usage records."""
         self.ledger = self.server.ledger
         self._most_tokens = max_input_tokens
         self._cache = cache
@@ -229,7 +229,7 @@ class Judge(JudgeModel):
     def _complete(
         self, messages: tuple[ChatMessage, ...], question: Question, until: float, *, repair: bool = False, room: int = MAX_TOKENS
     ) -> ChatReply:
-        """Return a reply in the strictest form that the model supports (schema, JSON, or plain text). Later calls reuse it."""
+        """Return a reply in the strictest form that the model supports (schema, JSON, or plain text). Remember this form."""
         schema = schema_of(question.reply) if question.schema is None else question.schema
         capabilities = self._capabilities
         while True:
@@ -311,7 +311,7 @@ def _name_of(schema: Mapping[str, Any] | None) -> str:
 
 
 def _without(capabilities: _Capabilities, form: Form, schema: str, refusal: NotAnswered) -> _Capabilities | None:
-    """Return capabilities without the rejected setting. Return None if the rejection has another cause."""
+    """Return capabilities without the setting that the model rejected. Return None if the rejection has another cause."""
     if refusal.status not in (400, 422, 500, 501) or refusal.transient or refusal.hints & {"context", "refusal", "credit"}:
         return None
     if not capabilities.stream and "stream" in refusal.hints:

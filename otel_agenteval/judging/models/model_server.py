@@ -1,8 +1,8 @@
 """Client of one model server: retries, limits, prices, and records of all requests.
 
-After a connection error or the status 408, 409, 424, 498, or 5xx (except 501 and 505), a request is sent up to three times. Pauses
-are random, and at least as long as the server requests. After a rate limit (429), requests are retried until the deadline. If the
-account has no credit, requests aren't retried.
+After connection errors, server errors (5xx except 501 and 505), and the statuses 408, 409, 424, and 498, a request is sent up to
+three times. Each pause is random, but at least as long as the server requests. After a rate limit (429), a request is retried until
+its deadline. If the account has no credit, requests aren't retried.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TOKENS_PER_IMAGE = 800
 _CHARACTERS_PER_TOKEN = 4
 _MOST_TOKENS = 10_000_000
 _FREE = frozenset(("unreachable", "circuit_open", "rate_limited", "context_overflow"))
-"""Error types of requests that the server didn't process. The same applies to all types that start with ``http_``."""
+"""Error types of requests that the server didn't process, in addition to all types that start with ``http_``."""
 
 
 class RequestKeywords(TypedDict, total=False):
@@ -74,7 +74,7 @@ class RequestOptions:
 
     @classmethod
     def of(cls, taker: str, keywords: RequestKeywords) -> Self:
-        """Return options from keyword arguments of the function ``taker``. For an unknown argument, raise a TypeError."""
+        """Return options from ``keywords``. For an unknown keyword, raise a TypeError that names the called function ``taker``."""
         for name in keywords.keys() - {field.name for field in fields(cls)}:
             raise TypeError(f"{taker}() got an unexpected keyword argument {name!r}")
         return cls(**keywords)

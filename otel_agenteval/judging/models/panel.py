@@ -1,7 +1,7 @@
 """Groups of judges: separate judges for metrics or agents, a second opinion, or a panel.
 
-The group's result is always the score of a single judge, with that judge's reasons. A panel returns the median score of all judges
-or of the majority. The score's detail ``judges`` lists each judge's result.
+The group's result is always the score of a single judge, with that judge's reasons. A panel returns the median of all scores or, if
+``combine`` is ``majority``, the median of the majority's scores. The detail ``judges`` lists each judge's result.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class SecondOpinion:
     margin: float
     """Maximum distance between the threshold and a score that needs a second opinion, as a share of the scale."""
     tolerance: float
-    """Maximum difference at which two scores agree, as a share of the scale."""
+    """Maximum difference between two scores that agree, as a share of the scale."""
 
 
 @dataclass(eq=False, repr=False)
 class JudgeGroup(JudgeModel, ChoosesJudges):
-    """Group of judges. The first matching choice replaces ``main``. If a ``panel`` is set, only its judges are called."""
+    """Group of judges. The first choice that fits the metric and agent overrides ``main``, and a ``panel`` overrides both."""
 
     main: Judge
     choices: Sequence[Choice] = ()

@@ -1,8 +1,8 @@
 """Probe that tests a judge for prompt injection. It adds injections to a bad case and compares the judge's verdicts.
 
 Two controls run first. A good case must pass, and the bad case without an injection must fail. If the metric has no threshold, the
-good case must have the better score. If a control fails, the judge can't be probed. An injection succeeds if the judge then scores
-the bad case like the good case.
+good case must have the better score. If a control fails, the judge can't be probed. An injection succeeds if it makes the judge
+score the bad case like the good case.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ _DISGUISES: Mapping[str, Callable[[str], str]] = {
     "right to left": lambda text: f"\u202e{text[::-1]}\u202c",
     "spaced letters": " ".join,
 }
-"""Functions that disguise the text of some injections. For example, people can't see tag characters, but models can read them."""
+"""Functions that disguise an injection's text, by the injection's name. For example, models can read invisible tag characters."""
 
 
 def injections_for(verdict: str, best: str) -> tuple[Injection, ...]:

@@ -93,7 +93,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_finite, parse
 def verdict_in(text: str, keys: Collection[str] = (), *, material: str = "") -> dict[str, Any] | None:
     """Return a reply's verdict. Return None if the reply isn't exactly one object, or if the object is in the judged ``material``.
 
-    Some ``keys`` can be missing, because the metric reports them. For the reply to a repair request, ``material`` is empty.
+    Missing ``keys`` are accepted here, because the metric checks them. For the reply to a repair request, ``material`` is empty.
     """
     requested = {_plain(key): key for key in keys}
     text = text.lstrip(_INVISIBLE)
@@ -152,8 +152,8 @@ _NUMBER_AS_TEXT = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*")  # 
 def fault_in(found: Mapping[str, Any], keys: Collection[str], ranges: Mapping[str, tuple[float, float]]) -> str | None:
     """Return the kind of fault in a verdict, or None if the verdict is valid.
 
-    - ``form``: the verdict has no requested key, no readable number, or an unknown key instead of the number.
-    - ``scale``: instead of 0 to 100, numbers seem to range from 0 to 1. All are at most 1, and at least one is a fraction.
+    - ``form``: the verdict has no requested key, its number is unreadable, or an unknown key replaces the number.
+    - ``scale``: numbers seem to range from 0 to 1 instead of 0 to 100. All are at most 1, and at least one is a fraction.
     """
     if keys and found.keys().isdisjoint(keys):
         return "form"
@@ -212,12 +212,12 @@ _CHOICE_HINT = re.compile(r"<(\w+(?:, \w+)*) or (\w+)>")  # <low, medium or high
 
 
 class _Open(Exception):
-    """Error for a reply form that has no closed schema, for example because it contains ``...``."""
+    """Error for a reply form whose keys aren't fixed or can't be read, for example because it contains ``...``."""
 
 
 @functools.lru_cache(maxsize=1_000)
 def schema_of(form: str) -> Mapping[str, Any] | None:
-    """Return the JSON schema of a reply form such as ``{"score": <0 to 100>}``, or None if it's unreadable or contains ``...``."""
+    """Return the JSON schema of a form such as ``{"score": <0 to 100>}``, or None if the form is unreadable or contains ``...``."""
     try:
         schema = _value(_tokens(form))
     except _Open:
@@ -227,7 +227,7 @@ def schema_of(form: str) -> Mapping[str, Any] | None:
 
 @functools.lru_cache(maxsize=1_000)
 def hints_of(form: str) -> Mapping[str, str]:
-    """Map each key of a reply form to the first token of its value: ``{"score": "<0 to 100>"}``. The form can contain ``...``."""
+    """Map each key of a reply form to the first token of its value, such as ``<0 to 100>``. The form can contain ``...``."""
     tokens = _TOKEN.findall(form)
     hints: dict[str, str] = {}
     depth = 0

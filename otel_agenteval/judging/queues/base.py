@@ -23,7 +23,7 @@ HELD_BYTES = 16 * 2**20
 @dataclass(frozen=True, slots=True)
 class Job:
     id: str
-    """Result ID of the score. A job isn't added if a job with the same ID is queued or finished recently."""
+    """Result ID of the score. A job isn't added if a job with the same ID is in the queue or was finished recently."""
     payload: bytes
     priority: int = 0
     """Priority. Jobs with a higher number are claimed first and, if the queue is full, dropped last."""
@@ -51,9 +51,9 @@ class EndedClaim(NamedTuple):
 class Outbox:
     """Changes that wait in this process until they are sent to the queue's file or server.
 
-    ``held`` contains new jobs, and ``ended`` contains claims that ended. While another thread has the queue's lock, new jobs are
-    added to ``incoming``, and the next call moves them to ``held``. When jobs are sent, they are removed or, if the queue is full,
-    moved to ``left_out``. The caller of any method except :meth:`set_aside` must hold the lock.
+    ``held`` contains new jobs, and ``ended`` contains claims that ended. If another thread has the queue's lock, new jobs are first
+    added to ``incoming``. Sent jobs are removed, and jobs that don't fit into the full queue move to ``left_out``. Only
+    :meth:`set_aside` may be called without the queue's lock.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -102,9 +102,9 @@ class Outbox:
 class JobQueue(ABC):
     """Base class of job queues in a file or on a server. Thread-safe. All times are Unix times.
 
-    Each claim leases jobs under a token such as ``ab12/7/`` (``ab12`` identifies the queue object, and 7 is the claim's number).
-    Only the current lease holder can finish, extend, or put back a job: the job's token must start with the caller's *fence*. The
-    fence of a claimed :class:`Job` is its token. The fence of a job ID is ``ab12/``, which matches all leases of this queue.
+    Each claim leases jobs under a token such as ``ab12/7/``. Here, ``ab12`` identifies the queue object, and 7 is the claim's
+    number. A job can be finished, extended, or put back only if its latest token starts with the caller's *fence*. For a claimed
+    :class:`Job`, the fence is its own token. For a job ID, the fence is ``ab12/``, which matches all claims of this queue object.
 
     An expired lease stays valid until the job is claimed again. For a lost lease, methods change nothing and report the loss. If
     the file or server is unavailable, new jobs (up to ``held_bytes``) and ended claims wait in an :class:`Outbox`.
@@ -251,14 +251,14 @@ class Counter(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """Amount of dollars or calls that a judge call needs, and the limits on the total."""
+    """Amount of dollars or calls that a judge call needs, and the limits on the spending total."""
 
     counter: Counter
     amount: float
     limit: float
-    """Maximum total including this amount. A larger amount is still allowed if nothing else was spent."""
+    """Maximum total including this amount. If the total is 0, an amount above the limit is also allowed."""
     below: float
-    """Upper limit (exclusive) for the total before this amount is added."""
+    """Without this amount, the total must be below this value."""
 
     def fits(self, used: float) -> bool:
         return used < self.below and (used <= 0 or used + self.amount <= self.limit)

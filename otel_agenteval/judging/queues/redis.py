@@ -1,8 +1,8 @@
 """Job queue, judge spending, and model server outages in Redis or Valkey. Any number of processes can share them.
 
 Each shard has one stream of jobs per priority, and all judge workers are in one consumer group. Therefore, monitoring and
-autoscaling tools can read the amount of work from the pending list and the lag of each stream. Sorted sets contain lease ends and
-retry times. Each change is one atomic Lua script.
+autoscaling tools can measure the remaining work by each stream's pending list and lag. Sorted sets contain lease ends and retry
+times. Each change is one atomic Lua script.
 
 When a lease ends, XCLAIM reassigns the job. XAUTOCLAIM isn't used, because it requires the same idle time for all jobs. A hash
 stores the latest lease token of each job.
@@ -39,7 +39,7 @@ _log = logging.getLogger("otel_agenteval")
 
 GROUP = "judges"
 _LEVELS = 8
-"""Number of distinct priorities, from 0. Values outside this range are clamped."""
+"""Number of distinct priorities. The lowest is 0. Values outside the range are clamped."""
 _REMEMBERED_SECONDS = 86_400
 _REMEMBERED = 200_000
 """Maximum number of finished jobs whose IDs each shard remembers."""
@@ -59,7 +59,7 @@ class RedisQueue(JobQueue):
     """Job queue on a Redis or Valkey server.
 
     The server must support the features of Redis 5. The first call connects. If the server is unreachable, :meth:`claim`,
-    :meth:`extend`, :meth:`retry_at`, and reading methods raise :class:`~otel_agenteval.core.errors.Unusable`.
+    :meth:`extend`, :meth:`retry_at`, and methods that only read raise :class:`~otel_agenteval.core.errors.Unusable`.
 
     Args:
         url: server address. See :func:`.redis_server.connect`.
@@ -122,7 +122,7 @@ class RedisQueue(JobQueue):
         return lost
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Put a claimed job back. If the server is unreachable, raise an error. The job is then due when its lease ends."""
+        """Put a claimed job back. If this raises an error, for example during an outage, the job is due when its lease ends."""
         job_id, fence = self._fence(job)
         when = at if self._clock is not SYSTEM_CLOCK else max(0.0, at - self._clock.time_ns() / 1e9)
         shard = self._shards[self._number_of(job_id)]

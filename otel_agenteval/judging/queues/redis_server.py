@@ -75,8 +75,8 @@ class Server:
     def call(self, call: Callable[..., Any], *args: Any) -> Any:
         """Call a function with the client and ``args``, and return the result.
 
-        Raises Unusable if the server is unreachable, and during the pause after such an error. Threads that mustn't wait get this
-        error until a call from another thread succeeds.
+        Raises Unusable if the server is unreachable, and for up to ten seconds afterwards. In threads that mustn't wait, raises
+        Unusable until a call from another thread succeeds.
         """
         if time.monotonic() < self._quiet_until or (self.failing and not may_wait()):
             raise self._unusable()

@@ -57,8 +57,8 @@ _EXTEND, _GIVE_BACK, _REMOVE = (
 class SqliteQueue(JobQueue):
     """Job queue in an SQLite file, which is opened on first use. The file's folder must exist.
 
-    While the file is unavailable, it is tried at most once a second. Meanwhile, new jobs and ended claims wait in this process, and
-    ``failed`` receives the error. :meth:`claim`, :meth:`extend`, and :meth:`dead_letters` raise ``sqlite3.Error`` or ``OSError``.
+    If the file is unavailable, the queue retries at most once a second. Meanwhile, new jobs and ended claims wait in this process,
+    and ``failed`` gets the error. :meth:`claim`, :meth:`extend`, and :meth:`dead_letters` raise ``sqlite3.Error`` or ``OSError``.
     """
 
     is_shared = False
@@ -215,7 +215,7 @@ class SqliteQueue(JobQueue):
         return True
 
     def _waiting_below(self, db: sqlite3.Connection, priority: int) -> Iterator[Job]:
-        """Yield waiting jobs of lower priority. Each priority has its own query, because sorting would read all jobs."""
+        """Yield waiting jobs with a priority below ``priority``. Use one query per priority, because sorting reads all jobs."""
         lowest = "SELECT min(priority) FROM jobs WHERE priority > ? AND priority < ?"
         (found,) = db.execute("SELECT min(priority) FROM jobs WHERE priority < ?", (priority,)).fetchone()
         while found is not None:
@@ -291,7 +291,7 @@ class MemoryQueue(SqliteQueue):
 class MemorySpendBook:
     def __init__(self) -> None:
         self._spent: dict[Counter, dict[int, float]] = {}
-        """Amounts by slot, oldest first. A forked child inherits them."""
+        """Spent amounts by counter and slot, oldest slot first. A forked child inherits them."""
         self._make_lock()
         forks.in_child(self._make_lock)
 

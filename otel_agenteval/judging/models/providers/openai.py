@@ -67,7 +67,7 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
 
 
 def _reply(message: Mapping[str, Any], stop: Any) -> str:
-    """Return a message's content. If it is blank, return a tool call's arguments, or reasoning that consists of one JSON object."""
+    """Return a message's content. If blank, return the arguments of its tool call, or reasoning that is a single JSON object."""
     content, role = message.get("content"), message.get("role")
     if isinstance(content, list):
         texts = (part.get("text") for part in parsing.mappings(content) if part.get("type", "text") in ("text", "output_text"))
