@@ -1,4 +1,4 @@
-"""Conversion of scored turns to the observations that all metrics outlets export."""
+"""Conversion of scored turns to metric observations (counts and values), which all metrics outlets export."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _labels_of(turn: Turn) -> tuple[str, str, str]:
 def _planned(
     score: Score, summary: ScoreSummary, labels: tuple[str, str, str], plans: dict[Hashable, Any]
 ) -> tuple[Plan, Sequence[Observation]]:
-    """Return the :class:`Plan` and other observations for scores with this ``summary``, and cache them in ``plans``."""
+    """Return the :class:`Plan` and further observations, such as findings, for scores with this ``summary``. Cache both."""
     result, metric, agent = summary.outcome, score.metric, labels[0]
     histogram = HISTOGRAM_OF_UNIT.get(score.unit) if result in _VALUED else None
     plan = Plan(semconv.RESULTS, (metric, agent, result), histogram, () if histogram is None else (metric, score.kind, *labels))

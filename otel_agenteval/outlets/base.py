@@ -79,7 +79,7 @@ class RecordAccount:
             self._telemetry.add(EMIT_RECORDS, records, outlet=self._outlet, outcome=outcome)
 
     def lose(self, reason: str, batch: Iterable[ScoredTurn]) -> None:
-        """Count the turns' scores, without skipped scores, as records that failed before rendering."""
+        """Count the batch's scores, except skipped scores, as records that failed before they were rendered."""
         lost = sum(score.status != "skipped" for scored in batch for score in scored.scores)
         self.add(lost)
         self.finish(reason, lost)
@@ -133,7 +133,7 @@ class Outlet(ABC):
         """Start background work before the first turn, for example to send records that an earlier process left."""
 
     def warm_up(self) -> Iterator[None]:
-        """Prepare for the first turn, for example by imports. Runs on the warm-up thread. Each step takes a few milliseconds."""
+        """Prepare for the first turn, for example by imports. Runs on the warm-up thread. Yields every few milliseconds."""
         return iter(())
 
     @abstractmethod
@@ -141,7 +141,7 @@ class Outlet(ABC):
         """Emit a batch of scored turns. Can do I/O and raise errors. After an error, the worker doesn't emit the batch again."""
 
     def render(self, batch: Iterable[ScoredTurn], make: Callable[[ScoredTurn], T]) -> tuple[list[T], Exception | None]:
-        """Apply ``make`` to each turn. Return the results and the first error, or None without an error.
+        """Apply ``make`` to each turn. Return all results, and the first error or None.
 
         The caller, :meth:`emit`, emits the results and then raises the error.
         """
@@ -171,7 +171,7 @@ class Outlet(ABC):
         return True
 
     def lose_rest(self, count: int, what: str) -> None:
-        """Count and log records that weren't delivered before shutdown. ``what`` is a singular noun for the log message."""
+        """Count and log records that weren't delivered before shutdown. ``what`` names one record, such as ``score``."""
         if count and self.records is not None:
             self.records.finish("shutdown", count)
             number, was, are = (f"1 {what}", "was", "is") if count == 1 else (f"{count:,} {what}s", "were", "are")
@@ -221,6 +221,6 @@ class Setup:
     clock: Clock = SYSTEM_CLOCK
 
     def warn_of_fault(self, where: KeyPath, path: str | None, fault_in: Callable[[str], str | None], consequence: str) -> None:
-        """Log a warning if ``fault_in`` finds a problem with the path. Raise no error, because the path might be usable later."""
+        """Log a warning if ``fault_in`` finds a problem with the path. Don't raise an error, because the problem can disappear."""
         if path is not None:
             warn_of_fault(self.config.where(where), path, fault_in, consequence)

@@ -223,7 +223,7 @@ class FanOut:
         self._each(lambda outlet: outlet.keep_all())
 
     def can_emit(self) -> bool:
-        """Return True if records may be dropped, or if no outlet and no queue is full. Flush full outlets first."""
+        """Return True if records may be dropped. Otherwise, flush full outlets. Return False if an outlet or queue stays full."""
         if not self._keeps_all:
             return True
         full = [outlet for outlet in self._outlets if outlet.full]

@@ -72,7 +72,7 @@ def severity_number(score: Score) -> int:
 
 
 def scores_to_log(scored: ScoredTurn, mode: LogEvents) -> list[Score]:
-    """Return the scores to log. Skipped scores and, in the mode ``auto``, scores in the exported root span are omitted."""
+    """Return the scores to log. Omit skipped scores and, in the mode ``auto``, scores that are events on an exported span."""
     if mode == "notable":
         return [score for score in scored.scores if is_notable(score)]
     if mode == "off":
@@ -82,7 +82,7 @@ def scores_to_log(scored: ScoredTurn, mode: LogEvents) -> list[Score]:
 
 
 def log_mode(wanted: LogEvents, config: Config) -> LogEvents:
-    """Return the effective mode: ``all`` instead of ``auto`` if log events contain turn content."""
+    """Return the ``wanted`` mode. If log events contain turn content, return ``all`` instead of ``auto``."""
     return "all" if wanted == "auto" and config.privacy.export_content else wanted
 
 

@@ -55,7 +55,7 @@ class Notice:
     service: str
     count: int
     threshold: float | None = None
-    """Threshold of the metric or, if a mean crossed its floor, this floor."""
+    """Threshold of the metric or, in a notice about a floor, the floor."""
     mean: float | None = None
     """Mean that crossed the floor, in notices about a floor. Otherwise None."""
     error_type: str | None = None
@@ -73,7 +73,7 @@ class Notice:
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """Attribute values that are more frequent among the failed turns, if a score got worse."""
+        """Attribute values that are more frequent in failed turns than in other turns. Only in notices about worse scores."""
         return self.change.facts if self.change is not None else ()
 
     @property
@@ -118,7 +118,7 @@ def notice_of(change: Change, root: Root) -> Notice:
 @dataclass(slots=True)
 class _Mean:
     parts: deque[tuple[int, float, float, int]] = field(default_factory=deque)
-    """Step number, weighted sum of values, sum of weights, and number of turns of each step."""
+    """For each time step: its number, the weighted sum of its values, the sum of weights, and the number of turns."""
     is_below: bool = False
 
     def add(self, step: int, value: float, weight: float) -> tuple[float, int]:
@@ -136,7 +136,7 @@ class _Mean:
 class Watch:
     """Detector of scores that need a notice, such as failed gates. Not thread-safe.
 
-    ``window`` is the averaging window in seconds. A mean of fewer than ``least`` turns isn't compared with the floor.
+    ``window`` is the averaging window in seconds. A metric's mean over fewer than ``least`` turns isn't compared with its floor.
     """
 
     def __init__(self, about: Collection[str], floors: Mapping[str, float], window: float, least: int) -> None:

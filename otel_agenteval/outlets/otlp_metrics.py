@@ -1,7 +1,7 @@
 """Outlet that exports the metrics through the application's MeterProvider.
 
 Counters and gauges are observable instruments that read the accumulators, so they always equal the Prometheus values. Histograms
-can't be observable. Their values are recorded one by one in the context of the turn's root span, so that exemplars refer to it.
+can't be observable. Their values are recorded one by one, in the context of the root span to which exemplars must refer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import Histogram, MeterProvider
 
 _groups: ByIdentity[TelemetryGroup] = ByIdentity()
-"""Telemetry by provider. Engines share it, because the SDK uses only the callbacks of the first instrument with each name."""
+"""Telemetry by provider. Engines share a provider's telemetry, because the SDK ignores the callbacks of repeated instruments."""
 _groups_lock = threading.Lock()
 MAX_SETS = 10_000
 """Maximum number of label sets per instrument and provider. Needed because the SDK never removes unused sets."""
@@ -103,7 +103,7 @@ class _LabelSets:
         self._sets: set[Labels] = set()
 
     def bounded(self, labels: Labels) -> Labels:
-        """Return the labels. If the instrument has too many label sets, replace label values from spans by ``__other__``."""
+        """Return the labels. If the instrument has too many label sets, replace label values from spans with ``__other__``."""
         if not self._bounded or labels in self._sets:
             return labels
         if len(self._sets) >= MAX_SETS:

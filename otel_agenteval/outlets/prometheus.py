@@ -88,7 +88,7 @@ class PrometheusOutlet(Outlet):
         return self._server.server_port if self._server is not None else None
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Make new counts visible to the program's other processes. A scrape of this process needs no such step."""
+        """Make new counts visible to the program's other processes. Scrapes of this process read the counts directly."""
         if self._workers is not None:
             self._workers.mark_changed()
 
@@ -117,7 +117,7 @@ class PrometheusOutlet(Outlet):
             self._workers.after_fork_in_child(None if self._wanted is None else self._take_port)
 
     def _take_port(self) -> bool:
-        """Try to open the port. Called once a second until it returns True, which stops the attempts."""
+        """Try to open the port. Called once a second until it returns True."""
         if self._closed or self._server is not None:
             return True
         error = self._serve()

@@ -1,13 +1,13 @@
 """Outlet that adds scores as events to the root span of their turn.
 
-Only this module changes SDK internals. The specification allows changes to a span in ``OnEnding``. If an SDK complies, its public
-``add_event`` is used. The Python SDK freezes the span before ``_on_ending``, but exporters get an ended span with the same event
-list. Therefore, ``_on_ending`` replaces this list with :class:`DeferredEvents`. The worker adds the scores later, or the list adds
-them when an exporter reads it first. All exporters get the scores, in any order, without extra work on the agent's thread.
+Only this module changes SDK internals. The specification allows changes to a span in ``OnEnding``. If an SDK supports this, scores
+are added with the public ``add_event``. The Python SDK freezes the span before ``_on_ending``, but exporters read the span's event
+list. Therefore, ``_on_ending`` replaces this list with :class:`DeferredEvents`. Later, the worker adds the scores. If an exporter
+reads the list earlier, the list itself adds the scores. All exporters get the scores, without extra work on the agent's thread.
 
-If an SDK supports neither method, the events are omitted and counted. By default, scores that all exporters get as span events
-aren't also logged as events. Scores never evict the application's events. If the span's event limit doesn't allow all scores,
-failed scores and gates come first.
+If an SDK supports neither method, the events are omitted and counted. By default, a score that all exporters get as a span event
+isn't sent as a log event. Scores never evict the application's events. If the span's event limit doesn't allow all scores, failed
+scores and gates come first.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ class SpanEventOutlet:
 
 
 def attributes(score: Score, limit: int | None) -> dict[str, Any]:
-    """Return the attributes of a score's event. Only a few, because each attribute costs encoding time and storage."""
+    """Return the attributes of a score's event. There are only a few, because each one costs encoding time and storage."""
     found: dict[str, Any] = {semconv.EVALUATION_NAME: score.metric}
     add_result(found, score)
     if score.explanation and found.get(semconv.PASSED) is False:

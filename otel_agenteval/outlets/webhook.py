@@ -81,7 +81,7 @@ class WebhookOutlet(Outlet):
         self._together = self._most_together = 1 if options.format == "pagerduty" else _MOST_WAITING
         """Current and initial maximum number of notices per message.
 
-        After a failure with the content as a possible cause, the current maximum is halved.
+        After a failure that a single notice could have caused, the current maximum is halved.
         """
         self._since: float | None = None
         """Monotonic time when the oldest notice started to wait. Compared with ``retry_for``."""
@@ -220,7 +220,7 @@ class WebhookOutlet(Outlet):
             self._post(jsonio.dumps(body).encode(), timeout)
 
     def _split(self, part: Sequence[Notice]) -> bool:
-        """Halve the number of notices per message, because a single notice could have caused the refusal.
+        """Halve the number of notices per message after a refusal that a single notice could have caused.
 
         Return False if the refused message contained only one notice.
         """

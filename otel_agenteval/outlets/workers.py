@@ -39,7 +39,7 @@ _AT_LEAST_EVERY = 15.0
 _OLD = 7 * 86_400.0
 """Age in seconds after which a folder from another machine is removed."""
 _OURS = "agenteval"
-"""Part of the names of files that otel-agenteval writes in the format of ``prometheus_client``."""
+"""Marker in the names of files that otel-agenteval writes in the format of ``prometheus_client``."""
 _BY_NAME = {instrument.name: instrument for instrument in INSTRUMENTS}
 _NOT_SHARED = (
     "outlets.prometheus: can't add the metrics of several worker processes: %s. A scrape returns the metrics of one worker only; "
@@ -114,7 +114,7 @@ class Workers:
             self._write(live=False)
 
     def after_fork_in_child(self, attempt: Callable[[], bool] | None) -> None:
-        """Reset the state in a forked child. After the child's first count, call ``attempt`` as in :meth:`keep_trying`."""
+        """Reset the state in a forked child. After the child's first count, call ``attempt`` every second until it returns True."""
         self._reset()
         self._attempt = attempt
 
@@ -125,7 +125,7 @@ class Workers:
             self._changed.set()
 
     def others(self, name: str) -> Sequence[Snapshot]:
-        """Return the counts of the other processes. If ``name`` was already read, read the files again for a new scrape."""
+        """Return the counts of the other processes. A repeated ``name`` indicates a new scrape, so the files are read again."""
         with self._reading:
             if name in self._names_read or not self._names_read:
                 self._names_read.clear()
@@ -135,7 +135,7 @@ class Workers:
             return self._others
 
     def has_holder(self) -> bool:
-        """Return True if another running process of the program listens on the view's port."""
+        """Return True if another running process of the program listens on the metrics port in ``view``."""
         with suppress(OSError):
             folder = self._folder_to_use()
             holder = Process.named((folder / f"{self.view}.held").read_text()) if folder is not None else None
@@ -145,7 +145,7 @@ class Workers:
         return first != self._this and listens(first, int(self.view.removeprefix("port-")))
 
     def hold(self) -> None:
-        """Record that this process listens on the view's port. Only one process can listen on it."""
+        """Record that this process listens on the metrics port in ``view``. Only one process can do so."""
         with suppress(OSError):
             if self._is_one_of_many() and (folder := self._folder_to_use()) is not None:
                 _replace(folder / f"{self.view}.held", self._this.name)
@@ -294,7 +294,7 @@ class Workers:
 
 
 class Snapshot:
-    """Counts that another process wrote last, or the sums of the counts of ended processes."""
+    """Counts from a file: the latest counts of one process, or the sums over all ended processes."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         self._families: dict[str, Any] = data["families"]
@@ -450,7 +450,7 @@ def _replace(path: Path, text: str) -> None:
 
 @contextmanager
 def _locked(folder: Path, view: str, *, shared: bool) -> Iterator[None]:
-    """Lock the files of a view: shared to read counts, or exclusive to add up the counts of ended processes."""
+    """Lock the files of a registry or port (``view``): shared to read, or exclusive to add up counts of ended processes."""
     with (folder / f"{view}.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
         yield

@@ -5,7 +5,7 @@ service's telemetry. Data that all records of a turn share is encoded once per t
 versions, is cached.
 
 Metrics are encoded only when a request is due, so an observation costs only a counter update. Sums and histograms are cumulative.
-As in Prometheus, histograms can contain negative values.
+Like Prometheus histograms, histograms can contain negative values.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _SAMPLED = 0x1
 _HAS_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
 _MAX_METRICS, _LONGEST_CONSTANT = 1_000, 2_048
-"""Maximum number of score summaries with cached encodings, and maximum bytes of a cached group after the value."""
+"""Maximum number of score summaries with cached attributes, and maximum bytes of those that follow the score's value."""
 _RESULT_ID = 32
 
 # Field numbers of a request are the same for logs and spans: ResourceLogs or ResourceSpans 1, which contains Resource 1 and
@@ -128,7 +128,7 @@ class ScoreEncoder:
         self._of_span, self._of_event = AttributeWriter(9), ScoreWriter(3)
 
     def log_records(self, batch: Sequence[ScoredTurn], now: int, instance_id: str, mode: LogEvents = "all") -> tuple[bytes, int]:
-        """Return an export request with one log record per selected score, and the number of records.
+        """Return an export request with one log record per score that ``mode`` selects, and the number of records.
 
         ``now`` is the Unix time in nanoseconds.
         """

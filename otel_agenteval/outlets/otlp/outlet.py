@@ -1,7 +1,7 @@
 """Outlet that sends scores to an OTLP endpoint.
 
-A sidecar usually exports to the same Collector that sends it spans, so it can receive its own telemetry. The sidecar recognizes
-this telemetry by scope and attributes (see :func:`otel_agenteval.spans.otlp.is_ours`), and never evaluates it.
+A sidecar often exports to the Collector that sends spans to the sidecar. Therefore, the sidecar can receive its own telemetry. It
+recognizes this telemetry by scope and attributes (:func:`otel_agenteval.spans.otlp.is_ours`), and never evaluates it.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class OtlpOutlet(Outlet):
     in a bounded queue. Raises ConfigError if a certificate file can't be read.
 
     After a temporary refusal, the outlet retries with exponential backoff and jitter, or later if the receiver requests a longer
-    wait. Batches older than ``retry_for`` are dropped. After a permanent refusal, the request's batches are dropped. If a single
-    batch could be the cause, the outlet first sends smaller requests.
+    wait. Batches older than ``retry_for`` are dropped. After a permanent refusal, the request's batches are dropped. If one of
+    several batches could be the cause, the outlet instead sends the batches again in smaller requests.
 
     Each signal has its own retry delay, so a receiver that doesn't support one signal doesn't delay the others.
 
@@ -191,8 +191,7 @@ class OtlpOutlet(Outlet):
     def flush(self, timeout: float) -> bool:
         """Send all waiting batches and metrics. Return False if they weren't sent within ``timeout`` seconds.
 
-        Except at exit, a flush doesn't wait for a failing receiver. In this case, it returns True if all waiting batches are in a
-        file, because the next process sends them.
+        Except at exit, a flush doesn't wait for a failing receiver. In this case, batches in a file count as sent.
         """
         until = time.monotonic() + timeout
         if self._metrics_due is not None:

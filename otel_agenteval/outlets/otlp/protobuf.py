@@ -1,7 +1,7 @@
 """Encoder for those parts of the protobuf wire format that OTLP uses.
 
-Protobuf objects cost microseconds per field, but most fields repeat. Therefore, repeated fields are encoded only once. Tests
-compare each message with the output of the protobuf classes.
+Protobuf classes need microseconds per field. Most fields occur again and again with the same value, so this encoder caches their
+bytes. Tests compare each message with the output of the protobuf classes.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ as_double: Callable[[float], bytes] = struct.Struct("<d").pack
 
 _MAX_NESTING = 16
 _MAX_KEYS = 256
-"""Maximum number of keys, and of pairs with a boolean or integer value, that a writer caches."""
+"""Maximum number of keys that a writer caches, and maximum number of cached attributes with a boolean or integer."""
 _MAX_LENGTH = 512
-"""Maximum length of cached keys, and of strings whose prefixes are cached."""
+"""Maximum length of a cached key, and of a string whose encoded prefix (tags and lengths) is cached."""
 
 
 def _varint(number: int) -> bytes:

@@ -48,7 +48,7 @@ _CHECKS_OF_SIZE = 8
 _BYTES_OF_TURN, _BYTES_OF_SCORE = 3_000, 500
 
 _LONGEST_PAUSE = 10.0
-"""Maximum seconds after a slow failed write until a new turn triggers another attempt."""
+"""Maximum seconds after a failed write in which new turns trigger no other attempt. Slower failures cause longer pauses."""
 _CHECKED = 60.0
 """Seconds without a write after which :meth:`StoreOutlet.check` tests the store."""
 _TRIAL = Rows(
@@ -170,8 +170,8 @@ class StoreOutlet(Outlet):
             self._write()
 
     def flush(self, timeout: float) -> bool:
-        """Write waiting rows. With SQLite, wait at most two seconds for another process. At exit, don't repeat an attempt that took
-        longer than ``timeout`` seconds.
+        """Write waiting rows. With SQLite, wait at most two seconds for another process's lock. At exit, give up at once if the
+        last attempt failed after more than ``timeout`` seconds.
         """
         try:
             with self._lock:
@@ -245,7 +245,7 @@ class StoreOutlet(Outlet):
         return sum(len(unit.scores) for unit in units)
 
     def _write_halves(self, units: Sequence[_Unit]) -> None:
-        """Halve ``units`` repeatedly, to isolate units with values that the database can't store. Write all other units."""
+        """Write ``units`` in smaller and smaller parts, until each unit that the database can't store is isolated."""
         if len(units) == 1:
             self._write_storable_part(units[0])
             return
@@ -259,7 +259,7 @@ class StoreOutlet(Outlet):
                 self.records.finish("sent", self._forget(part))
 
     def _write_storable_part(self, unit: _Unit) -> None:
-        """Write the rows and values of a unit that the database can store. If it can't store the turn's row, write nothing."""
+        """Write a unit without rows and values that the database can't store. If the turn's row can't be stored, write nothing."""
         given = _rows_of([unit])
         fields = ("turns", "scores", "questions", "changes")
         kept = given._replace(**{field: self._storable(field, getattr(given, field)) for field in fields})
@@ -273,7 +273,7 @@ class StoreOutlet(Outlet):
         self.records.finish("sent", len(kept.scores))
 
     def _storable(self, field: str, rows: Iterable[Mapping[str, Any]]) -> list[Any]:
-        """Return the rows without values that the database can't store. Omit rows with required values that it can't store."""
+        """Return the rows, with None for optional values that the database can't store. Omit rows that still can't be stored."""
 
         def can_be_stored(row: Any) -> bool:
             return self._store.can_write(Rows()._replace(**{field: [row]}))
@@ -342,7 +342,7 @@ class StoreOutlet(Outlet):
         }  # fmt: skip
 
     def _fault_of(self, scored: ScoredTurn) -> Fault | None:
-        """Return the turn's first fault. If no rule finds a fault, return the failed metric as a fault, or None for a passed turn.
+        """Return the turn's first fault. If no rule finds a fault, return a fault that names the failed metric, if any.
 
         Passed turns are also searched for faults, because a judge's score can fail later.
         """

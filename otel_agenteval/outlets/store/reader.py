@@ -26,27 +26,27 @@ LEAST_OF_ID = 4
 EXAMPLES = 3
 """Maximum number of example turns per failure mode."""
 MOST_VERDICTS = 1_000
-"""Default sample size: this number of failures and the same number of passes."""
+"""Default number of failures, and default number of passes, in a sample."""
 MOST_OF_COMMAND = 4_000
-"""Sample size for commands, which can take longer than a web page. Larger samples reveal weaker causes."""
+"""Sample size for commands, which can take longer than a web page. Larger samples reveal weaker causes of failures."""
 MOST_TEXTS = 2_000
 """Maximum number of failed turns per failure mode whose texts are compared."""
 _MOST_READ = 10_000
 """Maximum number of failures, passes, or turns that are read for a sample."""
 _MOST_TURNS = 30_000
-"""Maximum number of turns for which a sample is taken from a list of all turns."""
+"""If fewer turns match, a sample can be taken from a list of their IDs. Otherwise, it is taken by sampling level."""
 NO_CAUSES = "the store has no facts for the latest turns; set outlets.store.causes to true"
 _RECENT = 200
 _BLOCK = 2_000
 _MOST_CHANGES = 100
 _FIRST_LEVEL = 12
-"""Lowest sampling level (see :func:`.statements.level_of`) in the first and smallest sample."""
+"""Lowest sampling level (see :func:`.statements.level_of`) of turns in the smallest sample, which is tried first."""
 _OF_VERDICT = (
     "turns.turn_id, turns.conversation_id, turns.service_version, turns.attributes, turns.facts, scores.verdict, "
     "coalesce(scores.sample_probability, 1.0)"
 )
 SPAN_OF_TRACE = re.compile(r"(.*[0-9a-f]{32}-)[0-9a-f]{16}")
-"""Pattern of a complete turn ID, which can end with the ID of any span of the turn."""
+"""Pattern of a complete turn ID. The captured part is everything before the span ID."""
 
 
 def backend_of(path: str | os.PathLike[str]) -> Any:
@@ -86,7 +86,7 @@ EXPORTED: tuple[str, ...] = (
     "threshold", "error_type", "explanation", "detail", "also", "sample_probability", "sample_upstream_probability", "sample_decided_by", "judge_model", "judge_cost_usd", "result_id",
     "scored_at",
 )  # fmt: skip
-"""Usual keys of a row from :meth:`StoreReader.rows`, in order."""
+"""Default keys of a row from :meth:`StoreReader.rows`, in order."""
 _BOOLEANS = ("complete", "passed", "is_conversation", "cost_estimated")
 _JSON = ("detail", "also", "skipped", "content", "labels", "turns", "attributes", "tools", "facts", "fault")
 
@@ -186,7 +186,7 @@ class StoreReader:
         return {str(name): int(count) for name, count in rows}
 
     def values(self, by: str, groups: Sequence[str], wanted: Wanted = Wanted()) -> Iterator[GroupValue]:
-        """Yield the score values of the turns in ``groups``, oldest first, without vacuous scores."""
+        """Yield the score values of the turns in ``groups``, oldest first. Omit vacuous scores, which had nothing to evaluate."""
         column, given = self._grouping(by)
         return self._values(column, given, groups, self._conditions(wanted, of_scores=True))
 
@@ -212,8 +212,8 @@ class StoreReader:
     def modes(self, wanted: Wanted = Wanted(), by: str | None = None) -> StoredModes:
         """Return the failure modes of the turns, most frequent first.
 
-        ``by`` is a key of :data:`GROUPED_BY` or the name of a stored attribute. The modes are then compared between groups with
-        different values. By default, they are compared between the two halves of the time range.
+        By default, the modes are compared between the two halves of the time range. If ``by`` is set to a key of :data:`GROUPED_BY`
+        or to the name of a stored attribute, the modes are compared between groups of turns with different values.
         """
         failed = self._conditions(replace(wanted, failed=bool(wanted.metrics)), of_scores=False)
         every = self._conditions(wanted, of_scores=False)
@@ -230,9 +230,9 @@ class StoreReader:
     ) -> StoredModes:
         """Return the failure modes of turns that match ``failed``. Totals count the turns that match ``every``.
 
-        Turns are counted by group or, without ``by``, in each half of the time range. ``sample`` contains a condition for sampled
-        scores, which replaces ``failed``, and the number of failed turns that each sampled score represents. If ``few`` is True,
-        ``failed`` lists turn IDs, and the query uses only the index for these IDs.
+        Turns are counted by group or, without ``by``, in each half of the time range. To count failed turns in a sample, set
+        ``sample`` to the sample's SQL condition and the number of failed turns per sampled score. If ``few`` is True, ``failed``
+        lists turn IDs, and the query uses only the index of turn IDs.
         """
         middle = None
         if by is None:
@@ -263,7 +263,7 @@ class StoreReader:
         return StoredModes(modes, tuple(totals.values()), () if by is None else tuple(map(str, totals)), middle)
 
     def _halves(self, where: Where, at: str) -> tuple[list[_Part], dict[Any, int], float]:
-        """Return the halves of the turns' time range, their numbers of turns, and the Unix time between the halves."""
+        """Return both halves of the time range, the number of turns in each half, and the Unix time at which the second starts."""
         ends = [
             self._db.execute(f"SELECT {at} FROM turns WHERE {where} ORDER BY {at} {way} LIMIT 1", where.values).fetchone()
             for way in ("ASC", "DESC")
@@ -279,7 +279,7 @@ class StoreReader:
     def _failed_by_mode(
         self, parts: Sequence[_Part], mode_column: str, tables: str, counted: Where, weight: int
     ) -> dict[str, dict[Any, FailedTurns]]:
-        """Count failed turns by failure mode and by half or group. Each turn that matches ``counted`` represents ``weight`` turns."""
+        """Count the failed turns that match ``counted``, by failure mode and part. Multiply the counts by ``weight``."""
         found: dict[str, dict[Any, FailedTurns]] = {}
         for part in parts:
             rows = self._db.execute(
@@ -340,8 +340,8 @@ class StoreReader:
     ) -> list[VerdictRow]:
         """Return all verdicts that match ``where``, or a random sample of them.
 
-        ``of_turns`` contains the conditions that an index of ``turns`` supports. ``of_scores`` contains conditions on
-        ``scores.at``. The sample can have up to ``2 * most`` failures and as many passes.
+        ``of_turns`` contains only conditions for which the table ``turns`` has an index. ``of_scores`` contains conditions on
+        ``scores.at``. A sample has up to ``2 * most`` failures and up to ``2 * most`` passes.
         """
         of_scores.add(f"scores.metric = {self._sql.p} AND scores.verdict IN (0, 1)", metric)
         turns = self._count("turns", of_turns, _MOST_TURNS) if str(of_turns) != EVERYTHING else _MOST_TURNS
@@ -498,7 +498,7 @@ class StoredModes(NamedTuple):
     groups: tuple[str, ...] = ()
     """Name of each group, in order of appearance. Empty if the parts are the halves of the time range."""
     middle: float | None = None
-    """Unix time between the halves, in seconds."""
+    """Unix time in seconds at which the second half of the time range starts."""
 
 
 class FailedContent(NamedTuple):
@@ -551,7 +551,7 @@ GROUPED_BY: Mapping[str, str] = {
 
 
 def score_of_row(row: Mapping[str, Any]) -> Score:
-    """Convert a row of :meth:`StoreReader.scores` to a score, without the scores in ``also``."""
+    """Convert a row of :meth:`StoreReader.scores` to a score, without companion scores (``also``)."""
     return Score.from_dict({key: row[key] for key in FIELDS if key != "also" and row.get(key) is not None})
 
 

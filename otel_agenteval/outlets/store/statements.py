@@ -23,7 +23,7 @@ class Syntax:
     like: str
     contains: str
     field: str
-    """Field of a JSON object as text. The second placeholder is for the bound :attr:`field_name`."""
+    """Field of a JSON object as text. The second placeholder is the query parameter with the :attr:`field_name`."""
     field_name: Callable[[str], str]
     number: str
     """Field of a JSON object as a number, or NULL if the field isn't a number."""
@@ -101,7 +101,7 @@ CHANGE_COLUMNS: Mapping[str, str] = {
     "detector": "TEXT NOT NULL", "mean_before": "REAL", "mean_after": "REAL", "ci_low": "REAL", "ci_high": "REAL", "since": "REAL", "n_eff": "REAL",
     "version_before": "TEXT", "version": "TEXT", "turns": "TEXT", "instance_id": "TEXT",
 }  # fmt: skip
-"""Columns of a change's row. ``ci_low`` and ``ci_high`` bound the difference. ``turns`` is a JSON list of turn IDs."""
+"""Columns of a change's row. ``ci_low`` and ``ci_high`` are confidence limits of the change. ``turns`` is a JSON list of IDs."""
 
 OUTCOME_COLUMNS: Mapping[str, str] = {
     "turn_id": "TEXT NOT NULL", "metric": "TEXT NOT NULL", "outcome": "TEXT NOT NULL", "at": "REAL NOT NULL",
@@ -181,7 +181,7 @@ REQUIRED: frozenset[str] = frozenset(
 HOUR = 3600
 DAY = 24
 MINUTE = 60
-"""Seconds per row of ``minutely``. Also used as minutes per hour."""
+"""Seconds per minute, which a row of ``minutely`` covers. Also the number of minutes per hour."""
 AT = "coalesce(turns.start, turns.stored_at)"
 """SQL for a turn's start or, if unknown, the time when it was stored, in Unix seconds."""
 CURRENT = "turns.superseded_by IS NULL AND scores.revision = turns.revision"

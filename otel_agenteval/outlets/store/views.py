@@ -4,8 +4,8 @@ Lists are read in blocks until a page is full or the request's time is over. The
 turns takes several requests, but no request hangs.
 
 :class:`Summer` writes sums to the tables ``daily``, ``hourly``, and, for recent hours, ``minutely``. The table ``stale_minutes``
-lists minutes whose turns aren't fully included in hourly sums. For the hours of these minutes, requests read the current rows of
-``minutely`` (``summed`` equals ``marks``). For the remaining minutes, usually one or two, they sum the turns.
+lists minutes whose turns aren't fully included in hourly sums. For hours with such minutes, requests use sums of minutes. They read
+rows of ``minutely`` that are up to date (``summed`` equals ``marks``), and sum the turns of all other minutes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Order = Literal["newest", "oldest", "slowest", "costliest", "most_tokens"]
 _BLOCKS = (200, 1_000, 4_000)
 """Number of turns per block. The time is checked after each block, and later blocks are larger."""
 _FEW_SCORES = 1_000
-"""Maximum number of matching scores for which a list is read from the scores instead of the turns."""
+"""Maximum number of matching scores for which turns are read by ID instead of in blocks."""
 _SEARCH_SECONDS = 0.1
 MOST_COUNTED = 10_000
 _MOST_CHANGED = 200
@@ -56,7 +56,7 @@ _LATEST_HOUR = 1 << 40
 _LIST_COLUMNS = ", ".join(f"turns.{name}" for name in TURN_COLUMNS if name not in ("content", "labels"))
 RANKED: dict[Order, Sequence[str]] = {"slowest": ["duration_s"], "costliest": ["cost_usd"], "most_tokens": ["input_tokens", "output_tokens"]}  # fmt: skip
 _DIRECTIONS: dict[Order, tuple[str, str]] = {"oldest": ("ASC", ">"), **dict.fromkeys(("newest", *RANKED), ("DESC", "<"))}
-"""Sort direction, and the operator between the times of a later and an earlier turn in the list."""
+"""Sort direction, and the operator that compares a turn's time with the time of the turn above it in the list."""
 GROUPS = {
     "agent": "agent", "service": "service", "version": "service_version", "model": "model", "tenant": "tenant", "judge": "judge_model",
 }  # fmt: skip
@@ -68,7 +68,7 @@ _SUM_COLUMNS = (
 )  # fmt: skip
 _METRIC_COLUMNS = ("kind", "unit", "direction", "type", "threshold", "policy", "version")
 _RECENT_TURNS = 200
-"""Number of recent turns whose scores are searched for the properties of metrics."""
+"""Number of recent turns whose scores are read by :meth:`Views.metrics_of`."""
 _INTEGER_COLUMNS = frozenset(
     ("turns", "scored", "passed", "failed", "critical", "errors", "priced", "estimated", "tokens", "timed")
 )
@@ -188,7 +188,7 @@ class Views(StoreReader):
         return TurnPage(found, start)
 
     def counted(self, wanted: Filter) -> tuple[int, bool]:
-        """Return the number of matching turns, up to :data:`MOST_COUNTED`, and True if it's complete."""
+        """Return the number of matching turns, up to :data:`MOST_COUNTED`, and True if all matching turns were counted."""
         count, start = 0, None
         for where, end, _ in self._matching_blocks(wanted, None, "newest"):
             count += self._db.execute(f"SELECT count(*) FROM turns WHERE {where}", where.values).fetchone()[0]
@@ -239,7 +239,7 @@ class Views(StoreReader):
             yield from page.turns
 
     def _block(self, wanted: Filter, start: Cursor | None, order: Order, size: int) -> tuple[Where, Cursor | None]:
-        """Return an SQL condition for the next ``size`` turns by time, and the position after them, or None at the list's end."""
+        """Return an SQL condition for the next ``size`` turns by time, and the position after these turns (None at the end)."""
         where, p = _where_time(wanted, self._sql, start, order), self._sql.p
         way = _DIRECTIONS[order][0]
         alone = wanted.agents if len(wanted.agents) == 1 else ()
@@ -267,7 +267,7 @@ class Views(StoreReader):
         return [row[0] for row in rows] if len(rows) <= _FEW_SCORES else None
 
     def pairs(self, by: str, before: str, after: str, wanted: Filter, limit: int, start: str = "") -> list[tuple[str, str, str]]:
-        """Return (case, turn ID, turn ID) for each case after ``start`` that is in both groups, with each group's latest turn."""
+        """Return (case, ID of its latest turn in ``before``, ID of its latest turn in ``after``) for cases in both groups."""
         where, times, p = _where_turns(wanted, self._sql), _where_time(wanted, self._sql), self._sql.p
         values = [*times.values, *where.values]
         latest = (
@@ -361,8 +361,8 @@ class Views(StoreReader):
     def cells(self, wanted: Filter, by: str | None = None, step: int | None = None, groups: Sequence[str] = ()) -> list[SumCell]:
         """Return sums by group, metric, and interval of ``step`` seconds. Filters by time, metric, and columns such as ``agent``.
 
-        Without ``by``, all turns are one group. Otherwise, the values in ``groups`` or, if ``groups`` is empty, the largest groups
-        are summed separately, and all other groups together as :data:`OTHERS`. The filter's times are rounded to full hours, unless
+        Without ``by``, all turns form one group. With ``by``, there is one group for each value in ``groups`` (by default, for the
+        most frequent values), and the group :data:`OTHERS` for the rest. The filter's times are rounded to full hours, unless
         ``step`` is less than an hour.
         """
         if step is not None and step < HOUR:
@@ -395,7 +395,7 @@ class Views(StoreReader):
         return cells
 
     def groups_of(self, by: str, wanted: Filter, most: int = MOST_GROUPS) -> dict[str, int]:
-        """Return up to ``most`` values of a key, most frequent first, each with its number of turns or, for judges, of scores."""
+        """Return up to ``most`` values of ``by``, most frequent first, with their number of turns. For ``judge``, count scores."""
         where = _where_hours(wanted, self._sql)
         rows = self._db.execute(
             f"WITH sums AS (SELECT * FROM ({self._sums(wanted)}) AS every WHERE {where}) {_largest_groups(by, most)}",
@@ -422,7 +422,7 @@ class Views(StoreReader):
         return sorted(found, key=lambda one: one[1])
 
     def latest_of(self, wanted: Filter, most: int) -> list[dict[str, Any]]:
-        """Return the latest turns' start, duration, cost, and failure. Filters by time and by columns such as ``agent``."""
+        """Return time, duration, cost, and failure of each of the latest turns. Filters by time and columns such as ``agent``."""
         metric = [] if wanted.metric is None else [wanted.metric]
         failed = f"{_FAILED[:-1]} AND metric = {self._sql.p})" if metric else "failed IS NOT NULL"
         where, times = _where_facts(wanted, self._sql, "turns.", "turns.superseded_by IS NULL"), _where_time(wanted, self._sql)
@@ -545,7 +545,7 @@ class Summer:
         self._file = backend.open_writer(os.fspath(path))
         self._sql: Syntax = backend.SYNTAX
         self._marks: dict[int, int] = {}
-        """Number of changes (``marks``) of each minute without current sums, at the latest call of :meth:`sum_minutes`."""
+        """Number of changes (``marks``) in each minute that needs new sums, as of the latest :meth:`sum_minutes`."""
 
     def open(self) -> None:
         """Create the store before the first turn. Can raise sqlite3.Error or OSError."""

@@ -44,7 +44,7 @@ _SLICE = 100
 _SLICES = 50
 _FREED_PAGES = 4_000
 _JUMP, _HELD = 86_400.0, 3_600.0
-"""Maximum plausible jump of the clock, and the time for which nothing expires after a larger jump, in seconds."""
+"""Maximum plausible jump of the clock in seconds, and number of seconds without expiry after a larger jump."""
 _UPDATED_APART = frozenset(("turn_id", "supersedes", "superseded_by", "fault", "mode", "failed"))
 _REVISED = "excluded.revision > turns.revision"
 
@@ -150,7 +150,7 @@ class ScoreStore:
             raise NotStorable(type(error).__name__) from None
 
     def _joined(self, db: Any, rows: Rows) -> Rows:
-        """Move user feedback on an unknown turn to the stored turn with this ID. If there is none, use the trace's only turn."""
+        """Move unmatched user feedback to the stored turn with its ID or, if there is none, to the only turn of its trace."""
         moved: dict[str, tuple[str, int]] = {}
         for turn_id in rows.unmatched:
             trace = turn_id[:-16]
@@ -263,7 +263,7 @@ def write_topics(path: str | os.PathLike[str], topics: Iterable[StoredTopic], mo
 
 
 def verdict_of(score: Mapping[str, Any]) -> int | None:
-    """Return a score's verdict as 1 (passed) or 0 (failed), or None if it doesn't count (see :func:`.statements.verdict_is`)."""
+    """Return a score's verdict as 1 (passed) or 0 (failed). Return None if :func:`.statements.verdict_is` ignores the score."""
     counts = score["status"] == "ok" and score["direction"] != "neutral" and VACUOUS not in (score["detail"] or "")
     return int(score["passed"]) if counts and score["passed"] is not None else None
 
