@@ -38,10 +38,9 @@ def may_open(reference: str) -> bool:
 def content_of(reference: str, kind: str) -> MediaContent:
     """Return the content of a media reference. ``kind`` must be ``image``, ``audio``, or ``video``.
 
-    Raises MetricError if opening isn't allowed or fails, with the type ``media_not_allowed``, ``media_not_found``,
-    ``media_unreachable``, ``media_timeout``, ``media_too_large``, ``invalid_media`` (such as another kind of media), or
-    ``unsupported_media`` (no package for the object store). Raises MissingExtra if an object store requires fsspec, and NoModel if
-    the rules have a reason in ``absent``.
+    Raises MetricError with the type ``media_not_allowed``, ``media_not_found``, ``media_unreachable``, ``media_timeout``,
+    ``media_too_large``, or ``invalid_media`` (for example, another kind of media). For object stores, raises MissingExtra if fsspec
+    is missing, and a MetricError ``unsupported_media`` if fsspec lacks a package. Raises NoModel if ``absent`` is set in the rules.
     """
     return shared(("content", reference, kind), lambda: _opened(reference, kind))
 

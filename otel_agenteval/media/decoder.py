@@ -36,7 +36,7 @@ def main() -> None:
 _BETWEEN_LOOKS = 0.05
 BUSY = {"error": "media_timeout", "message": "all decoder processes are busy (media.decode_total)"}
 _MEMORY, _DATA = 4 << 30, 3 << 29
-"""Limits on the address space and its writable part for text recognition, whose runtime uses up to 1 GB but maps more."""
+"""Limits on the address space, and on its writable part, for text recognition. The runtime uses up to 1 GB, but reserves more."""
 _SURE = 0.5
 """Minimum confidence at which a recognized line of text is kept."""
 

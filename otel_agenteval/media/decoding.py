@@ -53,8 +53,8 @@ class Video:
 def video_of(content: MediaContent, frames: int, sampling: Sampling = "even") -> Video:
     """Return measurements of a complete video, and up to ``frames`` frames, evenly spaced or one per scene.
 
-    Raises MetricError if the video is broken (``invalid_media``), is too large (``media_too_large``), or takes too long to decode
-    (``media_timeout``), or if the decoder can't start (``decoder_failed``). Raises MissingExtra if PyAV or Pillow isn't installed.
+    Raises MetricError for a broken video (``invalid_media``), a large video (``media_too_large``), slow decoding
+    (``media_timeout``), and a decoder that can't start (``decoder_failed``). Raises MissingExtra if PyAV or Pillow isn't installed.
     """
 
     def decode() -> Video:

@@ -1,4 +1,4 @@
-"""Functions that fetch a media file over HTTP without giving URLs access to the local network.
+"""Functions that fetch a media file over HTTP. URLs can't reach the local network, unless the rules allow private addresses.
 
 A host name is resolved once, and all of its IP addresses are checked. The connection uses one of these addresses, because a second
 resolution could return another address. Each redirect is checked in the same way before it is followed. Requests use no proxy,
@@ -87,7 +87,7 @@ def _fetch_from(client: httpx.Client, url: httpx.URL, place: str, rules: Rules) 
 _PUBLIC = ipaddress.IPv6Network("2000::/3")
 """IPv6 addresses for the public Internet. Other addresses are local, reserved, or contain an IPv4 address."""
 _NOT_PUBLIC = tuple(map(ipaddress.ip_network, ("192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
-"""Networks that some Python versions report as global although they aren't public, such as relays and examples."""
+"""Networks that some Python versions report as global although they aren't public, such as networks for documentation."""
 _EMBEDDING = tuple(map(ipaddress.IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
 """IPv6 networks whose addresses end with an IPv4 address (compatible, mapped, translated, and NAT64 addresses)."""
 _ISATAP = (0x0000_5EFE, 0x0200_5EFE)

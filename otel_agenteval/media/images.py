@@ -74,7 +74,7 @@ def sharpness_of(grey: np.ndarray[Any, Any]) -> float:
 
 
 def likeness(one: MediaContent, other: MediaContent) -> float:
-    """Return the similarity of two images (0..1). It is the share of equal bits in their dHashes (64 bits per direction)."""
+    """Return the similarity of two images: the share (0..1) of equal bits in their difference hashes (dHash)."""
     return float((_hash(one) == _hash(other)).mean())
 
 
@@ -138,8 +138,8 @@ _NEARLY_WHITE = 240
 def _opaque(image: Any) -> Any:
     """Remove transparency and convert the image to 8 bits per value. If nothing changes, return the same image.
 
-    Transparent pixels become white, or black if 90 % of the visible pixels are nearly white. 32-bit images have no fixed range of
-    values, so the upper end is assumed to be 1, 255, or 65,535, or the maximum value if it's larger.
+    Transparent pixels become white, or black if over 90 % of the visible pixels are nearly white. 32-bit images have no fixed
+    range. For them, white is the smallest of 1, 255, and 65,535 that no value exceeds, or the image's maximum.
     """
     if image.mode == "F" or image.mode.startswith("I"):
         import numpy as np

@@ -45,7 +45,7 @@ class Rules:
     """Maximum number of pixels in one image or one video frame."""
     fetch_timeout: float = 10.0
     decode_timeout: float = 20.0
-    """Maximum number of seconds to process a recording or video. Measurements up to this time are kept."""
+    """Maximum number of seconds to process a recording or video. After that, the measurements so far are used."""
     decode_memory: int = 2**30
     """Maximum address space of a process that decodes a recording or video, in bytes."""
     decode_total: int = 2 * 2**30
@@ -57,7 +57,7 @@ class Rules:
     clean: Callable[[str], str] | None = None
     """Function that removes personal data and secrets from transcripts before judges receive them."""
     absent: str | None = None
-    """Reason code for a missing judge or embedder. If this code is set, media aren't opened."""
+    """Reason why the required judge or embedder is missing. If set, media aren't opened."""
     hears: bool = True
     """True if judges receive the audio of a transcribed recording."""
 

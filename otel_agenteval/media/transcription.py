@@ -41,9 +41,9 @@ _EXTENSIONS = {
 
 
 def transcribed(content: MediaContent, wanted: Transcription) -> str:
-    """Return a recording's transcript, which is empty if the recording has no speech. Raises MetricError if the server or model is
-    unavailable (``transcriber_unreachable``), takes too long (``transcriber_timeout``), rejects the recording
-    (``transcriber_refused``), or fails otherwise (``transcriber_failed``). Raises MissingExtra if faster-whisper is missing.
+    """Return a recording's transcript, which is empty if the recording has no speech. Raises MetricError with the type
+    ``transcriber_unreachable``, ``transcriber_timeout``, ``transcriber_refused`` (for example, for an unsupported recording), or
+    ``transcriber_failed``. Raises MissingExtra if faster-whisper is missing.
     """
     return _transcriber(wanted, os.getpid()).text_of(content)
 

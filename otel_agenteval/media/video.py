@@ -23,13 +23,13 @@ _SMALL = 160
 """Longer side of frames that are compared, in pixels."""
 _BINS = 32
 _CUT_COLORS = 0.30
-"""Minimum share of the brightness histogram that must change at a cut."""
+"""Minimum share (0 to 1) of the brightness histogram that changes at a cut."""
 _CUT_ALIKE = 0.5
-"""Maximum similarity between the frames before and after a cut, as a share of the usual similarity."""
+"""Maximum similarity of the frames before and after a cut, relative to the similarity of nearby frames."""
 _CUT_CHANGE = 8.0
 """Minimum mean pixel change at a cut, from 0 to 255."""
 _SPIKE = 4.0
-"""Minimum ratio between the pixel change at a jump or cut and the changes around it."""
+"""Minimum pixel change at a jump or cut, relative to the median change of nearby frames."""
 _AROUND = 12
 _SHORTEST_SCENE = 3
 """Minimum number of frames in a scene."""
@@ -152,7 +152,7 @@ def _cuts(track: _Track) -> list[int]:
 
 
 def _jumps(track: _Track, cuts: Sequence[int]) -> list[int]:
-    """Return the indexes of frames that seem to follow missing frames. There, the picture changes suddenly without a cut."""
+    """Return the indexes of frames that seem to follow missing frames, because the picture changes suddenly without a cut."""
     beside = {at + step for at in cuts for step in (-1, 0, 1)}
     return [
         at
@@ -163,7 +163,7 @@ def _jumps(track: _Track, cuts: Sequence[int]) -> list[int]:
 
 
 def _flicker(track: _Track, cuts: Sequence[int]) -> float:
-    """Return half the mean swing of the brightness between frames, from 0 to 255. Ignores steady changes and cuts."""
+    """Return the mean amplitude at which the brightness alternates between frames. Ignores steady changes and cuts."""
     if len(track.brightness) < 3:
         return 0.0
     swings = np.abs(np.diff(np.asarray(track.brightness), 2)) / 4
@@ -174,7 +174,7 @@ def _flicker(track: _Track, cuts: Sequence[int]) -> float:
 
 
 def _periods(track: _Track, held: Sequence[bool], least: float, breaks: Sequence[int]) -> list[list[float]]:
-    """Return start and end, in seconds, of each period in which ``held`` is True for at least ``least`` seconds."""
+    """Return start and end of each period of at least ``least`` seconds in which ``held`` is True. ``breaks`` end a period."""
     found: list[list[float]] = []
     start = None
     step = (track.times[-1] - track.times[0]) / max(len(track.times) - 1, 1)
