@@ -29,6 +29,7 @@ from .job import (
     key_of,
     unmarked,
 )
+from .models.prompt import SYSTEM
 from .outcomes import (
     ALWAYS,
     NEVER,
@@ -71,6 +72,8 @@ class Planner:
         """
         draft = _Draft(self, scored, can_ask)
         try:
+            if any(text and text.startswith(SYSTEM[:60]) for text in (scored.turn.system, scored.turn.input)):
+                return [], []  # a gateway recorded a judge call as a turn
             for choice in self.chooser.choose_again(scored) if again else self.chooser.choose(scored):
                 draft.add(choice)
         except Exception as error:
@@ -96,12 +99,12 @@ class _Draft:
         self._position = planner.chooser.position(scored)
         self._chosen: list[BoundMetric] = []
         self._chances: dict[str, Chance] = {}
-        """Judging probability of each metric by key, without the effect of cascades."""
+        """Judging probability of each metric by key, before a cascade raises or lowers it."""
         self._composites: dict[str, _Composite] = {}
         self._dependents: dict[str, list[BoundMetric]] = {}
         """Metrics that wait for another metric, by the key of that other metric."""
         self._known: dict[str, InnerOutcome] = {}
-        """Outcomes that composites can use without a judge call, by unmarked key."""
+        """Outcomes that composites can use without a judge call, by metric key without the prefix ``inner``."""
         self._body = b""
         self.calls: list[tuple[Payload, BoundMetric]] = []
         self.answered: list[ScoredTurn] = []
@@ -159,7 +162,7 @@ class _Draft:
                 self._judge(metric, self._chances[self._key(metric)])
 
     def _judge(self, metric: BoundMetric, chance: Chance, decision: Decision | None = None) -> None:
-        """Skip a metric, score it without a judge call, or create a job. Metrics that wait for the score join the job or follow."""
+        """Skip a metric, score it without a judge call, or create a job. The job includes all metrics that wait for its score."""
         scored, key, can_ask = self._scored, self._key(metric), self._can_ask(metric)
         try:
             decided = decided_without_judge(metric, scored.turn) if can_ask else None

@@ -124,6 +124,24 @@ def test_a_turn_that_the_condition_names_is_judged_with_probability_one(models: 
         assert results(rig) == {"sampled_out": 1, "pass": 1}
 
 
+def test_judge_call_that_a_gateway_traces_is_not_judged(models: ScriptedModels) -> None:
+    """Report: a gateway's spans of judge calls became turns, which were judged again, until the budget was spent."""
+    models.play(GOOD)
+    with Rig(config(models)) as rig:
+        rig.run("vip")
+        assert drain(rig)
+        [call] = models.requests
+        assert {context[-3:] for context in models.trace_contexts if context} == {"-00"}, "sampled by the gateway"
+        system, question = (message["content"] for message in call["messages"])
+        rig.run("gateway", user=f"{system}\n\n{question}")
+        assert drain(rig)
+        assert len(models.requests) == 1
+        rig.run("gateway", user=f"What does this mean: {system}")
+        models.unused.append(GOOD)
+        assert drain(rig)
+        assert len(models.requests) == 2
+
+
 def test_what_can_be_said_without_asking_is_not_queued(models: ScriptedModels) -> None:
     models.play()
     with Rig(config(models)) as rig:

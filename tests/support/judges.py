@@ -29,6 +29,7 @@ class ScriptedModels:
         """Replies that were not used so far."""
         self.surplus = 0
         """Number of judge calls after the last reply."""
+        self.trace_contexts: list[str | None] = []
         self._latest: Any = None
         self.vectors: Mapping[str, Sequence[float]] = {}
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -130,6 +131,7 @@ def _handler(models: ScriptedModels) -> type[BaseHTTPRequestHandler]:
         disable_nagle_algorithm = True
 
         def do_POST(self) -> None:
+            models.trace_contexts.append(self.headers["traceparent"])
             status, answer = models.answer(self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             data = json.dumps(answer).encode()
             self.send_response(status)

@@ -13,6 +13,7 @@ import codecs
 import datetime
 import os
 import re
+import secrets
 import ssl
 import threading
 import urllib.parse
@@ -154,7 +155,9 @@ class JsonTransport:
             seconds = min(self._timeout, until - now)
             if seconds <= 0:
                 raise JudgeError("no reply before the deadline", "timeout")
-            signed_headers = self._headers if self._sign is None else self._sign(url, content, self._headers)
+            # not sampled, so that a gateway that traces its calls doesn't send judge calls to a sidecar as turns
+            sent = {"traceparent": f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-00", **self._headers}
+            signed_headers = sent if self._sign is None else self._sign(url, content, sent)
             deadline = Deadline(self._clock, now + seconds)
             failure: NotAnswered | None = None
             try:
@@ -357,7 +360,7 @@ def _rejection(reply: Reply, status: int, request: bytes, clock: Clock) -> NotAn
 
 
 def _hints_in(body: bytes, request: bytes) -> frozenset[str]:
-    """Return the keys of ``_HINTS`` whose words a rejection contains. Ignore words from the request, except for settings."""
+    """Return the keys of ``_HINTS`` whose words a rejection contains. Except for settings, ignore words from the request."""
     rejection, quotable = body.decode("utf-8", "replace").lower(), request.decode("utf-8", "replace").lower()
     if not rejection.strip():  # the reason can be any parameter
         return frozenset(("parameter",))
@@ -369,7 +372,7 @@ def _hints_in(body: bytes, request: bytes) -> frozenset[str]:
 
 
 def _requested_wait(reply: Reply, clock: Clock) -> float:
-    """Return the requested wait in seconds. If the headers report only rate limits, wait until all exhausted limits reset."""
+    """Return the wait that a reply requests, in seconds. By default, return the time until all exhausted rate limits reset."""
     headers = reply.headers
     wait = retry_after(headers.get("retry-after-ms"), clock) / 1_000 or retry_after(headers.get("retry-after"), clock)
     if wait:
