@@ -42,7 +42,7 @@ def columns(stream: TextIO) -> int:
 
 
 def short_id(turn_id: str, is_conversation: bool) -> str:
-    """Return the tenant and the first 8 characters of a turn's own ID, or the whole ID of a conversation."""
+    """Shorten a turn ID to the tenant and the ID's first 8 characters. Don't shorten the ID of a conversation."""
     return turn_id if is_conversation else turn_id[: turn_id.find(":") + 9]
 
 
