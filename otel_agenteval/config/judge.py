@@ -126,7 +126,7 @@ class ServerOptions(Section):
     provider: Literal["openai", "responses", "anthropic", "gemini", "bedrock"] | None = None
     """API of the server. Null derives the API from the server's name (``anthropic``), or uses ``openai``."""
     endpoint: Literal["chat", "moderations"] = "chat"
-    """Endpoint to call. It has the same values as ``judge.endpoint``."""
+    """Endpoint to call, with the same values as ``judge.endpoint``."""
     requests_per_minute: Count | None = None
     """Maximum requests per minute. Null means no limit."""
     tokens_per_minute: Count | None = None
@@ -253,4 +253,4 @@ class EmbedderOptions(ServiceOptions):
     """Folder with the ONNX files of a CLIP or SigLIP model, for the model ``local/clip``. See
     [media](../guides/evaluate-media.md#use-a-local-clip-model)."""
     images: Literal["text", "object", "messages"] = "text"
-    """Format of images in requests: ``text`` (``data:`` URIs), ``object`` (``{"image": ...}``, as for Jina), or ``messages`` (one image per request, as for vLLM)."""
+    """Format of images in requests: ``text`` (``data:`` URIs), ``object`` (``{"image": ...}``, for example for Jina), or ``messages`` (one image per request, for example for vLLM)."""

@@ -123,13 +123,13 @@ def _read_file(file: Path, env: Mapping[str, str]) -> tuple[dict[str, Any], dict
 
 
 _WHOLE_IN_LAYER = {("outlets", "prometheus")}
-"""Mappings that a source with precedence replaces instead of merging, because their keys exclude each other."""
+"""Mappings that are replaced as a whole, not merged, by a source with higher precedence. Only one of their keys can be set."""
 
 
 def _merge(
     below: Any, above: Mapping[Any, Any], path: KeyPath, sources: dict[KeyPath, str], origin: str | None
 ) -> dict[Any, Any]:
-    """Return ``below`` with the values of ``above``. Nested mappings are merged, and other values are replaced. ``sources`` is updated in place."""
+    """Return ``below``, overridden by ``above``. Merge nested mappings, and replace other values. Update ``sources`` in place."""
     merged = dict(below) if isinstance(below, Mapping) else {}
     for key, value in above.items():
         here = (*path, key)

@@ -1,7 +1,7 @@
 """Mask secrets in a configuration.
 
-A value is masked if its key (``api_key``), its format (that of a known token type), or its position in a URL (a password) indicates
-a secret. Values of environment variables with names such as ``API_KEY`` are masked everywhere.
+A value is masked if it has a key such as ``api_key``, has the format of a known token type, or is a password in a URL. Values of
+environment variables with names such as ``API_KEY`` are masked everywhere.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Selector(Section):
 
 
 class _AsGiven(Section):
-    """Section that is saved with only the options that the user set. Unset options then follow later changes to the defaults."""
+    """Section that is saved with only the options that the user set, so that unset options follow later changes to the defaults."""
 
     def to_dict(self) -> dict[str, Any]:
         return {name: file_form(getattr(self, name)) for name in options_of(type(self)) if name in self.options_given}
@@ -126,7 +126,7 @@ class MetricEntry(Section):
     when: Selector | None = None
     """Turns to evaluate (default: all)."""
     sample: SampleOptions | None = None
-    """Sampling of these turns, for ``llm_`` and ``embed_`` metrics (default: all)."""
+    """Sampling of the turns that ``when`` selects, for ``llm_`` and ``embed_`` metrics (default: all of them)."""
 
     @classmethod
     def _read(cls, value: Any) -> Any:

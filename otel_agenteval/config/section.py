@@ -24,7 +24,7 @@ class Option(NamedTuple):
     annotation: Any
     metadata: tuple[Any, ...]
     default: Any
-    """``...`` if the option is required."""
+    """Default value, or ``...`` if the option is required."""
 
 
 class Section:
@@ -58,7 +58,7 @@ class Section:
 
     @classmethod
     def _read(cls, value: Any) -> Any:
-        """Convert a section's short form into a mapping. Subclasses with a short form override this method."""
+        """Convert a section's short form, such as a path, into a mapping. Subclasses with a short form override this method."""
         return value
 
     def _check(self) -> None:
@@ -116,7 +116,7 @@ class Section:
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        """Return the section with masked secrets, because programs log objects."""
+        """Return the section with masked secrets, because programs can log its ``repr``."""
         from .masking import masked
 
         key = type(self).__name__.removesuffix("Options")  # the URL of a section "Webhook" is a secret

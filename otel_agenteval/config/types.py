@@ -174,7 +174,7 @@ def _amount(value: Any, *allowed: str) -> str:
 def texts(
     rule: str, is_allowed: Callable[[str], object] = bool, *, alone: bool = True, least: int = 0, make: Callable[[str], str] = str
 ) -> Callable[[Any], tuple[str, ...]]:
-    """Return a parser for a list of strings or, if ``alone`` is true, one string. The message of its ValueError is ``rule``."""
+    """Return a parser for a list of strings or, if ``alone`` is true, one string. ValueErrors have the message ``rule``."""
 
     def read(value: Any) -> tuple[str, ...]:
         items = [value] if alone and isinstance(value, str) else value

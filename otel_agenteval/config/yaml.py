@@ -25,7 +25,7 @@ _CORE_TYPES = (
 )
 _VARIABLE = re.compile(r"\$\$(?=\{)|\$\{env:(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})?")
 _QUOTED = re.compile(r"""(['"])[^\s<](?:(?!\1)\S)+\1""")
-"""Matches names of aliases and tags in PyYAML's messages, because an unquoted secret can look like such a name."""
+"""Matches names of aliases and tags in PyYAML's messages. If a secret isn't quoted, PyYAML can parse it as an alias or a tag."""
 _MAX_CHARACTERS = 500_000
 _MAX_VALUES = 200_000
 """Maximum number of values. Without this limit, a few lines with nested aliases could expand to billions of values."""

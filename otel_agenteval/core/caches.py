@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar, cast
 Result = TypeVar("Result")
 
 MOST_CHARACTERS = 1_000_000
-"""Maximum size of each of the cache's two dicts, in characters of text. Each result, and each item in it, adds 100."""
+"""Maximum size of each dict, in characters of cached text. Each result, and each item in a result, counts as 100 more."""
 
 _recent: dict[tuple[Callable[[str], Any], str], Any] = {}
 _older: dict[tuple[Callable[[str], Any], str], Any] = {}

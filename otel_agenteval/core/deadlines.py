@@ -36,8 +36,8 @@ class Deadline:
         return left
 
     def bind(self, connected: socket.socket) -> None:
-        """Set the socket's timeout to the remaining time, or raise a TimeoutError if no time is left. A timeout that differs by
-        at most 1 % isn't changed, because each change is a system call.
+        """Set the socket's timeout to the remaining time, or raise a TimeoutError if no time is left. To save system calls, keep
+        the current timeout if it differs from the remaining time by at most 1 %.
         """
         left, bound = self.left(), connected.gettimeout()
         if bound is None or abs(bound - left) > left / 100:

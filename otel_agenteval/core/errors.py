@@ -50,7 +50,7 @@ class NotAnswered(JudgeError):
         self.status = status
         self.transient = transient
         self.hints = hints
-        """Causes in the response: ``context``, ``format``, ``temperature``, ``refusal``, ``credit``, ``batch``, ``key``, ``parameter``."""
+        """Causes that the response shows: ``context``, ``format``, ``temperature``, ``refusal``, ``credit``, ``batch``, ``key``, ``parameter``."""
 
 
 class MetricError(AgentEvalError):

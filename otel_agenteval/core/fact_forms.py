@@ -234,4 +234,4 @@ READERS: Mapping[str, Reader] = {
     "agents": _roles, "interactions": list_of(_interaction), "conflicts": list_of(_conflict), "session": _session,
     "privacy": _privacy, "logprobs": logprobs, "history": history, "attachments": list_of(_attachment),
 }  # fmt: skip
-"""Readers by turn field. A reader returns its own output unchanged."""
+"""Readers by turn field. A value in this package's format is returned unchanged."""

@@ -21,7 +21,7 @@ _STEP = re.compile(r"([a-z_]+)|\[([0-9]+)\]")
 _BESIDE = 60
 _LONGEST = 400
 _NEAR = 0.6
-"""Minimum ratio of two numbers, or similarity of two texts, at which they can be mistaken for each other."""
+"""Minimum similarity of two texts, or ratio of two numbers (smaller to larger), at which one can be a mistaken copy."""
 _ONE_NUMBER = re.compile(r"[^\d]*(\d[\d.,\s]*?)(?:[.,](\d\d?|\d{4,}))?[^\d]*")
 _REQUIRED = {"path": str, "start": int, "end": int, "type": str}
 
@@ -36,7 +36,7 @@ class Finding(NamedTuple):
     type: str
     severity: Severity = "warning"
     text: str | None = None
-    """The text that was found. It's masked if it can't be stored without the turn's content."""
+    """Found text. Sensitive text is masked, so that the finding can be stored without the turn's content."""
     compared_with: str | None = None
     """Path of the text that the finding contradicts or was compared with."""
     nearest: str | None = None
@@ -86,7 +86,7 @@ def place_of(turn: Any, path: str) -> str:
 
 
 def describe(finding: Mapping[str, Any]) -> str:
-    """Describe a finding: ``468 (context[0]: 498)`` means that the text 468 in ``output`` is similar to 498 in ``context[0]``."""
+    """Describe a finding in the output: ``468 (context[0]: 498)`` if the text 468 resembles 498 in ``context[0]``."""
     what = finding.get("text") or finding["type"]
     where = [] if finding["path"] == "output" else [finding["path"]]
     if "nearest" in finding and is_near(str(what), str(finding["nearest"])):

@@ -30,7 +30,7 @@ def loads(text: str | bytes) -> Any:
 
 
 _LONG_NUMBER = b"0" * 19
-"""The shortest integer over 64 bits, with each digit replaced by 0."""
+"""Every integer over 64 bits has at least 19 digits. The search for such integers first replaces all digits with 0."""
 _ZEROS_FOR_DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
 
 
@@ -43,7 +43,7 @@ def loads_exact(text: str) -> Any:
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Return True if the value is nested deeper than MAX_DEPTH. To avoid slow recursion, wrap the value up to orjson's limit."""
+    """Return True if the value is nested deeper than MAX_DEPTH. Nest it in tuples, so that orjson rejects it if it's too deep."""
     for _ in range(_ENCODER_DEPTH - MAX_DEPTH):
         value = (value,)
     try:
@@ -89,7 +89,7 @@ def _with_valid_unicode(text: str | bytes) -> bytes | None:
 
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _OBJECT, _LIST, _VALUE = 256, 96, 64
-"""Bytes of a dict, a list, and a short value with its reference in a list or dict, rounded up from ``sys.getsizeof``."""
+"""Memory in bytes, rounded up, of a dict, of a list, and of a short value with its reference in a dict or list."""
 _WIDEST = 4
 """Maximum bytes per character. In a Python string, every character takes as many bytes as the widest character."""
 _NEEDS_WIDEST = (*(bytes((lead,)) for lead in range(0xF0, 0xF5)), b"\\ud", b"\\uD")
@@ -97,7 +97,7 @@ _NEEDS_WIDEST = (*(bytes((lead,)) for lead in range(0xF0, 0xF5)), b"\\ud", b"\\u
 
 
 def weight(document: bytes) -> int:
-    """Estimate the maximum bytes of a document's parsed form, without parsing it. They can be 100 times the document's bytes."""
+    """Estimate the maximum bytes that a document's parsed form takes in memory (up to 100 times its length), without parsing it."""
     is_wide = any(mark in document for mark in _NEEDS_WIDEST)
     text = len(document) * (_WIDEST if is_wide else 1 if document.isascii() else 2)
     structure = _structure(document)

@@ -23,7 +23,7 @@ IDLE = 3_600.0
 _RECENT = 60.0
 """Seconds for which a value that was seen repeatedly keeps its series after its last use."""
 _CANDIDATES = 10
-"""Number of values without a series whose sightings are counted, as a multiple of the limit."""
+"""Maximum number of values that have no series, but whose sightings are counted, as a multiple of the limit."""
 _MEMORY = 10
 """Number of sightings after which all counts are halved, as a multiple of the limit."""
 
@@ -46,7 +46,7 @@ class LabelValues(Generic[Value]):
         self._places: OrderedDict[Value, _Place] = OrderedDict()
         """Values with a series, least recently used first."""
         self._candidates: OrderedDict[int, int] = OrderedDict()
-        """Sightings of values without a series, by the value's hash to save memory. A hash collision does no harm."""
+        """Sightings of values without a series, by hash to save memory. Values with the same hash harmlessly share a count."""
         self._sightings = 0
 
     def __contains__(self, value: Value) -> bool:

@@ -15,7 +15,7 @@ LONGEST_PYTHON = 1_000_000
 """Maximum length of a text to parse, in characters."""
 _F_STRING = re.compile(r"(?<![A-Za-z0-9_])(?:[rR]?[fF]|[fF][rR])['\"]")
 _MOST_FIELDS = 100_000_000
-"""Maximum product of braces and characters in a text with f-strings. Python's parser copies the rest of the text per field."""
+"""Maximum product of opening braces and characters in text with f-strings. Python's parser copies the remaining text per brace."""
 
 
 def python_tree(text: str, mode: Literal["eval", "exec"] = "eval", name: str = "<text>") -> Any:
@@ -109,7 +109,7 @@ def java_message(value: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def java_message_in(text: str) -> Mapping[str, Any] | None:
-    """Parse a Java chat message that was printed by ``toString``, as by LangChain4j. Return None for other text."""
+    """Parse a Java chat message that was printed by ``toString``, for example LangChain4j's. Return None for other text."""
     value = java_value(text) if text.partition(" ")[0] in _ROLES else None
     return java_message(value) if isinstance(value, Mapping) else None
 

@@ -39,7 +39,7 @@ def retry_after(header: str | None, clock: Clock = SYSTEM_CLOCK) -> float:
 
 class TokenBucket:
     """Rate limit. The bucket gains ``rate`` tokens per second and holds at most the tokens of one second (at least one). A caller
-    can take more tokens than the bucket holds. Later callers then wait until this debt is paid. Thread-safe.
+    can take more tokens than the bucket holds. Later callers then wait until the missing tokens are refilled. Thread-safe.
     """
 
     def __init__(self, rate: float, monotonic: Callable[[], float]) -> None:
@@ -55,7 +55,7 @@ class TokenBucket:
             return max(0.0, -self._left / self._rate)
 
     def take(self, amount: float) -> float:
-        """Take tokens, and return the seconds to wait before using them. A negative amount returns unused tokens."""
+        """Take tokens, and return the seconds to wait before using them. To give back unused tokens, pass a negative amount."""
         with self._lock:
             size = self._fill()
             wait = max(0.0, min(amount, size) - self._left) / self._rate
@@ -81,10 +81,10 @@ _SHARE_OF_OUTAGE = 4
 
 class SharedOutages(Protocol):
     def until(self, kind: str) -> float:
-        """Return the Unix time at which to try a server that is down, or 0 if the server is up."""
+        """Return the Unix time at which to try the server ``kind`` again, or 0 if the server is up."""
 
     def report(self, kind: str, until: float, seconds: float) -> None:
-        """Record that the server ``kind`` is down for ``seconds``, until a Unix time, or is up again if ``seconds`` is 0."""
+        """Record that the server ``kind`` is down for ``seconds``, until the Unix time ``until``. 0 seconds means it's up again."""
 
     def close(self) -> None:
         """Release connections and files."""
@@ -94,9 +94,9 @@ class CircuitBreaker:
     """Circuit breaker for the calls to one server. Thread-safe.
 
     The breaker opens after ``threshold`` failures in a row (never if None), or when an outage is reported. All calls then wait
-    until the same time, and one call tries the server. A failed call is ignored if the server answered another call after the
-    failed call began, because the server is then slow, not down. ``longest`` is the maximum number of seconds between two tries.
-    ``kind`` identifies the server in ``shared``, which contains the outages that other processes found.
+    until the same time, and one of them tries the server. A failure doesn't count if the server answered another call after the
+    failed call had started, because the server is then slow, not down. ``longest`` is the maximum number of seconds between two
+    tries. ``kind`` identifies the server in ``shared``, which contains the outages that other processes found.
     """
 
     def __init__(

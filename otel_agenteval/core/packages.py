@@ -18,11 +18,11 @@ class Instrumentation(NamedTuple):
     targets: tuple[str, ...]
     """Packages that the instrumentation supports. At least one of them must be installed."""
     unmet: tuple[str, ...]
-    """Version requirements on the targets that aren't met."""
+    """Requirements on the targets' versions that the installed packages don't meet."""
     module: str = ""
     """Module of the instrumentation, which is also the scope of its spans."""
     enabled_by: str = ""
-    """Name of the class in :attr:`module`, such as ``LangChainInstrumentor``."""
+    """Name of the instrumentation's class in :attr:`module`, such as ``LangChainInstrumentor``."""
 
     @property
     def is_broken(self) -> bool:

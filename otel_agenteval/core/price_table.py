@@ -54,7 +54,7 @@ class Rates(NamedTuple):
 
 
 class Prices(NamedTuple):
-    """Prices of a model that apply since a date or within daily hours, as rates by input size."""
+    """A model's prices from a date on, or during certain hours of the day. Each price depends on the number of input tokens."""
 
     since: datetime.date | None
     daily: tuple[datetime.time, datetime.time] | None
@@ -115,7 +115,7 @@ def _table() -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=4_096)
 def _prices(model: str, provider: str | None, base_url: str | None) -> tuple[Prices, ...] | None:
-    """Return a model's prices by date and daily hours, or None for an unknown model. The last price that applies counts."""
+    """Return a model's prices, or None for an unknown model. If several prices apply at the same time, the last one counts."""
     providers = _table()["providers"]
     name = model.lower()
     if provider is not None and provider.lower() == "litellm" and "/" in name:

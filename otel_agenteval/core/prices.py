@@ -86,11 +86,11 @@ def _model(model: str, provider: str | None, base_url: str | None) -> Any:
 
 
 _DERIVED: dict[int, tuple[Any, tuple[int, ...], dict[int, Rates | None]]] = {}
-"""Derived rates by ``id`` of a price: the price (to keep its ``id`` valid), the step limits, and the rates by step."""
+"""Derived rates by ``id`` of a price. A value consists of the price (to keep its ``id`` valid), step limits, and rates by step."""
 
 
 def rates_of(price: Any, input_tokens: int) -> Rates | None:
-    """Return the rates that genai-prices' ``price`` has for this many input tokens, or None if they aren't fixed."""
+    """Return a genai-prices price's rates for this many input tokens, or None if the rates aren't fixed."""
     derived = _DERIVED.get(id(price))
     if derived is None:
         derived = _DERIVED[id(price)] = price, steps_of(price), {}

@@ -19,7 +19,7 @@ ScoreType = Literal["numeric", "boolean"]
 Policy = Literal["gate", "trend"]
 
 GATED, SHED = "gated", "shed"
-"""``detail["reason"]`` if a metric didn't run because a selector excluded the turn (``gated``) or load was high (``shed``)."""
+"""``detail["reason"]`` of a metric that didn't run, because a selector excluded the turn or because load was high."""
 
 TASK_RAISED = "task_raised"
 """``error_type`` of scores if an experiment's task raised an exception. Only these errors have a verdict."""
@@ -41,7 +41,7 @@ class Facts(NamedTuple):
     version: str = "1"
     policy: Policy = "trend"
     identity: bytes = b""
-    """Identifies the metric and its parameters in a ``result_id``."""
+    """Identifies the metric and its parameters. Part of the hash in ``result_id``."""
 
     @property
     def gives_verdict(self) -> bool:

@@ -41,7 +41,7 @@ CHANGE_EVENT = "agenteval.change"
 CHANGE_VERDICT = "agenteval.change.verdict"
 """``worse`` or ``better``, or ``changed`` if the metric is neutral."""
 CHANGE_DETECTOR = "agenteval.change.detector"
-"""``cusum``, ``ewma``, or ``release``, or ``anchors`` if a judge drifted."""
+"""Method that detected the change: ``cusum``, ``ewma``, ``release``, or ``anchors`` (``otel-agenteval judge drift``)."""
 CHANGE_BEFORE = "agenteval.change.mean.before"
 CHANGE_AFTER = "agenteval.change.mean.after"
 CHANGE_DIFFERENCE = "agenteval.change.difference"
@@ -400,7 +400,7 @@ KNOWN_LABELS: Mapping[str, tuple[Mapping[str, tuple[str, ...]], ...]] = {
     KAFKA_REBALANCES: ({"kind": ("assigned", "revoked", "lost")},),
 }  # fmt: skip
 """Known label values by counter. Their series start at 0, because ``rate()`` misses the first increase of a new series. The series
-of another value starts when the value first occurs.
+of any other value starts when that value first occurs.
 """
 
 

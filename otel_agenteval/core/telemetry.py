@@ -95,7 +95,7 @@ class _Cell:
 
 
 class Plan:
-    """Reusable update of a counter and, optionally, a histogram. It caches their storage locations until label sets move."""
+    """Reusable update of a counter and maybe a histogram. It caches storage locations until counts move to other label sets."""
 
     __slots__ = ("cell", "counted", "counter", "epoch", "histogram", "observed", "of_cell", "of_count")
 
@@ -105,7 +105,7 @@ class Plan:
         self.histogram = histogram
         self.observed = observed
         self.epoch = -1
-        """Epoch of the telemetry at the last lookup. Only the telemetry uses this field and the fields below."""
+        """The telemetry's epoch at the last lookup. Only the class Telemetry uses this attribute and those below."""
         self.of_count: Any = None
         self.of_cell: Any = None
         self.cell: Any = None
@@ -128,7 +128,7 @@ class _Series:
         self.capped: dict[int, LabelValues[str]] = {
             i: LabelValues(max_values) for i, name in enumerate(instrument.attributes) if name in SPAN_LABELS
         }
-        """Label values with their own series, by position of the limited label."""
+        """Values of limited labels that have their own series, by the label's position in the label set."""
         self.keys_of: dict[tuple[int, str], set[Labels]] = {}
         """Label sets with a limited value, by position and value."""
         self.pick: Callable[[Labels], Any] = itemgetter(*self.capped) if self.capped else tuple
@@ -136,7 +136,7 @@ class _Series:
         self.moves = 0
         self.sighting = 0
         self.last: Any = None
-        """Limited values of the last label set. All observations of a turn are one sighting of each value."""
+        """Limited values of the most recently used label set, to count all observations of a turn as one sighting."""
         self.watches: list[Read] = []
         self.taps: list[deque[Observation]] = []
 
@@ -217,10 +217,10 @@ class Telemetry:
     """Counters and histograms of :data:`~otel_agenteval.core.semconv.INSTRUMENTS`. Thread-safe.
 
     Labels from spans, such as ``model``, are limited to ``max_values`` values per instrument (see
-    :class:`~otel_agenteval.core.label_values.LabelValues`) and to ``max_series`` label sets. Other values are counted as
-    ``__other__``. Each update with such a value also increments ``agenteval.emit.errors{outlet="metrics",
-    reason="label_overflow"}``. Counts of a replaced value move to ``__other__``, so sums over a label never decrease. Labels from
-    configuration and code, such as ``metric``, aren't limited. The function ``public`` redacts new label values from spans.
+    :class:`~otel_agenteval.core.label_values.LabelValues`) and to ``max_series`` label sets. Values over a limit are counted as
+    ``__other__``, and each of these updates also increments ``agenteval.emit.errors{outlet="metrics", reason="label_overflow"}``.
+    Counts of a replaced value move to ``__other__``, so sums over a label never decrease. Labels from configuration and code, such
+    as ``metric``, aren't limited. The function ``public`` redacts new label values from spans.
     """
 
     def __init__(
@@ -236,7 +236,7 @@ class Telemetry:
         """Number of the current call. All observations in a call are one sighting of each label value."""
         self._counts = 1
         self._epoch = 0
-        """Changes whenever label sets might have moved. Plans of an older epoch are then invalid."""
+        """Increases when counts might have moved to another label set, which makes all older plans invalid."""
         self._plans: dict[Labels, dict[Hashable, Plan]] = {}
         forks.in_child(self.reset)
 
@@ -282,7 +282,7 @@ class Telemetry:
         planned: Iterable[tuple[Plan, float | None]] = (),
     ) -> None:
         """Record observations and plans under one lock, usually those of one turn. Together, they count as one use of each label
-        value, or as no use if ``again`` is true. All share the same ``exemplar``.
+        value, or as no use if ``again`` is true. They share one ``exemplar``.
         """
         now = 0.0 if exemplar is None else self._clock.time_ns() / 1e9
         all_series = self._series
@@ -495,7 +495,7 @@ _OVER: dict[str, Callable[[float, float], float]] = {"sum": add, "min": min, "ma
 def _merged_estimate(name: str, members: Sequence[Readable]) -> Family:
     """Combine estimates, weighted by effective sample size. The half-widths of their intervals are added in quadrature."""
     parts: dict[Labels, list[tuple[float, float]]] = {}
-    """By label set and member: number of turns, and the mean or the distance from the mean to the interval's end."""
+    """Per label set and member: the number of turns, and the mean or the distance from the mean to the interval's end."""
     for member in members:
         wanted = member.read(name).values
         means = member.read(ESTIMATE_MEAN).values

@@ -32,7 +32,7 @@ from opentelemetry.context import (
 from . import forks
 
 _HOST_ENDS = frozenset(("CancelledError", "Cancelled", "GreenletExit", "Timeout"))
-"""Class names of host exceptions in asyncio, trio, greenlet, and gevent, which aren't imported. They aren't subclasses of ``Exception``."""
+"""Names of host exceptions in asyncio, trio, greenlet, and gevent, to avoid imports. They aren't subclasses of ``Exception``."""
 _SDK_THREADS = "Otel"
 """Name prefix of the OpenTelemetry SDK's threads, which the host can't cancel or interrupt."""
 _here = threading.local()
@@ -117,12 +117,12 @@ _HIDDEN = dict.fromkeys((*(getattr(context, key, key) for key in _HIDING_KEYS), 
 
 
 def may_wait() -> bool:
-    """Return False while this thread scores turns. The thread then shouldn't wait again for a server that didn't answer."""
+    """Return False while this thread scores turns. Its code then shouldn't wait twice for a server that doesn't respond."""
     return not getattr(_here, "scores", False)
 
 
 def is_own_work() -> bool:
-    """Return True if the current work isn't part of a turn, as on the package's threads or inside :func:`own_work`."""
+    """Return True if the current work isn't part of a turn, for example on the package's threads or inside :func:`own_work`."""
     return get_value(_OWN_WORK) is True
 
 
@@ -200,7 +200,7 @@ _LEAST_SECONDS = 0.2
 
 
 class LaneFull(Exception):
-    """Error for a call that doesn't fit in a :class:`Lane` behind a hanging call."""
+    """Error for a call that can't be queued, because an earlier call hangs and the :class:`Lane`'s queue is full."""
 
 
 @dataclass(slots=True, eq=False)
@@ -214,7 +214,7 @@ class _LaneCall:
 
 
 class Lane:
-    """Queue that runs calls one after another. A caller waits up to ``patience`` seconds. Behind a hanging call, calls of up to
+    """Queue that runs calls one after another. A caller waits up to ``patience`` seconds. While a call hangs, calls of up to
     ``max_bytes`` in total are queued. ``failed`` receives the exceptions of calls whose callers no longer wait.
     """
 
@@ -245,7 +245,7 @@ class Lane:
         return self._bytes >= self._max_bytes
 
     def do(self, work: Callable[[], object], size: int = 0, *, must: bool = False) -> bool:
-        """Run work and return True, or raise its exception. Behind a hanging call, only queue the work and return False. Set
+        """Run work and return True, or raise its exception. While an earlier call hangs, only queue the work and return False. Set
         ``must`` to queue the work even if the queue is full.
 
         Raises:

@@ -300,7 +300,7 @@ class Turn:
     start: datetime.datetime | None
     """Start time, in UTC."""
     duration_s: float | None
-    """Wall-clock seconds from the root span's start to its end, or to the later end of an agent, model, or tool span."""
+    """Wall-clock seconds from the root span's start to its end, or to the end of an agent, model, or tool span that ends later."""
     close_reason: CloseReason | None
     complete: bool
     """False if part of the turn is known to be missing."""
@@ -516,7 +516,7 @@ _DEFAULTS: dict[str, Callable[[], Any]] = {
     ), list),
     **dict.fromkeys(("agents", "metadata", "references"), dict),
 }  # fmt: skip
-"""Functions that return a field's value while the field is unknown."""
+"""Functions that create the default values of fields that aren't known."""
 _OF_OBJECTS = frozenset((
     "messages", "llm_calls", "tool_calls", "retrievals", "agent_runs", "handoffs", "spans", "usage", "error",
 ))  # fmt: skip

@@ -270,7 +270,7 @@ _LONGEST_WORD = 40
 
 
 def identity_numbers(text: str, given: str = "") -> Iterable[tuple[str, int, int, bool]]:
-    """Yield ``(kind, start, end, is_valid)`` of identity numbers. Skip numbers in ``given`` that require a word."""
+    """Yield ``(kind, start, end, is_valid)`` of identity numbers. Skip those in ``given`` that require a preceding word."""
     for found in _UNNAMED.finditer(text):
         kind = _kinds(named=False)[(found.lastindex or 1) - 1]
         if kind.is_valid(_without_separators(found.group())):

@@ -198,7 +198,7 @@ class _LinkEvidence:
         return len(rest) > 2 and (self._is_token(rest) or (rest.count("/") > 1 and self._is_token(rest[1:])))
 
     def _only_sets_options(self, query: str, given: set[str]) -> bool:
-        """Return False if the query changes a parameter or adds data with an ungrounded value."""
+        """Return True if each parameter of the query was given, has a given value, or is new and contains no data."""
         names = {pair.partition("=")[0] for pair in given}
         for pair in query.split("&"):
             name, _, value = pair.partition("=")
@@ -252,7 +252,7 @@ class _LinkEvidence:
         return any(piece in text for text in self._texts)
 
     def _is_named(self, host: str) -> bool:
-        """Return True if a text names the site ("Acme" for ``acme.com``). If a text has a domain with this name, return False."""
+        """Return True if a text names the site ("Acme" for ``acme.com``), but no text has a domain such as ``acme.org``."""
         label = host.split(".", 1)[0]
         if host != site_of(host) or len(label) < 4 or not (label.isascii() and label.isalpha()):
             return False

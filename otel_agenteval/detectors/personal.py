@@ -59,7 +59,7 @@ def leaks(look: Look, given: Iterable[str], *, asked: str, check_given: bool = T
     """Return personal data that is in a text, but in no given text, sorted by position.
 
     Confidence is lower if ``asked`` requests fictional data. Set ``check_given`` to False if the text is itself a given text. Set
-    ``in_records`` to True if the agent reads records, because a text can then contain more than general knowledge.
+    ``in_records`` to True if the agent reads records, because the text can then contain more than general knowledge.
     """
     evidence = _GivenPeople(given if check_given else ())
     if check_given and _is_all_given(look, evidence.written):
@@ -428,7 +428,7 @@ class _Context:
         return cells[column][-_LABEL:] if column < len(cells) else ""
 
     def nearest(self, at: int, for_it: str, against: str) -> bool | None:
-        """Return True if ``for_it`` has the last match before a position, False if ``against`` has it, or None if none has."""
+        """Return True if the last match before a position is of ``for_it``, False if of ``against``, or None without matches."""
         before = self.before(at)
         yes = max((found.end() for found in re.finditer(for_it, before)), default=-1)
         no = max((found.end() for found in re.finditer(against, before)), default=-1)

@@ -80,7 +80,7 @@ _REACH, _STRIDE = 144, 32
 
 
 def may_hold(text: str, look: Look | None = None) -> bool:
-    """Return True if a text needs the full check. ``look`` is the screen of the same text, if available."""
+    """Return True if a text needs the full check. ``look`` is the text's :class:`~.screen.Look`, if it exists."""
     if "@" in text or " dot " in text or ("(" in text and "(at)" in text) or ("[" in text and "[at]" in text):
         return True
     if ("&" in text and "&#" in text) or ("%" in text and "%4" in text) or ("\\" in text and "\\u" in text):

@@ -33,7 +33,7 @@ _PROBE = 12
 _STEP = _WHOLE - _PROBE + 1
 """Distance between probes, which are short parts of the prompt. Each copy contains at least one complete probe."""
 _MOST = 5_000_000
-"""Maximum number of searched texts times letters for a direct search. Larger inputs would be slow."""
+"""Maximum cost of a direct search: the number of strings to find, multiplied by the number of letters in all texts."""
 _UNREADABLE = 200
 """Minimum length of a prompt that counts as instructions even if none is recognized in it."""
 _LOWER = bytes(range(256)).lower()
@@ -166,7 +166,7 @@ class SystemPrompt:
         return False
 
     def _leak_test(self, answer: str, given: _Given) -> Callable[[_Sentence], bool]:
-        """Return a function that checks if a repeated sentence counts. Role sentences count only if their start is repeated."""
+        """Return a function that checks if a repeated sentence counts. ``You are …`` counts only if its start is repeated."""
 
         @cache
         def is_known() -> Callable[[str], bool]:
@@ -284,7 +284,7 @@ prompt = remembered(SystemPrompt, times=4)
 # --- rewordings ----------------------------------------------------------------------------------------------------
 
 _FEW, _MANY = 4, 8
-"""Minimum numbers of repeated words, per instruction and in total. The total applies to a single instruction without codes."""
+"""Minimum number of repeated words: in each instruction, and in total if only one instruction without codes is repeated."""
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = lazy("[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _STEM = 5
@@ -340,7 +340,7 @@ def _spans(stretches: Iterable[str], answer: str, output: str) -> tuple[tuple[in
 
 
 def _characters_with(ends: list[int], count: int) -> int:
-    """Return the number of characters at the start of a text that contain ``count`` letters."""
+    """Return the length of a text's shortest start that has ``count`` letters, in characters."""
     return min(bisect_left(ends, count), len(ends) - 1)
 
 

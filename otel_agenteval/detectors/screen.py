@@ -123,7 +123,7 @@ def _groups_in(letters: bytes) -> int:
 
 
 class ScreenedWords:
-    """Words of a detector, which can match only texts with at least one of the words. The search for ``pieces`` is case-sensitive.
+    """Words of a detector that can match only texts with at least one of these words. The search for ``pieces`` is case-sensitive.
     If given, ``screened`` replaces ``pieces`` in the screen. A space in ``screened`` matches any gap between words.
     """
 

@@ -22,12 +22,12 @@ class Token(NamedTuple):
     least: int
     most: int
     glued: bool = True
-    """True if a token can directly follow a letter or digit."""
+    """True if the character before a token can be a letter or digit."""
     cut: bool = True
     """True if a truncated token at the end of a text counts too."""
     type: str = ""
     literals: tuple[str, ...] = ()
-    """Texts, at least one of which is in every prefix. Empty if the prefix itself starts with fixed text."""
+    """Texts for a fast pre-check. Every prefix contains at least one of them. Empty if the prefix starts with fixed text."""
 
     def starts(self) -> tuple[str, ...]:
         """Return texts for a fast pre-check. Every token contains at least one of them."""

@@ -17,7 +17,7 @@ from .texts import lazy, word_set
 
 @cache
 def endings() -> frozenset[str]:
-    """Return the top-level domains of links without a scheme. For each possible link, :func:`_is_host` decides."""
+    """Return the top-level domains that links without a scheme can have. :func:`_is_host` then checks each of these links."""
     return _prose_endings() | word_set("hosts.txt", "files")
 
 
@@ -230,7 +230,7 @@ def without_code(text: str) -> str:
 
 
 def links_in(text: str) -> dict[str, Link]:
-    """Return links by key (see :func:`key_of`), except links such as placeholders. Pass the result of :func:`without_code`."""
+    """Return links by key (see :func:`key_of`), except placeholders and reserved links. Pass the result of :func:`without_code`."""
     found: dict[str, Link] = {}
     spans: list[str] = []
     at = 0
@@ -293,7 +293,7 @@ def _add(found: dict[str, Link], scheme: str, rest: str, next_line: re.Match[str
 
 
 def readings(rest: str) -> tuple[str, ...]:
-    """Return possible links at the start of ``rest``, most likely first. In CSV or text without spaces, the end can be unclear."""
+    """Return possible links at the start of ``rest``, most likely first. In CSV or unspaced text, a link's end can be unclear."""
     separator = _SEPARATOR.search(rest)
     if separator is None:
         return (rest,)
@@ -306,7 +306,7 @@ def readings(rest: str) -> tuple[str, ...]:
 
 
 def _is_sentence_break(written: str) -> bool:
-    """Return True if a space is missing after a period, as in ``done.In``."""
+    """Return True if a dot ends a sentence and the space after it is missing, as in ``done.In``."""
     before, _, top = written.rpartition(".")
     return top[:1].isupper() and not top.isupper() and "." not in before
 

@@ -1,7 +1,7 @@
 """Parser for Google's Agent Development Kit (ADK).
 
-ADK writes the GenAI convention's attributes and ``gcp.vertex.agent.*``, and has used two span layouts. In the older layout, the
-root ``invocation`` has no role, a ``call_llm`` span encloses each model call, and requests and responses are JSON in
+ADK writes the GenAI convention's attributes and ``gcp.vertex.agent.*``, in two span layouts. In the older layout, the root span
+``invocation`` doesn't show its role, a ``call_llm`` span encloses each model call, and requests and responses are JSON in
 ``gcp.vertex.agent.*``. The newer layout follows the convention. In both layouts, models called through LiteLLM have names such as
 ``provider/model``.
 """

@@ -19,7 +19,7 @@ from .step import AGENT, INNER, LLM, SETUP, WORKFLOW, Step
 MARKS: frozenset[str] = frozenset()
 SCOPES = re.compile(r"autogen( |-core\b)")
 _TEAM = re.compile(r"_([0-9a-f-]{36})(?:\.\(|/)\1")
-"""Pattern for a team's ID. It follows the agent's name, and is also the key of the agent's instance."""
+"""Pattern for a team's ID, which a message's address contains twice: after the agent's name and as the agent instance's key."""
 _USED = '"models_usage":{'
 
 
@@ -79,7 +79,7 @@ def _read_model_call(step: Step, text: str) -> None:
 
 
 def _read_own_message(record: SpanRecord, step: Step, text: str) -> None:
-    """Read a message whose type the application defined. The answer is in a separate trace that has only the sender's address."""
+    """Read a message of an application's own type. The answer is in a separate trace, with no address except the sender's."""
     get = record.attributes.get
     step.thread = "core"
     if record.name.startswith("autogen ack"):

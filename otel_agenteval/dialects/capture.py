@@ -145,7 +145,7 @@ def advice_without_turn(scopes: Sequence[str]) -> str:
 
 
 def advice_on(missing: str, scopes: Sequence[str]) -> str:
-    """Return a hint about a missing turn, caller of a tool, or content, depending on ``missing``."""
+    """Return advice on how to record what is missing: turns, callers of tools, or content."""
     if missing == CALLER:
         return "pass the caller's OpenTelemetry context to the thread or stream that runs tools"
     if missing == TURN:

@@ -24,7 +24,7 @@ SCOPES = re.compile(r"(openinference|opentelemetry)\.instrumentation\.crewai(\.|
 _DELEGATING = frozenset(
     ("Delegate work to coworker", "Ask question to coworker", "delegate_work_to_coworker", "ask_question_to_coworker")
 )
-"""CrewAI's own tools for delegation. Another agent runs below the spans of these tools."""
+"""CrewAI's own tools for delegation. The spans of the agent that gets the work are below the tool's span."""
 _INPUTS_OF_USER = (
     "question", "query", "user_query", "user_question", "input", "user_input", "user_message", "customer_message", "message",
     "user_request", "customer_request", "request", "prompt", "text", "task", "topic",
@@ -142,7 +142,7 @@ def _user_words(tasks: Any, raw_inputs: Any, outputs: Any, has_finished: bool) -
 
 
 def _main_task(raw_tasks: Any) -> tuple[int, str | None]:
-    """Return the index and text of the main task. It has a placeholder such as ``{question}``, or is the first task."""
+    """Return the index and text of the main task: the first task with a placeholder such as ``{question}``, or the first task."""
     tasks = _loaded(raw_tasks)
     texts = [as_text(task.get("description")) for task in tasks if isinstance(task, Mapping)] if isinstance(tasks, list) else []
     index = next((index for index, text in enumerate(texts) if text is not None and PLACE.search(text)), 0)

@@ -80,7 +80,7 @@ def _history(raw: Any) -> list[Any] | None:
 
 
 def _with_results(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Replace a user message with *n* tool results if it has *n* JSON objects and follows *n* tool requests."""
+    """If a user message contains one JSON object for each of the preceding tool requests, replace the message with tool results."""
     found: list[dict[str, Any]] = []
     for message in messages:
         calls = found[-1].get("tool_calls") if found else None

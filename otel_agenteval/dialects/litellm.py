@@ -26,7 +26,7 @@ SCOPES = re.compile(r"litellm$")
 _FOREIGN = re.compile(
     r"gcp\.vertex|pydantic|logfire|agent_framework|semantic_kernel|strands|crewai|openinference|opentelemetry\."
 )
-"""Scopes of frameworks that use LiteLLM, whose spans keep the roles from the framework."""
+"""Scopes of frameworks that use LiteLLM. The roles of spans with these scopes come from the framework."""
 _CALL_TYPES = {
     **dict.fromkeys(("completion", "text_completion", "responses", "anthropic_messages", "generate_content", "generate_content_stream"), LLM),
     "embedding": EMBEDDING, "rerank": RERANK,
@@ -103,7 +103,7 @@ def _session(raw: Any) -> str | None:
 
 
 def _answer(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the answer with its tool requests. LiteLLM writes them to separate attributes, without IDs."""
+    """Return the answer with its tool requests. LiteLLM writes the requests to separate attributes, without IDs."""
     value = parsed(attributes.get("gen_ai.output.messages"))
     flat = objects_under(attributes, "gen_ai.completion.") or []
     messages = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

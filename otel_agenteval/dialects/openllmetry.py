@@ -1,4 +1,4 @@
-"""Parser for OpenLLMetry: ``traceloop.*``, and messages in ``gen_ai.prompt.N.*`` or, since 0.5x, in the convention's format."""
+"""Parser for OpenLLMetry: ``traceloop.*``, and messages in ``gen_ai.prompt.N.*`` or, recently, in the convention's format."""
 
 from __future__ import annotations
 

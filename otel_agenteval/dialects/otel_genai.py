@@ -325,7 +325,7 @@ def _read_both(body: Mapping[str, Any], step: Step) -> None:
 
 
 def _messages_of(side: Any, role: str) -> list[dict[str, Any]]:
-    """Return the input or output messages of a log record. A message's content can be an object with a span event's attributes."""
+    """Return the input or output messages of a log record. A message's content can be an object with the actual message."""
     messages = side.get("messages") if isinstance(side, Mapping) else None
     found = []
     for message in messages if isinstance(messages, (list, tuple)) else ():

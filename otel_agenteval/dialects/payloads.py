@@ -97,7 +97,7 @@ _RESULT_KEYS = frozenset((
     "toolUseId", "status", "content", "isError", "is_error", "structuredContent", "structured_content", "meta", "_meta", "resultType",
 ))  # fmt: skip
 _WRAPPER_KEYS = ('"content"', '"text"', '"response"')
-"""Keys, at least one of which every wrapper of a result has."""
+"""Keys of wrappers around a tool's result. Every wrapper has at least one of them."""
 
 
 def unwrap_result(raw: Any) -> Any:

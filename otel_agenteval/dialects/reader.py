@@ -106,7 +106,7 @@ def is_genai_scope(scope: str) -> bool:
 
 
 GENAI = Vocabulary(ROLE_KEYS, is_genai_scope, ("gen_ai.", "claude_code."), (b'"role"', b'\\"role\\"', b"\x0a\x04role"), is_call)
-"""Names that :mod:`~otel_agenteval.spans.split` uses to find GenAI data in a request."""
+"""Names and patterns that :mod:`~otel_agenteval.spans.split` uses to find GenAI data in an OTLP request."""
 
 
 def _dialects_of(names: Collection[str], scope: str) -> tuple[Dialect, ...]:
@@ -427,7 +427,7 @@ def raised(record: SpanRecord, step: Step) -> bool:
 
 
 TURN, CONTENT, CALLER = "turn", "content", "caller"
-"""Missing data of a trace: a turn, the turn's input and output, or a tool's caller."""
+"""Data that can be missing in a trace: a turn, the turn's input and output, or a tool's caller."""
 
 
 class UnreadTrace(NamedTuple):
@@ -453,7 +453,7 @@ def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
 
 
 def is_lost_tool(record: SpanRecord) -> bool:
-    """Return True if a tool span, except a server span, has a stated role but no parent. Its caller's context was probably lost."""
+    """Return True for a tool span with a stated role and no parent (servers' spans excepted). Its context was probably lost."""
     return role_in(record) == TOOL and not (record.parent_id or record.server or record.dialects.inferred)
 
 

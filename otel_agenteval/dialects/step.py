@@ -18,7 +18,7 @@ UNKNOWN = "unknown"
 """Role of a GenAI instrumentation's span that doesn't show its actual role yet."""
 
 ROOTS = (AGENT, WORKFLOW, CHAIN)
-"""Roles of spans that can contain a whole turn, by precedence of their content."""
+"""Roles of spans that can contain a whole turn. If several spans have content, the content of the first role takes precedence."""
 ROOT_ROLES = frozenset(ROOTS)
 CONVERSATION_NAMES = (
     "session_id", "sessionId", "thread_id", "threadId", "conversation_id", "conversationId", "chat_id", "chatId",
@@ -26,7 +26,7 @@ CONVERSATION_NAMES = (
 """Usual names of conversation IDs in the metadata or inputs of applications."""
 NO_FAILURES = frozenset(("GeneratorExit", "ParentCommand", "GraphInterrupt", "NodeInterrupt", "GraphBubbleUp", "ToolInterrupt",
                          "ApprovalRequired", "CallDeferred"))  # fmt: skip
-"""Exceptions that aren't errors, for example if a run waits for a person."""
+"""Exceptions that don't mean an error, for example because a run waits for a person's approval."""
 
 
 class Step:
@@ -60,7 +60,7 @@ class Step:
     answer_only: bool = False
     """True for a span with only a model's answer. The request's span ended earlier."""
     verbatim: bool = False
-    """True for a model call as sent over the network. Unlike messages of outer spans, its messages are always complete."""
+    """True for a model call as sent over the network. Unlike the messages of spans around it, its messages are complete."""
     loop: bool = False
     """True for a model span with the tokens of a whole loop. It counts as a model call only if no calls are below it."""
     texts_only: bool = False

@@ -29,7 +29,7 @@ _INNER_OPERATIONS = {"doGenerate": LLM, "doStream": LLM, "doEmbed": EMBEDDING, "
 
 _STREAMS = ("ai.streamText", "ai.streamObject")
 _PLACES = ("ai.telemetry.metadata.", "ai.settings.context.")
-"""Prefixes of an application's own metadata, up to version 6 and since version 7."""
+"""Prefixes of an application's own metadata: the first up to version 6, the second since version 7."""
 _CONVERSATION = tuple(
     place + key
     for place in _PLACES

@@ -168,7 +168,7 @@ def _is_set_off(before: str, rest: str, *, directed: bool, machine: bool) -> boo
 
 
 _PREPOSITIONS = frozenset({"pro", "do", "an", "a", "ao", "to", "for", "til"})
-"""Prepositions that count only directly before a name. They're other words in other languages."""
+"""Prepositions that count only directly before a name, because they have other meanings in other languages."""
 
 
 def _demand_in(text: str) -> int:

@@ -34,7 +34,7 @@ _LONG_TOKEN_SHAPE = b"a" * 28  # shapes are "a" for the characters of tokens, an
 _WINDOW, _SHORT_WINDOW = 140, 50
 """Window lengths for :meth:`Rated.exceeds`, in letters. The short window is for dense scripts such as Chinese."""
 _LATIN_MARGIN = 1.0
-"""Increase of the short window's limit for Latin text. 50 Latin letters often aren't enough for a decision."""
+"""Amount added to the short window's limit for Latin text, because 50 Latin letters often aren't enough for a decision."""
 _FEW, _MANY = 3, 32
 """The three most likely windows are rated one by one. The remaining windows are rated in batches of 32."""
 _NO_WINDOW, _FIRST_WINDOW = np.zeros(0, np.intp), np.zeros(1, np.intp)

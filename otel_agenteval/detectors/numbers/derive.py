@@ -20,7 +20,7 @@ from .reading import readings_of
 
 Array = NDArray[np.float64]
 CHANCE = 0.15
-"""Maximum share of the numbers of similar size that calculated results cover. Above this share, a match proves nothing."""
+"""Maximum share of nearby, equally precise numbers that calculated results match. Above this share, a match proves nothing."""
 _POINTS = 15.0
 """Range around a percentage, in percentage points. The more results are in this range, the likelier is a match by chance."""
 _NODES = 20_000
@@ -198,7 +198,7 @@ class Candidates:
         self._all = np.concatenate([_NO_NUMBERS, *(results for results, _ in self._kinds)])
 
     def support(self, readings: Iterable[tuple[float, float]], point: float = 0.0) -> bool:
-        """Return True if a result matches a reading, probably not by chance. ``point`` is one percentage point for percentages."""
+        """Return True if a result matches a reading, probably not by chance. ``point`` is the value of 1 % for percentages."""
         for value, half in readings:
             slack = half * (1 + 1e-9) + value * 1e-12
             if not value or not (np.abs(self._all - value) <= slack).any():

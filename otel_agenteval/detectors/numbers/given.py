@@ -31,7 +31,7 @@ from .words import values_of_words
 
 _LIMIT = 400
 _ISO = re.compile(r"([12](?<![0-9][12])[0-9]{3})(?:[-/]|\. ?)(0?[1-9]|1[0-2])(?:[-/]|\. ?)(0?[1-9]|[12][0-9]|3[01])(?![0-9])")
-"""Pattern for dates between numbers or with spaces: ``88121,2026-11-17,84500``, ``2026. 11. 5.``"""
+"""Pattern for dates next to other numbers, or with spaces: ``88121,2026-11-17,84500``, ``2026. 11. 5.``"""
 _AMOUNT = re.compile(r"(?i:amount|cents|cost|fee|price|total)\w{0,20}\W{0,2}[:=]\W{0,2}(?:{\D{0,40})?(\d{1,15})(?![.,:-]?\d)")
 
 

@@ -245,7 +245,7 @@ _UNIT = re.compile(
     re.IGNORECASE,
 )
 _FIELD_VALUE = re.compile(r"([0-9](?<![0-9:-][0-9])[0-9]*(?:\.[0-9]+)?)['\"]?\s?[:=]\s{0,2}['\"]?\\?([A-Za-z_]{1,40})")
-"""Pattern for a field's number and name in reversed text."""
+"""Pattern for a field's number and name in reversed text, in which the number comes first."""
 _FIELD_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _IN_NAMES = {"size": ("bytes", 1.0), "bytes": ("bytes", 1.0), "celsius": ("temperature", 1.0), "fahrenheit": ("temperature", 2.0)}
 _UNCLEAR = frozenset(

@@ -116,7 +116,7 @@ def _secrets_of_program(program: _SecretProgram, words: list[_CommandWord]) -> I
 
 
 def _secret_in(program: _SecretProgram, word: _CommandWord, at: int) -> Iterator[Span]:
-    """Yield the range of the secret in a word, whose value starts at offset ``at``."""
+    """Yield the range of the secret in a word of a command. The secret, or a value that contains it, starts at offset ``at``."""
     value = word.text[at:]
     if value[:1] in ("'", '"'):
         at, value = at + 1, value[1:-1]

@@ -133,7 +133,7 @@ def _quotation_at(text: str, at: int) -> Span | None:
 
 
 def _whole_end(text: str, value: NamedValue) -> int:
-    """Return the full end of a value. Patterns match at most ``_MAX_VALUE`` characters, which keeps the search time linear."""
+    """Return the complete value's end. Patterns match only ``_MAX_VALUE`` characters of a value, to keep the search time linear."""
     remainder = _REMAINDER.match(text, value.end) if value.end - value.start >= _MAX_VALUE else None
     return remainder.end() if remainder is not None else value.end
 

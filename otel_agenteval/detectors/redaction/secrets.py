@@ -52,7 +52,7 @@ _LONGEST_KEY = 20_000
 _BEGIN = lazy(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?(?: ?-{4,5})?")
 _END = lazy(r"-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?(?: ?-{0,5})")
 _BREAK = r"(?:[ \t>|#*]|\r|\n|\\+[nrt]|\\+(?=\r?\n))"
-"""A space, quote mark, or line break between the lines of a key. A line break can be escaped."""
+"""Pattern for a space, quotation mark, or line break between the lines of a key. The line break can be escaped."""
 _BODY = lazy(
     rf"""
     (?:
@@ -163,7 +163,7 @@ def _searches() -> tuple[_TokenSearch, ...]:
 
 @cache
 def _literals() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return token prefixes to search for in runs of token characters and in the complete text."""
+    """Return the token prefixes to find in runs of token characters, and the texts to find anywhere in the text."""
     in_runs = [literal for token in tokens() if not token.literals for literal in token.starts()]
     return tuple(in_runs), tuple(literal for token in tokens() for literal in token.literals)
 
@@ -345,7 +345,7 @@ _LINK = lazy(
     rf"/(?:{'|'.join(_LINK_WORDS)}|reset[_-]password|password[_-]reset|verify[_-]email|magic[_-]link)/([A-Za-z0-9_-]{{20,512}})(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
-"""Pattern for a token after one of the words in a URL path, as in ``/reset-password/…``."""
+"""Pattern for a token in a URL path, after a segment such as ``reset-password``."""
 
 
 def _in_urls(text: str, lowered: str) -> Iterator[Span]:

@@ -16,7 +16,7 @@ class TableCell(NamedTuple):
     start: int
     end: int
     sure: bool = True
-    """True if ``head`` is a column heading. False if it might be the label at the left of a row."""
+    """True if ``head`` is certainly a column heading. False if it might be the label at the left of a row."""
 
 
 _LONGEST_HEAD, _LONGEST_ROW = 1_000, 4_000
@@ -42,7 +42,7 @@ def cells_in(text: str, places: Sequence[int]) -> Iterator[TableCell]:
 
 _OPENED = lazy(r"[:\[]\s{0,4}\"(?=[^\"\n]{0,1000}\Z)")
 _CLOSED = lazy(r"\"\s{0,4}[}\],]")
-"""Pattern for the end of a JSON string with a table. Such a table starts and ends in the middle of a line."""
+"""Pattern for the end of a JSON string. A table in a JSON string starts and ends in the middle of a line."""
 
 
 def _split_at(sign: str) -> Splitter:
@@ -195,7 +195,7 @@ _GROUPS = (
         lazy(r"\[([^\[\]]{0,1000})\]"),
     ),
 )
-"""Text between headings and rows, pattern for a table, and pattern for a row, by format."""
+"""For each format: text between headings and rows, pattern for a table, and pattern for a row."""
 
 
 def _in_groups(text: str) -> Iterator[TableCell]:

@@ -43,7 +43,7 @@ class View:
         self.text = text
         self._under = under
         self._places = places or []
-        """Segments: start in this view, start and end in the preceding view, and True if decoded."""
+        """Segments: the start in this view, the start and end in the preceding view, and True if the segment was decoded."""
         self._begins = [place[0] for place in self._places]
 
     def origin(self, start: int, end: int) -> tuple[int, int]:

@@ -39,7 +39,7 @@ _STRENGTHS = tuple(
 _NO_NAME = lazy(
     r"(?:^|_)(?:ask|no|prompt|has|is|show|hide|forgot|reset|toggle|remember|without|allow|need)_pass|(?:page|next|cursor|continuation|sync|offset)_?token"
 )
-"""Pattern for options and list positions, such as ``show_password`` and ``next_token``."""
+"""Pattern for names of options and of list positions, such as ``show_password`` and ``next_token``. Their values aren't secrets."""
 
 
 @cache
@@ -53,7 +53,7 @@ def _unspaced() -> dict[str, int]:
 
 
 _STEM = lazy(lambda: "|".join((*words("secrets.txt", "name_stems"), *_unspaced())))
-"""Pattern for stems of names, and for names in scripts without spaces. Few different first letters keep it fast."""
+"""Pattern for stems of names, and for names in scripts without spaces. It's fast, because few letters can start a match."""
 _LONGEST = 64
 _SPLIT = lazy(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\s.\-/:'’]+")
 _AFTER = lazy(r"[\w$-]{0,64}(?:\.\w{1,64}){0,4}", re.ASCII)

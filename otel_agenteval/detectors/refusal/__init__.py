@@ -28,13 +28,13 @@ _DIGITS = b"0123456789"
 _UNDECIDED = 3.0
 """If the evidence is between minus and plus this value, the text models are used too."""
 _MODEL_WEIGHT = 1.5
-"""Weight of the text models' score relative to the evidence. Both are log-odds. The models' log-odds are too close to zero."""
+"""Weight of the text models' log-odds. It's above 1, because the models' log-odds are too close to zero."""
 _THRESHOLD = 0.3
 """Minimum sum of evidence and model score for a refusal. A higher value means more missed refusals, but fewer false alarms."""
 _PASSED_ON = 5
-"""Number of words from tool results outside declining sentences that rules out a refusal."""
+"""If the sentences that don't decline repeat at least this many words from tool results, the answer isn't a refusal."""
 _TOLD = 12
-"""Number of words from the instructions that rules out a refusal. Fewer words can describe the agent's scope."""
+"""If an answer has this many words of the instructions, it isn't a refusal. Fewer words can describe the agent's scope."""
 _WORD = re.compile(r"[^\W\d_]{5,}|[\u4e00-\u9fff]{2}")
 _NUMBER = re.compile(r"[0-9][0-9.,:/-]*")
 _MANY_NUMBERS = 8

@@ -24,9 +24,9 @@ class Lexicon(NamedTuple):
     rule: tuple[str, ...]
     """Words for rules, secrecy, and authority, such as "private" or "reserved"."""
     wrong: tuple[str, ...]
-    """Reasons why a request shouldn't be fulfilled."""
+    """Words for reasons to decline a request."""
     scope: tuple[str, ...]
-    """The speaker's purpose and abilities."""
+    """Words for the speaker's purpose and abilities."""
     quit: tuple[str, ...]
     """Verbs for declining, or for leaving something unchanged."""
     other: tuple[str, ...]
@@ -94,7 +94,7 @@ class LexiconTable(NamedTuple):
     known: dict[str, int]
     """Cache of the class bits of single words."""
     without: dict[int, set[str]]
-    """Cache of words that have none of the classes, by class bits."""
+    """Cache of words that belong to none of the requested classes. The key contains the bits of these classes."""
 
 
 def plain(text: str) -> str:
@@ -141,7 +141,7 @@ _LATIN = tuple(language for language in LANGUAGES if language not in dict(_SCRIP
 
 
 def language_of(text: str) -> LexiconTable | None:
-    """Return the lexicon for a folded text, or None if the language is unknown. Letters and frequent words identify it."""
+    """Return the lexicon for a folded text, or None if letters and frequent words don't identify the language."""
     if not text.isascii() and _OTHER_SCRIPT.search(text):
         for name, letters in _SCRIPTS:
             if len(letters.findall(text)) * (1 if name not in ("uk", "fa") else 12) > len(text) * 0.25:
@@ -158,7 +158,7 @@ def language_of(text: str) -> LexiconTable | None:
 
 @cache
 def _languages_of_words() -> dict[str, int]:
-    """Map frequent words to integers with a 16-bit counter per language. Their sum for a text has the counts of all languages."""
+    """Map each frequent word to an integer with a 16-bit counter per language. The sum for a text contains all counts."""
     found: dict[str, int] = {}
     for place, language in enumerate(_LATIN):
         for word in table_of(language).common:

@@ -44,7 +44,7 @@ class Read(NamedTuple):
     numbers: dict[str, float]
     """Evidence by name. Values except ``len`` are from 0 to 1. Empty if no word suggests a refusal."""
     told: str = ""
-    """The folded sentences without declining words. They can contain words of the class ``scope``."""
+    """The folded sentences that have no declining words, as one text. These sentences can have words of the class ``scope``."""
 
 
 def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
@@ -161,11 +161,11 @@ _COMBINED_WITH_ANSWER = {
     "touchy": ("no", "rule"),
     "for data": ("no", "rule", "quit"),
 }
-"""Names of request evidence that is multiplied with answer evidence."""
+"""Names of evidence in the request, each with the names of evidence in the answer to multiply it with."""
 
 
 def _combined_evidence(numbers: dict[str, float]) -> dict[str, float]:
-    """Return products of evidence that matters in combination, such as an order and no result."""
+    """Return products of evidence that matters in combination, such as a command and an answer without a result."""
     order = (1 - numbers["question mark"]) * (1 - numbers["question"])
     bare = (1 - numbers["done"]) * (1 - numbers["failed"]) * (1 - numbers["lack"]) * (1 - numbers["asks"])
     combined = {"order": order, "bare": bare, "order & bare": order * bare, "order & no & bare": order * numbers["no"] * bare}

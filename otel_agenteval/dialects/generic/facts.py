@@ -72,7 +72,7 @@ class Facts:
         return TOOL in (self.name_role, self.kind) or "tool_name" in self.fields
 
     def has_dialog(self) -> bool:
-        """Return True if a list has user and assistant messages, and a message is typical of LLMs."""
+        """Return True if a list has user and assistant messages, and any message is of a kind that only LLMs use."""
         return bool(self.evidence & TELLING) and any(
             {"user", "assistant"} <= {message.role for message in decode(plain(content.value), "user").messages}
             for content in self.messages
@@ -87,7 +87,7 @@ class Facts:
             self.fields[field] = value
 
     def _add_kind(self, field: str, value: Any, strength: float, depth: int) -> None:
-        """Set the role that a span kind indicates. A role other than ``CHAIN`` replaces ``CHAIN`` and less certain roles."""
+        """Set the role that a span kind indicates, unless the current role is more certain. Any other role replaces ``CHAIN``."""
         if depth != TOP or value.__class__ is not str:
             return
         role = kinds.role_of_kind(value)
@@ -172,7 +172,7 @@ SETTERS: Mapping[str, Callable[[Facts, str, Any, float, int], None]] = {
     **dict.fromkeys(COUNTS, Facts._add_count),
     **dict.fromkeys(_NAMES, Facts._add_name),
 }
-"""For each field, the method that validates a value, and then sets the field and the facts that follow from it."""
+"""Methods by step field. Each method validates a value and sets the field. Some also set other attributes, such as ``evidence``."""
 
 
 def count_in(value: Any) -> int | None:

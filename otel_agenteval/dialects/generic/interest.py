@@ -1,4 +1,4 @@
-"""Select the attributes to read by their names. For most spans, a single set operation shows that there are none."""
+"""Select the attributes to read by their names. For most spans, a single set operation shows that no attribute needs to be read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OTHER_CONVENTIONS = tuple(word_set("""
 """))  # fmt: skip
 """Attribute prefixes of other conventions, whose attributes are never about a model."""
 _CARRIERS = word_set("body payload")
-"""Last words of other conventions' attributes that can contain a whole message: ``messaging.message.body``."""
+"""Last words of names such as ``messaging.message.body``: attributes of other conventions that can contain a whole message."""
 _MODEL_WORDS = word_set("""
     llm genai prompt prompts completion completions token tokens agent agents tool tools model usage generation langchain llamaindex openai
     anthropic gemini bedrock embedding embeddings retriever retrieval assistant chat workflow
@@ -37,7 +37,7 @@ _DATA_WORDS = word_set("""
 SPREAD_ARGUMENTS = word_set("arguments args kwargs params parameters input inputs")
 SPREAD_RESULTS = word_set("result return returned")
 SPREAD = SPREAD_ARGUMENTS | SPREAD_RESULTS
-"""Last words of prefixes of arguments or result fields: ``kwargs`` in ``kwargs.order_id``."""
+"""Last words of prefixes that attributes of several arguments or result fields share: ``kwargs`` in ``kwargs.order_id``."""
 
 
 @lru_cache(MOST_NAMES)
@@ -58,12 +58,12 @@ def interest_of(key: str) -> int:
 _CONTEXT_WORDS = word_set("""
     metadata attributes tags properties context contexts details error parameters params metrics timestamps
 """)
-"""Last words of attributes that add data to a step, but aren't evidence of a step: ``fw.metadata``."""
+"""Last words of names such as ``fw.metadata``. These attributes can add data to a step, but don't show that a span is a step."""
 
 
 @lru_cache(MOST_NAMES)
 def is_useful(key: str) -> bool:
-    """Return True if an attribute is worth reading in a span that is certainly a step."""
+    """Return True if an attribute should be read in a span that is certainly a step."""
     if interest_of(key) != SKIP:
         return True
     if key.startswith(_OTHER_CONVENTIONS) or not words_of(key):
@@ -186,7 +186,7 @@ _DESCRIBES_CALL = word_set("""
     trace span event logger level agent service environment env function class module method framework sdk scope turn
     tool execution version description definition tags metadata type kind schema
 """)
-"""Words in names of attributes that describe a call, such as its time. They aren't arguments."""
+"""Words for properties of a call, such as its time. Attributes with these words in their names aren't tool arguments."""
 
 
 @lru_cache(MOST_NAMES)

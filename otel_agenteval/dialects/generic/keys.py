@@ -32,14 +32,14 @@ def word_set(text: str) -> frozenset[str]:
 
 IN, OUT = "in", "out"
 DERIVED, BY_FORM, GUESS, LIKELY, SURE, EXACT = 0, 0.5, 1, 2, 3, 4
-"""Confidence in a value. ``DERIVED`` values are computed from other fields, and ``BY_FORM`` values are recognized by a form such as
-``chatcmpl-9aXk``. Names with the other levels are ``tool`` (``GUESS``), ``function.name`` (``LIKELY``), ``tool.name`` (``SURE``),
-and ``response.model`` (``EXACT``), for example.
+"""Levels of confidence in a value. ``DERIVED`` values are computed from other fields. ``BY_FORM`` values have a typical form, such
+as ``chatcmpl-9aXk``. The other levels depend on the attribute's name: for example, ``tool`` is a ``GUESS``, ``function.name`` is
+``LIKELY``, ``tool.name`` is ``SURE``, and ``response.model`` is ``EXACT``.
 """
 STEP, LEVELS_PER_STEP = 1, 20
-"""One step of confidence, and the number of nesting levels that cost one step."""
+"""Difference between two levels of confidence, and the number of nesting levels that lower the confidence by this difference."""
 NO_SYSTEM, SYSTEM_IF_LONG, SYSTEM = 0, 1, 2
-"""Conditions for a text to be a system prompt. ``instructions`` must be long, and ``system_prompt`` can be short."""
+"""Conditions for a text to be a system prompt. The text must be long in ``instructions``, but can be short in ``system_prompt``."""
 _SHORT_INSTRUCTIONS = 20  # characters up to which agent.instructions isn't a system prompt: "default"
 
 
@@ -49,15 +49,15 @@ class Meaning(NamedTuple):
     direction: str | None
     """Direction of content with this name: ``IN``, ``OUT``, or None."""
     text: bool
-    """True if a string attribute with this key counts as message content."""
+    """True if a string under this name, such as ``fw.user_input``, counts as message content."""
     content: bool
     """True if a value with this name can be content. False for measures and properties."""
     strength: int
-    """Confidence in ``field``, from ``GUESS`` to ``EXACT``."""
+    """Condition for a text with this name to be a system prompt: ``NO_SYSTEM``, ``SYSTEM_IF_LONG``, or ``SYSTEM``."""
     system: int
     """``NO_SYSTEM``, ``SYSTEM_IF_LONG``, or ``SYSTEM``."""
     read_scalars: bool
-    """False if texts and numbers with this name count only as a whole input or output."""
+    """False if a text or number with this name is read only as the complete value of an attribute, not inside an object or list."""
 
     def is_system(self, text: str) -> bool:
         return self.system == SYSTEM or (self.system == SYSTEM_IF_LONG and len(text) > _SHORT_INSTRUCTIONS)
@@ -244,7 +244,7 @@ _FIELDS: dict[str, dict[int, str]] = {
     "user_id": {LIKELY: "user.id", GUESS: "enduser.id"},
     "name": {LIKELY: "entity.name", GUESS: "component.name node.name observation.name span.name step.name run.name name"},
 }  # fmt: skip
-"""Endings of names, as words separated by dots, by field and confidence."""
+"""Endings of names that identify a field, such as ``user.id``. They're grouped by field and confidence."""
 _BY_ENDING = {
     tuple(ending.split(".")): _Field(field, strength)
     for field, endings in _FIELDS.items()
@@ -263,17 +263,17 @@ _OTHERS: dict[str, frozenset[str]] = {
     "conversation_id": word_set("mcp http transport jsonrpc"),  # mcp.session.id
     "cost_usd": word_set("input output prompt completion cache cached reasoning per tool limit max"),  # input.cost, a part
 }
-"""Words before an ending that make its value irrelevant, such as ``device`` in ``device.model``."""
+"""Words before an ending that show that the value isn't about the field, such as ``device`` in ``device.model``."""
 _MOST_WORDS_BEFORE_NAME = 3
 _NAMED = word_set("span tool function agent agents entity step operation task messages")
-"""Words before ``name`` in names of the span's subject: ``tool.name``."""
+"""Words before ``name`` if the attribute names the span's subject: ``tool.name``."""
 _OTHER_SUBJECTS = word_set("""
     user users organization org customer client account tenant team company owner author person contact employee display first last full
     sdk library service host instrumentation server package app application environment class module device domain region cluster model
     provider project workspace product policy event session thread trace metadata context schema file dataset database queue topic store
     collection index table
 """)
-"""Words before ``name`` in names of people, software, and records: ``user.name``, ``sdk.name``, ``project.name``."""
+"""Words before ``name`` if the attribute names a person, software, or a record: ``user.name``, ``sdk.name``, ``project.name``."""
 
 
 def _by_ending(words: tuple[str, ...]) -> _Field | None:

@@ -45,7 +45,7 @@ _NO_KINDS = word_set("internal server client producer consumer unspecified defau
 FUNCTIONS = frozenset(("span", "default", "component", "unknown"))
 """Kinds of decorated application functions that don't show the function's role."""
 _HELPERS = word_set("builder parser template router splitter converter writer store joiner memory formatter adapter history")
-"""Last words of helpers whose names contain words for models or agents: ``ChatPromptBuilder``."""
+"""Last words of names such as ``ChatPromptBuilder``. Components with these names are helpers, although "chat" suggests a model."""
 _LONGEST = 60
 
 

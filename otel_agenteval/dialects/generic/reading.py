@@ -133,7 +133,7 @@ def _is_model_call(facts: Facts, has_usage: bool, has_output_messages: bool) -> 
 
 
 def returns_prompt(facts: Facts) -> bool:
-    """Return True if a span prepares the next agent's prompt. It then has tool definitions and output messages."""
+    """Return True if a span prepares the next agent's prompt, because it has tool definitions and output messages."""
     return facts.definitions is not None and any(content.direction == OUT for content in facts.messages)
 
 
@@ -142,7 +142,7 @@ def _ends_with_answer(content: Content) -> bool:
 
 
 def has_answer(facts: Facts) -> bool:
-    """Return True if a span has output text, or messages other than the input that end with a model's message."""
+    """Return True if a span has output text, or has messages that aren't its input and end with a model's message."""
     answered = any(content.direction != IN and _ends_with_answer(content) for content in facts.messages)
     return answered or any(content.direction == OUT for content in facts.texts)
 
@@ -291,7 +291,7 @@ def _messages_in(raw: Any) -> Any:
 
 
 def _have_only_roles(messages: Any) -> bool:
-    """Return True if no message has content, as in ``[{"role": "user"}]``. Other attributes then contain it."""
+    """Return True if no message has content, as in ``[{"role": "user"}]``. In that case, other attributes contain the content."""
     if not isinstance(messages, list) or not messages:
         return False
     filled = ("content", "parts", "tool_calls", "message")

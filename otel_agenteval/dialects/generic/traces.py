@@ -19,7 +19,7 @@ from .values import opened
 _ENOUGH = (
     USAGE | MODEL, USAGE | TELLING, USAGE | MESSAGES, USAGE | KIND, MODEL | TELLING, MODEL | MESSAGES, MODEL | KIND, KIND | TELLING,
 )  # fmt: skip
-"""Pairs of evidence that rarely occur together in the data of ordinary applications."""
+"""Combinations of evidence that rarely occur in the data of ordinary applications."""
 _WITHOUT_ANSWER = frozenset((EMBEDDING, RETRIEVAL, RERANK))
 """Roles of calls that don't answer a user. A trace with only such calls doesn't need a turn."""
 _DEEPEST = 10
@@ -87,7 +87,7 @@ def _infer_skipped(
 
 
 def _drop_common_names(inferred: Sequence[SpanRecord]) -> None:
-    """Remove name attributes that tool spans and other spans share. They name the application or its user."""
+    """Remove names that tool spans share with other spans. Such a name belongs to the application or its user, not to a tool."""
     roles: dict[str, set[str | None]] = {}
     for record in inferred:
         name = record.dialects.facts.fields.get("name")
@@ -249,7 +249,7 @@ def _split_sums(records: Sequence[SpanRecord]) -> None:
 
 
 def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:
-    """Change model spans with neither tokens nor an answer to chains. If other calls have tokens, these only prepare a call."""
+    """Change model spans without tokens, answer, and error to chains, if others have tokens. They only prepare a model call."""
     calls = [record for record in inferred if record.dialects.role == LLM]
     if any("output_tokens" in record.dialects.facts.fields for record in calls):
         for record in calls:
@@ -284,7 +284,7 @@ def _spans_above(record: SpanRecord, by_id: Mapping[int, SpanRecord]) -> Iterato
 
 
 def _is_implied(record: SpanRecord) -> bool:
-    """Return True if a model call's role isn't stated by an operation or its instrumentation."""
+    """Return True if neither the span's operation nor its instrumentation shows that it is a model call."""
     about = record.dialects
     return about.inferred or (not about.named and "gen_ai.operation.name" not in record.attributes)
 

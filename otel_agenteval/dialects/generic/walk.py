@@ -67,7 +67,7 @@ class _Walk:
         self._values_read = 0
 
     def read(self, path: str, raw: Any, around: Nesting) -> None:
-        """Read a value and all values inside it. ``around`` is the value's position without regard to its name."""
+        """Read a value and all values inside it. ``around`` is its position, before the value's own name sets a direction."""
         self._values_read += 1
         depth = around.depth
         if depth > _MAX_DEPTH or self._values_read > _MAX_VALUES or (raw.__class__ is str and len(raw) > _MAX_TEXT):
@@ -155,7 +155,7 @@ class _Walk:
                 self.read(path, item, inside)
 
     def _read_usage_of_run(self, items: list[Any]) -> None:
-        """Add up the token counts of the model's messages after the last user message. A single count isn't used."""
+        """Add up the token counts of all model messages after the last user message. Ignore the count if there is only one."""
         usages = []
         for item in reversed(items):
             message = item.get("kwargs", item) if isinstance(item, dict) else None
@@ -255,10 +255,10 @@ class _Walk:
 
 
 _ENVELOPES = frozenset(("data", "payload"))
-"""Attributes whose values are objects. Other instrumentations write the fields of these objects as separate attributes."""
+"""Attributes with an object as their value. The object's fields are read as if they were separate attributes."""
 _KEYS_OF_INPUT = word_set("value mime_type args kwargs arguments parameters params input messages raw json") | {""}
 _KEYS_OF_RESULT = _KEYS_OF_INPUT | word_set("content text type role output result is_error isError count length message")
-"""Keys of a complete input or result. Keys next to them aren't arguments or result fields."""
+"""Keys of a complete input or result. In an object with such a key, other keys aren't arguments or result fields."""
 _FIELDS_OF_RUN = ("usage_metadata", "response_metadata", "tool_call_id")  # a user's message lacks them
 _CALL_WORDS = frozenset(("calls", "tools", "call", "requests"))
 _RESPONSE_ID = re.compile(r"(?:chatcmpl|resp|msg|gen|cmpl|req)[-_][\w-]{4,}")  # chatcmpl-9aXk, msg_01Ab
