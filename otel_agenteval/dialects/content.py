@@ -8,7 +8,7 @@ Formats:
 - content blocks (Anthropic, Bedrock)
 - LangChain messages (serialized constructors, ``{type, data}``, and dumps)
 
-Messages can be JSON text, nested, or truncated. A part with a type but no text has the text None (not captured), not ``""``.
+Messages can be JSON text, nested, or truncated. If a part has a type but no text, its text is None (not captured), not ``""``.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Decoded:
         self.hidden = hidden
         """True if any text is missing, for example because content capture is off."""
         self.append_items: Callable[[Sequence[Any], str, Decoded, int], None] | None = None
-        """Function that appends a longer history's new messages. None if a longer history must be decoded completely."""
+        """Function that appends the new messages of a longer history. None if longer histories must be decoded completely."""
 
 
 def decode(raw: Any, role: str) -> Decoded:
@@ -108,7 +108,7 @@ _RESPONSE_FIELDS = frozenset((
     "content", "candidates", "choices", "finish_reason", "finishReason", "error_code", "errorCode", "usage", "usage_metadata",
     "usageMetadata", "prompt_feedback", "promptFeedback", "model_version", "modelVersion",
 ))  # fmt: skip
-"""Fields of a complete model response. A response without a message, such as a blocked response, is an empty answer."""
+"""Fields that identify a complete model response. A response without a message, such as a blocked one, has an empty answer."""
 
 
 def decode_longer(raw: str, shorter: str, known: Decoded) -> Decoded | None:
@@ -158,7 +158,7 @@ def _join_streamed_messages(messages: list[Message]) -> None:
 
 
 def _is_streamed(texts: Sequence[str]) -> bool:
-    """Return True if the texts are chunks of one text. One of them continues the preceding sentence."""
+    """Return True if the texts are chunks of one text. In that case, at least one text continues the preceding text's sentence."""
     return any(_CONTINUATION.match(later) or earlier[-1:] == " " for earlier, later in pairwise(texts))
 
 
@@ -351,7 +351,7 @@ def _add_convention_messages(raw: Sequence[Any], role: str, out: Decoded, depth:
 
 
 def _events_of_role(events: Sequence[Any], role: str) -> list[Any]:
-    """Return the events of a role. Events of ``assistant`` are the output events at the end of a list."""
+    """Return a role's events. ``assistant`` has the output events at the end of the list, and other roles have those before."""
     first_output = len(events)
     has_choices = any(isinstance(event, Mapping) and event.get("event.name") == "gen_ai.choice" for event in events)
     output_names = ("gen_ai.choice",) if has_choices else ("gen_ai.assistant.message", "gen_ai.unknown")
@@ -763,7 +763,7 @@ def _add_media_of_result(result: Any, message: Message) -> None:
 
 
 def _typed_tool_response(part: Mapping[str, Any], message: Message) -> None:
-    """Add a tool result in Vercel's format: ``{type: "text" | "json" | "error-text" | …, value}``, or a value and error flag."""
+    """Add a result in Vercel's format: ``{type: "text" | "json" | "error-text" | …, value}``, or a value with ``isError``."""
     result = part.get("output")
     kind = _kind(result) if isinstance(result, Mapping) else None
     has_failed = part.get("isError") is True

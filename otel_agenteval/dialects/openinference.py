@@ -161,7 +161,7 @@ _COUNTS = (
     ("reasoning_tokens", "llm.token_count.completion_details.reasoning"),
 )
 _WHOLE_REQUESTS = frozenset(("@arizeai/openinference-instrumentation-anthropic", "openinference.instrumentation.bedrock"))
-"""Scopes whose flattened messages are incomplete. Only the raw request contains all content."""
+"""Scopes whose ``llm.input_messages.*`` attributes are incomplete. Only the raw request contains all content."""
 
 
 def _read_request(attributes: dict[str, Any], step: Step) -> None:

@@ -177,7 +177,7 @@ def tool_in(part: LogPart) -> str | None:
 
 
 def describes(part: LogPart, writer: SpanRecord) -> bool:
-    """Return True if the span that wrote a log record is the tool call in the record."""
+    """Return True if the span that wrote a log record represents the same tool call as the record."""
     return writer.name == tool_in(part)
 
 
