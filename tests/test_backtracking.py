@@ -51,7 +51,7 @@ LIMITS = (
     Limit(("detectors/redaction/numbers.py:_is_part_of_longer_number",), 40, "sees what stands before a number"),
     Limit(("detectors/redaction/words.py:_UNCHOSEN",), 64, "sees a value of at most 64 characters"),
     Limit(("judging/models/reply.py:<",), 16_000, "is tried where the text begins", frozenset(("match",))),
-    Limit(("dialects/content.py:_HANDLE",), 400, "sees a text of less than 400 characters"),
+    Limit(("dialects/content.py:_PLACEHOLDER",), 400, "sees a text of less than 400 characters"),
     Limit(("metrics/lib/values.py",), 300, "sees the beginning of a text that is shown in a score"),
     Limit(("detectors/urls.py:_RESERVED", "detectors/urls.py:_NAMESPACE_KEY"), 2_048, "see a host, or the key of a URL"),
     Limit(("detectors/identity_numbers.py",), 160, "sees what stands around a number, or is built from our own table"),

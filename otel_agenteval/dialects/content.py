@@ -38,16 +38,25 @@ ROLES = {
 _PLACEHOLDER = re.compile(
     r"(?:\[|<|__)(?i:redacted|masked|filtered|elided)(?:\]|>|__)|REDACTED|\*{3,60}|HIDDEN:(?:non-)?empty"
     r"|<fully masked due to failed mask function>|\[Scrubbed due to '[^'\n]{0,40}'\]"
+    # texts in place of an unfinished answer, such as the repr of a stream
+    r"""|["']?<(?:(?:async_)?generator\b.*|coroutine\b.*|[\w.]+ object at 0x[0-9a-fA-F]+|[\w.]*(?:Stream|Streaming|EventSource)\w*"""
+    r"""|[\w.]*Response \[\d{3}(?: [^\]\n]*)?\](?: type=.*)?)>["']?|<\w+ pending\b.*>|Promise \{ <\w+> \}"""
+    r"|\[object (?:Async)?(?:Generator|Iterator|ReadableStream|Promise|Object|Response)\w*\]"
 )
 
 
 class _Placeholders:
     def __contains__(self, value: Any) -> bool:
-        return value.__class__ is str and value[:1] in "[<_R*H" and len(value) <= 60 and _PLACEHOLDER.fullmatch(value) is not None
+        return (
+            value.__class__ is str
+            and value[:1] in "[<_R*HP\"'"
+            and len(value) < 400
+            and _PLACEHOLDER.fullmatch(value) is not None
+        )
 
 
-REDACTED = _Placeholders()
-"""Placeholders that instrumentations and the Collector write in place of content that they don't capture."""
+HIDDEN = _Placeholders()
+"""Texts in place of content that an instrumentation or the Collector doesn't capture: ``[REDACTED]``, ``<generator object at 0x7f…>``."""
 
 _TEXT_TYPES = frozenset(("text", "output_text", "input_text", "refusal", "summary_text"))
 _REASONING_TYPES = frozenset(("reasoning", "thinking", "redacted_thinking", "reasoning_text"))
@@ -167,7 +176,7 @@ _CONTINUATION = re.compile(r" |[,.;:!?')\]}][^\n]{0,3}(?:\s|$)")
 
 def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
     if raw.__class__ is str:
-        is_json = raw[:1] in '[{"' and raw not in REDACTED and not raw.startswith(_REPR_STARTS)
+        is_json = raw[:1] in '[{"' and raw not in HIDDEN and not raw.startswith(_REPR_STARTS)
         value, is_cut = jsonio.loads_or_text(raw) if is_json else (raw, False)
         out.truncated |= is_cut
         if value.__class__ is str and (value[-1:] in '}])"' or value[:2] == "{'"):
@@ -192,19 +201,6 @@ def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
 _REPR_STARTS = ("[{'", "{'")
 _MOST_ENCODINGS = 3
 _MESSAGE_ROLES = frozenset((*ROLES, *ROLES.values(), "user", "assistant", "system", "tool"))
-_HANDLE = re.compile(
-    r"""["']?<(?:(?:async_)?generator\b.*|coroutine\b.*|[\w.]+ object at 0x[0-9a-fA-F]+|[\w.]*(?:Stream|Streaming|EventSource)\w*"""
-    r"""|[\w.]*Response \[\d{3}(?: [^\]\n]*)?\](?: type=.*)?)>["']?$"""
-    r"|<\w+ pending\b.*>$"
-    r"|\[object (?:Async)?(?:Generator|Iterator|ReadableStream|Promise|Object|Response)\w*\]$"
-    r"|Promise \{ <\w+> \}$"
-)
-"""Pattern for texts in place of an unfinished answer, such as the ``repr`` of a stream."""
-
-
-def is_handle(text: str) -> bool:
-    """Return True if a text only refers to an object, such as ``<generator object at 0x7f…>``."""
-    return text[:1] in "<[P\"'" and len(text) < 400 and _HANDLE.match(text) is not None
 
 
 def _parse_shown_text(text: str) -> Any:
@@ -226,7 +222,7 @@ _SHOWN_MESSAGES = ("content='", 'content="', "content=[")
 
 
 def _add_text(text: str, role: str, out: Decoded) -> None:
-    if text in REDACTED or is_handle(text):
+    if text in HIDDEN:
         out.hidden = True
     elif text[:2] == "[{":  # truncated messages that can't be parsed
         out.hidden = out.truncated = True
@@ -589,7 +585,7 @@ def _read_parts(parts: Any, message: Message, texts: list[str], out: Decoded, de
     if parts is None or depth > _MAX_NESTING:
         return
     if parts.__class__ is str:
-        if parts in REDACTED:
+        if parts in HIDDEN:
             out.hidden = True
             return
         if parts[:2] == "[{":  # blocks that were serialized twice
@@ -663,7 +659,7 @@ def _read_text(part: Mapping[str, Any], kind: str | None, message: Message, text
             out.hidden = True
     elif text.__class__ is not str:
         texts.append(jsonio.text_of(text))
-    elif text in REDACTED:
+    elif text in HIDDEN:
         out.hidden = True
     elif ((text[:1] == "{" and '"type": "reasoning"' in text) or _RESPONSE_ITEM.match(text)) and (
         item := opened(text)

@@ -16,7 +16,7 @@ from ..core import jsonio
 from ..core.wellformed import Later
 from ..spans.record import SpanRecord
 from .attributes import as_text
-from .content import REDACTED
+from .content import HIDDEN
 from .step import AGENT, INNER, LLM, TOOL, Step
 
 MARKS = frozenset((
@@ -45,8 +45,8 @@ def read(record: SpanRecord, step: Step) -> None:
             step.finish_reason = reasons.strip("[]").partition(",")[0] or None
         step.system = get("system_instructions")
     elif step.role == TOOL:
-        step.tool_arguments = None if step.tool_arguments in REDACTED else step.tool_arguments
-        step.tool_result = None if step.tool_result in REDACTED else step.tool_result
+        step.tool_arguments = None if step.tool_arguments in HIDDEN else step.tool_arguments
+        step.tool_result = None if step.tool_result in HIDDEN else step.tool_result
 
 
 def _messages(raw: Any) -> Any:

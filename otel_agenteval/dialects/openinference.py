@@ -11,7 +11,7 @@ from ..core.turn import Document
 from ..core.wellformed import Later
 from ..spans.record import SpanRecord
 from .attributes import as_float, as_int, as_text, text_under
-from .content import REDACTED
+from .content import HIDDEN
 from .otel_genai import document, documents
 from .payloads import literal, object_in
 from .step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, RERANK, RETRIEVAL, SETUP, TOOL, UNKNOWN, WORKFLOW, Step
@@ -190,7 +190,7 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
     if step.tool_arguments is None:
         arguments = get("input.value")
         step.tool_arguments = get("tool_call.function.arguments") if arguments is None else arguments
-        if step.tool_arguments in REDACTED and record.scope.endswith(".agno"):  # also in the tool's parameters
+        if step.tool_arguments in HIDDEN and record.scope.endswith(".agno"):  # also in the tool's parameters
             step.tool_arguments = get("tool.parameters")
     if step.tool_result is None:
         step.tool_result = get("output.value")
@@ -215,7 +215,7 @@ def _documents(attributes: dict[str, Any], prefix: str) -> list[Document] | None
     if (items := objects_under(attributes, f"{prefix}.")) is not None:
         return [document(item["document"]) for item in items if isinstance(item.get("document"), dict)]
     output = attributes.get(prefix) or attributes.get("output.value")
-    if output.__class__ is str and output[:1] in "[{" and output not in REDACTED:
+    if output.__class__ is str and output[:1] in "[{" and output not in HIDDEN:
         found = documents(output)
         return found if found and any(item.id or item.content for item in found) else None
     return None

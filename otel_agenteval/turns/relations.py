@@ -11,10 +11,9 @@ from typing import Protocol
 
 from ..core.tenancy import number_in
 from ..dialects.reader import role_in
-from ..dialects.step import AGENT, LLM, TOOL, WORKFLOW, Step
+from ..dialects.step import AGENT, LLM, TOOL, WORKFLOW
 from ..spans.record import SpanRecord
 from .reading.call_spans import is_next_call
-from .reading.steps import TurnSteps
 from .roots import SpanGroup
 from .separation import separate
 from .stitching import Stitcher, is_bare_call, reader_of, steps_of
@@ -117,7 +116,8 @@ def is_next_to(one: SpanGroup, other: SpanGroup) -> bool:
     """Return True if no model call is in both groups. Different calls can have equal response IDs."""
     first, last = steps_of(one), steps_of(other)
     pairs = [((first, a), (last, b)) for a in first.llm for b in last.llm if a.response_id == b.response_id]
-    return all(is_next_call(*earlier, *later) for earlier, later in (sorted(pair, key=_start_of_call) for pair in pairs))
+    in_order = (sorted(pair, key=lambda call: call[1].record.start_ns) for pair in pairs)
+    return all(is_next_call(*earlier, *later) for earlier, later in in_order)
 
 
 def together(groups: list[SpanGroup]) -> SpanGroup:
@@ -229,10 +229,6 @@ def _with_calls(groups: list[SpanGroup]) -> list[SpanGroup]:
                 taken.update(map(id, own_calls))
                 found[id(run)] = together([run, *own_calls])
     return [group for key, group in found.items() if key not in taken]
-
-
-def _start_of_call(call: tuple[TurnSteps, Step]) -> int:
-    return call[1].record.start_ns
 
 
 def _start(group: SpanGroup) -> int:

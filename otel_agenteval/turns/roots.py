@@ -143,7 +143,8 @@ def _groups(spans: dict[int, SpanRecord], known_roots: frozenset[int], alone: bo
         reached = _nodes_below([*local_roots, *orphans])
     tops = [*local_roots, *_roots_of_served_requests(nodes, local_roots, reached)]
     groups = [group for top in tops for group in _groups_under(top)]
-    if orphans and not groups and len(tops) == 1 and all(_began_in(tops[0], orphan) for orphan in orphans):
+    top = tops[0].record if len(tops) == 1 and not groups else None
+    if orphans and top is not None and all(top.start_ns <= orphan.record.start_ns <= top.end_ns for orphan in orphans):
         tops[0].children += orphans  # the request's spans between them are missing
         _nodes_below(tops)
         groups, orphans = _groups_under(tops[0]), []
@@ -169,10 +170,6 @@ def _roots_of_served_requests(nodes: dict[int, _Node], local_roots: list[_Node],
         if id(node) not in local_ids and not is_call and caller is not None and caller.record.resource != node.record.resource:
             served[id(node)] = node
     return [*served.values()] if len(served) < 2 else [node for node in nodes.values() if id(node) in served]
-
-
-def _began_in(top: _Node, node: _Node) -> bool:
-    return top.record.start_ns <= node.record.start_ns <= top.record.end_ns
 
 
 def _is_in_model_call(node: _Node | None) -> bool:
@@ -302,11 +299,6 @@ def _split_items(root: _Node) -> list[list[_Node]]:
     return [[item] for item in items] if len(calls) == len(items) and are_items(root.record, calls) else []
 
 
-def _has_output(record: SpanRecord) -> bool:
-    step = read(record)
-    return (step.output_messages, step.output_value, step.final_result) != (None, None, None)
-
-
 def _calls_in(node: _Node) -> list[SpanRecord]:
     calls, stack = [], [node]
     while stack:
@@ -389,7 +381,9 @@ def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None
                 beside.setdefault(id(run.parent), (run.parent, []))[1].append((run, group))
     for parent, runs in beside.values():
         own = {id(run) for run, _ in runs}
-        returns_early = len(runs) == 1 and not runs[0][0].marks & _LLM and not _has_output(runs[0][0].record)
+        step = read(runs[0][0].record)
+        has_output = (step.output_messages, step.output_value, step.final_result) != (None, None, None)
+        returns_early = len(runs) == 1 and not runs[0][0].marks & _LLM and not has_output
         times = Times((run.record.start_ns, _NEVER if returns_early else run.record.end_ns, group) for run, group in runs)
         for child in sorted(parent.children, key=_START):
             is_step = not child.root_count and (child.role is not None or child.marks)

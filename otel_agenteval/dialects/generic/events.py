@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ...spans.record import ERROR, LogPart, SpanRecord
 from ..attributes import as_float, as_text
-from ..content import REDACTED
+from ..content import HIDDEN
 from ..payloads import says_failed
 from ..step import LLM, TOOL
 from .facts import COUNTS
@@ -183,7 +183,7 @@ def describes(part: LogPart, writer: SpanRecord) -> bool:
 
 def text_in(part: LogPart, names: Container[str]) -> str | None:
     found = (value for key, value in values_in(part).items() if last_word(key) in names)
-    return next((value for value in found if value.__class__ is str and value and value not in REDACTED), None)
+    return next((value for value in found if value.__class__ is str and value and value not in HIDDEN), None)
 
 
 def call_of(part: LogPart, kind: str, writer: SpanRecord) -> LoggedCall:

@@ -1,8 +1,8 @@
 """Find one span for each model call of a turn.
 
-Several spans can describe one model call. A model span is a duplicate if it is inside another model span (such as an SDK's span in
-a framework's span), if it ran during another model span with the same parent, or if both have the same response ID. Some servers
-reuse response IDs, so :func:`is_next_call` also compares times and texts. Missing values are copied from the duplicates.
+Several spans can describe one model call. A model span is a duplicate of another one that contains it (such as an SDK's span in a
+framework's span), that it ran during and has a common parent with, or that has the same response ID. Some servers reuse response
+IDs, so :func:`is_next_call` also compares times and texts. Missing values are copied from the duplicates.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ _SDK_SCOPES = ("com.anthropic.",)
 """Instrumentation scopes of model providers' SDKs. Their token counts take precedence."""
 _COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
 _COUNTS_OF_MODEL = (*_COUNTS, "model", "provider")
-_LLM = (LLM,)
 _LLM_OR_LOOP = (LLM, AGENT, TOOL, WORKFLOW)
 CLOCK_STEP_NS = 2_000_000
 """Nanoseconds of tolerance, because OpenTelemetry JS rounds start times to milliseconds, and callbacks can end spans late."""
 _LAYERS = 8
 _MOST_COMPARED = 64
-"""Maximum number of spans that are searched for a span's outer span, which usually began shortly before."""
+"""Maximum number of earlier spans that are compared with a span. Its duplicate usually began shortly before."""
 
 
 def find_calls(turn: TurnSteps) -> tuple[list[Step], list[Step]]:
@@ -46,8 +45,8 @@ def find_calls(turn: TurnSteps) -> tuple[list[Step], list[Step]]:
 
 
 def _open_loops(turn: TurnSteps) -> list[Step]:
-    """Convert model spans that cover whole agent loops to inner steps, and return those whose calls lack token counts. A model span
-    covers a loop if its instrumentation marks it as a loop, or if its token counts are the sums of the counts below it.
+    """Mark model spans that cover whole agent loops as inner steps. Return the loops in which no model call has token counts. A
+    model span covers a loop if its instrumentation marks it as a loop, or if its token counts are the sums of the counts below it.
     """
     totals = []
     calls_in, below = _calls_below(turn)
@@ -76,7 +75,7 @@ def _calls_below(turn: TurnSteps) -> tuple[dict[int, list[Step]], dict[int, list
         around = None if step.loop else turn.nearest(step, _LLM_OR_LOOP)
         if around is not None and around.role == LLM:
             calls_in.setdefault(around.record.span_id, []).append(step)
-        summary = around if around is None or around.role == LLM else turn.nearest(around, _LLM)
+        summary = around if around is None or around.role == LLM else turn.nearest(around, (LLM,))
         if summary is not None:
             below.setdefault(summary.record.span_id, []).append(step)
     return calls_in, below
@@ -94,16 +93,19 @@ def _without_duplicates(turn: TurnSteps, nested: bool) -> list[Step]:
         _share_totals(turn, steps)
     any_separate = any(step.answer_only for step in steps)
     senders: dict[tuple[str, int], Step] = {}
-    by_place: dict[tuple[int, int, int], Step] = {}
+    twins: dict[tuple[int, int, int], Step] = {}
     duplicates = _duplicates(turn, steps) if any(step.record.scope != steps[0].record.scope for step in steps) else {}
     for step in steps:
+        record = step.record
+        twin = twins.setdefault((record.parent_id, record.start_ns, record.end_ns), step)
         call = (
             (_outer_llm(turn, step, outermost) if nested else None)
             or _of_response(turn, step, by_response)
-            or duplicates.get(step.record.span_id)
-            or _copied_with_new_id(step, by_place)
+            or duplicates.get(record.span_id)
+            # recorded by two callbacks; without times, equal calls can be two calls
+            or (twin if twin is not step and record.duration_s and twin.record.attributes == record.attributes else None)
             # the call below the span that sent the request (SDK with its own spans)
-            or (senders.get((step.record.scope, step.record.parent_id)) if step.answer_only else None)
+            or (senders.get((record.scope, record.parent_id)) if step.answer_only else None)
         )
         if call is not None:
             _fill_call(call, step)
@@ -120,14 +122,6 @@ def _without_duplicates(turn: TurnSteps, nested: bool) -> list[Step]:
             if consumer is not None and consumer.error is not None and _failed_with(turn, consumer, step, step is leaves[-1]):
                 step.error = consumer.error
     return leaves
-
-
-def _copied_with_new_id(step: Step, by_place: dict[tuple[int, int, int], Step]) -> Step | None:
-    """Return an earlier span with the same parent, times, and attributes, such as a callback's second record, or None."""
-    record = step.record
-    first = by_place.setdefault((record.parent_id, record.start_ns, record.end_ns), step)
-    is_copy = first is not step and record.start_ns < record.end_ns and first.record.attributes == record.attributes
-    return first if is_copy else None
 
 
 def _failed_with(turn: TurnSteps, consumer: Step, step: Step, is_last: bool) -> bool:

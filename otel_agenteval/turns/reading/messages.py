@@ -12,7 +12,7 @@ from typing import Any
 
 from ...core import jsonio
 from ...core.turn import ErrorInfo, Message
-from ...dialects.content import REDACTED
+from ...dialects.content import HIDDEN
 from ...dialects.payloads import logprobs_in, parsed
 from ...dialects.reader import error_of, raised
 from ...dialects.step import AGENT, INNER, LLM, TOOL, Step
@@ -27,7 +27,7 @@ _ERROR_KEYS = ("error", "error_code", "error_message")
 _QUOTED = 8
 """Minimum length of a message that is searched for in longer texts."""
 _AROUND_AN_ERROR = 40
-"""A text that contains an error message counts as an error if it exceeds twice the message's length by at most this number."""
+"""A text that contains an error message is an error if its length is at most twice the message's length plus this number."""
 
 
 class MessageReader:
@@ -80,8 +80,9 @@ class MessageReader:
         return None
 
     def _user_text_in_template(self, text: str, step: Step) -> str | None:
-        """If ``text`` is only a helper call's prompt, return the answering call's user message. Otherwise, return None. A helper's
-        prompt quotes the conversation, or the answering call's prompt contains the helper's answer, such as a summary.
+        """If ``text`` is only the prompt of a helper call (``step``), return the answering call's user message. Otherwise, return
+        None. A helper's prompt quotes the conversation, or the answering call's prompt contains the helper's answer, such as a
+        summary.
         """
         last = self.calls.answering_call
         if last is None or last is step or last.role != LLM or self.calls.loop_of(last) != self.calls.loop_of(step):
@@ -101,8 +102,8 @@ class MessageReader:
         return asked if len(made) >= _QUOTED and made in before else None
 
     def _after_history(self, text: str, is_history: bool) -> str | None:
-        """Return the user message that follows an answer to ``text`` in the first prompt. Some roots only have the conversation's
-        first message. If the root has a history that isn't in the prompt, return the root's input text.
+        """Return the newer user message that follows ``text`` and its answer in the first prompt, or None. (Some roots only have
+        the first message.) If ``is_history`` is True, and the prompt lacks ``text``, return the root's input text.
         """
         prompt = self.calls.inputs(self.calls.main_llm[0]) if self.calls.main_llm else []
         known = [place for place, message in enumerate(prompt) if message.role == "user" and message.content == text]
@@ -161,7 +162,7 @@ class MessageReader:
 
     def _output_of_root(self) -> str | None:
         root = self.root
-        if root.final_result is not None and root.final_result not in REDACTED:
+        if root.final_result is not None and root.final_result not in HIDDEN:
             return jsonio.text_of(root.final_result)
         if root.output_messages is not None:
             found = self.calls.decode(root, "output_messages", "assistant")
@@ -169,7 +170,7 @@ class MessageReader:
             if text is not None:
                 return text if self._error_as_answer() is None else None
         raw = root.output_value
-        if raw is None or raw in REDACTED:
+        if raw is None or raw in HIDDEN:
             return None
         found = self.calls.decode(root, "output_value", "assistant")
         if found.hidden or '"body_iterator"' in jsonio.text_of(raw):  # a streamed response
@@ -208,7 +209,9 @@ class MessageReader:
         text = next((message.content for message in found.messages if message.content is not None), None)
         if text is not None and (text.strip() or not self._asks_for_tools(step)):
             parts = re.split(r"(?m)^[ \t]*Final Answer:", text)
-            return parts[-1].strip() if len(parts) > 1 and self._is_asked_for_thoughts(step) else answer_in(text)
+            asked = (message.content or "" for message in self.calls.inputs(step))
+            is_react = len(parts) > 1 and any("Thought:" in one and "Final Answer:" in one for one in asked)
+            return parts[-1].strip() if is_react else answer_in(text)
         if found.hidden or step.output_messages is None or step.error is not None:
             return None
         requested = [call for message in found.messages for call in message.tool_calls]
@@ -221,11 +224,6 @@ class MessageReader:
         in_spans = (tool.tool_arguments for tool in tools if tool.tool_name == name and tool.tool_arguments)
         arguments = next(in_spans, requested[-1].arguments)
         return jsonio.text_of(arguments) if arguments is not None else None
-
-    def _is_asked_for_thoughts(self, step: Step) -> bool:
-        """Return True if a prompt mentions ``Thought:`` and ``Final Answer:``, as the prompts of ReAct agents do."""
-        texts = (message.content or "" for message in self.calls.inputs(step))
-        return any("Thought:" in text and "Final Answer:" in text for text in texts)
 
     def _asks_for_tools(self, step: Step) -> bool:
         return any(map(asks_for_tools, (step.finish_reason, *(message.finish_reason for message in self.calls.outputs(step)))))
@@ -325,7 +323,9 @@ class MessageReader:
         return found if len(found) > 1 else []
 
     def _answer_call(self) -> Step | None:
-        """Return the answering call if it has an answer, or None. If content wasn't captured, the finish reason decides."""
+        """Return the answering call if it has an answer, or None. Without captured content, a normal finish reason counts as an
+        answer.
+        """
         call = self.calls.answering_call
         if call is None or call.error is not None:
             return None

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...core import jsonio
 from ...core.turn import ErrorInfo, Message, ToolCall, ToolRequest, ToolState
-from ...dialects.content import REDACTED, ProviderRun, is_handle, provider_runs
+from ...dialects.content import HIDDEN, ProviderRun, provider_runs
 from ...dialects.payloads import arguments_of, says_failed, unquoted, unwrap_result
 from ...dialects.react import INTERPRETER, calls_in_code, printed
 from ...dialects.step import AGENT, CHAIN, HANDOFF, LLM, ROOT_ROLES, ROOTS, TOOL, Step
@@ -125,7 +125,7 @@ class ToolCalls:
         if arguments is None and call_id is not None:
             arguments = arguments_of(self._arguments_elsewhere.get(call_id))
         result, error = unwrap_result(span.result), span.error
-        if result in REDACTED or (result.__class__ is str and is_handle(result)):
+        if result in HIDDEN:
             result = None
         if result is None and error is None and call_id is not None:  # the result may be only in the next prompt
             result = self._results.get(call_id, self._results.get(requested_id or ""))
@@ -146,7 +146,7 @@ class ToolCalls:
         )  # fmt: skip
 
     def _with_lost_spans(self, calls: list[ToolCall]) -> list[ToolCall]:
-        """Insert answered calls whose spans are missing into ``calls``, in the order of their requests."""
+        """Insert tool calls that have a result but no span into ``calls``, in the order of their requests."""
         places = {request.call_id: place for place, (request, _) in enumerate(self._requested) if request.call_id}
         if len(places) <= len(calls):
             return calls
@@ -212,7 +212,8 @@ class ToolCalls:
         if is_open and step in self._turn.llm[-1:]:
             if root.role == LLM:
                 return None  # a model call alone: the tool runs outside this turn
-            error = error_of_last_tool(root.error)  # the turn ended while this tool ran
+            if root.error is not None and not _NOT_A_TOOL_S.search(f"{root.error.type} {root.error.message}"):
+                error = root.error  # the turn ended while this tool ran
             if error is None and not self._root_answers(request):
                 state = "requested"
         arguments = arguments_of(request.arguments)
@@ -246,7 +247,7 @@ class ToolCalls:
         return found
 
     def _calls_of_runs(self) -> list[ToolCall]:
-        """Return answered calls in agent runs' messages. Calls without IDs are taken only from the first field with calls."""
+        """Return tool calls with results in agent runs' outputs. Only the first field with calls can contain calls without IDs."""
         turn, found = self._turn, dict[str | int, ToolCall]()
         for step in (turn.root, *(step for role in ROOTS for step in turn.of_role.get(role, ()))):
             for field in ("output_messages", "output_value"):
@@ -431,12 +432,6 @@ def error_by_flag(raw: Any) -> ErrorInfo | None:
     if isinstance(raw, Mapping) and "content" in raw and says_failed(raw):
         return ErrorInfo("tool_error", jsonio.text_of(unwrap_result(raw))[:200])
     return None
-
-
-def error_of_last_tool(error: ErrorInfo | None) -> ErrorInfo | None:
-    """Return the turn's error if its last tool might have caused it. Return None for an error of the agent loop or the model."""
-    text = f"{error.type} {error.message}" if error is not None else ""
-    return None if _NOT_A_TOOL_S.search(text) else error
 
 
 def state_of(error: ErrorInfo | None, result: Any) -> ToolState:

@@ -1,8 +1,8 @@
 """Build a :class:`~otel_agenteval.core.turn.Turn` from the spans of one turn.
 
-:mod:`.steps` builds the span tree, and :mod:`.llm_calls` finds the model calls. After that, the steps don't change. Tool calls
-(:mod:`.tool_calls`), texts and errors (:mod:`.messages`), and agents (:mod:`.agents`) require parsing JSON, so they are read when
-a metric first uses them.
+:mod:`.steps` builds the span tree, and :mod:`.llm_calls` finds the model calls. Both are then fixed. Tool calls
+(:mod:`.tool_calls`), texts and errors (:mod:`.messages`), and agents (:mod:`.agents`) require parsing JSON, so they are read when a
+metric first uses them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...core import jsonio
 from ...core.tenancy import tenant_of, trace_id_of, turn_id_in
 from ...core.turn import AgentRun, CloseReason, Document, Handoff, Reading, Retrieval, SpanInfo, ToolCall, Turn
 from ...core.wellformed import bounded_name, well_formed
-from ...dialects.content import REDACTED
+from ...dialects.content import HIDDEN
 from ...dialects.generic.events import LoggedCall
 from ...dialects.step import RERANK, RETRIEVAL, Step
 from ...spans.record import SpanRecord
@@ -122,7 +122,7 @@ class TurnReader(MessageReader):
 
     def retrievals(self) -> list[Retrieval]:
         return [
-            Retrieval(None if step.query is None or step.query in REDACTED else jsonio.text_of(step.query), step.documents or [])
+            Retrieval(None if step.query is None or step.query in HIDDEN else jsonio.text_of(step.query), step.documents or [])
             for step in self._retrieval_steps()
         ]
 
