@@ -1,7 +1,7 @@
 """Exceptions that callers of the package can catch.
 
 The scoring pipeline raises no exceptions. A failed metric becomes a score with ``status="error"``, and an unreadable span is
-counted. Other functions raise only exceptions that callers can handle. Exceptions that never leave a subpackage are defined there.
+counted. Other functions raise only exceptions that callers can handle. Exceptions that never leave a subpackage are defined in it.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Instrumentation(NamedTuple):
 
     @property
     def is_broken(self) -> bool:
-        """True if targets are installed, but only in unsupported versions. No spans are then recorded."""
+        """True if targets are installed, but only in unsupported versions. In that case, no spans are recorded."""
         return len(self.unmet) == len(self.targets) > 0 and any(target in installed() for target in self.targets)
 
 

@@ -91,7 +91,7 @@ def _own_context() -> Context:
 
 @contextmanager
 def own_work() -> Iterator[None]:
-    """Suppress instrumentation, because a metric can call an instrumented model. :func:`may_wait` then returns False."""
+    """Suppress instrumentation, because metrics can call instrumented models. In the block, :func:`may_wait` returns False."""
     token = attach(_own_context())
     before, _here.scores = may_wait(), True
     try:

@@ -2,7 +2,7 @@
 
 The attribute names of a decorated function's input and output contain the function's kind, as in ``agentops.task.input``.
 
-A ``session`` span can be a turn only if it encloses a decorated function, because applications can run several turns in a session.
+Applications can run several turns in a session. So a ``session`` span is a possible turn only if it has an input.
 """
 
 from __future__ import annotations

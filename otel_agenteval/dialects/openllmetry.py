@@ -55,7 +55,7 @@ _LOOP = frozenset(("model", "agent", "tools"))
 
 
 def _graph_role(attributes: Mapping[str, Any], kind: Any) -> str | None:
-    """Return the role of LangChain's outermost runnable. OpenLLMetry always records it as an agent."""
+    """Return the actual role of LangChain's outermost runnable, which OpenLLMetry always records as an agent."""
     if (nodes := attributes.get(_NODES)) is not None:
         found = parsed(nodes)
         known = isinstance(found, (list, tuple)) and bool(found) and not any(as_text(node) in _LOOP for node in found)

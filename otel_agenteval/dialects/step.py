@@ -13,7 +13,7 @@ from ..spans.record import SpanRecord
 AGENT, WORKFLOW, LLM, TOOL, RETRIEVAL, EMBEDDING = "agent", "workflow", "llm", "tool", "retrieval", "embedding"
 RERANK, GUARDRAIL, MEMORY, CHAIN, HANDOFF, SETUP = "rerank", "guardrail", "memory", "chain", "handoff", "setup"
 INNER = "inner"
-"""Step of an agent's own loop (a cycle, plan, or task), which is never a turn's root."""
+"""Role of a step in an agent's own loop (a cycle, plan, or task). The step is never a turn's root."""
 UNKNOWN = "unknown"
 """Role of a GenAI instrumentation's span that doesn't show its actual role yet."""
 
@@ -74,7 +74,7 @@ class Step:
     recovered: bool = False
     """True if an agent's run ended normally, so errors inside it were handled."""
     totals: tuple[int, int] | None = None
-    """``(input tokens, output tokens)`` of a model call. They can include earlier calls of the same loop."""
+    """``(input tokens, output tokens)`` of a model call. They can include tokens of earlier calls in the same loop."""
     function: bool = False
     """True for an application's function whose decorator doesn't show a role. The function's name can identify a tool."""
     guesses_tokens: bool = False

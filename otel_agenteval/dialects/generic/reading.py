@@ -51,7 +51,7 @@ _MODEL_FIELDS = (
     "response_id", "model", "cost_usd",
 )  # fmt: skip
 _STORES = ("db.", "messaging.", "aws.s3.")
-"""Attribute prefixes of requests to databases, message brokers, and object stores. They contain other programs' data."""
+"""Attribute prefixes of requests to databases, message brokers, and object stores. These requests contain other programs' data."""
 _content_of_step = attrgetter(
     "input_messages", "output_messages", "tool_arguments", "tool_result", "input_value", "output_value", "documents"
 )

@@ -84,7 +84,7 @@ def may_be_message(names: Collection[str]) -> bool:
 
 
 def _is_list_of_words(content: Any) -> bool:
-    """Return True for a list of single words, such as permissions. It isn't message content."""
+    """Return True for a list of single words, such as permissions. Such a list isn't message content."""
     return (
         isinstance(content, (list, tuple))
         and bool(content)

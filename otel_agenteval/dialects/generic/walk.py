@@ -221,7 +221,7 @@ class _Walk:
             self._read_answer(messages[-1], path, 0)
 
     def _read_answer(self, message: Mapping[str, Any], path: str, wrappers: int) -> None:
-        """Read an answer's finish reason, author, and metadata. Up to three wrappers can enclose it."""
+        """Read an answer's finish reason, author, and metadata. Up to three wrappers can enclose the answer."""
         for key, inner in message.items():
             if key in _FINISH_KEYS and inner.__class__ is str and inner:
                 self._facts.set("finish_reason", inner, SURE)
