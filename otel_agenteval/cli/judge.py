@@ -27,6 +27,7 @@ from ..judging.models import Judge, JudgeGroup, judge_from
 from ..judging.models.probe import METRIC, Attempt, Probe, probe
 from ..outlets.base import Setup
 from ..outlets.fan_out import FanOut, outlets_from
+from ..report.formatting import percent
 from ..report.render import Table, TabularReport, aligned, markdown_table, render
 from ..statistics.change import Found
 from ..statistics.changes import Change
@@ -276,7 +277,7 @@ def _number_of(value: float | None, sign: str = "") -> str:
 
 
 def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{share:.0%}"
+    return percent(share, 0).replace(" ", "")
 
 
 def _listed(title: str, sentences: Iterable[str], bullet: str) -> str:

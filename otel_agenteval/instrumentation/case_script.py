@@ -109,7 +109,7 @@ class CaseScript(NamedTuple):
             said = simulate([dict(message) for message in history], case)
             if inspect.iscoroutine(said):
                 said = result_of(said)
-            if said is None or said == "":
+            if said is None or (isinstance(said, str) and not said.strip()):
                 if not number:
                     raise ValueError("the simulated user returned no first message")
                 return

@@ -424,7 +424,9 @@ class BoundMetric:
             raise MetricError("invalid_value", f"{self.name}: must return a finite number, got {value!r}")
         value = float(value)
         if facts.type == "boolean":
-            passed = (value != 0) != self._inverse
+            if value not in (0.0, 1.0):
+                raise MetricError("invalid_value", f"{self.name}: must return a bool, 0, or 1, got {value:g}")
+            passed = bool(value) != self._inverse
             value = 1.0 if passed else 0.0
         elif passed is None and (threshold := facts.threshold) is not None:
             passed = value <= threshold + EPSILON if facts.direction == "down" else value >= threshold - EPSILON

@@ -281,14 +281,14 @@ def _fact(item: Any) -> str:
 
 
 def _value(score: Score) -> str:
-    if score.value is None:
-        return score.label or "–"
-    if score.type == "boolean":
-        return score.label or ("yes" if score.value else "no")
-    if score.unit == "USD":
-        return f"${score.value:.{4 if score.value >= 0.001 else 6}f}"
-    number = f"{score.value:,.0f}" if score.value.is_integer() else f"{score.value:.3g}"
-    return number + _UNITS.get(score.unit, "")
+    if score.value is None or score.type == "boolean":
+        return score.label or ("–" if score.value is None else "yes" if score.value else "no")
+    value, bound = score.value, score.threshold
+    form = f".{4 if value >= 0.001 else 6}f" if score.unit == "USD" else ",.0f" if value.is_integer() else ".3g"
+    text = format(value, form)
+    if bound is not None and score.passed is False and (float(text.replace(",", "")) - bound) * (value - bound) <= 0:
+        text = repr(value)  # the rounded value would pass
+    return f"${text}" if score.unit == "USD" else text + _UNITS.get(score.unit, "")
 
 
 def _printable(text: str) -> str:

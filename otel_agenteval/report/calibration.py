@@ -119,9 +119,14 @@ def read_labels(path: str) -> list[Label]:
 
 
 def for_run(labels: Sequence[Label], run: Run) -> list[Label]:
-    """Return the labels with the run's turn IDs. If a web UI shows several files, it adds a file name in front of turn IDs."""
+    """Return the labels with the run's turn IDs, without file names of the web UI. Print how many labels don't match a score."""
     known = {name for about in run.turns.values() for name in (about.turn_id, about.case_id)}
-    return [one if one.turn in known else replace(one, turn=one.turn.partition(":")[2] or one.turn) for one in labels]
+    metrics = {None, *(series.facts.metric for series in run.series.values())}
+    found = [one if one.turn in known else replace(one, turn=one.turn.partition(":")[2] or one.turn) for one in labels]
+    if stray := [one for one in found if one.turn not in known or one.metric not in metrics]:
+        of = f" of {stray[0].metric}" if stray[0].turn in known else ""
+        to_stderr(f"labels: {number_of(len(stray), 'label')} without a score, such as {stray[0].turn}{of}")
+    return found
 
 
 def _first(row: Mapping[str, Any], *names: str) -> Any:
@@ -129,13 +134,8 @@ def _first(row: Mapping[str, Any], *names: str) -> Any:
 
 
 def labels_of_feedback(run: Run) -> list[Label]:
-    found = [
-        Label(row.about.turn_id, row.passed)
-        for series in run.series.values()
-        if series.facts.metric == METRIC
-        for row in series.rows
-        if row.passed is not None
-    ]
+    rows = (row for series in run.series.values() if series.facts.metric == METRIC for row in series.rows)
+    found = [Label(row.about.turn_id, row.passed) for row in rows if row.passed is not None]
     if not found:
         raise AgentEvalError(f"--feedback: the run contains no {METRIC} scores")
     return found
@@ -164,12 +164,8 @@ def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None, judge
     by_turn: dict[str, list[Label]] = {}
     for label in labels:
         by_turn.setdefault(label.turn, []).append(label)
-    found = []
-    for series in run.series.values():
-        if (metric is not None and series.facts.metric != metric) or series.facts.metric == METRIC:
-            continue
-        if labeled := list(_labeled(series, by_turn)):
-            found.append(_trust(series, labeled, judge))
+    wanted = (one for one in run.series.values() if metric in (None, one.facts.metric) and one.facts.metric != METRIC)
+    found = [_trust(series, labeled, judge) for series in wanted if (labeled := list(_labeled(series, by_turn)))]
     if not found:
         names = [series.facts.metric for series in run.series.values()]
         if metric is not None and metric not in names:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,7 +78,6 @@ class Experiment:
 
     @property
     def scored(self) -> ScoredTurns:
-        """All turns with their scores."""
         return ScoredTurns(pair for trial in self.trials for pair in trial.scored)
 
     @property
@@ -93,9 +93,8 @@ class Experiment:
         """Return a summary of each metric over all cases, in the order of the metrics."""
         found: dict[str, list[tuple[Trial, Score]]] = {}
         for trial in self.trials:
-            for _, scores in trial.scored:
-                for score in scores:
-                    found.setdefault(score.metric, []).append((trial, score))
+            for score in chain.from_iterable(scores for _, scores in trial.scored):
+                found.setdefault(score.metric, []).append((trial, score))
         k = max((trial.repetition for trial in self.trials), default=1)
         return [_summary(name, scores, k) for name, scores in found.items()]
 
@@ -118,11 +117,10 @@ class Experiment:
     def run(self) -> Run:
         """Return the scores in the form that reports and comparisons use."""
         run = Run(self.scale)
-        for trial in self.trials:
-            for turn, scores in trial.scored:
-                about = About.of(turn)
-                for score in scores:
-                    run.add(about, score)
+        for turn, scores in self.scored:
+            about = About.of(turn)
+            for score in scores:
+                run.add(about, score)
         return run
 
     def compare(self, baseline: Experiment | str | Path, watch: Sequence[str] = ()) -> Comparison:
@@ -154,16 +152,15 @@ class Experiment:
         from ..core import jsonio
 
         with Path(path).open("w", encoding="utf-8") as file:
-            for trial in self.trials:
-                for turn, scores in trial.scored:
-                    about = About.of(turn)
-                    file.writelines(jsonio.dumps(line_of(turn, about, score, "")) + "\n" for score in scores)
+            for turn, scores in self.scored:
+                about = About.of(turn)
+                file.writelines(jsonio.dumps(line_of(turn, about, score, "")) + "\n" for score in scores)
 
     def __str__(self) -> str:
         lines = [aligned(list(_cells(self))), *errors_in(self.run())]
         for one in self.summary():
-            scored = [score for _, scores in self.scored for score in scores if score.metric == one.metric]
             if one.skipped and not one.n and not one.errors:
+                scored = (score for _, scores in self.scored for score in scores if score.metric == one.metric)
                 reasons = Counter(why(score) or "nothing to evaluate" for score in scored)
                 lines.append(f"{one.metric} was skipped on every turn: {reasons.most_common(1)[0][0]}")
         raised = [trial for trial in self.trials if trial.error]
@@ -226,8 +223,8 @@ def _cells(experiment: Experiment) -> Iterator[list[str]]:
         factor = experiment.scale if one.unit == "1" and one.type != "boolean" else 1
         mean, low, high = (number(None if found is None else found * factor, one.unit) for found in (one.mean, one.low, one.high))
         interval = f"needs {FEWEST_CASES} cases" if one.n else ""
-        if one.low is not None and one.high is not None:
-            interval = f"{low} … {high}"
+        if one.low is not None:
+            interval = f"{low} … {high}" if one.low != one.high else "unknown"
         repeated = [percent(one.pass_at_k), percent(one.pass_hat_k), percent(one.consistency)] if k > 1 else []
         rate = share(one.passed, one.judged, whole=not (one.errors or one.skipped))
         yield [one.metric, str(one.cases), mean, interval, rate, *repeated, str(one.errors or "")]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -29,8 +31,15 @@ def number(value: float | None, unit: str = "1", *, signed: bool = False) -> str
     return f"{sign}{'$' if unit == 'USD' else ''}{digits}{_UNITS.get(unit, f' {unit}')}"
 
 
-def percent(share: float | None) -> str:
-    return "–" if share is None else f"{share * 100:.1f} %".replace(".0 %", " %")
+def percent(share: float | None, digits: int = 1) -> str:
+    """Format a share in percent. Shares between 0 and 1 aren't rounded to 0 % or 100 %."""
+    if share is None:
+        return "–"
+    size = share * 100
+    if 1e-9 < share < 1 - 1e-9:
+        size = min(max(size, 0.001), 99.999)
+        digits = next(n for n in range(digits, 4) if 0 < round(size, n) < 100)
+    return f"{size:.{digits}f} %".replace(".0 %", " %")
 
 
 def with_interval(share: float | None, interval: Interval) -> str:
@@ -47,10 +56,8 @@ def rate_and_interval(summary: SeriesSummary) -> tuple[str, str]:
     """Format a pass rate and its interval in percent, such as ``(78–100)``. Without an interval, the second text is empty."""
     scored = summary.outcomes["pass"] + summary.outcomes["fail"]
     rate = share(summary.passed, summary.judged, whole=scored == summary.outcomes.total())
-    if summary.rate_interval is None:
-        return rate, ""
-    low, high = summary.rate_interval
-    return rate, f"({low * 100:.0f}–{high * 100:.0f})"
+    between = "–".join(percent(end, 0) for end in summary.rate_interval or ())
+    return rate, between and f"({between})".replace(" %", "")
 
 
 def points(difference: float) -> str:
@@ -141,17 +148,11 @@ def describe_change(change: MetricChange) -> str:
 
 
 def change_numbers(change: MetricChange) -> tuple[str, str, str, str]:
-    low, high = change.interval
-    if change.measure != "mean":
-        return (
-            percent(change.before), percent(change.after), points(change.difference),
-            f"{points(low)} to {points(high)}",
-        )  # fmt: skip
-    unit = change.series.facts.unit
-    return (
-        number(change.before, unit), number(change.after, unit), number(change.difference, unit, signed=True),
-        f"{number(low, unit, signed=True)} to {number(high, unit, signed=True)}",
-    )  # fmt: skip
+    of_unit = partial(number, unit=change.series.facts.unit)
+    plain, signed = (of_unit, partial(of_unit, signed=True)) if change.measure == "mean" else (percent, points)
+    is_known = not change.difference or not math.isclose(*change.interval)  # equal differences give no interval
+    interval = " to ".join(map(signed, change.interval)) if is_known else "unknown"
+    return plain(change.before), plain(change.after), signed(change.difference), interval
 
 
 def effect_of(change: MetricChange) -> str:

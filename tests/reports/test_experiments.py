@@ -20,7 +20,10 @@ from opentelemetry.sdk.trace import TracerProvider
 import otel_agenteval as oa
 from otel_agenteval.cli.main import main
 from otel_agenteval.core.feedback import feedback_of
+from otel_agenteval.core.score import Facts, Score
 from otel_agenteval.outlets.store.reader import StoreReader
+from otel_agenteval.outlets.turn_text import reason_of
+from otel_agenteval.report.formatting import change_numbers, percent, rate_and_interval
 from tests.support.rig import Rig
 
 CASES = [{"case_id": f"c{number}", "input": f"q{number}", "ground_truth": "Lima"} for number in range(4)]
@@ -465,3 +468,136 @@ def test_empty_cell_of_another_column_is_no_reference(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("input,output,ground_truth\nq,A,\n")
     ((turn, (score,)),) = oa.evaluate(None, tmp_path / "a.csv", EQUALS).scored
     assert (turn.ground_truth, score.status) == (None, "skipped")
+
+
+# --- numbers in reports
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict"),
+    [(True, True), (1, True), (0.0, False), (np.bool_(True), True), (1.7, None), (0.5, None), (-1, None), (2, None)],
+)
+def test_boolean_metric_accepts_only_zero_and_one(value: Any, verdict: bool | None) -> None:
+    """inspect_ai 4286: values outside the range are averaged. Here, a score of 0.5 counted as a pass."""
+
+    @oa.metric(boolean=True)
+    def code_given(turn: oa.Turn) -> Any:
+        """Return the value."""
+        return value
+
+    score = oa.get_metric("code_given").evaluate(oa.Turn(output="Lima"))
+    assert (score.passed, score.error_type) == (verdict, None if verdict is not None else "invalid_value")
+
+
+@pytest.mark.parametrize(
+    ("share", "digits", "text"),
+    [
+        (1999 / 2000, 0, "99.95 %"), (1999 / 2000, 1, "99.95 %"), (0.99999999, 1, "99.999 %"), (0.996, 0, "99.6 %"),
+        (1 / 4000, 1, "0.03 %"), (1e-7, 0, "0.001 %"), (0.994, 0, "99 %"), (0.5, 1, "50 %"), (2 / 3, 1, "66.7 %"),
+        (1.0, 1, "100 %"), (1 - 1e-16, 1, "100 %"), (0.0, 0, "0 %"), (None, 1, "–"),
+    ],
+)  # fmt: skip
+def test_share_is_not_rounded_to_all_or_none(share: float | None, digits: int, text: str) -> None:
+    """apple/pkl 1110, coven-cave 2333: one failure in thousands of cases is shown as 100 %."""
+    assert percent(share, digits) == text
+
+
+def test_reports_show_the_only_failure() -> None:
+    """apple/pkl 1110, in the table and in the intervals of a report."""
+    cases = [{"input": f"q{number}", "ground_truth": "Lima"} for number in range(2001)]
+    found = oa.evaluate(lambda text: "Quito" if text == "q7" else "Lima", cases, EQUALS)
+    (series,) = found.run().series.values()
+    assert "  99.95 %" in str(found)
+    assert rate_and_interval(series.summary()) == ("99.95 %", "(99.7–99.99)")
+
+
+@pytest.mark.parametrize(
+    ("value", "threshold", "direction", "unit", "text"),
+    [
+        (0.7996, 0.8, "up", "1", "0.7996, at least 0.8 passes"), (0.79985, 0.7999, "up", "1", "0.79985, at least 0.7999 passes"),
+        (20_000.4, 20_000, "down", "{token}", "20000.4 tokens, at most 20000 passes"),
+        (0.050004, 0.05, "down", "USD", "$0.050004, at most 0.05 passes"), (0.61234, 0.8, "up", "1", "0.612, at least 0.8 passes"),
+        (12.3456, 5, "down", "s", "12.3 s, at most 5 passes"), (3.0, 5, "up", "1", "3, at least 5 passes"),
+    ],
+)  # fmt: skip
+def test_failed_value_differs_from_its_threshold(value: float, threshold: float, direction: Any, unit: str, text: str) -> None:
+    """camunda 50019: "score: 0.80 (threshold: 0.80)" of a failure."""
+    facts = Facts("code_own", unit=unit, direction=direction, threshold=threshold)
+    assert reason_of(Score.of(facts, value, False, "ok", "fail", None, {}, {}, None)) == text
+
+
+def compared(change: Callable[[int], float], **options: Any) -> Any:
+    """Compare the mean of a metric in two runs of 12 cases."""
+    cases = [{"case_id": f"c{number}", "input": number} for number in range(12)]
+
+    def run(shift: Callable[[int], float]) -> Any:
+        def code_value(turn: oa.Turn) -> float:
+            return 0.3 + 0.02 * int(turn.input or 0) + shift(int(turn.input or 0))
+
+        return oa.evaluate(lambda number: "Lima", cases, [code_value], **options)
+
+    return run(change).compare(run(lambda number: 0.0), watch=["all"])
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict", "interval"),
+    [
+        (lambda number: -1e-12, "no change shown", "0 to 0"), (lambda number: (-1) ** number * 1e-13, "no change shown", "0 to 0"),
+        (lambda number: 1e-11, "no change shown", "0 to 0"), (lambda number: -1e-6, "regression", "unknown"),
+        (lambda number: -0.02, "regression", "unknown"), (lambda number: -0.02 - 0.001 * number, "regression", "−0.02742 to −0.0235"),
+    ],
+)  # fmt: skip
+def test_rounding_is_no_change_and_equal_differences_have_no_interval(
+    change: Callable[[int], float], verdict: str, interval: str
+) -> None:
+    """i-have-adhd 164: a difference of floats in the last digit. lm-evaluation-harness 3966: an error of exactly 0."""
+    (found,) = compared(change).changes
+    assert (found.verdict, change_numbers(found)[3]) == (verdict, interval)
+
+
+def test_values_without_spread_have_no_interval() -> None:
+    """lm-evaluation-harness 3966: an error of exactly 0, here of amounts."""
+    cases = [{"input": number} for number in range(6)]
+
+    def code_amount(turn: oa.Turn) -> float:
+        return 7.0
+
+    def code_share(turn: oa.Turn) -> float:
+        return 0.5
+
+    assert "  7     unknown" in str(oa.evaluate(lambda number: "Lima", cases, [code_amount]))
+    assert "  0.5   0.4739 … 0.5261" in str(oa.evaluate(lambda number: "Lima", cases, [code_share]))
+
+
+@pytest.mark.parametrize(("reply", "turns"), [(None, 1), ("", 1), (" \n", 1), ("\u3000", 1), ("0", 3), ({"text": ""}, 3)])
+def test_blank_message_of_the_user_ends_the_conversation(reply: Any, turns: int) -> None:
+    """langwatch 7663, tolokaforge 1088: a blank message of the simulated user reaches the agent."""
+    (trial,) = oa.evaluate(
+        lambda text, history: "Lima", [{"user": "Asks.", "max_turns": 3}], ["code_empty_answer"],
+        simulate=lambda history, case: reply if history else "Hi",
+    ).trials  # fmt: skip
+    assert (len(trial.scored), trial.error) == (turns, None)
+
+
+@pytest.mark.parametrize(
+    ("changed", "notice"),
+    [
+        ({}, ""),
+        ({"case_id": "c99"}, "labels: 1 label without a score, such as c99"),
+        ({"case_id": "C0"}, "labels: 1 label without a score, such as C0"),
+        ({"case_id": "", "input": "q99"}, "labels: 1 label without a score, such as input-"),
+        ({"metric": "code_equals_truth"}, "labels: 1 label without a score, such as c0 of code_equals_truth"),
+        ({"metric": "code_equals_ground_truth"}, ""),
+        ({"case_id": "scores.jsonl:c0"}, ""),
+    ],
+)
+def test_labels_without_a_score_are_counted(
+    changed: dict[str, str], notice: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """ailly 200: a label with a typing error in its id isn't noticed."""
+    oa.evaluate(lambda text: "Lima", CASES, EQUALS).write(tmp_path / "scores.jsonl")
+    labels = [{"case_id": case["case_id"], "label": "pass"} for case in CASES]
+    labels[0] |= changed
+    (tmp_path / "labels.jsonl").write_text("".join(json.dumps(label) + "\n" for label in labels))
+    assert main(["calibrate", str(tmp_path / "labels.jsonl"), "--scores", str(tmp_path / "scores.jsonl")]) == 0
+    assert capsys.readouterr().err.partition("input-")[0].strip() == notice.removesuffix(" input-")
