@@ -144,6 +144,7 @@ class Metrics:
         return _Scrape(self, head.headers.get("accept", ""))
 
     async def page(self, accept: str) -> Response:
+        accept = accept.replace("=dots", "=underscores").replace("=values", "=underscores")  # for these, suffixes are escaped too
         encode, content_type = choose_encoder(accept)
         writing = self._running.get(content_type)
         if writing is None:

@@ -20,6 +20,8 @@ import httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
+from prometheus_client.parser import text_string_to_metric_families as text_families
 
 import otel_agenteval as oa
 from otel_agenteval.cli.main import main
@@ -223,6 +225,21 @@ def test_registry_that_the_application_emptied_is_no_failure(most: int) -> None:
     again.close()
     again.close()
     assert generate_latest(registry) == b""
+
+
+@pytest.mark.parametrize("escaping", ["dots", "underscores", "values", "allow-utf-8", None])
+@pytest.mark.parametrize("form", ["text/plain", "application/openmetrics-text"])
+def test_scrapers_can_choose_any_escaping(form: str, escaping: str | None) -> None:
+    """client_python 1177: with some escapings, the names of samples don't belong to any metric."""
+    with Sidecar() as sidecar:
+        sidecar.post("/v1/traces", turn_of(1))
+        sidecar.turns()
+        accept = f"{form}; version=1.0.0" + (f"; escaping={escaping}" if escaping else "")
+        status, text = sidecar.get("/metrics", "metrics", {"Accept": accept})
+    read: Any = text_families if form == "text/plain" else openmetrics_families
+    found = {family.name: family.type for family in read(text)}
+    assert (status, found["agenteval_score"], found["agenteval_turns"]) == (200, "histogram", "counter")
+    assert "unknown" not in found.values()
 
 
 # --- webhooks
