@@ -83,7 +83,7 @@ IN_PLACE_OF_A_SECRET = [
     "judge: {api_key: {SECRET: }}",
     "judge: SECRET",
     "embedder: {api_key: [[SECRET]]}",
-    "serve: {token: [SECRET]}",
+    "serve: {token: [[SECRET]]}",
     "serve: {token: {value: SECRET}}",
     "serve: {tenants: [SECRET]}",
     "serve: {tenants: SECRET}",

@@ -287,7 +287,7 @@ def is_transient(error_type: str | None) -> bool:
     )
 
 
-_OF_SETTINGS = frozenset(("unpriced", "insufficient_quota", "http_401", "http_403", "http_404"))
+_OF_SETTINGS = frozenset(("unpriced", "http_401", "http_403", "http_404"))
 """Errors that repeat until someone changes the settings or the account."""
 
 

@@ -26,10 +26,10 @@ def whole_lines(path: Path) -> list[str]:
 
 
 def scores_in(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the scores of a JSON lines file by result id, without fields that depend on when a turn was closed."""
+    """Return the scores of a JSON lines file by result id, without fields that depend on when a turn was closed or scored."""
     lines = [json.loads(line) for line in whole_lines(path)] if path.exists() else []
     assert len({line["result_id"] for line in lines}) == len(lines), "a score twice"
-    return {line["result_id"]: {key: line[key] for key in line.keys() - {"close_reason"}} for line in lines}
+    return {line["result_id"]: {key: line[key] for key in line.keys() - {"close_reason", "scored_at"}} for line in lines}
 
 
 @contextmanager
