@@ -50,8 +50,8 @@ def code_empty_answer(turn: Turn) -> bool | Result:
     r"""Check that the answer of a turn without an error isn't empty.
 
     Whitespace, invisible characters, ``null``, ``{}``, ``[]``, ``""``, and an empty code fence don't count as content. An image or
-    file counts as content. An empty answer is skipped as ``tool_calls`` if the last LLM call requested tools or a tool call awaits
-    approval.
+    file counts as content. If the answer is empty, and the last LLM call requested tools or a tool call awaits approval, the score
+    is skipped as ``tool_calls``.
 
     | turn | result |
     |---|---|
@@ -155,7 +155,7 @@ def code_turn_error(turn: Turn) -> bool | Result:
     is only a framework's stop message ("Agent stopped due to max iterations."), the metric fails with the error type ``stopped``.
     If the user or the client stopped the turn, the score is skipped as ``cancelled``.
 
-    Detail: ``type``, the error type (``unknown`` if it wasn't recorded). The error message is omitted. It can contain user data.
+    Detail: ``type`` (the error type, or ``unknown``). The error message is omitted, because it can contain user data.
 
     | turn | result |
     |---|---|

@@ -129,8 +129,8 @@ def code_audio_talk_over(turn: Turn) -> Result:
     describes which recordings are measured, and lists the other skip reasons.
 
     Detail: ``recordings``, each with ``duration_s``, ``channels``, ``talk_over``, ``talk_over_s``, ``speech_s``, and
-    ``interruptions``. An interruption has ``at_s``, ``by_channel``, ``of_channel``, and ``stops_after_s`` (seconds until the
-    interrupted speaker stops).
+    ``interruptions``. An interruption has ``at_s``, ``by_channel`` (interrupting), ``of_channel`` (interrupted), and
+    ``stops_after_s`` (seconds until the interrupted speaker stops).
     """
     if isinstance(found := _measured(turn, speech=True), Result):
         return found

@@ -43,7 +43,7 @@ def code_code_language(turn: Turn, *, language: Language, detector: Literal["fen
     - SQL, as ``code_is_sql`` defines it
     - the language of the block's keywords: bash, C, C++, C#, CSS, Go, HTML, Java, JavaScript, Kotlin, PHP, Python, Ruby, Rust,
       TypeScript, or XML
-    - YAML, if the block contains only lines such as ``name: value`` that are valid annotations in Python
+    - YAML, if the block contains only lines such as ``name: value`` (Python parses these lines as annotations)
     - Python, if the block is valid Python
 
     The metric reads at most 200 blocks, and parses at most 100,000 characters as Python or SQL.
@@ -68,7 +68,7 @@ def code_contains_code_language(turn: Turn, *, language: Language) -> Result:
     The rules of ``code_code_language`` determine the language. An output without code fails.
 
     Parameters:
-        language: Name of the language, as in ``code_code_language``.
+        language: Name of the language. See ``code_code_language``.
 
     Detail: ``languages``, the languages of the code blocks in order. An unknown language is null.
     """
@@ -134,7 +134,7 @@ def code_code_execution(
             this code raises an exception, or if the program exits first. The default is the turn's reference ``tests``.
 
     Detail: ``exit_code`` (null after a timeout), ``stderr`` (its last 1,000 characters), ``timed_out``, and ``sandbox``. With
-    ``block: each``, these keys describe the first block that failed or, if none failed, the last block. ``blocks`` then lists the
+    ``block: each``, these keys describe the first block that failed or, if none failed, the last block. ``blocks`` lists the
     ``exit_code`` and ``timed_out`` of each block.
     """
     if sandbox is None:

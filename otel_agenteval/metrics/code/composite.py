@@ -3,8 +3,8 @@
 A composite metric evaluates the turn with its inner metrics. To combine existing scores instead, call the method ``combine``. The
 scores of inner metrics are exported only if you also configure these metrics separately. If an inner metric needs a judge, the
 composite metric usually waits for the judge's reply. If an inner metric isn't evaluated, for example because no judge is
-configured, the composite metric is skipped as ``missing:METRIC``. However, a policy metric fails if another inner metric already
-violates the policy.
+configured, the composite metric is skipped as ``missing:METRIC``. Exception: ``code_policy_must_always_pass`` and
+``code_safety_policy`` fail if another inner metric already violates the policy.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def code_not(subject: Subject, *, metric: InnerMetric | None = None, threshold: 
 
     Parameters:
         metric: Metric name, or ``{name: {parameters}}``. Not needed if you only call ``combine``, which uses the first score.
-        threshold: Lowest passing value of ``1 - value``. Replaces the opposite verdict, unless the inner metric is boolean.
+        threshold: Lowest passing value of ``1 - value``, instead of the opposite verdict. Ignored for a boolean inner metric.
 
     Detail: ``name`` (such as ``Not (code_x)``), ``inner_value``, and ``vacuous`` if the inner value is vacuous.
     """
@@ -277,8 +277,8 @@ def _oracle(given: Any) -> Oracle:
 def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_oracle)]) -> Result:
     """Score that your Python function returns for the turn.
 
-    Your function receives a ``Turn`` object and must not change it. The object's attributes have the names of the fields in
-    ``turn.v1``. The score depends on the function's result:
+    Your function receives a ``Turn`` object and must not change it. The object has the fields of the JSON schema ``turn.v1`` as
+    attributes. The score depends on the function's result:
 
     | result | score |
     |---|---|
@@ -354,7 +354,7 @@ def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric]
 
 @metric(unit="{item}", direction="down", aliases=("hpd:TrackTrend", "hpd:EvalPolicy.TrackTrend"))
 def code_policy_track_trend(subject: Subject, *, metrics: list[InnerMetric] | None = None) -> Result:
-    """Policy for metrics that you only track. The value is always 0, so it never fails a turn.
+    """Policy for metrics that you only track. The value is always 0, so no turn fails.
 
     Parameters:
         metrics: Metric names, or objects ``{name: {parameters}}``. The policy doesn't evaluate these metrics, so you can omit this option.

@@ -32,7 +32,7 @@ _SHOWN = 200
 
 
 def says_something(message: Message) -> bool:
-    """Return True unless a message contains only tool calls or tool results."""
+    """Return True unless the message contains only tool calls or tool results."""
     return bool(message.content) or not (message.tool_calls or message.tool_results)
 
 
@@ -52,8 +52,8 @@ def code_conversation_completeness(
 ) -> Result:
     """Completeness of a conversation: response rate, expected tools, duration, and errors.
 
-    The value is ``0.4 * response_rate + 0.3 * tool_usage + 0.15 * duration_compliance + 0.15 * error_free``. An error fails the
-    turn.
+    The value is ``0.4 * response_rate + 0.3 * tool_usage + 0.15 * duration_compliance + 0.15 * error_free``. If the turn has an
+    error, the metric fails.
 
     - ``response_rate``: number of assistant messages per user message, at most 1. Without user messages, the rate is 1. Messages
       that contain only tool calls or results don't count.
@@ -153,8 +153,8 @@ def code_agent_reliability(
     Parameters:
         signal_weights: Weight of each signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8, coherence 1.
             If a weight is above 1, a risk can exceed 1.
-        top_k: Share of the traces, riskiest first, whose risks are averaged. Replaces 0.15 in the formula for ``k``.
-        ensemble: Weight of the highest risk. Replaces 0.1 in the formula. The weight of the mean is then ``1 - ensemble``.
+        top_k: Share of the traces in the mean, starting with the riskiest. Replaces 0.15 in the formula for ``k``.
+        ensemble: Weight of the highest risk. Replaces 0.1 in the formula. The weight of the mean is ``1 - ensemble``.
 
     Detail: ``total_traces_in_session``, ``traces_evaluated``, ``raw_risk``, ``signal_weights``, ``flagged_traces`` (IDs of traces
     with a risk above 0.5), ``per_trace_signals`` (for at most 200 traces: signals, risks, and ``step_risk``), and ``aggregation``
@@ -196,11 +196,11 @@ def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWei
     The turn's ``session`` contains the signals of each trace, as described for ``code_agent_reliability``.
 
     The value is 1 minus the root mean square of the traces' uncertainty. A trace's uncertainty is ``(1 + penalty) * weight * (1 -
-    confidence)``. The penalty is the sum of ``weight * (1 - signal)`` over ``loop_detection``, ``tool_correctness``, and
-    ``coherence``, ignoring missing signals. The value is limited to 0..1 and rounded to 4 decimals. Traces without ``confidence``
-    are ignored. If no trace has one, the value is 1 (vacuous).
+    confidence)``, with the weight of ``confidence``. The penalty is the sum of ``weight * (1 - signal)`` over ``loop_detection``,
+    ``tool_correctness``, and ``coherence``, ignoring missing signals. The value is limited to 0..1 and rounded to 4 decimals.
+    Traces without ``confidence`` are ignored. If all traces lack it, the value is 1 (vacuous).
 
-    A trace with a confidence of 1 doesn't lower the value, even if other signals are low. ``code_agent_reliability`` detects it.
+    If a trace's confidence is 1, low values of its other signals have no effect. To detect them, use ``code_agent_reliability``.
 
     Parameters:
         signal_weights: Weight of each signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8, coherence 1.

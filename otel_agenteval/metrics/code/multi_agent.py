@@ -1,8 +1,8 @@
 """These metrics evaluate how several agents work together in a turn.
 
 An interaction is a message from one agent to others. If you don't provide ``interactions``, the metrics derive them from the calls
-and hand-offs between agents in the turn's spans. Usually, turns without the required data are skipped. The metrics return vacuous
-values mainly in direct calls and as inner metrics of another metric.
+and hand-offs between agents in the turn's spans. Usually, turns without the required data are skipped. You get vacuous values
+mainly if you call a metric directly, or use it as an inner metric.
 
 The coordination metrics evaluate hand-offs, conflicts, messages, roles, and load. Instrumentations don't record conflicts or roles,
 so you must provide [conflicts](facts.md#conflicts) and [roles](facts.md#agent-roles) yourself.
@@ -64,8 +64,8 @@ def code_coordination_efficiency(
     as ``missing:interactions`` or, if no agent is known either, as ``missing:agents``.
 
     Parameters:
-        weights: Weights of the five metrics, in the order above. Each weight is divided by the sum of all weights, which must not be 0.
-        roles: Roles of the agents, as in ``code_multiagent_role_adherence``.
+        weights: Weights of the five metrics, in the order above. The weights are divided by their sum, which must not be 0.
+        roles: Roles of the agents. See ``code_multiagent_role_adherence``.
 
     Detail: ``handoff_success_rate``, ``conflict_resolution_rate``, ``communication_efficiency``, ``role_adherence``, and
     ``load_balance_score``.
@@ -89,8 +89,8 @@ def code_coordination_efficiency(
 def code_handoff_success_rate(turn: Turn) -> Result:
     """Share of the hand-offs that succeeded.
 
-    Without hand-offs, the value is 1 (vacuous). Unknown results don't count. If all results are unknown, the score is skipped as
-    ``missing:handoffs``.
+    Without hand-offs, the value is 1 (vacuous). Hand-offs with an unknown result don't count. If all results are unknown, the score
+    is skipped as ``missing:handoffs``.
 
     Detail: ``handoffs`` (number of hand-offs with a known result) and ``successful`` (number of successful hand-offs).
     """
@@ -261,7 +261,7 @@ def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Resul
     ``code_coordination_efficiency`` is skipped.
 
     Parameters:
-        roles: Roles of the agents, as in ``code_multiagent_role_adherence``.
+        roles: Roles of the agents. See ``code_multiagent_role_adherence``.
 
     Detail, with AgentUnit's names (null for a skipped metric): ``coordination_efficiency``, ``handoff_success_rate``,
     ``avg_handoff_time``, ``conflict_rate``, ``conflict_resolution_rate``, ``avg_resolution_time``, ``communication_efficiency``,
@@ -306,8 +306,8 @@ def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0
     are included. Without interactions, the score is skipped as ``missing:interactions``.
 
     Parameters:
-        weights: Weights of the four metrics, in the order of the formula. Each weight is divided by the sum of all weights, which
-            must not be 0.
+        weights: Weights of the four metrics, in the order of the formula. The weights are divided by their sum, which must not be
+            0.
 
     Detail: ``self_organization``, ``specialization``, ``collective_decision``, and ``adaptation_rate``.
     """

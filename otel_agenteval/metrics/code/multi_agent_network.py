@@ -26,15 +26,15 @@ _BOTTLENECK_SHARE = 0.5
 
 
 MOST_STEPS = 2_000_000
-"""Maximum edges that one measure visits, in about one to two seconds. Graphs of up to 100 agents don't exceed this limit."""
+"""Maximum edges visited for one metric, in one to two seconds. Graphs of up to 100 agents don't exceed this limit."""
 MOST_MOVES = 250_000
-"""Maximum edges that computing the mean distance visits. Graphs of up to 100 agents don't exceed this limit."""
+"""Maximum edges visited for the mean distance. Graphs of up to 100 agents don't exceed this limit."""
 MOST_AGENTS = 10_000
 """Maximum agents in a graph whose distances are measured. Memory use grows with the square of the number of agents."""
 
 
 class GraphTooLarge(Exception):
-    """Raised if a measure takes too many steps, or a graph exceeds :data:`MOST_AGENTS`."""
+    """Raised if a graph is so large that a metric would take too much time or memory."""
 
 
 def _check(steps: int, most: int) -> None:
@@ -45,8 +45,8 @@ def _check(steps: int, most: int) -> None:
 class AgentGraph:
     """A directed graph with one node per agent.
 
-    ``out[i]`` contains the indices of the agents that received messages from agent ``i``, except ``i`` itself. Methods raise
-    :class:`GraphTooLarge` if the graph is too large for their measure.
+    ``out[i]`` contains the indices of the agents that received messages from agent ``i``, except ``i`` itself. A method raises
+    :class:`GraphTooLarge` if its result would take too much time or memory.
     """
 
     def __init__(self, names: Sequence[str], pairs: Iterable[tuple[str, str]]) -> None:
@@ -230,8 +230,8 @@ def _of_three_or_more(turn: Turn, measure: Callable[[AgentGraph], float]) -> Res
 def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed"] = "normalized") -> Result:
     """Similarity of the agent network to a star, in which only one agent sends messages.
 
-    The value is Freeman's out-degree centralization. It is the sum of ``highest number of recipients - number of the agent's
-    recipients`` over all agents, divided by the maximum possible sum, ``(agents - 1) ** 2``. The value is 1 if one agent sends
+    The value is Freeman's out-degree centralization. Each agent's number of recipients is subtracted from the highest number of
+    recipients. The sum of these differences is divided by its maximum, ``(agents - 1) ** 2``. The value is 1 if one agent sends
     messages to all others, and the others send none. With one or two agents, the value is 0 (vacuous).
 
     Parameters:
@@ -260,7 +260,7 @@ def code_avg_path_length(turn: Turn) -> Result:
 
 @_network_metric(direction="neutral", aliases=("agentunit:clustering_coefficient",), traits=("heavy",))
 def code_clustering_coefficient(turn: Turn) -> Result:
-    """Mean share of the possible edges among an agent's recipients that exist.
+    """Clustering of the network: higher if an agent's recipients also message each other.
 
     An agent's coefficient is the number of edges among its ``k`` recipients, divided by ``k * (k - 1)``. For an agent with at most
     one recipient, the coefficient is 0. The value is the mean over all agents. With one or two agents, the value is 0 (vacuous).
@@ -282,8 +282,8 @@ def code_hub_agents(turn: Turn, *, share_of_highest: Annotated[Share, Param("thr
     messages were sent, the value is 0 (vacuous).
 
     Parameters:
-        share_of_highest: Lowest number of recipients of a hub, as a share of the highest number. Alias: ``threshold``, as in
-            AgentUnit. This option isn't a passing threshold.
+        share_of_highest: Lowest number of recipients of a hub, as a share of the highest number of recipients. Alias:
+            ``threshold``, as in AgentUnit. This option isn't a passing threshold.
 
     Detail: ``hub_agents`` (names, in the order of the role table, followed by other agents).
     """

@@ -27,7 +27,7 @@ _KEYWORDS = {
     "video": frozenset(("video", "clip", "footage", "scene", "frame")),
     "text": frozenset(("text", "written", "document", "read")),
 }
-"""Words that refer to a modality, in the order of the result."""
+"""Words that refer to each modality. ``detail`` lists modalities in this order."""
 _CONNECTIVES = (
     "while", "also", "additionally", "furthermore", "moreover", "in addition to", "along with", "together with", "combined with",
 )  # fmt: skip
@@ -49,7 +49,7 @@ def _occurs(phrase: str, text: str, word_boundaries: bool) -> bool:
     traits=("heavy",),
 )
 def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Result:
-    """Share of the turn's modalities that the answer mentions, plus its use of connectives.
+    """Share of the turn's modalities that the answer mentions, plus points for connectives.
 
     The value is ``0.6 * referenced / present modalities + 0.4 * min(1, connectives / 3)``. Images, audio, or video are present if
     an attachment has the corresponding modality or media type. Text is present if the input contains text. A modality is referenced
@@ -117,8 +117,7 @@ def code_image_sharpness(turn: Turn, *, min_sharpness: Annotated[float, Ge(0)] =
     side. Sharp photos have a sharpness of several hundred, and blurred photos less than 50. Drawings with plain areas can also be
     below 50.
 
-    Transparent images get a white background or, if nearly all visible pixels are white, a black one. 16-bit values are scaled to 8
-    bits.
+    Transparent images get a white background or, if nearly all visible pixels are white, a black one. 16-bit values become 8-bit.
 
     The metric measures images whose data the turn contains, and images that the ``media`` configuration allows it to open. If an
     image can't be decoded, the score is an error. The score is skipped for these reasons:

@@ -20,7 +20,7 @@ def code_not_equals(turn: Turn, *, value: Annotated[TextOrNumber | dict[str, Any
     The metric passes if ``code_equals`` fails. For example, if ``value`` is an object, an output that isn't JSON passes.
 
     Parameters:
-        value: Value to compare with, as in ``code_equals``.
+        value: Value to compare with. See ``code_equals``.
 
     Detail: ``expected`` and ``actual`` (the first 200 characters of each).
     """
@@ -34,7 +34,7 @@ def code_not_contains(turn: Turn, *, value: Annotated[TextOrNumber, EXPECTED_OUT
     An empty output passes. An empty ``value`` is an error, as in ``code_contains``.
 
     Parameters:
-        value: String to search for, as in ``code_contains``. For several strings, use ``code_contains_any`` with ``inverse``.
+        value: String to search for. See ``code_contains``. For several strings, use ``code_contains_any`` with ``inverse``.
 
     Detail: ``value``, as text.
     """

@@ -52,7 +52,7 @@ TEXT_LIMIT = 100_000
 PAIR_LIMIT = 1_000_000
 """Maximum product of output length and number of references, because each reference is compared with the whole output."""
 WORD_LIMIT = TEXT_LIMIT // 2
-"""Maximum words for ROUGE. Only scripts without spaces can exceed this limit within :data:`TEXT_LIMIT`."""
+"""Maximum words for ROUGE. Texts within :data:`TEXT_LIMIT` can exceed this limit only in scripts without spaces."""
 SKIP_BIGRAM_LIMIT = 1_000
 """Maximum words for skip-bigrams, whose number is about half the square of the number of words."""
 
@@ -194,12 +194,12 @@ def code_gleu(
     ``code_bleu``.
 
     Parameters:
-        references: Reference texts, as in ``code_bleu``.
+        references: Reference texts. See ``code_bleu``.
         min_n: Minimum number of words in an n-gram.
         max_n: Maximum number of words in an n-gram.
-        tokenizer: Tokenizer, as in ``code_bleu``.
+        tokenizer: Tokenizer. See ``code_bleu``.
 
-    Detail: ``matches`` (number of common n-grams), ``output_runs`` and ``reference_runs`` (n-grams per text), and
+    Detail: ``matches`` (number of common n-grams), ``output_runs`` and ``reference_runs`` (number of n-grams in each text), and
     ``reference_index``.
     """
     if min_n > max_n:
@@ -244,7 +244,7 @@ def code_text_f1(
 
     Parameters:
         ground_truth: Text, or a list of texts. The default is the turn's ground truth.
-        tokenizer: Tokenizer, as in ``code_bleu``.
+        tokenizer: Tokenizer. See ``code_bleu``.
 
     Detail: ``precision`` and ``recall``.
     """
@@ -285,7 +285,7 @@ def _rouge(
     """Return the score for the reference with the highest ``measure``.
 
     ``units`` counts the n-grams or pairs to compare. With None, the longest common subsequence is used. If a reference has fewer
-    than ``least`` words, the score is 1 if the output also has fewer words, and otherwise 0.
+    than ``least`` words, the score is 1 if the output has fewer than ``least`` words, too, and otherwise 0.
     """
     output = turn.output or ""
     texts = _references(turn, reference)
@@ -342,7 +342,7 @@ def code_rouge(
             turn's ground truth.
         variant: Units to compare, as described above.
         measure: Measure that the metric returns as its value. ``f1`` is the harmonic mean of precision and recall.
-        tokenizer: Tokenizer, as in ``code_bleu``.
+        tokenizer: Tokenizer. See ``code_bleu``.
 
     Detail: ``variant``, ``precision``, ``recall``, ``f1``, and ``reference_index``.
     """
@@ -400,11 +400,11 @@ def code_meteor(
     ``code_bleu``, the score is skipped as ``too_long``.
 
     Parameters:
-        references: Reference texts, as in ``code_bleu``.
+        references: Reference texts. See ``code_bleu``.
         alpha: Weight of recall in the harmonic mean of precision and recall.
         beta: Exponent of the order penalty.
         gamma: Weight of the order penalty.
-        tokenizer: Tokenizer, as in ``code_bleu``.
+        tokenizer: Tokenizer. See ``code_bleu``.
         stemmer: How to reduce words to stems. ``suffix`` removes ``ing``, ``ed``, ``es``, or ``s`` from words that are long enough.
             If ``ing`` or ``ed`` was removed, one of two equal final consonants is also removed. ``none`` keeps words unchanged.
             ``suffix`` doesn't change the words of the tokenizer ``ms``, because they are in upper case.

@@ -146,8 +146,8 @@ def code_equals_number(
 ) -> Result:
     """Check that the number in the output equals an expected number.
 
-    An output without a number fails, and so does a limit such as ``< 42``. Numbers are compared as decimals, so the difference
-    between 0.3 and 0.2 is exactly 0.1 and meets a ``tolerance`` of 0.1.
+    An output without a number fails, and so does an output such as ``< 42``, which only limits the number. Numbers are compared as
+    decimals, so the difference between 0.3 and 0.2 is exactly 0.1 and meets a ``tolerance`` of 0.1.
 
     Parameters:
         value: Expected number, as a number or as text. Aliases: ``expected_output``, ``expcted_output`` (spelled as in Trusys).
@@ -171,7 +171,7 @@ def code_greater_than(turn: Turn, *, value: Annotated[Number, EXPECTED_OUTPUT], 
 
     Parameters:
         value: Limit, as a number or as text.
-        extract: Number to compare, as in ``code_equals_number``.
+        extract: Number to compare. See ``code_equals_number``.
 
     Detail: ``number`` and ``value``. Without a number to compare, ``number`` is null and ``reason`` is ``no_number``.
     """
@@ -186,7 +186,7 @@ def code_less_than(turn: Turn, *, value: Annotated[Number, EXPECTED_OUTPUT], ext
 
     Parameters:
         value: Limit, as a number or as text.
-        extract: Number to compare, as in ``code_equals_number``.
+        extract: Number to compare. See ``code_equals_number``.
 
     Detail: ``number`` and ``value``. Without a number to compare, ``number`` is null and ``reason`` is ``no_number``.
     """

@@ -1,4 +1,4 @@
-"""These metrics measure a turn's duration, tokens, and cost. If data is missing, they are skipped. Values equal to limits pass."""
+"""These metrics measure a turn's duration, tokens, and cost. If data is missing, they are skipped. A value at the limit passes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def code_max_duration(turn: Turn, *, max_seconds: Annotated[float, Ge(0)]) -> Re
     """Check that the turn took at most ``max_seconds``.
 
     Parameters:
-        max_seconds: Maximum duration in seconds, measured as in ``code_latency``.
+        max_seconds: Maximum duration in seconds (see ``code_latency``).
 
     Detail: ``observed`` and ``limit``, in seconds.
     """
@@ -49,7 +49,7 @@ def code_latency_threshold(turn: Turn, *, threshold_ms: Annotated[float, Ge(0), 
     """Check that the turn took at most ``threshold_ms`` milliseconds.
 
     Parameters:
-        threshold_ms: Maximum duration in milliseconds, measured as in ``code_latency``. Alias: ``threshold``, as in Trusys.
+        threshold_ms: Maximum duration in milliseconds (see ``code_latency``). Alias: ``threshold``, as in Trusys.
 
     Detail: ``latency_ms``.
     """
@@ -76,7 +76,7 @@ def code_latency_score(turn: Turn, *, threshold_ms: Annotated[float, Ge(0)] = 50
 def code_max_iterations(turn: Turn, *, max_iterations: Annotated[int, Ge(0)]) -> Result:
     """Check that the agent called models at most ``max_iterations`` times in the turn.
 
-    The number of calls includes failed calls, and retries with a separate span.
+    The number of calls includes failed calls, and retries that have their own span.
 
     Parameters:
         max_iterations: Maximum number of model calls.
@@ -163,7 +163,7 @@ def code_token_usage(turn: Turn) -> Result:
 _Usd = Annotated[float, Ge(0), Lt(math.inf)]
 _Price = Annotated[dict[Literal["input", "output", "cached_input"], _Usd], Predicate({"input", "output"}.issubset)]
 Prices = Annotated[dict[str, _Price], "mapping of models to prices"]
-"""USD per million tokens, by ``model`` or ``provider/model``. By default, cached input costs as much as other input."""
+"""USD per million tokens, by ``model`` or ``provider/model``. The default of ``cached_input`` is the price of ``input``."""
 
 
 def _no_cost(unpriced: list[str]) -> Result:
@@ -237,11 +237,11 @@ def code_max_cost(
     Parameters:
         max_cost_usd: Maximum cost in USD.
         estimate: If true, a cost that wasn't reported is estimated.
-        prices: Prices, as in ``code_cost``.
+        prices: Prices. See ``code_cost``.
 
     Detail: ``cost_usd``, ``limit``, and ``source_key``. ``source_key`` is the source of the cost: ``cost_usd`` (the turn's reported
-    cost), another metadata key, ``llm_calls`` (costs that the calls report), or ``tokens`` (an estimate). For ``estimated``,
-    ``price_source``, and ``unpriced``, see ``code_cost``.
+    cost), the metadata key with the cost, ``llm_calls`` (costs that the calls report), or ``tokens`` (an estimate). For
+    ``estimated``, ``price_source``, and ``unpriced``, see ``code_cost``.
     """
     found, unpriced = cost_of(turn, prices, estimate=estimate)
     if found is None:

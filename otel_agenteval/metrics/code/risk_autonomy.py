@@ -31,7 +31,8 @@ def code_turn_autonomy(
 ) -> Result:
     """Autonomy of the agent, from 1 (requests help immediately) to 10 (completes many steps alone).
 
-    The value is ``1 + 9 * (w1 * iterations + w2 * denied + w3 * stop + w4 * duration)``, rounded to one decimal. Signals are 0..1:
+    The value is ``1 + 9 * (w1 * iterations + w2 * denied + w3 * stop + w4 * duration)``, rounded to one
+    decimal. Each signal is a number from 0 to 1:
 
     - iterations: number of model calls divided by ``max_iterations``, at most 1.
     - denied: share of the tool calls whose permission was denied. Denials *raise* the value, because they show that the agent

@@ -54,7 +54,7 @@ def code_is_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
     quotes, ``NaN``, or fenced Markdown blocks. If a key occurs twice, the metric uses its last value.
 
     Parameters:
-        schema: JSON Schema, as in ``code_schema_conformance``. Requires the extra ``[structured]``. An invalid schema is an error.
+        schema: JSON Schema. See ``code_schema_conformance``. Requires the extra ``[structured]``. An invalid schema is an error.
 
     Detail: ``violations``, at most ten schema violations as ``[{path, message}]``.
     """
@@ -73,7 +73,7 @@ def code_contains_json(turn: Turn, *, schema: Schema | str | None = None) -> Res
     counts as an array, unless a schema excludes it. If you set a schema, at least one of the first 10,000 values must match it.
 
     Parameters:
-        schema: JSON Schema, as in ``code_schema_conformance``. Requires the extra ``[structured]``. An invalid schema is an error.
+        schema: JSON Schema. See ``code_schema_conformance``. Requires the extra ``[structured]``. An invalid schema is an error.
 
     Detail: ``count`` (number of values), ``first`` (the first 100 characters of the first value), and ``violations`` of the first
     value if no value matches the schema.
@@ -141,7 +141,7 @@ def code_contains_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = 
     elements inside other elements. At least one of the first 10,000 elements must contain all required elements.
 
     Parameters:
-        required_elements: Required elements, as in ``code_is_xml``. Paths start at the outermost element.
+        required_elements: Required elements. See ``code_is_xml``. Paths start at the outermost element.
 
     Detail: ``count`` (number of elements). If the output fails, ``missing_elements`` lists the required elements that the first
     element lacks.
@@ -178,19 +178,18 @@ def code_is_sql(
 
     - an empty output, or only a name or expression
     - an incomplete statement such as "update it", and commands that the parser doesn't analyze, such as ``CALL``
-    - SQL with a dangling comma, ORDER or GROUP without BY, or clauses in the wrong order, although the parser accepts these faults.
-      Exception: BigQuery, ClickHouse, DuckDB, and Snowflake allow a comma after the last item
+    - SQL with faults that the parser accepts: a dangling comma, ORDER or GROUP without BY (except in ClickHouse), or clauses in the
+      wrong order. In BigQuery, ClickHouse, DuckDB, and Snowflake, a comma after the last item is allowed
 
-    The metric checks only the output's shape (``detail.parser`` is ``shape``) in these cases: the parser isn't installed, the output has more
-    than 10,000 characters, or the SQL is too complex to parse. The output must then pass ``code_sql_shape``, must not have the faults above,
-    and must not end with a word such as FROM. Without the parser's result, the metric can't check ``allowed_tables`` and ``allowed_columns``.
-    If you set them, the metric fails or, if the parser isn't installed, returns an error.
+    The metric checks only the output's shape (``detail.parser`` is ``shape``) if the parser isn't installed, the output has more
+    than 10,000 characters, or the SQL is too complex to parse. In this case, the output must pass ``code_sql_shape``, must not have
+    the faults above, and must not end with a word such as FROM. If you set ``allowed_tables`` or ``allowed_columns``, which require
+    the parser, the metric fails or, if the parser isn't installed, returns an error.
 
     Parameters:
         dialect: Name of a dialect in sqlglot: ``mysql``, ``postgres``, ``sqlite``, ``tsql``, ``bigquery``, ``snowflake``, … The default is a
             generic dialect or, if parsing fails and the output contains backticks, MySQL. If the dialect is unknown, the score is an error.
-        allowed_tables: Names of allowed tables, with or without schema. Case is ignored. Common table expressions are always
-            allowed.
+        allowed_tables: Names of allowed tables, with or without schema, ignoring case. Common table expressions are always allowed.
         allowed_columns: Names of allowed columns, without their tables. Case is ignored. ``*`` is allowed only if the list contains
             ``*``, or in ``COUNT(*)``. Names that the statement defines, such as aliases, are always allowed.
         strict: If true, ``SELECT a b FROM`` fails, because a comma is probably missing.
@@ -358,8 +357,8 @@ def code_schema_conformance(turn: Turn, *, schema: Any) -> Result:
 def code_field_completeness(turn: Turn, *, fields: tuple[str, ...]) -> Result:
     """Share of the required fields that exist in the output's JSON object and aren't null.
 
-    A field whose value is an empty string, 0, false, or an empty list counts. The value is 0 if the output isn't a JSON object, and
-    1 (vacuous) if ``fields`` is empty.
+    A field also counts if it contains an empty string, 0, false, or an empty list. The value is 0 if the output isn't a JSON
+    object, and 1 (vacuous) if ``fields`` is empty.
 
     Parameters:
         fields: Names of top-level fields, or paths (``a.b``, ``a[0].b``). If the object has a key ``a.b``, this key is used instead of the path.

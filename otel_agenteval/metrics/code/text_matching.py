@@ -116,7 +116,7 @@ def code_icontains(turn: Turn, *, value: Annotated[TextOrNumber, EXPECTED_OUTPUT
     The output and ``value`` are lowercased, not case-folded, so ``ß`` doesn't match ``SS``. If ``value`` is empty, the score is an error.
 
     Parameters:
-        value: String to search for, as in ``code_contains``.
+        value: String to search for. See ``code_contains``.
 
     Detail: ``value``, as text.
     """
@@ -197,7 +197,7 @@ def code_contains_any(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], i
     Blank strings are ignored. If all strings are blank, every output passes (vacuous).
 
     Parameters:
-        value: Strings to search for, as in ``code_contains_all``.
+        value: Strings to search for. See ``code_contains_all``.
         ignore_case: If true, case is ignored.
 
     Detail: ``matched`` (the first string of ``value`` that the output contains, or null).
@@ -343,11 +343,11 @@ def code_refusal(
     - small talk, and other answers that don't contain a word for declining or redirecting
     - real-world limits ("we can't ship on Sundays"), failures, error texts, apologies, corrections, and partial help
     - quotes, letters, translations, and questions for missing data
-    - answers that pass on information: they repeat at least 12 words from the system instructions or, in sentences that don't
-      decline, at least 5 words from tool results or documents. Only words of five or more letters that the user didn't write count
+    - answers that repeat at least 12 words from the system instructions or, in sentences that don't decline, at least 5 words from
+      tool results or documents. Short words (up to four letters) and words that the user wrote don't count
     - answers of more than 2,000 characters, code, tables, and long answers with many figures
-    - JSON, except a short object that reports a refusal: at most 400 characters, starting with a status such as ``"status":
-      "declined"``, and with a reason or without data
+    - JSON, except an object of at most 400 characters that starts with a status such as ``"status": "declined"``, and contains a
+      reason, ``null``, or ``[]``
     - an empty output
 
     The metric can't decide whether a refusal is justified, or whether an answer is true. With ``method="answer"``, the metric
@@ -356,17 +356,17 @@ def code_refusal(
     With ``method="phrases"``, the metric searches the output for phrases such as "I cannot" or "I'm sorry, but". The search ignores
     case and the type of apostrophe, and mistakes "I can't wait to help" for a refusal.
 
-    In a configuration file and in ``oa.evaluate``, the default method is ``answer``, unless you set ``phrases``. With
-    ``get_metric`` or a name from another tool, the default is ``phrases``. Inner metrics of composite metrics follow the same
-    rules. To fail a turn on refusals, set ``inverse`` to true.
+    In a configuration file and in ``oa.evaluate``, the default method is ``answer``, unless you set ``phrases``. If you use
+    ``get_metric`` or one of the metric's names from other tools, the default is ``phrases``. Inner metrics of composite metrics
+    follow the same rules. To fail a turn on refusals, set ``inverse`` to true.
 
     Parameters:
         phrases: Phrases to search for, instead of the default list. Only allowed with ``method="phrases"``.
         method: Detection method. The default depends on how you use the metric, as described above.
 
     Detail: ``matched``. With ``phrases``, ``matched`` is the first phrase in the list that the output contains. With ``answer``,
-    ``matched`` is ``declines``, or ``redirects`` if the answer only sends the user elsewhere. ``answer`` also adds ``language``,
-    and ``findings`` with the first sentence that declines.
+    ``matched`` is ``declines``, or ``redirects`` if the answer only sends the user elsewhere. With ``answer``, the detail also
+    contains ``language``, and ``findings`` with the first sentence that declines.
     """
     if method == "answer":
         if tuple(phrases) != REFUSAL_PHRASES:
@@ -431,7 +431,7 @@ def code_content_similarity(
 
     Parameters:
         expected: Expected text. The default is the turn's ground truth.
-        mode: With ``seed``, each distinct common pair counts only once, as in HPD. Equal texts can then have a value below 1.
+        mode: With ``seed``, each distinct common pair counts only once, as in HPD, so equal texts can have a value below 1.
         inverse: If true, the value is 1 minus the similarity.
 
     Detail: ``common``, ``output_pairs``, and ``expected_pairs`` (numbers of pairs).

@@ -1,6 +1,6 @@
 """These metrics evaluate the agent's tool calls, including failed calls. Metrics that check expected tools or arguments also count
 calls that were declined or await approval, because the agent chose them. ``code_tool_efficiency`` and, by default,
-``code_tool_success`` ignore such calls.
+``code_tool_success`` ignore these calls.
 """
 
 from __future__ import annotations
@@ -81,13 +81,13 @@ def code_tool_selection(
         expected_tools: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools``. If there is no
             list of expected tools, the metric is skipped as ``missing:expected_tools``.
         forbidden_tools: Names of tools that must not be called.
-        strict_order: If true, and all expected tools were called, the turn's first calls must be calls to the expected tools, in
-            order. Otherwise, the value is reduced by ``order_penalty``.
+        strict_order: If true, and all expected tools were called, the value is reduced by ``order_penalty`` unless the turn's first
+            calls are calls to the expected tools, in order.
         extra_penalty: Penalty for each unexpected tool, even if it was called several times.
         order_penalty: Penalty for a wrong order, if ``strict_order`` is true.
 
-    Detail: lists of tool names (``matched``, ``missed``, unexpected tools in ``extra``, forbidden tools in ``violations``), and
-    ``strict_order``.
+    Detail: lists of tool names (``matched``, ``missed``, ``extra`` for unexpected tools, and ``violations`` for forbidden tools),
+    and ``strict_order``.
     """
     if (entries := expected_entries(turn, expected_tools, "expected_tools")) is None:
         return skip("missing:expected_tools")
@@ -177,7 +177,7 @@ def _missing_arguments(call: ToolCall, names: Sequence[str], non_empty: bool) ->
 
 
 def _required(given: Any, path: str) -> dict[str, list[str]]:
-    """Return each tool's required arguments. ``given`` maps tools to names or JSON Schemas."""
+    """Return each tool's required arguments from ``given``: argument names or JSON Schemas."""
 
     def argument(given: Any, path: str) -> str:
         if isinstance(given, (Mapping, list, tuple)):
@@ -213,17 +213,19 @@ def code_tool_success(
 ) -> Result:
     """Share of tool calls that didn't end in an error.
 
-    A call failed if its span has an error (status ERROR or ``error.type``), or if its result reports an error: ``{"isError":
-    true}``, an object that only describes an ``error``, such as ``{"status": "error"}`` or ``{"success": false, "message": …}``,
-    GraphQL ``errors`` with null ``data`` (or without ``data``, but with ``locations`` or ``extensions``), or text such as ``Error: …``.
-    A call without a status counts as successful.
+    A call failed if its span has an error (status ERROR or ``error.type``), or if its result is one of these:
+
+    - an object with ``isError: true``
+    - an object that only describes a failure, such as ``{"status": "error"}`` or ``{"success": false, "message": …}``
+    - GraphQL ``errors`` with null ``data``, or without ``data`` but with ``locations`` or ``extensions``
+    - text such as ``Error: …``
 
     A turn passes if the value is at least 0.7. It also passes if the agent repaired every failure: a later call to the same tool
-    with similar arguments succeeded. This second rule doesn't apply if you set ``threshold``, or if you use an AgentEval or
-    AgentUnit name for this metric, which sets ``threshold``.
+    with similar arguments succeeded. This second rule doesn't apply if you set ``threshold``, or use an AgentEval or AgentUnit
+    name, which sets ``threshold``.
 
     Parameters:
-        empty_value: Value for a turn without tool calls. This value is vacuous. With null, such a turn is skipped.
+        empty_value: Value for a turn without tool calls. This value is vacuous. With null, the turn is skipped.
         count_denied: If true, declined calls count as failed. By default, declined calls are ignored.
         repair_all: If true, the turn fails if the agent didn't repair every failure, even if the value reaches the threshold.
 
@@ -307,7 +309,7 @@ def code_tool_efficiency(
         max_duration_s: Maximum total duration without a penalty, in seconds.
         duplicate_key: With ``name``, each call to a tool after the first is a repeated call. With ``name_args``, the arguments must
             also be equal.
-        optimal_calls: If set, the value is this number divided by the number of calls, at most 1. Durations and repeated calls are then ignored.
+        optimal_calls: If set, the value is only this number divided by the number of calls, at most 1.
 
     Detail: ``call_count``, ``total_duration_s``, and ``duplicates`` (number of equal calls for each repeated tool).
     """
@@ -553,8 +555,8 @@ def code_tool_call_f1(
     expected calls that the agent made. A call can match only one expected call. Names must match exactly. Tools that run another
     agent are ignored unless they are expected.
 
-    If no tool is expected, the value is 1 if no tool was called, and otherwise 0. If tools are expected but none was called, the
-    value is 0.
+    If no tool is expected, the value is 1 without tool calls, and otherwise 0. If tools are expected but none was called, the value
+    is 0.
 
     Parameters:
         expected_tools: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools``. If there is no
@@ -610,8 +612,8 @@ def code_has_matching_span(turn: Turn, *, query: dict[str, Any], without_spans: 
 
     Parameters:
         query: Object with conditions, nested at most 50 levels deep.
-        without_spans: With ``skip``, a turn without spans is skipped as ``missing:spans``. With an HPD-Agent name, this is the
-            default.
+        without_spans: With ``skip``, a turn without spans is skipped as ``missing:spans``. If you use an HPD-Agent name for this
+            metric, the default is ``skip``.
 
     Detail: ``matches`` (number of matching spans), and the ``span_id`` and ``span_name`` of the first match.
     """

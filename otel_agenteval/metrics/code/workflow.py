@@ -246,7 +246,7 @@ def code_workflow_executor_success(turn: Turn) -> Result:
     step?}]``. A run failed if its status is ``error``, ``failed``, or ``failure``, or if an error names its executor. If the error
     also has a ``step``, only this step failed. ``step`` is the step's ``id`` or, without an ``id``, its position, starting at 0.
 
-    If ``steps`` is missing, the runs come from spans, as in ``code_workflow_execution_order``. A run then failed if its agent span or
+    If ``steps`` is missing, the runs come from spans (see ``code_workflow_execution_order``). A run failed if its agent or
     ``executor.id`` span has an error (status ERROR or ``error.type``). Without runs, the metric is skipped as ``missing:workflow``.
 
     Detail: ``per_executor`` (number of ``runs`` and ``failures`` for each executor ID, at most 200 IDs).

@@ -5,7 +5,7 @@
   counts as a call to this agent. A call and a hand-off between the same two agents are one interaction.
 * The *agents* are the names in the turn's role table. Without a table, the agents that ran or took part in a hand-off are used. In
   both cases, senders and recipients of interactions are added.
-* If an agent's caller is unknown, the agent's run adds the agent, but not an interaction.
+* An agent whose caller is unknown counts as an agent, but its run isn't an interaction.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ Roles = Annotated[dict[str, dict[str, Any]], _ParsedRoles]
 
 
 def read_once(turn: Turn, roles: Roles | None = None) -> Turn:
-    """Return a turn with only multi-agent data. ``roles``, if given, replaces its agents."""
+    """Return a turn with only the multi-agent data. ``roles``, if given, replaces ``agents``."""
     return Turn(
         interactions=interactions_of(turn), agents=turn.agents if roles is None else roles, agent_runs=turn.agent_runs, handoffs=turn.handoffs,
         conflicts=turn.conflicts,

@@ -1,9 +1,9 @@
 """Predicates that return a skip reason if a metric doesn't apply to a turn.
 
-A metric doesn't apply to turns in which its value wouldn't depend on the agent's behavior. ``metric(applies=…)`` sets its
-predicate, which checks only turns that have all fields in ``needs``. If the metric applies, the predicate returns None.
+A metric doesn't apply to turns in which its value wouldn't depend on the agent's behavior. ``metric(applies=…)`` sets a metric's
+predicate, which checks only turns that have all fields in the metric's ``needs``, and returns None if the metric applies.
 
-The first line of a predicate's docstring completes the sentence "applies to …" in the documentation. Predicates also run on the
+The first line of a predicate's docstring completes the sentence "applies to …" in the documentation. Predicates can run on the
 agent's thread, so they must be fast.
 
 A reason such as ``missing:image`` names data that you can provide (see docs/reference/metrics/facts.md). Other reasons, such as
@@ -140,10 +140,7 @@ def energy(turn: Turn, params: Params) -> str | None:
 
 
 def carbon(turn: Turn, params: Params) -> str | None:
-    """Turns with measured carbon or energy, and all turns if you set a limit or ``estimate``.
-
-    By default, estimates aren't used, because the estimate for one turn is far below the default limit.
-    """
+    """Turns with measured carbon or energy, and all turns if you set a limit or ``estimate``."""
     if params.keys() & {"threshold_kg", "threshold", "estimate"}:
         return None
     return None if _states(turn, "carbon_kg", "carbon.kg", "energy_kwh", "energy.kwh") else "missing:energy"

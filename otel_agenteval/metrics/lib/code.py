@@ -48,7 +48,7 @@ _INFO = re.compile(r"[{. ]*(?:lang(?:uage)?-)?([^\s,;:{}()\[\]]+)")
 def code_blocks(text: str) -> list[Block]:
     """Return the first :data:`MAX_BLOCKS` fenced code blocks that aren't empty.
 
-    A fence is a line that starts with three or more backticks or tildes, also after a list marker or ``>``. A block without a
+    A fence is a line that starts with three or more backticks or tildes, optionally after a list marker or ``>``. A block without a
     closing fence ends at the end of its block quote or of the text. If a text without fences is code, the whole text is one block.
     If the only fence is the last line, it is ignored, because it closes a block that the prompt opened.
     """
@@ -86,7 +86,7 @@ def _is_blank(fenced: Sequence[tuple[str, list[str]]]) -> bool:
 
 
 def languages(blocks: Sequence[Block], *, labels: bool = True) -> list[str | None]:
-    """Return each block's language (None if unknown). With ``labels``, prefer its label."""
+    """Return each block's language (None if unknown). With ``labels``, labels take precedence."""
     found: list[str | None] = []
     left = PARSED_CHARS
     for block in blocks:
@@ -177,7 +177,7 @@ _KEYWORDS = {
     }.items()
 }
 _BUILDS_ON = {"typescript": "javascript", "csharp": "java", "cpp": "c", "xml": "html"}
-"""Maps a language to a base language, such as TypeScript to JavaScript. The base's pattern also matches most of its lines."""
+"""Maps a language to its base language: the pattern of JavaScript, for example, also matches most lines of TypeScript."""
 
 
 def _language_by_keywords(text: str) -> tuple[str | None, int]:

@@ -202,7 +202,7 @@ _LARGEST_CHUNK = 65_536
 
 
 class _RefusedMarkup(Exception):
-    """Raised for rejected markup. The optional argument is the byte position to resume at."""
+    """Raised for rejected markup. The optional argument is the byte position at which to resume parsing."""
 
 
 class XmlDocument(NamedTuple):
@@ -264,7 +264,7 @@ def xml_elements(text: str) -> list[str]:
 
 
 def _parse_content(data: bytes, start: int, found: list[tuple[int, int]]) -> int:
-    """Add outermost elements after ``start`` to ``found``, and return the error's position."""
+    """Add outermost elements after ``start`` to ``found``. Return the first error's position."""
     opened: list[int] = []
     only_start = False
     parser = expat.ParserCreate()

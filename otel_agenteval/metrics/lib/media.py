@@ -109,7 +109,7 @@ def image_for_model(reference: str) -> str:
 
 
 def _is_openable(reference: str) -> bool:
-    """Return True if the file may be opened or is local. Forbidden local files raise errors."""
+    """Return True if the file is local or may be opened. Opening it can raise an error."""
     return may_open(reference) or scheme_of(reference) == "file"
 
 
@@ -171,7 +171,7 @@ def evenly_spaced(total: int, wanted: int) -> list[int]:
 
 
 def opened_video(video: Medium, num_frames: int, sampling: Sampling = "even") -> Video | None:
-    """Open a video and return its frames and measurements, or None if the configuration doesn't allow opening it.
+    """Open a video and return the video's frames and measurements, or None if the configuration doesn't allow opening it.
 
     Raises:
         MetricError: If the file is broken, too large, or not a video.

@@ -89,7 +89,7 @@ def texts(reply: Mapping[str, Any], key: str) -> list[str]:
 
 
 def reply_details(reply: Mapping[str, Any], **keys: str) -> dict[str, Any]:
-    """Return the value of each ``key`` in ``name=key`` as ``name``, without blank list items."""
+    """Return ``{name: reply[key]}`` for each argument ``name=key``, without blank list items."""
     found = {name: reply.get(key) for name, key in keys.items()}
     return {
         name: [item for item in value if not isinstance(item, str) or item.strip()] if isinstance(value, list) else value

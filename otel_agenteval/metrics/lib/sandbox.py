@@ -39,7 +39,7 @@ MEMORY = 512 * 2**20
 PROCESSES = 32
 FILE_BYTES = 2**20
 SCRATCH_BYTES = 16 * 2**20
-"""Maximum total size in bytes of the files in ``/tmp``, and of those in ``/dev/shm``. Nothing else is writable."""
+"""Maximum total size in bytes of all files in ``/tmp``, and of all files in ``/dev/shm``. Nothing else is writable."""
 OPEN_FILES = 64
 STDERR_CHARS = 1_000
 
@@ -47,13 +47,13 @@ _PROBE_SECONDS = 10.0
 _HOST_CALLS = 10_000
 _SCRATCH, _SHARED = "/tmp", "/dev/shm"  # noqa: S108 - inside the sandbox
 _UID = 61234
-"""Unprivileged user and group ID. Programs of a root process run as this user, because process limits don't apply to root."""
+"""Unprivileged user and group ID for programs if this process runs as root, because process limits don't apply to root."""
 
 
 @dataclass(frozen=True)
 class ProgramResult:
     exit_code: int | None
-    """None if the time limit stopped the program. 128 plus the signal number if another limit killed it."""
+    """None if the time limit stopped the program. 128 plus the signal number if a signal ended the program."""
     stderr: str
     timed_out: bool
 

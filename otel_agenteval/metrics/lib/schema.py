@@ -1,6 +1,6 @@
 """Validate values against a JSON Schema, in limited time and without network access.
 
-With nested references, the number of validation steps can double at each level. Therefore, the steps are counted first.
+With nested references, the number of validation steps can double at each level. Therefore, they are counted before validation.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def parsed_schema(schema_text: str) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _normalized(schema_text: str) -> str:
-    """Return a schema as JSON text without wrappers. Raise MetricError if it is invalid."""
+    """Return a schema as JSON text, without wrapper keys. Raise MetricError if it is invalid."""
     keywords = tuple(word_list("json_schema"))
     try:
         schema = parsed_schema(schema_text)
@@ -179,7 +179,7 @@ class _StepCount:
             pending += schema.values() if isinstance(schema, dict) else _list(schema)
 
     def size(self, schema: Any) -> int:
-        """Count a schema and its subschemas, with references expanded. Raise for a cycle."""
+        """Count a schema and its subschemas, with references expanded. A cycle raises an error."""
         if not isinstance(schema, dict):
             return sum(map(self.size, _list(schema)))
         if (known := self._sizes.get(id(schema))) is None:

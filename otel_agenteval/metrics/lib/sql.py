@@ -142,13 +142,13 @@ _MIN_STEPS = 20_000
 _STEPS_PER_TOKEN = 20
 _CHAINED = re.compile(r"[)\]]\s*(?:[.:?]|->|#>)")
 _MAX_COPIED = 50_000
-"""Maximum product of tokens and chained calls. The parser copies the chain at each call."""
+"""Maximum number of tokens times number of chained calls. The parser copies the chain at each call."""
 _DIALECTS = {
     "mariadb": "mysql", "mssql": "tsql", "postgresql": "postgres", "sqlserver": "tsql", "transactsql": "tsql",
 }  # fmt: skip
 
 _NEEDS = {"Select": ("expressions",), "Update": ("expressions",), "Insert": ("expression", "default"), "Copy": ("files",)}
-"""Parts of each kind of statement. At least one part is required."""
+"""Parts of each kind of statement. A complete statement has at least one of these parts."""
 _FROM_IS_OPTIONAL = frozenset(("bigquery", "fabric", "oracle", "tsql"))
 _FROM_CAN_LEAD = frozenset(("bigquery", "clickhouse", "databricks", "duckdb", "hive", "spark"))
 _NO_LEADING_VERB = re.compile(r"(?:\A|;)[\s(]*(from|table)\b", re.IGNORECASE)

@@ -32,19 +32,19 @@ STEPS = 100
 TOTAL_CHARS = 16_000
 """Maximum characters of all steps together, about 4,000 tokens."""
 _OWN_CHARS, _OWN = 80, 4
-"""Limits for attributes of custom spans: characters per attribute, and number of attributes."""
+"""Maximum characters of a custom span's attribute, and maximum number of attributes per span."""
 _INFRASTRUCTURE = ("http.", "url.", "net.", "network.", "server.address", "db.", "rpc.", "messaging.")
 """Attribute namespaces of spans that aren't agent steps."""
 _AGAIN = ('"messages"', '"outputs": null', '"outputs":null', '"langgraph_', '"ls_integration"')
-"""Texts that occur in a framework's internal state."""
+"""Signs that a text is a framework's internal state, which is omitted."""
 _IDS = ("id", "ids", "uuid", "hash", "timestamp", "_at", "version")
-"""Suffixes of attributes that judges don't need."""
+"""Suffixes of attribute names. Judges don't need these attributes."""
 _IN_THE_TURN = frozenset(
     ("embeddings", "embedding", "invoke_agent", "create_agent", "retrieval", "retriever", "reranker", "agent")
 )
 """Operations and span kinds whose texts are in other fields of the turn."""
 _PROMPTS = ("input.messages", "input_messages", "prompt", "system_instructions", "tool.definitions", "tools")
-"""Parts of the names of attributes that repeat the input of each model call."""
+"""Parts of attribute names. These attributes repeat the model calls' input."""
 _INPUTS = ("input.value", "traceloop.entity.input", "gen_ai.task.input")
 _OUTPUTS = ("output.value", "traceloop.entity.output", "gen_ai.task.output")
 
@@ -257,7 +257,7 @@ def _have_several_agents(calls: Iterable[ToolCall]) -> bool:
 
 
 def _remarks(turn: Turn) -> tuple[list[str], dict[str | None, str]]:
-    """Return this turn's remarks: those without a known tool call, and the others by call ID."""
+    """Return this turn's remarks on unknown tool calls, and its other remarks by call ID."""
     messages = turn.messages
     asked = max((place for place, one in enumerate(messages) if one.role == "user" and one.content), default=-1)
     calls = {call.call_id for call in turn.tool_calls or () if call.call_id is not None}
@@ -372,7 +372,7 @@ def start_of(messages: Sequence[Message], asked: str | None = None) -> int:
 
 
 def whole_conversation(turn: Turn) -> list[Message]:
-    """Return ``messages`` after missing ``history`` messages, or [] without ``messages``."""
+    """Return missing messages from ``history``, and ``messages``. Return [] without ``messages``."""
     messages = turn.messages
     earlier = unsent(turn, messages[: start_of(messages)]) if messages else ()
     return [*(Message(role, text) for role, text in earlier), *messages]

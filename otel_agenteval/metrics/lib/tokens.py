@@ -106,7 +106,7 @@ def _ms_tokens(text: str) -> Iterator[str]:
 
 
 def _upper(word: str) -> str:
-    """Return a word in upper case, except letters such as ``ß`` that would become two."""
+    """Return a word in upper case, but keep letters such as ``ß`` that would become two letters."""
     upper = word.upper()
     return upper if len(upper) == len(word) else "".join(char.upper() if len(char.upper()) == 1 else char for char in word)
 
@@ -125,7 +125,7 @@ def words_in(text: str) -> list[str]:
 
 
 def long_words(text: str, least: int) -> frozenset[str]:
-    """Return lower-case words of at least ``least`` characters, or in scripts without spaces."""
+    """Return lower-case words, except words below ``least`` characters in scripts with spaces."""
     return frozenset(word for word in words_in(text.lower()) if len(word) >= least or _syllable.match(word))
 
 

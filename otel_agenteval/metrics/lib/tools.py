@@ -22,7 +22,7 @@ _FAILURE = re.compile(r"\s*(?:(?i:error|fatal)|[A-Z]\w{0,40}(?:Error|Exception))
 _ABOUT_FAILURES = frozenset(
     ("error", "isError", "is_error", "status", "code", "message", "detail", "details", "success", "ok", "type")
 )
-"""Keys of results that only describe an outcome."""
+"""Keys that describe a call's outcome. All other keys of a result are data."""
 _OF_GRAPHQL = frozenset(("locations", "extensions"))
 
 
@@ -57,7 +57,7 @@ def failure_in(result: Any) -> str | None:
 
 
 def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> list[Any] | None:
-    """Return the expected tools from ``given`` or the turn's references, or None.
+    """Return the expected tools in ``given`` or the turn's references, or None if unset.
 
     Each entry is a name, or an object with ``name`` and optional ``arguments`` and ``output``. ``_call`` lists alternative names of
     these keys. A string can list several names, separated by commas, semicolons, or vertical bars.
@@ -205,7 +205,7 @@ class Expectation:
         return replace(self, compares_arguments=False, compares_output=False)
 
     def lacks(self, turn: Turn, calls: Sequence[ToolCall]) -> str | None:
-        """Return the skip reason if arguments or output to compare are unknown, or None."""
+        """Return the skip reason if a call to this tool lacks data to compare, or None."""
         for call in calls:
             if call.name == self.name:
                 if self.compares_arguments and (self.arguments or call.malformed) and (why := lacks_arguments(turn, call)):
@@ -329,9 +329,8 @@ def match_in_order(expectations: Sequence[Expectation], calls: Sequence[ToolCall
 # --- repeated calls that return nothing new
 
 _WAITS = re.compile(r"(?:^|[^a-z])(?:sleep|wait|delay|pause)(?:[^a-z]|$)", re.IGNORECASE)
-"""Name of a tool that waits, such as ``sleep``."""
 _SLEEPS = re.compile(r"\bsleep[ (]{1,2}[0-9]")
-"""Command that waits, such as ``sleep 5``, in a call's arguments."""
+"""Command in a call's arguments, such as ``sleep 5``. ``_WAITS`` matches names of tools that wait."""
 _GESTURES = re.compile(
     r"press|keystroke|key_?(?:down|up)|scroll|swipe|screenshot|snapshot|(?:^|_)(?:key|tab|tap|click|type|next|back)(?:$|_)",
     re.IGNORECASE,

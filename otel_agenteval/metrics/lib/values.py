@@ -79,7 +79,7 @@ def canonical(value: Any) -> str:
 
 
 def reference(turn: Turn, given: Any, *names: str) -> Any:
-    """Return ``given`` or, if it is None, the turn's first reference in ``names``, or None.
+    """Return ``given`` or, if it is None, the first of the references ``names`` that exists.
 
     An empty ``given`` also takes precedence, because an empty list of expected tools is meaningful.
     """
@@ -125,7 +125,7 @@ _PIECE = re.compile(r"[\w.@+%-]*\Z")
 _TELLING = re.compile(r"[\d@%]")
 """A character that is typical of addresses, numbers, and tokens."""
 _LAST_WORD_REVERSED = re.compile(r"\S*(?:[\d\s()./-]*\d[+(]?)?")
-"""The last word of a text, matched in the reversed text. A phone or card number with spaces counts as one word.
+"""Matches the last word of a text if the text is reversed. A phone or card number with spaces counts as one word.
 
 For example, the last word of ``call +1 (415) 55`` is ``+1 (415) 55``.
 """
