@@ -170,7 +170,7 @@ class DeferredTurns:
         self._promised: PromisedEvents | None = None
         self._is_done = False
         self._is_dropped = False
-        """True if the turns were counted as dropped, so that their scores must not be counted."""
+        """True if the turns were counted as dropped. In this case, their scores must not be counted."""
         self._was_missed = False
         """True if a reader didn't get the events in time. The span might have been exported without them."""
         self._evaluating_in: int | None = None

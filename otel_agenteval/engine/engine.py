@@ -173,7 +173,7 @@ class Engine:
         self.worker.stop(0)
 
     def keep_in_hand(self, in_hand: InHand) -> None:
-        """Use ``in_hand`` to record which turn is being scored. After a crash, the next process reads it."""
+        """Use ``in_hand`` to record which turn is being scored. After a crash, the next process reads this record."""
         self._watchdog.keep(in_hand)
 
     def reopen_statistics(self) -> None:
@@ -241,7 +241,7 @@ class Engine:
 
     @property
     def accepted_baggage(self) -> Mapping[str, str]:
-        """Accepted baggage keys, with the name of the reference that each key sets."""
+        """Accepted baggage keys. Each key is mapped to the name of the reference (an expected value) that it sets."""
         return self.pipeline.evaluator.references.baggage
 
     def flush(self, timeout: float) -> bool:
@@ -269,7 +269,7 @@ class Engine:
         return self.worker.flush(max(0.0, until - time.monotonic())) and done
 
     def register_exit(self) -> None:
-        """Register the exit handler. Call this at the first span, so that it runs before the providers' handlers."""
+        """Register the exit handler. Call this at the first span, so that the handler runs before those of the SDK's providers."""
         this, limit, process = weakref.ref(self), self.config.exit_timeout + PATIENCE, os.getpid()
 
         def at_exit() -> None:

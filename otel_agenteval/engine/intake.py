@@ -242,7 +242,7 @@ class Intake:
         )
 
     def held(self, trace_ids: set[int]) -> set[int]:
-        """Return those traces that have waiting data outside the worker's queue, such as an open turn or feedback."""
+        """Return the given traces that have waiting data outside the worker's queue, such as an open turn or feedback."""
         with self._assembler.lock:
             found = self._assembler.held(trace_ids)
             found |= {trace_id for trace_id in trace_ids if trace_id in self.early_logs}

@@ -68,7 +68,7 @@ class Pipeline:
     """Pipeline from closed spans to emitted scores.
 
     Components that the configuration doesn't need are None. ``fill`` returns the fill level of the worker's queue, from 0 to 1.
-    ``explained`` adds details to a change for the worse.
+    ``explained`` adds details to a detected score change for the worse.
     """
 
     def __init__(

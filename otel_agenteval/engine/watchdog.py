@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 _FIRST, _EVERY = 0.25, 0.05
 """Wall-clock seconds from the start of a batch to the first check, and between checks."""
 _WAITS = 0.1
-"""Share of the CPU time limit below which slow work counts as waiting."""
+"""Share of the CPU time limit. Slow work that has used less CPU time than this counts as waiting."""
 _PAUSE = 0.005
 """Seconds that each check sleeps, so that other threads can run."""
 

@@ -147,7 +147,7 @@ class Aside:
         self.item = item
         self.size: int = item.size
         self.start = start
-        """Number of items handled before this item. A flush of more items also waits for this item."""
+        """Number of items that were handled before this item. A flush that includes more items also waits for this item."""
         self.until = until
         self.late = late
         self.is_back = False

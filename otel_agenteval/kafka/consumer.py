@@ -37,7 +37,7 @@ _POLL = 0.25
 _FLUSH = 10.0
 _BEHIND = 512
 _SHORTLY, _BREATH = 2.0, 0.05
-"""Seconds of lag before partitions are paused, and seconds between checks. Pausing discards the read-ahead buffer."""
+"""Seconds that scoring can lag behind before partitions are paused (which discards the read-ahead buffer), and between checks."""
 _MOVE = 5.0
 _MOST_SNAPSHOTS = 4
 _BUFFER_KB = 16 * 1024
@@ -453,7 +453,7 @@ class KafkaSource:
             place = Place(max(place.offset, low), max(place.since, low))
             where = committed.topic, committed.partition
             self._partitions[where] = Partition(place, high)
-            _log.info("kafka: scoring %s/%d from offset %d (reading trace ids from %d)", *where, *place)
+            _log.info("kafka: scoring %s/%d from offset %d (reading trace IDs from %d)", *where, *place)
         consumer.assign([self._kafka.TopicPartition(*key, found.position) for key, found in self._partitions.items()])
         consumer.resume(consumer.assignment())  # a partition that was paused when it moved would stay paused
         self._paused = self._rejoin = False

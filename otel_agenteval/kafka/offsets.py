@@ -30,7 +30,7 @@ class OtherVersion(Exception): ...
 class Place(NamedTuple):
     offset: int
     since: int
-    """Offset from which the next reader collects trace IDs, at most ``offset``."""
+    """Offset from which the next reader collects trace IDs. It isn't greater than ``offset``."""
 
     def metadata(self) -> str:
         return f"agenteval.v{_VERSION} from={self.since}"
@@ -56,7 +56,7 @@ class _Seen:
 
 
 class Partition:
-    """Reading progress in a partition. From offset ``end`` on, messages contain no spans of traces that an earlier reader closed."""
+    """Reading progress in a partition. Spans of traces that an earlier reader closed are only before offset ``end``."""
 
     def __init__(self, place: Place, end: int) -> None:
         self.place = place
@@ -86,7 +86,7 @@ class Partition:
             self.passed_over.clear()
 
     def done(self, held: Collection[int], waiting: Iterable[int] = ()) -> Place:
-        """Return the position to commit. It precedes ``waiting`` messages and recent traces in ``held`` (see :data:`MAX_REPLAY`)."""
+        """Return the position to commit, before ``waiting`` messages and recent ``held`` traces (see :data:`MAX_REPLAY`)."""
         if self.position < self.begin:
             return self.place
         floor = self.position - MAX_REPLAY

@@ -126,8 +126,8 @@ class _Scrape(HttpExchange):
 class Metrics:
     """Handler for ``/metrics``, which requires no token. The response has the format that the scraper accepts.
 
-    Only the OpenMetrics format contains exemplars. Writing a large page takes seconds, so a separate thread writes one page at a
-    time. If other scrapes request the same format meanwhile, they get the same page.
+    Only the OpenMetrics format contains exemplars. Writing a large response takes seconds, so a separate thread writes one response
+    at a time. If other scrapers request the same format meanwhile, they get the same response.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:

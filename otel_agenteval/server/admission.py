@@ -25,7 +25,7 @@ LEAST = 256 << 20
 """Smallest default of ``serve.max_inflight``, in bytes."""
 COPIES = 3
 _HALF, _CROWDED, _NEARLY_ALL = 0.5, 0.75, 0.95
-"""Shares of the limit for open turns. Below the first share, all requests are accepted. Above the last, all are refused."""
+"""Shares of the open-turn limit above which some requests, requests with mostly new turns, and all requests are refused."""
 _STUCK = 30.0
 """Seconds of continuous refusals after which requests are accepted again and the oldest open turns are evicted."""
 TURNS_FULL = "open turns are close to their limit (turn.total_bytes, turn.max_open)"
@@ -104,7 +104,7 @@ class Arriving:
     """Admission control for open turns. Refuses requests that would evict turns that can still complete. Thread-safe.
 
     If open turns use over half of their limit, two kinds of requests are refused: requests that would exceed the limit, and
-    requests with mostly new turns that would exceed three quarters of it. The sender retries until turns close. After 30 seconds of
+    requests with mostly new turns that would exceed 75 % of the limit. The sender retries until turns close. After 30 seconds of
     refusals, open turns probably wait for spans that never arrive. Requests are then accepted, and the oldest turns are evicted.
     """
 

@@ -47,7 +47,7 @@ _log = logging.getLogger("otel_agenteval")
 _THREADS = 4
 _MAINTENANCE = 1.0
 _DELIVER_WITHIN = 4.0
-"""Maximum seconds for the delivery to all outlets before journal segments are deleted. A shutdown might wait for it."""
+"""Maximum seconds to deliver scores to all outlets before journal segments are deleted. A shutdown can wait this long."""
 _AT_START = (
     "grpc", "http", "metrics", "web", "insecure", "tls", "allowed_hosts", "allowed_origins", "max_body", "max_inflight", "max_connections",
     "client_connections", "journal", "journal_bytes", "page",
@@ -62,7 +62,7 @@ _CHECK_EVERY = 15.0
 
 
 class Service:
-    """Sidecar in one process.
+    """One process of the sidecar, with an engine, listeners, and a journal.
 
     If a parent process started this process, ``number`` is the index of this process, and the parent locks the journal.
     """

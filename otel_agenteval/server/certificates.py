@@ -22,7 +22,7 @@ _log = logging.getLogger("otel_agenteval")
 
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _SOON = 14 * 86_400.0
-"""Seconds before expiry when warnings begin, but at most a fifth of the certificate's lifetime."""
+"""Warnings begin this many seconds before expiry, or a fifth of the certificate's lifetime if that is shorter."""
 _UTC_TIME, _VERSION = 0x17, 0xA0
 
 
@@ -32,7 +32,7 @@ class Validity(NamedTuple):
 
 
 def checked_validities(tls: TlsOptions) -> dict[str, Validity]:
-    """Return, for each option, the validity period of the file's certificate that expires first.
+    """Map each option to the validity period of the certificate that expires first in the option's file.
 
     Logs a warning if a certificate isn't valid or expires soon. Unreadable files are skipped.
     """

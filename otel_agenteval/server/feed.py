@@ -33,7 +33,7 @@ class Batch:
     invalid: int = 0
 
     def keep(self, share: Share) -> None:
-        """Drop traces outside a process's share. Counts that don't belong to a trace are kept only by the share at position 0."""
+        """Drop traces outside a process's share. Only the process that owns position 0 keeps ``sampled_out`` and ``invalid``."""
         if share.is_everything:
             return
         self.parts = [(key, part) for key, part in self.parts if key in share]

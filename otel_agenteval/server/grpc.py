@@ -1,4 +1,4 @@
-"""OTLP receiver for gRPC. The packages h2 and hpack parse HTTP/2, so that limits apply before a call is authenticated.
+"""OTLP receiver for gRPC. It is built on the packages h2 and hpack, because limits must apply before a call is authenticated.
 
 If a sender has no valid token, the call is refused when it starts, before its message arrives. Messages stay compressed until
 the receiver reads them. Responses follow https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md.

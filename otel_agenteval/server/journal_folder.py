@@ -87,7 +87,7 @@ class JournalFolder:
     def share_out(self, endpoints: Sequence[str]) -> None:
         """If ``endpoints`` changed since the last start, assign each segment to the processes that can own its traces.
 
-        Raises ConfigError if the folder can't be used, or if a segment has another version.
+        Raises ConfigError if the folder can't be used, or if a segment's format version isn't supported.
         """
         with _usable(self.path):
             segments = list(self.path.rglob(f"*{SUFFIX}"))

@@ -116,7 +116,7 @@ def _cut(name: str) -> str:
 
 
 def _append(path: Path, names: list[str]) -> None:
-    """Append the names of traces or requests, one per line. If this fails, log a warning. The next start then scores them again."""
+    """Append the names of traces or requests, one per line. If this fails, log a warning. The strikes of these names are lost."""
     if not names:
         return
     try:

@@ -3,7 +3,7 @@
 Signals are handled from the start of a process, so this module doesn't import slow packages. Signals that arrive before the event
 loop runs are handled later.
 
-Freed memory is kept for later requests, because getting memory from the kernel takes longer than parsing.
+Freed memory is kept for later requests, because getting memory from the kernel takes longer than parsing a request.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Signals:
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """Block signals during the ``with`` block and, in a child process started there, until it creates :class:`Signals`."""
+    """Block signals during the ``with`` block. A child process started there blocks signals until it creates :class:`Signals`."""
     signal.pthread_sigmask(signal.SIG_BLOCK, NUMBERS)
     try:
         yield

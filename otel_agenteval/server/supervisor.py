@@ -196,7 +196,7 @@ class _Supervision:
     def __init__(self, notifier: Notifier, count: int, start: Callable[[int, dict[str, str] | None], Child]) -> None:
         self._notifier = notifier
         self.is_up = False
-        """True when all processes have started to listen. Until then, each process remembers a reload signal itself."""
+        """True when all processes have started to listen. Until then, reloads aren't reported to the service manager."""
         self._listeners = (
             [Listener(functools.partial(self._handle_report, number)) for number in range(count)] if notifier.enabled else []
         )

@@ -164,14 +164,14 @@ class Journal:
         entry = Entry(self, _encoded(signal, body, is_json, tenant))
         with self.lock:
             if self._pending and self._pending_bytes + len(entry.data) > _MAX_PENDING:
-                raise Refusal("overloaded", "the journal's disk is behind")
+                raise Refusal("overloaded", "the journal's disk is too slow")
             self._pending.append(entry)
             self._pending_bytes += len(entry.data)
             self._more.notify()
         return entry
 
     def withdraw(self, entry: Entry) -> None:
-        """Drop an entry that isn't written yet, because the request was already answered. The sender retries the request."""
+        """Drop an entry that isn't written yet, because the response already tells the sender to retry the request."""
         with self.lock:
             if entry.segment is not None:
                 return
@@ -346,7 +346,7 @@ class Journal:
             self._delete(segment)
 
     def close(self, delivered: bool, left: Iterable[int] = ()) -> None:
-        """Stop writing. If all turns were ``delivered``, delete fully received segments without traces in ``left``."""
+        """Stop writing. If all turns were ``delivered``, delete segments with neither unread requests nor traces in ``left``."""
         with self.lock:
             self._closing = True
             self._more.notify()

@@ -131,7 +131,7 @@ def _item(row: dict[str, Any], resources: dict[str, dict[str, Any]]) -> SpanReco
         )
     if not trace_id or not span_id:
         raise NotASpan(
-            f"trace and span id: must be 16 and 8 bytes (or hex), got {str(row['trace_id'])[:40]!r} and {str(row['span_id'])[:40]!r}"
+            f"trace and span ID: must be 16 and 8 bytes (or hex), got {str(row['trace_id'])[:40]!r} and {str(row['span_id'])[:40]!r}"
         )
     end = _time(row["end_time_unix_nano"])
     if not end and start:

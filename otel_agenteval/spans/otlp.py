@@ -23,7 +23,7 @@ from .record import LogPart, SpanEvent, SpanRecord, cut_long_values, time_of
 from .wire import Part, Vocabulary, WireSpan
 
 Signal = Literal["traces", "logs"]
-"""OTLP signals that otel-agenteval receives, and in which it sends scores."""
+"""Names of the OTLP signals that otel-agenteval receives and exports."""
 
 HAS_IS_REMOTE, IS_REMOTE = 0x100, 0x200
 
@@ -288,7 +288,7 @@ def json_spans(body: bytes, drop_scope: str = "", base: int = 0) -> tuple[dict[b
 
 
 def json_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog, int]], int]:
-    """Split an OTLP/JSON request as :func:`.split.split_logs` does. Return log records with sizes, and the number of invalid ones."""
+    """Split a JSON request as :func:`.split.split_logs` does. Return (record, size) pairs, and the number of invalid records."""
     items = _items(body, "logs")
     logs = [item for item in items if isinstance(item, OtlpLog)]
     wanted = [

@@ -22,11 +22,11 @@ from .schemas import MESSAGES, mended
 from .wire import Unread
 
 _SHORT = 80
-"""Minimum bytes of a pair that isn't cached, because long values rarely repeat, and hashing them takes time."""
+"""Pairs with at least this many bytes aren't cached, because long values rarely repeat, and hashing them takes time."""
 _MOST_PAIRS = 4_096
 _MOST_KEYS = 4_096
 _LONGEST_KEY = 0x7F + 2
-"""Largest end position of a key whose length takes one byte."""
+"""Maximum end position of a key in a pair. The length of a longer key takes more than one byte."""
 
 _parse_pair = MESSAGES["Pair"].FromString
 _real = struct.Struct("<d").unpack_from

@@ -108,7 +108,7 @@ class SpanRecord:
 
     @property
     def shown_id(self) -> int:
-        """ID of the span under which a trace viewer shows this work."""
+        """ID of the span at which a trace viewer shows this record. (For a logged call, the span that wrote the log.)"""
         return self.span_id
 
     @property

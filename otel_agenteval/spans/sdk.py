@@ -126,7 +126,7 @@ def _record_of(span: Any) -> SpanRecord:
 
 
 def _from_fields(span: Any) -> SpanRecord:
-    """Convert a span as :func:`_record_of` does, but read the private fields, which is faster."""
+    """Convert a span as :func:`_record_of` does, but read the SDK's private fields, which is faster."""
     record = SpanRecord.__new__(SpanRecord)
     context = span._context
     record.trace_id = context[0]

@@ -1,7 +1,7 @@
 """Split OTLP requests into serialized spans and log records.
 
 Parsing attributes takes twenty times as long as parsing the rest of a request, and most attributes are never needed. So a span
-stays serialized until its turn is evaluated. :mod:`.schemas` has the OTLP fields needed earlier, and :mod:`.pairs` parses them.
+stays serialized until its turn is evaluated. :mod:`.schemas` defines the OTLP fields, and :mod:`.pairs` parses attributes.
 """
 
 from __future__ import annotations

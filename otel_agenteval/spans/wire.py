@@ -18,7 +18,7 @@ class Vocabulary(NamedTuple):
     """Names that identify GenAI spans and log records. :mod:`.split` receives them from the dialects."""
 
     keys: frozenset[str]
-    """Attributes that identify GenAI spans. A span without any of them counts only if its scope is a GenAI scope."""
+    """Attributes that identify GenAI spans. A span without any of them is a GenAI span only if its scope is a GenAI scope."""
     is_scope: Callable[[str], bool]
     """Function that returns True for a scope of GenAI spans."""
     log_names: tuple[str, ...]

@@ -5,9 +5,9 @@ when the root and all spans below it have ended, but no later than ``decision_de
 reported only after their end, because they arrive over OTLP or started before the span processor was added. Their turn closes
 ``decision_delay`` after the local root arrives. If no local root arrives, the turn closes after ``idle_timeout`` without new spans.
 
-A *candidate* is a span that might be a turn's root. It is a local root, or the topmost agent, workflow, chain, or unknown span
-below the application's own spans. All spans below a candidate are assigned to it, even if their direct parent has ended. If the
-candidate turns out not to be a root, its spans move to the next candidate above it.
+A *candidate* is a span that might be a turn's root: a local root, or the topmost agent, workflow, chain, or GenAI span of unknown
+role below the application's own spans. All spans below a candidate are assigned to it, even if their direct parent has ended. If
+the candidate turns out not to be a root, its spans move to the next candidate above it.
 
 The assembler does no I/O. Callers must hold :attr:`Assembler.lock` for most methods, and evaluate the returned :class:`Closed`
 spans after they release the lock. :mod:`.open_traces` stores open traces. :mod:`.late_data` stores data that arrives after its turn
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _TURN_ROLES = frozenset((AGENT, WORKFLOW))
 _MAX_PLAIN_SPANS = 256
-"""Maximum number of application spans kept for a candidate that has no GenAI spans yet."""
+"""Maximum number of an application's own spans that are kept below a possible turn root before a GenAI span arrives."""
 _MAX_PLAIN_TRACES = 2_048
 _PER_TICK = 3_000
 _MOST_BESIDE = 32
@@ -58,7 +58,7 @@ class Assembler:
         self.set_limits(limits)
         self._traces = self._open.by_id
         self._plain_traces: OrderedDict[int, None] = OrderedDict()
-        """IDs of traces that ended without GenAI spans. Later candidates in these traces aren't marked as orphans."""
+        """IDs of traces that ended without GenAI spans. Their later spans don't count as orphans if the parent is missing."""
         self.plain_scopes: dict[str, bool] = {}
         """Maps an instrumentation scope to True if no known GenAI instrumentation uses it. The caller fills this dictionary."""
         self.received = 0
@@ -151,7 +151,7 @@ class Assembler:
     ) -> None:
         """Record the start of a span. ``parent_id`` is the local parent's ID, and ``carried_id`` is the remote parent's ID.
 
-        Each ID is 0 if the span has no such parent. A local parent seems to be remote if the application itself copied the context.
+        An ID of 0 means no such parent. If the application itself copied the context, ``carried_id`` can be a local span's ID.
         """
         trace = self._traces.get(trace_id)
         closed = self.late.roles_in(trace_id)
@@ -423,7 +423,7 @@ class Assembler:
     # --- deadlines, limits and shutdown
 
     def tick(self, room: float = math.inf) -> list[Closed]:
-        """Close due turns and late data, and turns above a limit. Stop after about ``room`` bytes of loose spans."""
+        """Close turns that are due or exceed a limit, and late data that is due. Stop after about ``room`` bytes of loose spans."""
         now = self._now()
         closed = self._evict() + self.late.close_due()
         for trace, oldest in self._open.overdue(now - self.limits.max_duration, _PER_TICK):
@@ -465,7 +465,7 @@ class Assembler:
         return closed
 
     def open_spans(self) -> list[list[Any]]:
-        """Return, for each open trace, its loose spans and the spans of its outermost candidates."""
+        """Return one list per open trace. It contains the trace's loose spans and its topmost possible turn roots."""
         with self.lock:
             return [[*trace.loose, *(top.span for top in trace.outermost)] for trace in self._traces.values()]
 
@@ -615,7 +615,7 @@ class Assembler:
         )  # fmt: skip
 
     def _only_run_without_steps(self) -> int | None:
-        """Return the trace ID of the only running agent or workflow that has no spans below it yet, or None."""
+        """If exactly one running agent or workflow has no spans below it yet, return its trace ID. Otherwise, return None."""
         if len(self._open.outermost) > _MOST_BESIDE:  # the agent's thread waits
             return None
         runs = [top for top in self._open.outermost if top.role in _TURN_ROLES and top.open == 1 and not top.spans]

@@ -4,8 +4,8 @@ A conversation ends if the application ends it, if it is idle for too long, if a
 are then evaluated as one :class:`~otel_agenteval.core.turn.Turn` that contains all messages. A later turn reopens the conversation.
 When the conversation ends again, its new scores replace the earlier ones.
 
-Some turn scores are *signals*, which metrics of the whole conversation read. If a judge returns such a score after the conversation
-ended, these metrics are evaluated again, as a new revision.
+Some turn scores are *signals*: scores that metrics of the whole conversation read. If a judge returns a signal after the
+conversation ended, the conversation's metrics are evaluated again, as a new revision.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from ..metrics.bound_metric import BoundMetric, asked_in
 
 EndReason = Literal["ended", "idle", "evicted", "shutdown", "signals"]
 _SIGNAL_PAUSE = 30.0
-"""Seconds between the latest late signal and the new evaluation of an ended conversation."""
+"""Seconds without new signals (scores of its turns) after which an ended conversation is evaluated again."""
 _HISTORY = 20
 """Maximum number of earlier turns in a turn's history."""
 _EARLY = 1_000
-"""Maximum number of turns whose signals are kept until the turn itself arrives."""
+"""Maximum number of turns whose signals (scores) are kept until the turn itself arrives."""
 _FIELDS = (
     "turn_id", "tenant", "trace_id", "conversation_id", "user_id", "service", "agent", "framework", "start", "duration_s", "error", "input",
     "output", "llm_calls", "tool_calls", "tool_definitions", "retrievals", "context", "retrieved_ids", "agent_runs", "handoffs",
@@ -48,7 +48,7 @@ class Ended:
     """The conversation as one turn. Its ID is ``conversation-<conversation id>``, with the prefix ``<tenant>:`` if any."""
     reason: EndReason
     last: Any
-    """The ``last`` argument in the conversation's latest :meth:`Conversations.add` call."""
+    """Value that the caller passed as ``last`` with the conversation's latest turn, such as the turn's root."""
     supersedes: str | None
 
 
@@ -111,7 +111,7 @@ class Conversations:
     def add(self, turn: Turn, size: int, last: Any = None, replaces: Iterable[str] = ()) -> list[Ended]:
         """Add an evaluated turn. Return the conversations that ended because a limit was reached.
 
-        The turn replaces the turns with the IDs ``turn.supersedes`` and ``replaces``. ``last`` is returned in :attr:`Ended.last`.
+        The turn replaces the turns with the IDs ``turn.supersedes`` and ``replaces``. :attr:`Ended.last` is the latest ``last``.
         """
         key = conversation_of(turn)
         turn_id = turn.turn_id or ""
@@ -160,7 +160,7 @@ class Conversations:
             self._conversation_of.pop(turn_id, None)
 
     def note(self, conversation_id: str | None, turn_id: str, signals: Mapping[str, float]) -> None:
-        """Keep a turn's signals, even if the turn itself isn't added yet."""
+        """Keep a turn's signals (scores that conversation metrics read), even if the turn itself isn't added yet."""
         if not conversation_id or not signals:
             return
         with self._lock:
@@ -191,7 +191,7 @@ class Conversations:
             return self._end([conversation_id] if conversation_id in self._open else [], reason)
 
     def due(self) -> list[Ended]:
-        """End idle conversations and return them, together with ended conversations that have new signals."""
+        """End idle conversations. Return them and the ended conversations whose turns got new signals (see :meth:`note`)."""
         now = self._now()
         oldest = now - self._idle_timeout
         with self._lock:
@@ -348,5 +348,5 @@ class RecordedConversations:
             self._store.note(conversation_of(turn), turn.turn_id or "", signals_in(scores))
 
     def ended(self) -> list[Ended]:
-        """Return all conversations sorted by start time, or ``[]`` if ``whole`` is False. ``last`` is the last turn's root span ID."""
+        """Return all conversations by start time, or ``[]`` if ``whole`` is False. Their ``last`` is the last turn's root span ID."""
         return sorted(self._store.end_all(), key=lambda one: (str(one.turn.start), one.turn.turn_id)) if self._ends else []

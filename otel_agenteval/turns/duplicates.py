@@ -1,8 +1,8 @@
 """Join traces that record the same model call, and join agent runs with their model calls in other traces.
 
 This module implements the stitching rules *same response*, *same failure*, *run without steps*, and *run in another trace* for live
-traces. (Recorded files: :mod:`.relations`.) Responses and failures stay in memory while their turn can be revised. Duplicates join
-turns that still wait. If the turn was already evaluated, its duplicates are collected, and the turn is revised once.
+traces. (Recorded files: :mod:`.relations`.) Responses and failures stay in memory while their turn can be revised. If a turn isn't
+evaluated yet, its duplicates are added to it. Otherwise, its duplicates are collected, and the turn is revised once.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Duplicates:
         return self._add_duplicate(group, other, whole, now)
 
     def _add_run(self, run: SpanGroup, now: float) -> list[SpanGroup]:
-        """Join an agent run without steps to its model calls, which arrived earlier in separate traces."""
+        """Join an agent run whose trace has no model calls to its calls, which arrived earlier in separate traces."""
         recording = _Recording(run, is_lone_call=False)
         latest = [(other, other.group()) for other in self._latest_by_process.get(process_of(run.root), ())]
         calls = {other: whole for other, whole in latest if other.is_lone_call and whole is not None and is_lost_call(whole)}
@@ -109,7 +109,7 @@ class Duplicates:
         return released
 
     def _run_of(self, call: SpanGroup) -> dict[_Recording, SpanGroup]:
-        """Return ``{recording: run}`` for the agent run that made this call, or ``{}``. Search runs that arrived without steps."""
+        """Return ``{recording: run}`` for the agent run that made this call, or ``{}``. Search runs that arrived without calls."""
         latest = self._latest_by_process.get(process_of(call.root), ()) if is_lost_call(call) else ()
         runs = [recording for recording in latest if not recording.is_lone_call]
         for recording in runs:
@@ -162,7 +162,7 @@ class Duplicates:
         return [*turns.values()]
 
     def _nested_turns(self, whole: SpanGroup, process: Hashable) -> list[SpanGroup]:
-        """Return recent agent runs that this turn's tools started. If there are none, return the turn whose tool started this one."""
+        """Return recent agent runs that tools of the turn ``whole`` started or, if none, the turn whose tool started ``whole``."""
         start, end = whole.root.start_ns, end_of(whole)
         recent = self._turns_by_process.get(process, ())
         # Most turns aren't nested.
@@ -196,7 +196,7 @@ class Duplicates:
         return all_dropped
 
     def _duplicates_of(self, recording: _Recording, group: SpanGroup, calls: list[Step]) -> dict[_Recording, SpanGroup]:
-        """Return other instrumentations' remembered recordings of the same calls, with their span groups."""
+        """Return earlier recordings of these calls by other instrumentations. Map each recording to the turn that contains it."""
         tenant = number_in(recording.trace_id)
         duplicates: dict[_Recording, SpanGroup] = {}
         for call in calls:

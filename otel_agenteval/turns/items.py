@@ -49,7 +49,7 @@ def are_items(root: SpanRecord, calls: Sequence[SpanRecord]) -> bool:
 
 
 def _holds_one_text(root: Step, items: int) -> bool:
-    """Return True if the span has an input or output other than a list with one text per call."""
+    """Return True if any input or output of the span isn't a list with exactly one text per model call."""
     values = (root.input_messages, root.input_value, root.output_messages, root.output_value, root.final_result)
     lists = (parsed(raw) for raw in values if raw is not None)
     return any(not isinstance(one, (list, tuple)) or len(one) != items or any(isinstance(x, dict) for x in one) for one in lists)
@@ -77,7 +77,7 @@ class _Spoken:
         return tuple(spoken[-3:-1]) == self._latest and spoken[-1] not in self._texts
 
     def is_in(self, messages: Sequence[Message]) -> bool:
-        """Return True if a message contains an earlier text, or a user message is part of one. Short texts must be equal."""
+        """Return True if a message contains an earlier text, or an earlier text a user message. Short texts must be equal."""
         contents = [(one.role, one.content) for one in messages if one.content]
         return any(
             text == content or (len(text) >= _QUOTED and text in content)

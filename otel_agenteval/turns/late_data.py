@@ -38,8 +38,8 @@ class _ClosedTrace:
         self.continues = False
         """True if the trace closed because it was too large. Later spans are treated as a new trace."""
         self.roles: dict[int, str | None] | None = {}
-        """Role of each span's candidate: ``""`` if it has no role, or None if the span started after the trace closed. The whole
-        attribute is None if late spans can't revise the turn, because it closed at a limit or belongs to the parent process.
+        """Map each span ID to the role of the span's candidate (or ``""``), or to None if the span started after the trace closed.
+        The attribute is None if late spans can't revise the turn, because it closed at a limit or belongs to the parent process.
         """
 
 
@@ -222,7 +222,7 @@ Parts = list[tuple[int, LogPart, int]]
 class EarlyLogs:
     """Log records that arrived before any span of their trace. Not thread-safe.
 
-    A trace's records are dropped ``max_age()`` seconds after the first record. Above ``max_bytes``, the oldest traces are dropped.
+    A trace's records are dropped ``max_age()`` seconds after the first one or, above ``max_bytes``, if they are the oldest.
     """
 
     def __init__(self, max_bytes: int, max_age: Callable[[], float], now: Callable[[], float]) -> None:

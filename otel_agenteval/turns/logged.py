@@ -130,7 +130,7 @@ def _path(span: SpanRecord | None, by_id: Mapping[int, SpanRecord]) -> list[Span
 
 
 def calls_in(logged: Sequence[Logged], records: Sequence[SpanRecord], roots: Sequence[SpanRecord]) -> list[LoggedCall]:
-    """Return logged calls, including those that only add values to a span. A call without a span joins the running root."""
+    """Return logged calls, including those that only add values to a span. A call without a span belongs to the running turn."""
     steps = [read(record) for record in records if role_in(record) in (LLM, TOOL) and not isinstance(record, LoggedCall)]
     model_spans = [step for step in steps if step.role == LLM]
     tools = [one for one in logged if one.kind == TOOL]
@@ -165,7 +165,7 @@ Matched = Iterable[tuple[Logged, SpanRecord | None]]
 
 
 def _by_tool(logged: Sequence[Logged], steps: Sequence[Step]) -> Matched:
-    """Match logged tool calls with spans by writer, call ID, or tool name (if as many spans as calls have that name)."""
+    """Match logged tool calls with spans by writer or call ID, or by tool name if the tool has as many calls as spans."""
     ids = {step.tool_call_id: step.record for step in steps if step.tool_call_id}
     calls = [(one, read(call_of(one.part, TOOL, one.writer or _NOWHERE))) for one in logged]
     others: list[tuple[Logged, Step]] = []

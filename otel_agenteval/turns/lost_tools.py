@@ -60,8 +60,7 @@ class _ReleasedTurn:
 
 class LostTools:
     """Tools in separate traces that are waiting for their turn. A tool waits ``patience`` seconds, or longer if an open turn might
-    have called it. The function ``running`` receives a time in nanoseconds, and returns one span of each open trace that started
-    before that time. Not thread-safe.
+    have called it. ``running(time_ns)`` returns a span for each open trace that began before this time. Not thread-safe.
     """
 
     def __init__(self, patience: float, running: Callable[[int], Iterable[SpanRecord]]) -> None:
@@ -105,7 +104,7 @@ class LostTools:
         return self._join(turn, [tool for _, tool in self._tools if self._owner_of(tool) is turn]) if self._tools else turn
 
     def due(self, now: float, *, everything: bool = False) -> Iterator[tuple[SpanGroup, bool]]:
-        """Yield ``(turn with its tools, True)`` and ``(tool without a turn, False)``."""
+        """Remove tools after their wait. Yield ``(turn with its tools, True)``, or ``(tool, False)`` for a tool without a turn."""
         found: dict[int, tuple[SpanGroup, list[SpanGroup]]] = {}
         for since, tool in [*self._tools]:
             if now - since < self._patience and not everything:

@@ -24,13 +24,13 @@ class OpenTraces:
         self._bytes = held
         self.by_id: OrderedDict[int, OpenTrace] = OrderedDict()
         self.outermost: dict[Candidate, OpenTrace] = {}
-        """Open candidates that have no candidate above them, oldest first. The oldest reaches ``max_duration`` first."""
+        """Topmost open candidates (possible turn roots), oldest first. The oldest reaches ``max_duration`` first."""
         self.waiting: OrderedDict[int, Entry] = OrderedDict()
         """Turns that only wait for ``decision_delay`` to pass, oldest first. They are evicted before other turns."""
         self.shares: dict[int, TenantShare] = {}
-        """Received traces that are open, by tenant number. Empty if no trace has a tenant."""
+        """Open received traces of each tenant, by tenant number. Empty if no trace has a tenant."""
         self.deadlines: list[tuple[float, int, OpenTrace, Candidate | None]] = []
-        """Heap of deadlines of candidates and loose spans. ``outermost`` tracks ``max_duration``."""
+        """Heap of (deadline, number, trace, candidate or, for the trace's loose spans, None). ``max_duration`` isn't included."""
         self._sequence = itertools.count()
 
     def open_received(self, trace_id: int, now: float) -> OpenTrace:
@@ -93,7 +93,7 @@ class OpenTraces:
             yield self.outermost.pop(oldest), oldest
 
     def due(self, now: float, most: int) -> Iterator[Entry]:
-        """Remove and yield open traces and candidates whose deadline has passed. Check at most ``most`` deadlines."""
+        """Remove and yield open traces and possible turn roots whose deadline has passed. Check at most ``most`` deadlines."""
         for _ in range(most):
             if not self.deadlines or self.deadlines[0][0] > now:
                 return
@@ -104,7 +104,7 @@ class OpenTraces:
     def next_of_largest_tenant(self, crowded: bool) -> tuple[OpenTrace | None, bool]:
         """Return the next trace to close when a limit is exceeded, and True if it only waits for its deadline.
 
-        The trace belongs to the tenant with the most open traces (if ``crowded``) or bytes, so that other tenants aren't affected.
+        To protect other tenants, the trace belongs to the tenant with the most open traces (if ``crowded``) or the most bytes.
         """
         most = max(self.shares.values(), key=lambda share: len(share.traces) if crowded else share.size)
         return next(iter((most.waiting or most.traces).values()), None), bool(most.waiting)

@@ -41,9 +41,9 @@ class _Waiting:
 class Readings:
     """Thread-safe counts of turns by instrumentation scope, and of traces without a turn or without texts.
 
-    Each scope causes at most one warning per kind of missing data (turn, texts, or a tool's turn). It is logged after ``enough``
-    traces, at the first turn without texts, or in :meth:`finish`. Except for tools, it is suppressed if other turns of the scope
-    have texts, or its traces repeat another trace's answer. If ``enough`` is infinite, all warnings are logged in :meth:`finish`.
+    Each scope causes at most one warning per kind of missing data (turn, texts, or a tool's turn): after ``enough`` traces, at the
+    first turn without texts, or in :meth:`finish`. Missing turns and texts cause no warning if other turns of the scope have texts,
+    or if its traces repeat such a turn's answer. If ``enough`` is infinite, all warnings are logged in :meth:`finish`.
     """
 
     def __init__(self, enough: float = 3) -> None:

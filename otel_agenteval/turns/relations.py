@@ -41,7 +41,7 @@ def process_of(record: SpanRecord) -> Hashable:
 
 
 def has_no_steps(group: SpanGroup) -> bool:
-    """Return True for an agent or workflow whose trace contains neither model calls nor tools."""
+    """Return True if the root is an agent or workflow, and its trace contains neither model calls nor tools."""
     return steps_of(group).root.role in (AGENT, WORKFLOW) and not any(role_in(one) in (LLM, TOOL) for one in group.members)
 
 
@@ -51,9 +51,9 @@ def is_lost_call(group: SpanGroup) -> bool:
 
 
 def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> list[SpanGroup]:
-    """Return the model calls that belong to an agent run whose trace has none: those during the run for which :func:`agree` isn't
-    False. If another run overlaps (``beside``), :func:`agree` must be True. If it is True for no call, and the run has neither a
-    user nor a conversation, return the first call.
+    """Return the calls during an agent run that belong to it, if its own trace has no model calls. Omit calls for which
+    :func:`agree` is False. If another run overlaps (``beside`` is True), return only calls for which :func:`agree` is True. If
+    there are none, and the run has neither a user ID nor a conversation ID, return the first call.
     """
     found = [
         (call, agrees)
@@ -113,7 +113,7 @@ def is_recorded_within(inner: Timed, outer: Timed) -> bool:
 
 
 def is_next_to(one: SpanGroup, other: SpanGroup) -> bool:
-    """Return True if no model call is in both groups. Different calls can have equal response IDs."""
+    """Return True if the groups have no model call in common. Two different calls can have the same response ID."""
     first, last = steps_of(one), steps_of(other)
     pairs = [((first, a), (last, b)) for a in first.llm for b in last.llm if a.response_id == b.response_id]
     in_order = (sorted(pair, key=lambda call: call[1].record.start_ns) for pair in pairs)

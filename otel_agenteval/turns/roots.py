@@ -3,8 +3,8 @@
 A *local root* is a span without a parent in its process. A turn's root is the topmost agent or workflow span, at or below the local
 root. An OpenInference chain that contains a model call or an agent can also be the root. Otherwise, the local root is the turn's
 root if there are model calls below it. A model call alone is its own root. ``create_agent`` and similar spans don't start a turn.
-Successive agent runs are one turn if each run receives the previous run's tool results or retries a failed run, or if a graph span
-without a parent contains them.
+Successive agent runs are one turn if each run receives the previous run's tool results or retries a failed run, or if they are
+below the span of an agent graph, and this span has no parent.
 
 Model and tool spans next to an agent run belong to the run's turn if they started during this run and no other run. If it is the
 only run, and it lacks model calls and an output, spans that started after the run also belong to its turn.
@@ -36,7 +36,7 @@ _NEVER = 2**64
 _MOST_LAYERS = 32
 """Maximum number of spans between a model call and the request that a gateway or server receives for this call."""
 _MOST_RUNS = 32
-"""Maximum number of agent runs below a graph. A span with more runs isn't a graph."""
+"""Maximum number of agent runs in an agent graph. A span with more runs below it isn't a graph."""
 _Owner = TypeVar("_Owner")
 _START = attrgetter("record.start_ns")
 _TURN_ROLES = (LLM, AGENT, WORKFLOW)
@@ -56,19 +56,19 @@ class SpanGroup:
         self.members = members
         self.root_seen = root_seen
         self.ancestor: SpanRecord | None = None
-        """A span above this turn. Only its user and conversation are read. Other turns can have the same ancestor."""
+        """A span above this turn. Only the span's user ID and conversation ID are read. It can be above other turns, too."""
         self.reason: CloseReason = "recorded_file"
         self.complete = True
         """True if no span is known to be missing or open."""
         self.size = 0
         self.pending: tuple[PendingSpans, ...] = ()
-        """New spans whose outcome isn't counted yet."""
+        """Spans that aren't counted yet, neither as scored nor with a reason why they weren't scored."""
         self.reader: Any = None
         """Cached :class:`~.reading.turn.TurnReader`."""
         self.until_ns: int | None = None
         """End of the turn in nanoseconds if it has spans in several traces, or None."""
         self.recordings: list[Any] = []
-        """Entries that :class:`~.duplicates.Duplicates` keeps for the parts of this group."""
+        """Entries in :class:`~.duplicates.Duplicates` for this group and the groups that were joined into it."""
 
     @classmethod
     def joined(cls, groups: Sequence[SpanGroup]) -> SpanGroup:
@@ -224,7 +224,7 @@ def _nodes_below(local_roots: Iterable[_Node]) -> list[_Node]:
 
 
 def _split_leaks(leaks: list[_Node]) -> list[_Node]:
-    """Return the leaks that are separate requests, and attach the others to their parents."""
+    """Return leaks (see :func:`_link`) that are separate requests. Attach the others to their parents."""
     local_roots = []
     topmost: dict[int, _Node] = {}
     undecided = set(map(id, leaks))
@@ -415,7 +415,7 @@ def _process_key(node: _Node) -> Hashable:
 
 
 class Times(Generic[_Owner]):
-    """Time periods with owners. Call :meth:`only_at` with increasing times."""
+    """Time periods, each with an owner, such as a turn. Call :meth:`only_at` with increasing times."""
 
     def __init__(self, periods: Iterable[tuple[int, int, _Owner]] = ()) -> None:
         self._periods: list[tuple[int, _Owner]] = []
@@ -462,7 +462,7 @@ def _ends_with_results(record: SpanRecord) -> bool:
 
 
 def _topmost_roots(top: _Node) -> list[_Node]:
-    """Return the topmost turn roots, or ``[]`` if the application called a model before agents ran inside its tools."""
+    """Return the topmost turn roots. If all are inside tools, and a model call outside tools began earlier, return ``[]``."""
     outside_tools: list[_Node] = []
     in_tools: list[_Node] = []
     stack, call_starts = [(top, False)], []
@@ -518,11 +518,11 @@ class _OrphanTurns:
         self._alone = alone
         self._groups: list[SpanGroup] = []
         self._rootless: dict[int, SpanGroup] = {}
-        """First rootless turn, by the ID of the missing parent."""
+        """First turn without its root, by the ID of its missing parent."""
         self._is_first_pass = True
         self._times: Times[SpanGroup] = Times()
         self._first_stop: int | None = None
-        """End of the first model call that stopped for tool calls, if there is only one turn."""
+        """End time of the first model call that requested tools. Only used if there is only one turn."""
         self._checked = 0
         """Number of spans that were searched for ``_first_stop``."""
         self.add(groups)
@@ -566,7 +566,7 @@ class _OrphanTurns:
 
 
 def _join_rootless(groups: list[SpanGroup]) -> list[SpanGroup]:
-    """Join groups whose roots have the same missing parent."""
+    """Join groups without a turn root, if their topmost spans have the same missing parent."""
     rootless: dict[int, SpanGroup] = {}
     joined = []
     for group in groups:

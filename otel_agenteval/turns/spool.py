@@ -57,7 +57,7 @@ _JOINED = SLOTS
 BATCH_BYTES = 4 * 2**20
 """Maximum total bytes of the lines that a process reads in one batch."""
 SMALL_BYTES = 16 * 2**20
-"""Maximum bytes of recordings that are read into memory at once. Up to four times this size, one process is fastest."""
+"""Maximum bytes of recordings that are read without temporary files. Up to four times this size, one process is fastest."""
 _PACKED = 10
 _MOST_FAULTS = 10
 

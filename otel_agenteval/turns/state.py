@@ -29,7 +29,7 @@ def size_of(attributes: Mapping[str, Any]) -> int:
 
 
 class PendingSpans:
-    """Number of spans that will get the same outcome, such as scored or dropped. Only the first outcome counts."""
+    """Number of spans that are later counted together, as scored or with the reason why not. Later outcomes are ignored."""
 
     __slots__ = ("_count", "spans")
 
@@ -81,7 +81,7 @@ class Candidate:
     tools: set[int] = set()  # noqa: RUF012 - shared while it is empty
     """IDs of an application's tool spans, and of spans below them."""
     orphan = False
-    """True if the span's local parent was never seen. Only an agent or a workflow can then be a root."""
+    """True if the span's local parent was never seen. Such a span can only be a turn's root if it is an agent or a workflow."""
 
     def __init__(self, span: Any, role: str | None, span_id: int, parent: Candidate | None) -> None:
         self.span = span
@@ -90,7 +90,7 @@ class Candidate:
         """True if all spans that start below this candidate are assigned to it."""
         self.span_id = span_id
         self.parent = parent
-        """Candidate above this one, which is an application's own span."""
+        """Candidate above this one: an application's own span, or None."""
         self.open = 1
         """Number of open spans, including this span and the candidates below it."""
         self.spans: list[Any] = []
@@ -99,7 +99,7 @@ class Candidate:
         self.merged_into: Candidate | None = None
         """Candidate that received the spans because this one isn't a root."""
         self.span_ids: set[int] | None = None
-        """IDs of the candidate's spans, or None if its trace has no other candidate."""
+        """IDs of this candidate's spans, or None if the trace has no other candidate."""
 
     @property
     def current(self) -> Candidate:
@@ -121,10 +121,10 @@ _NO_CANDIDATES: dict[Candidate, None] = {}
 
 class OpenTrace:
     unfinished = 0
-    """Number of candidates that are open, or closed but with open spans below them."""
+    """Number of candidates that still have open spans, even if they were closed early."""
     had_several = False
     outermost = _NO_CANDIDATES
-    """Open candidates that have no candidate above them, by start time."""
+    """Topmost open candidates (possible turn roots), by start time."""
     agents = _NO_CANDIDATES
     """Open agents and workflows. Most received traces share an empty dictionary."""
     continued = False
@@ -139,7 +139,7 @@ class OpenTrace:
     def __init__(self, trace_id: int, now: float) -> None:
         self.trace_id = trace_id
         self.candidate_of: dict[int, Candidate] = {}
-        """Candidate of each span that started in this process, by span ID."""
+        """Candidate (possible turn root) to which each span of this process is assigned, by span ID."""
         self.loose: list[Any] = []
         """Ended spans whose start wasn't reported."""
         self.first_seen = now
@@ -158,7 +158,7 @@ class Closed:
     sole: bool = False
     """True if the spans are exactly one turn with the root ``root``."""
     remainder: bool = False
-    """True if turns below this local root closed before. The remaining spans are a turn only if their root has a role."""
+    """True if turns below this local root closed before. The remaining spans are a turn only if their root is a GenAI span."""
     logs: dict[int, list[LogPart]] | None = None
     references: dict[str, Any] | None = None
     size: int = 0
@@ -167,9 +167,9 @@ class Closed:
     ancestor: Any = None
     """Application's span above the candidate. It might still be open."""
     continued: bool = False
-    """True if earlier spans of the trace closed because it was too large. Then, only groups that stand alone are turns."""
+    """True if earlier spans of the trace closed because it was too large. Only agents, workflows, and local roots start turns."""
     cut_off: bool = False
     """True if the root's parent is a local span that isn't among the spans."""
     beside: int | None = None
-    """Trace ID of the only open agent run without steps, which might have made this model call."""
+    """Trace ID of the only open agent run without spans below it. This run might have made this model call."""
     pending: PendingSpans | None = None

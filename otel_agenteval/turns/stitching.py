@@ -50,7 +50,7 @@ def steps_of(group: SpanGroup) -> TurnCalls:
 
 @dataclass(slots=True, eq=False)
 class _PlaceOfPart:
-    """Mutable reference to a span group in a piece, because a more complete group might replace the group."""
+    """Reference to one of a piece's span groups. A more complete group can replace it."""
 
     group: SpanGroup
     piece: _Piece
@@ -68,9 +68,9 @@ class _Piece:
         self.places = deque((_PlaceOfPart(group, self),))
         self.first_arrival = self.last_arrival = first_arrival
         self.number = 0
-        """Position in the order in which pieces began to wait."""
+        """Sequence number of this piece among the pieces that wait."""
         self.facts: tuple[Hashable, ...] = ()
-        """Index keys of this piece while it waits."""
+        """Keys under which :class:`_PieceIndex` finds this piece while it waits."""
         self.end_ns = group.root.end_ns
         self.size = group.size
         self.response_ids: dict[str, None] = {}
@@ -120,7 +120,7 @@ class _Piece:
         return self.first_group.root.start_ns
 
     def join(self, later: _Piece) -> _Piece:
-        """Join this piece with a ``later`` piece that continues it. Change and return the larger piece."""
+        """Join this piece with a ``later`` piece that continues it. Return the larger piece, which now contains both."""
         responses = {**self.response_ids, **later.response_ids}
         for response_id in [*responses][:-_MOST_RESPONSES]:
             del responses[response_id]
@@ -185,7 +185,7 @@ class _TenantPieces:
 
 
 class _PieceIndex:
-    """Index of waiting pieces by keys that the next model call also has."""
+    """Index of waiting pieces. Each key can also be computed from the model call that continues the piece."""
 
     def __init__(self) -> None:
         self._pieces: dict[Hashable, list[tuple[int, int, _Piece]]] = {}  # sorted (end, number, piece)
@@ -335,7 +335,7 @@ class Stitcher:
         return max(continued, key=lambda held: held.number, default=None) or self._only_waiting(piece)
 
     def _candidates(self, piece: _Piece) -> Iterator[_Piece]:
-        """Yield waiting pieces that share a key with a call (rules *repeated messages* and *same conversation*), latest first."""
+        """Yield waiting pieces, latest first, with a key of this call (rules *repeated messages* and *same conversation*)."""
         yielded: set[int] = set()
         for fact in _facts_in_prompt(piece):
             for held in self._waiting.ended(fact, piece.start_ns - _MAX_PAUSE_NS, piece.start_ns + _LATE_END_NS):
@@ -394,7 +394,7 @@ class Stitcher:
 
 
 def _facts_while_waiting(held: _Piece) -> Iterator[Hashable]:
-    """Yield the index keys of a waiting piece. The next call of its turn has one of the same keys."""
+    """Yield the keys under which a waiting piece is found when the next call of its turn arrives."""
     tenant, turn = held.tenant, steps_of(held.last_group)
     last = turn.llm[-1]
     yield from ((tenant, "asks", call_id) for call_id in held.requested_ids)
@@ -410,7 +410,7 @@ def _facts_while_waiting(held: _Piece) -> Iterator[Hashable]:
 
 
 def _facts_in_prompt(piece: _Piece) -> Iterator[Hashable]:
-    """Yield the index keys of a call, based on its prompt. The piece that the call continues has one of the same keys."""
+    """Yield the keys under which to search the piece that a call continues, based on the call's prompt."""
     tenant, turn = piece.tenant, steps_of(piece.first_group)
     messages = turn.inputs(piece.first_call)
     repeated_answer = last_answer(messages)

@@ -265,7 +265,7 @@ def test_a_disk_that_hangs_holds_little_and_is_told(tmp_path: Path, monkeypatch:
         entry = journal.append("traces", b"x" * (1 << 20), False)
         taken += 1
     assert taken < 40
-    with pytest.raises(Refusal, match="the journal's disk is behind"):
+    with pytest.raises(Refusal, match="the journal's disk is too slow"):
         journal.append("traces", b"x" * (1 << 20), False)
     journal.withdraw(entry)  # its sender was asked to retry
     assert entry not in journal._pending

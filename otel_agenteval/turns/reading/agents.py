@@ -75,7 +75,7 @@ def _agents_in_tools(turn: TurnCalls, tools: ToolCalls) -> dict[int, str | None]
 
 
 def _agents_in_messages(turn: TurnCalls, tools: ToolCalls) -> Iterator[AgentRun]:
-    """Yield an agent for each tool call that has a model call's user message as an argument, if no tool has a span."""
+    """If no tool has a span, yield an agent for each tool call with an argument that equals a model call's user message."""
     if len(turn.llm) < 3 or tools.spans:
         return
     asked = {last_user_text(turn.inputs(step)) for step in turn.llm}
@@ -110,7 +110,7 @@ class _Names:
         return step.agent or self._requested_name(step, caller)
 
     def _requested_name(self, step: Step, caller: Step) -> str | None:
-        """Return the name of the tool request that started an agent, or None. Agents match the requests of a call in order."""
+        """Return the tool name in the request that started an agent, or None. A call's requests start agents in order."""
         calls = self._calls.get(caller.record.span_id, []) if caller.role == AGENT else []
         place = bisect_right(calls, step.record.start_ns, key=END)
         if not place:

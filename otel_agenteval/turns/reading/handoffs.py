@@ -142,7 +142,7 @@ class NamedRuns:
                 names = latest.setdefault(as_tool_name(name), {})
                 names[name] = max(start, names.get(name, start))
         self._latest = {key: sorted(names.items(), key=itemgetter(1))[-2:] for key, names in latest.items()}
-        """The two latest agents with each tool name (see :func:`as_tool_name`), and their start times."""
+        """For each result of :func:`as_tool_name`, the names and start times of the two latest agents with this result."""
 
     def first_after(self, at: int, besides: str | None) -> str | None:
         return next((name for role in self._roles if (name := role.first_after(at, besides))), None)

@@ -85,7 +85,7 @@ class TurnCalls(TurnSteps):
         return found
 
     def overwritten_calls(self, step: Step) -> list[LlmCall]:
-        """Return the earlier calls of an agent run whose only span describes its last call. Events, prompts, or tools reveal them."""
+        """Return the earlier calls of an agent run whose only span describes its last call, from events, the prompt, or tool spans."""
         counted = _counted_before(step)
         if counted:
             return [LlmCall(f"{step.record.span_id:016x}", step.model, step.provider, *tokens) for tokens in counted]

@@ -186,7 +186,7 @@ def add_results_by_id(messages: Iterable[Message], requested: Iterable[str], res
 
 
 def pairs_with_results(messages: Iterable[Message]) -> Iterator[tuple[ToolRequest, ToolResponse]]:
-    """Yield (request, result) pairs, matched by ID, name, or order. Create a request for a named result that has none."""
+    """Yield (request, result) pairs, matched by ID, name, or order. Create missing requests for results that have a tool name."""
     waiting: TakenOnce[ToolRequest] = TakenOnce()
     for message in messages:
         for request in message.tool_calls:
@@ -233,8 +233,8 @@ def requests_read_back(turn: TurnCalls, requested: list[Requested]) -> list[Requ
 
 
 def _start_of_turn(turn: TurnCalls, step: Step, messages: Sequence[Message]) -> int:
-    """Return the index in the first call's prompt from which tool requests belong to this turn: that of the last user message or
-    answer. If the call itself requests tools, return ``len(messages)``, because requests in its prompt might belong to other turns.
+    """Return the index of the last user message or answer in the first call's prompt. Later tool requests belong to this turn. If
+    the call itself requests tools, return ``len(messages)``, because requests in its prompt might belong to other turns.
     """
     if not step.overwritten and turn.requests_of(step):
         return len(messages)
@@ -302,7 +302,7 @@ class RequestMatcher:
             self._left.add(request, ("name", request.name))
 
     def take(self, name: str | None, call_id: str | None, raw: Any, arguments: dict[str, Any] | None) -> ToolRequest | None:
-        """Return the request for a tool span, or None. Each request is returned once, except for spans with its call ID.
+        """Return the request for a tool span, or None. A request is returned only once, unless the span has the request's call ID.
 
         Args:
             name: the tool's name, or None if the span has only a class name.

@@ -22,9 +22,9 @@ _TOOLS = (TOOL,)
 _CALLS = (LLM, TOOL)
 _EVENTS = ENDS | {"start"}
 _SHORT = 8
-"""Number of ancestors to check individually before the span tree is used."""
+"""Number of a span's ancestors that are checked one by one. To search for farther ancestors, the span tree is built."""
 _DEEPEST_TIE = 32
-"""Maximum number of ancestors with the same start time that are counted to sort spans."""
+"""To sort spans with equal start times, at most this many ancestors per span are counted."""
 _LONG_PROMPT = 1_000
 """Minimum length of a prompt that is compared with earlier prompts."""
 _BEGINNING = 200
@@ -85,7 +85,7 @@ class TurnSteps:
         self._prompts: dict[int, Decoded] = {}
         """Decoded long prompts by span ID. Later prompts can begin with the same messages."""
         self.ancestor: Step | None = None
-        """A span above this turn. Only its user and conversation are read. Other turns can have the same ancestor."""
+        """A span above this turn. Only the span's user ID and conversation ID are read. It can be above other turns, too."""
         self.until_ns: int | None = None
 
     def share(self, ancestor: SpanRecord) -> None:

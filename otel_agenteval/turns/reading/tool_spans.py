@@ -104,7 +104,7 @@ def _layer_around(turn: TurnCalls, tool: ToolSpan, by_span_id: dict[int, ToolSpa
 
 
 def _drop_empty_copies(tools: list[ToolSpan], layers: list[tuple[ToolSpan, ToolSpan]]) -> list[ToolSpan]:
-    """Drop spans that have only a tool name, if the name is an operation's or another span with this name has content."""
+    """Drop spans that have only a name, if another span of the same tool has content, or the name is ``gen_ai.operation.name``."""
     names = {tool.name for tool in tools if tool.has_only_name}
     for outer, name in [(outer, inner.name) for outer, inner in layers if inner.name != outer.name]:
         if name in names:
@@ -125,8 +125,8 @@ def _is_copy(tool: ToolSpan, other: ToolSpan) -> bool:
 
 
 def _is_same_tool(outer: ToolSpan, inner: ToolSpan) -> bool:
-    """Return True if two nested tool spans describe one call. The inner span has the same name or none. Otherwise, one name must
-    end with the other, and the inner span must be an MCP span or have the same arguments.
+    """Return True if two nested tool spans describe one call: their names are equal, or the inner span has no name. If one name
+    only ends with the other name, the inner span must also be an MCP span or have the same arguments.
     """
     if outer.name is None or outer.name == inner.name or not inner.name:
         return outer.name == inner.name or not inner.name
