@@ -4,8 +4,8 @@ A message is done when every turn with its spans is closed and its scores are de
 partition. The worker commits the offset of the oldest open trace's first message, so the next reader gets all spans of open traces.
 
 After the committed offset, there can also be spans of traces that are already closed. These spans must not become turns again.
-Therefore, the commit's metadata contains a second, lower offset: that of the first message of the oldest of these traces. The next
-reader collects the trace IDs between the two offsets, and later skips spans with these IDs.
+Therefore, the commit's metadata contains a second, lower offset, at which the oldest of these closed traces begins. The next reader
+collects the trace IDs between the two offsets, and later skips spans with these IDs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Assignment of traces to processes, with the same rule as in the Collector that sends the traces.
+"""Assignment of traces to processes, by the rule that the Collector uses to route traces.
 
 The Collector's ``load_balancing`` exporter uses consistent hashing. It assigns several points on a circle of :data:`POSITIONS`
 positions to each endpoint. A trace ID is hashed to a position, and the trace goes to the endpoint of the next point. The journal is

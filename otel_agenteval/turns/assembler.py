@@ -465,7 +465,7 @@ class Assembler:
         return closed
 
     def open_spans(self) -> list[list[Any]]:
-        """Return one list per open trace. It contains the trace's loose spans and its topmost possible turn roots."""
+        """Return one list per open trace: the trace's loose spans and its topmost possible turn roots."""
         with self.lock:
             return [[*trace.loose, *(top.span for top in trace.outermost)] for trace in self._traces.values()]
 

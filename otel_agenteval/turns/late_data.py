@@ -18,7 +18,7 @@ from ..spans.wire import WireSpan
 from .state import Closed, HeldBytes, Role, TurnLimits
 
 MAX_TRACES = 2_048
-"""Maximum number of remembered closed traces, and also of traces with late data."""
+"""Maximum number of closed traces that are remembered, and of traces with late data."""
 _MAX_SPAN_IDS = 50_000
 """Maximum number of remembered span IDs. A new span whose parent has a remembered ID belongs to the parent's turn."""
 FEEDBACK = "feedback"

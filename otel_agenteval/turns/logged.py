@@ -1,7 +1,7 @@
 """Read model calls, tool calls, and prompts that exist only in log records.
 
-A logged call becomes a child of the span that wrote its log record. If that span is unknown, the call belongs to the trace's only
-turn, and so does a logged user prompt. If the call also has a span, the span's values take precedence.
+A logged call becomes a child of the span that wrote its log record. If that span is unknown, the logged call or user prompt belongs
+to the trace's only turn. If a call is logged and also has a span, the span's values take precedence.
 """
 
 from __future__ import annotations

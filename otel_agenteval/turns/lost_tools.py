@@ -84,7 +84,7 @@ class LostTools:
         return dropped
 
     def add(self, tool: SpanGroup, now: float) -> list[SpanGroup]:
-        """Hold a tool. If more than 256 tools are held, remove and return the oldest one, which isn't assigned to a turn."""
+        """Hold a tool. If more than 256 tools are held, remove the oldest one, and return it without a turn."""
         self._tools.append((now, tool))
         return [self._tools.popleft()[1]] if len(self._tools) > _MOST_TOOLS else []
 

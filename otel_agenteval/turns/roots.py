@@ -6,8 +6,8 @@ root if there are model calls below it. A model call alone is its own root. ``cr
 Successive agent runs are one turn if each run receives the previous run's tool results or retries a failed run, or if they are
 below the span of an agent graph, and this span has no parent.
 
-Model and tool spans next to an agent run belong to the run's turn if they started during this run and no other run. If it is the
-only run, and it lacks model calls and an output, spans that started after the run also belong to its turn.
+Model and tool spans next to an agent run belong to the run's turn if they started during this run and no other run. If there is
+only one run, and it lacks model calls and an output, spans that started after the run also belong to its turn.
 
 An *orphan* is a span whose parent in the same process was never received. It joins the turn that was running when it started, or
 the trace's only turn. If no turn fits, an orphan that contains a model call or an agent becomes a separate turn.
@@ -491,7 +491,7 @@ def _records_below(top: _Node) -> list[SpanRecord]:
 
 
 def _place_orphans(orphans: list[_Node], groups: list[SpanGroup], alone: bool) -> list[SpanGroup]:
-    """Add orphans to existing turns. Return the new turns, which consist of the other orphans."""
+    """Add orphans to existing turns. Build new turns from the remaining orphans, and return the new turns."""
     new_turns: list[SpanGroup] = []
     turns = _OrphanTurns(groups, alone)
     for orphan in sorted(orphans, key=lambda node: (not node.marks, node.record.start_ns)):

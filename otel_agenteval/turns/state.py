@@ -75,7 +75,7 @@ class Candidate:
     pruned = False
     parent_id = 0
     beside: Candidate | None = None
-    """Agent run that has the same parent as this candidate. It gets this candidate's spans if the candidate isn't a root."""
+    """Agent run with the same parent. If this candidate isn't a turn's root, its spans are moved to that run."""
     children: dict[Candidate, None] | None = None
     """Unfinished candidates below this one, by start time."""
     tools: set[int] = set()  # noqa: RUF012 - shared while it is empty
@@ -97,7 +97,7 @@ class Candidate:
         self.genai = role is not None
         self.closed = False
         self.merged_into: Candidate | None = None
-        """Candidate that received the spans because this one isn't a root."""
+        """Candidate that received this candidate's spans, because this candidate isn't a turn's root."""
         self.span_ids: set[int] | None = None
         """IDs of this candidate's spans, or None if the trace has no other candidate."""
 

@@ -84,7 +84,7 @@ class _Piece:
         self.result_ids = dict.fromkeys(result.call_id for result in results if result.call_id)
         """Call IDs of new tool results in the first prompt (after its last assistant message)."""
         self.lacks_request = bool(self.result_ids)
-        """True if the call that requested the tools of these results is missing."""
+        """True if the first prompt has new tool results, but the call that requested the tools is missing."""
         self.continues = bool(new_messages) and not has_user_message(new_messages)
         """True if the first prompt has new messages, none of which is from the user."""
 

@@ -1,8 +1,8 @@
 """Find one span for each model call of a turn.
 
-Several spans can describe one model call. A model span is a duplicate of another one that contains it (such as an SDK's span in a
-framework's span), that it ran during and has a common parent with, or that has the same response ID. Some servers reuse response
-IDs, so :func:`is_next_call` also compares times and texts. Missing values are copied from the duplicates.
+Several spans can describe one model call. A model span duplicates another one if it is inside the other (such as an SDK's span in a
+framework's span), if it ran during the other and both have the same parent, or if both have the same response ID. Some servers
+reuse response IDs, so :func:`is_next_call` also compares times and texts. Missing values are copied from the duplicates.
 """
 
 from __future__ import annotations
