@@ -1,8 +1,8 @@
 """Compose turns from closed spans.
 
 The :class:`Composer` attaches log records to closed spans, and splits the spans into one :class:`~.roots.SpanGroup` per turn. It
-joins the groups of a turn that has several traces, and revises turns when late spans arrive. :meth:`Composer.read` then builds the
-turn from its group.
+joins the groups of a turn that has several traces, and revises turns when late spans arrive. :meth:`Composer.read` builds a turn
+from its group.
 """
 
 from __future__ import annotations
@@ -280,7 +280,7 @@ class Composer:
         closed.pending.settle(outcome)
 
     def roots(self, closed: Closed) -> list[tuple[SpanRecord, bool]]:
-        """Return (root span, is complete) for each turn in the closed spans. Omit revisions of earlier turns."""
+        """Return (root span, True if the turn is complete) for each turn in the closed spans. Omit revisions of earlier turns."""
         if closed.sole:
             return [(record_of(closed.root), closed.complete)]
         records = [record for record in map(record_of, closed.spans) if record.scope not in _NO_PART_OF_A_TURN]

@@ -58,7 +58,7 @@ class TracePart:
         """IDs of parents that aren't among ``records``."""
 
     def lacks_root(self, span_id: int) -> bool:
-        """Return True if the missing span ``span_id`` might be the root of this part."""
+        """Return True if ``span_id``, a span that this part lacks, might be the part's root."""
         return self.group is None or (not self.group.root_seen and self.group.root.parent_id == span_id)
 
 
@@ -74,7 +74,7 @@ class RevisableTrace:
         self._of_span: dict[int, TracePart] = {}
         self._of_root: dict[int, TracePart] = {}
         self._below: dict[int, dict[TracePart, None]] = {}
-        """Parts by the IDs of their missing parents."""
+        """Parts (turns or single spans) by the IDs of their missing parents."""
         self._by_end: list[tuple[int, int, TracePart]] = []
         """Turns sorted by the end of their root: (end, ``id()`` of the part, part)."""
 
@@ -126,7 +126,7 @@ class RevisableTrace:
         return self._of_span.get(span_id)
 
     def earlier(self, group: SpanGroup) -> list[Earlier]:
-        """Return earlier evaluations: first that of this turn, then those of turns that are now part of it."""
+        """Return the earlier evaluation of this turn, followed by the evaluations of turns that are now part of it."""
         own = self._of_root.get(group.root.span_id)
         found = {} if own is None else {own: None}
         for record in group.members:
@@ -194,7 +194,7 @@ class RevisableTrace:
 
 
 def _is_part_of(turn: TracePart, group: SpanGroup) -> bool:
-    """Return True if a turn is part of a group. A request that another process served isn't part of the caller's group."""
+    """Return True if a turn is part of a group. The turn of a request that another process served stays separate."""
     assert turn.group is not None
     root = turn.group.root
     return root.span_id == group.root.span_id or not root.remote_parent or root.resource == group.root.resource
@@ -235,7 +235,7 @@ class Revisions:
         self._traces: OrderedDict[int, RevisableTrace | SingleTurn] = OrderedDict()
         self._bytes = 0
         self._missing_roots: OrderedDict[tuple[int, int], None] = OrderedDict()
-        """(trace ID, span ID) of each missing root whose rootless turns were evaluated and then forgotten."""
+        """(trace ID, span ID) of each root that never arrived, if turns without this root were evaluated and then forgotten."""
 
     def forget_traces(self, trace_ids: Iterable[int]) -> None:
         with self._lock:
