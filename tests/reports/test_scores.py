@@ -237,7 +237,7 @@ def test_turn_of_a_conversation_has_metrics_of_its_own(column: str) -> None:
 def test_misspelled_column_of_metrics_is_refused(column: str, meant: str) -> None:
     """agentv 870, e2a 823: a misspelled column of checks is ignored."""
     for case in ([{"input": "a", column: CHECKS}], conversation_of(**{column: CHECKS})):
-        with pytest.raises(oa.ConfigError, match=rf"case 1: (turns\[0\]: )?{column}: unknown column .* Did you mean {meant}\?"):
+        with pytest.raises(oa.ConfigError, match=rf"case 1: (turns\[0\]: )?{column}: unknown column.* Did you mean {meant}\?"):
             oa.evaluate(lambda text: "x", case, ["code_empty_answer"])
 
 
