@@ -185,7 +185,7 @@ class _TenantPieces:
 
 
 class _PieceIndex:
-    """Index of waiting pieces. Each key can also be computed from the model call that continues the piece."""
+    """Index of waiting pieces by keys that can also be computed from the model call that continues a piece."""
 
     def __init__(self) -> None:
         self._pieces: dict[Hashable, list[tuple[int, int, _Piece]]] = {}  # sorted (end, number, piece)
@@ -410,7 +410,7 @@ def _facts_while_waiting(held: _Piece) -> Iterator[Hashable]:
 
 
 def _facts_in_prompt(piece: _Piece) -> Iterator[Hashable]:
-    """Yield the keys under which to search the piece that a call continues, based on the call's prompt."""
+    """Yield the keys under which to search for the piece that a call continues, based on the call's prompt."""
     tenant, turn = piece.tenant, steps_of(piece.first_group)
     messages = turn.inputs(piece.first_call)
     repeated_answer = last_answer(messages)
