@@ -193,10 +193,9 @@ class Composer:
         self._account(found, late, pending, "late")
         taken = {member.span_id for group in found for member in group.members}
         unchanged = [group for group in waiting if group.root.trace_id != trace_id or group.root.span_id not in taken]
-        before = tuple(spans for group in waiting if group not in unchanged for spans in group.pending)
         for group in found:
             group.reason, group.size = closed.reason, closed.size + 512 * len(group.members)
-            group.pending += before
+            group.pending += tuple(spans for one in waiting if one not in unchanged for spans in one.pending)
         return join_duplicates(sorted((part for group in [*unchanged, *found] for part in separate(group)), key=order))
 
     # --- parts of turns that wait for their continuation

@@ -332,10 +332,7 @@ class Revisions:
                 join_logs(record, earlier.logs)
                 new[record.span_id] = record
         before = [part.group for part in parts if part.group is not None]
-        ancestors = {group.root.span_id: group.ancestor for group in before if group.root_seen}
-        after = split((known | new).values(), frozenset(ancestors), turns <= len(before), loose)
-        for group in after:
-            group.ancestor = group.ancestor or ancestors.get(group.root.span_id)
+        after = _rebuilt(before, (known | new).values(), turns <= len(before), loose)
         if loose:
             return after
         changed = new.keys() | with_logs
@@ -383,6 +380,14 @@ def _traces_of(group: SpanGroup) -> list[int]:
     if group.until_ns is None:  # a turn in one trace
         return [first]
     return [first, *sorted({record.trace_id for record in group.members} - {first})]
+
+
+def _rebuilt(before: list[SpanGroup], records: Iterable[SpanRecord], alone: bool, loose: Sequence[LogPart]) -> list[SpanGroup]:
+    ancestors = {group.root.span_id: group.ancestor for group in before if group.root_seen}
+    after = split(records, frozenset(ancestors), alone, loose)
+    for group in after:
+        group.ancestor = group.ancestor or ancestors.get(group.root.span_id)
+    return after
 
 
 def _moved_spans(before: Iterable[SpanGroup], after: Iterable[SpanGroup]) -> set[int]:

@@ -126,7 +126,7 @@ class _Walk:
         if not raw:
             return
         facts, direction = self._facts, place.direction
-        items = [_opened_item(item) for item in raw]
+        items = [opened(one) if one.__class__ is str and (one[:1] in ("{", "[") or one[-1:] == ")") else one for one in raw]
         if direction == OUT:
             self._read_usage_of_run(items)
         if all(item.__class__ is str for item in items):
@@ -202,7 +202,7 @@ class _Walk:
         is_content = meaning.text or (place.depth == TOP and meaning.direction is not None and meaning.content)
         if meaning.system and facts.system is None and meaning.is_system(text):  # a second prompt is content
             facts.system = text
-        elif is_content and not _is_repr(text):
+        elif is_content and _REPR.match(text) is None:
             facts.texts.append(Content(text, path, direction))
 
     def _add_messages(self, messages: list[Any], path: str, direction: str | None) -> None:
@@ -270,15 +270,7 @@ _REPR = re.compile(r"[A-Za-z_][\w.]*(?:\[[\w., ]+\])?\(\w+=|<[\w.]+(?: object at
 
 
 def _is_empty(whole: Any) -> bool:
-    return whole.__class__ is Branch or (whole.__class__ is str and (whole in _EMPTY_TEXTS or _is_repr(whole)))
-
-
-def _is_repr(text: str) -> bool:
-    return _REPR.match(text) is not None
-
-
-def _opened_item(value: Any) -> Any:
-    return opened(value) if value.__class__ is str and (value[:1] in ("{", "[") or value[-1:] == ")") else value
+    return whole.__class__ is Branch or (whole.__class__ is str and (whole in _EMPTY_TEXTS or _REPR.match(whole) is not None))
 
 
 def _are_calls(path: str, items: list[Any]) -> bool:
