@@ -143,11 +143,14 @@ class Threshold(NamedTuple):
     confusion: Confusion
 
 
-def fit_threshold(labeled: Sequence[tuple[bool, float]], *, lower_is_better: bool = False) -> Threshold | None:
+def fit_threshold(
+    labeled: Sequence[tuple[bool, float]], current: float | None = None, *, lower_is_better: bool = False
+) -> Threshold | None:
     """Return the threshold with the highest sum of recall and specificity (Youden's index).
 
-    If several thresholds are equally good, return the middle one. Return None if the labels don't include both good and bad turns.
-    The threshold is fitted to these labels, so expect slightly worse results on other labels.
+    If several thresholds are equally good, return the ``current`` one or, if it is worse, the middle of their widest range. Return
+    None if the labels don't include both good and bad turns. The threshold is fitted to these labels, so expect slightly worse
+    results on other labels.
     """
     goods = np.array([good for good, _ in labeled], bool)
     if goods.all() or not goods.any():
@@ -155,11 +158,16 @@ def fit_threshold(labeled: Sequence[tuple[bool, float]], *, lower_is_better: boo
     sign = -1.0 if lower_is_better else 1.0
     scores = sign * np.array([score for _, score in labeled])
     values = np.unique(scores)
-    candidates = np.concatenate([(values[1:] + values[:-1]) / 2, values[-1:]]) if values.size > 1 else values
-    passes = scores[None, :] >= candidates[:, None]
+    own = [] if current is None else [sign * current]
+    passes = scores[None, :] >= np.concatenate([values[min(1, values.size - 1) :], own])[:, None]
     worth = (passes & goods).sum(axis=1) / goods.sum() + (~passes & ~goods).sum(axis=1) / (~goods).sum()
-    best = candidates[np.flatnonzero(worth >= worth.max() - 1e-12)]
-    chosen = float(best[best.size // 2])
+    is_best = worth >= worth.max() - 1e-12
+    if own and is_best[-1]:
+        chosen = own[0]
+    else:
+        places = np.flatnonzero(is_best)
+        tied = max(np.split(places, np.flatnonzero(np.diff(places) > 1) + 1), key=len)
+        chosen = float(values[tied[0]] + values[min(tied[-1] + 1, values.size - 1)]) / 2
     pairs = [(bool(good), bool(score >= chosen)) for good, score in zip(goods, scores, strict=True)]
     return Threshold(sign * chosen, Confusion.of(pairs))
 

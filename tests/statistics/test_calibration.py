@@ -102,6 +102,21 @@ def test_the_threshold_is_the_one_with_the_most_recall_and_specificity(lower: bo
     assert fit_threshold([(True, 0.5)] * 3) is None
 
 
+@pytest.mark.parametrize(("current", "value"), [(0.7, 0.7), (0.5, 0.5), (0.2, 0.6), (0.9, 0.6), (None, 0.6)])
+@pytest.mark.parametrize("lower", [False, True])
+def test_current_threshold_is_kept_if_no_other_is_better(current: float | None, value: float, lower: bool) -> None:
+    """Report: ``calibrate`` suggested another threshold with the same confusion matrix."""
+    sign = -1 if lower else 1
+    labeled = [(good, sign * score) for good, score in [(False, 0.3), (False, 0.4), (True, 0.8), (True, 0.9)]]
+    found = fit_threshold(labeled, None if current is None else sign * current, lower_is_better=lower)
+    assert found is not None
+    assert found.value == pytest.approx(sign * value)
+    assert found.confusion == Confusion(2, 0, 0, 2)
+    middle = fit_threshold([(False, 0.1), (True, 0.2), (False, 0.3), (True, 0.4)])
+    assert middle is not None
+    assert middle.value == pytest.approx(0.15)
+
+
 # --- agreement of two raters, against figures from textbooks and by hand
 
 
