@@ -126,12 +126,37 @@ def test_rows_without_a_label_are_skipped_and_counted(tmp_path: Path, capsys: Ca
 
 def test_rows_without_ids_are_matched_by_input(tmp_path: Path, capsys: Capture) -> None:
     data, scores = tmp_path / "qa.csv", tmp_path / "scores.jsonl"
-    data.write_text("question,answer,label\n2+2?,4,pass\nHi,,fail\nHi,Ho,pass\n", encoding="utf-8")
+    data.write_text("question,answer,label\n2+2?,4,pass\nHi,,fail\nHo,Ho,pass\n", encoding="utf-8")
     run = ["experiment", "recorded", str(data), "--metrics", "code_empty_answer", "--format", "jsonl", "--out", str(scores)]
     assert main(run) == 0
     assert main(["calibrate", str(data), "--scores", str(scores), "--format", "json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert found["confusion"] == {"found": 1, "missed": 0, "alarms": 0, "passed": 2}
+
+
+@pytest.mark.parametrize("labels", ["Hi,fail\nHo,pass\n", "2+2?,pass\nHo,pass\nHo,\n", "2+2?,pass\nHi,fail\nHi,fail\n"])
+def test_labels_of_repeated_inputs_are_not_matched(labels: str, tmp_path: Path, capsys: Capture) -> None:
+    """Report: in a subset, labels of repeated inputs were matched by their position. Kappa was 0.1 instead of 0.66."""
+    data, scores, file = tmp_path / "qa.csv", tmp_path / "scores.jsonl", tmp_path / "labels.csv"
+    data.write_text("question,answer\n2+2?,4\nHi,Hi\nHi,\nHo,Ho\n", encoding="utf-8")
+    run = ["experiment", "recorded", str(data), "--metrics", "code_empty_answer", "--format", "jsonl", "--out", str(scores)]
+    assert main(run) == 0
+    file.write_text(f"input,label\n{labels}", encoding="utf-8")
+    counts, said = labeled(file, scores, capsys)
+    assert counts == [1]
+    assert f"{2 if labels.count('Hi') > 1 else 1} label" in said
+    case = json.loads(scores.read_text(encoding="utf-8").splitlines()[2])["case_id"]
+    file.write_text(f"case_id,label\n{case},fail\n", encoding="utf-8")
+    assert labeled(file, scores, capsys) == ([1], "")
+
+
+def test_contradicting_labels_are_counted(tmp_path: Path, capsys: Capture) -> None:
+    scores, _ = judged(tmp_path)
+    labels = tmp_path / "labels.csv"
+    labels.write_text("turn_id,label\nt1,pass\nt1,fail\nt2,pass\nt2,pass\nt3,fail\nt3,pass\n", encoding="utf-8")
+    counts, said = labeled(labels, scores, capsys)
+    assert counts == [3]
+    assert "2 turns with contradicting labels" in said
 
 
 def test_file_names_before_turn_ids_are_accepted(tmp_path: Path, capsys: Capture) -> None:

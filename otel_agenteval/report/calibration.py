@@ -16,7 +16,7 @@ from ..core import jsonio
 from ..core.errors import AgentEvalError, ConfigError, meant
 from ..core.feedback import METRIC
 from ..core.tenancy import turn_id_in
-from ..evaluation.datasets import id_of_inputs, input_of, rows_in
+from ..evaluation.datasets import HASH_OF_INPUT, id_of_inputs, input_of, rows_in
 from ..outlets.turn_text import number_of
 from ..statistics.calibration import Confusion, Threshold, fit_threshold, interval_of, predicted_rate, rogan_gladen
 from ..statistics.intervals import Interval, difference_interval
@@ -51,6 +51,8 @@ class Label:
     """Metric that the label applies to. None if it applies to all metrics of the turn."""
     drawn: bool = True
     """False if the turn wasn't drawn at random, so that its label would bias rates."""
+    by_input: bool = False
+    """True if ``turn`` is a hash of the turn's input. The hash of a repeated input ends with a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def read_labels(path: str) -> list[Label]:
     """Read labels from a JSONL, CSV, or Parquet file. Raise a :class:`ConfigError` with the row's position if a label is invalid.
 
     Columns are ``turn_id`` or ``case_id``, ``label`` (such as pass or fail, yes or no, 1 or 0, 👍 or 👎), and optionally ``metric``.
-    A row without an ID is matched by its ``input``. Rows with an empty label are skipped, and their number is printed. If ``by``
+    A row without an ID is matched by its ``input``, unless several rows have this input. Rows with an empty label are skipped, and their number is printed. If ``by``
     contains the person's name, a later label replaces the person's earlier label of the same turn and metric. A later ``null``
     label withdraws the earlier label. If ``chosen`` is set and isn't ``random``, the turn wasn't drawn at random.
     """
@@ -95,9 +97,9 @@ def read_labels(path: str) -> list[Label]:
     seen, empty = Counter[str](), 0
     for number_of_row, (place, row) in enumerate(rows_in(path, "labels")):
         turn, label = _first(row, "turn_id", "case_id", "id"), _first(row, "label", "good", "passed")
-        metric, by = row.get("metric") or None, row.get("by")
+        metric, by, is_hash = row.get("metric") or None, row.get("by"), False
         if turn is None and (asked := input_of(dict(row))) is not None:
-            turn = id_of_inputs([jsonio.rendered(asked)], seen)
+            turn, is_hash = id_of_inputs([jsonio.rendered(asked)], seen), True
         key = (str(turn), metric, str(by)) if by else (number_of_row,)
         found.pop(key, None)
         if turn is not None and label is None and not row.keys().isdisjoint(("label", "good", "passed")):
@@ -109,20 +111,31 @@ def read_labels(path: str) -> list[Label]:
             )
         word = str(label).strip().lower()
         if word not in _GOOD and word not in _BAD:
-            raise ConfigError(f"labels: {place}: unknown label, got {label!r}. Use pass or fail")
-        found[key] = Label(str(turn), word in _GOOD, metric, row.get("chosen") in (None, "", "random"))
+            raise ConfigError(f"labels: {place}: unknown label, got {label!r}. Use pass or fail, yes or no, or 1 or 0")
+        found[key] = Label(str(turn), word in _GOOD, metric, row.get("chosen") in (None, "", "random"), is_hash)
     if not found:
         raise ConfigError(f"labels: {path}: file contains no labels")
     if empty:
         to_stderr(f"labels: {path}: skipped {number_of(empty, 'row')} without a label")
-    return list(found.values())
+    return [replace(one, turn=f"{one.turn}-1") if one.by_input and seen[one.turn] > 1 else one for one in found.values()]
 
 
 def for_run(labels: Sequence[Label], run: Run) -> list[Label]:
-    """Return the labels with the run's turn IDs, without file names of the web UI. Print how many labels don't match a score."""
+    """Return the labels with the run's turn IDs, without file names of the web UI and labels of repeated inputs.
+
+    Print how many labels have a repeated input, contradict another label, or don't match a score.
+    """
     known = {name for about in run.turns.values() for name in (about.turn_id, about.case_id)}
+    hashes = (HASH_OF_INPUT.fullmatch(name or "") for name in known.union(one.turn for one in labels if one.by_input))
+    repeated = {match[0].removesuffix(match[1]) for match in hashes if match and match[1]}
+    unique = [one for one in labels if not one.by_input or repeated.isdisjoint((one.turn, one.turn.rpartition("-")[0]))]
+    if others := len(labels) - len(unique):
+        to_stderr(f"labels: {number_of(others, 'label')} with a repeated input; add case_id")
     metrics = {None, *(series.facts.metric for series in run.series.values())}
-    found = [one if one.turn in known else replace(one, turn=one.turn.partition(":")[2] or one.turn) for one in labels]
+    found = [one if one.turn in known else replace(one, turn=one.turn.partition(":")[2] or one.turn) for one in unique]
+    verdicts = Counter((turn, metric) for turn, metric, _ in {(one.turn, one.metric, one.good) for one in found})
+    if conflicts := sum(count > 1 for count in verdicts.values()):
+        to_stderr(f"labels: {number_of(conflicts, 'turn')} with contradicting labels; the last label counts")
     if stray := [one for one in found if one.turn not in known or one.metric not in metrics]:
         of = f" of {stray[0].metric}" if stray[0].turn in known else ""
         to_stderr(f"labels: {number_of(len(stray), 'label')} without a score, such as {stray[0].turn}{of}")
@@ -193,7 +206,7 @@ def _trust(series: MetricSeries, every: Sequence[tuple[Label, ScoreRow]], judge:
         [(good, float(bool(row.passed))) for good, row in labeled], [float(bool(row.passed)) for row in verdicts]
     )
     return Trust(
-        series.label, confusion, len(every) - len(labeled), fit_threshold(scored, lower_is_better=series.facts.direction == "down") if scored else None,
+        series.label, confusion, len(every) - len(labeled), fit_threshold(scored, series.facts.threshold, lower_is_better=series.facts.direction == "down") if scored else None,
         series.facts.threshold, len(verdicts), called_bad, rogan_gladen(called_bad, len(verdicts), confusion), _preference(labeled, judge),
         None if predicted is None else Estimate(1 - predicted.mean, 1 - predicted.high, 1 - predicted.low, predicted.n_eff),
     )  # fmt: skip
@@ -270,11 +283,10 @@ def _rows(trust: Trust) -> Iterator[tuple[str, str]]:
     if trust.corrected is not None:
         yield "correct alarms at that rate", percent(of.precision_at(trust.corrected.mean))
     if trust.threshold is not None:
-        fitted = trust.threshold.confusion
-        yield (
-            "threshold",
-            f"{number(trust.current)}; these labels suggest {number(trust.threshold.value)}, with recall {percent(fitted.recall)}, specificity {percent(fitted.specificity)}",
-        )
+        value, fitted = trust.threshold
+        hint = "no threshold is better" if value == trust.current else f"these labels suggest {number(value)}"
+        rates = f"with recall {percent(fitted.recall)}, specificity {percent(fitted.specificity)}"
+        yield "threshold", f"{number(trust.current)}; {hint}, {rates}"
 
 
 def _warnings(trust: Trust) -> list[str]:
