@@ -124,7 +124,7 @@ def test_turns_of_a_conversation_have_the_same_names() -> None:
 def test_recorded_answer_is_no_expectation() -> None:
     case = {"user_input": "?", "response": "Lima", "answer": "Lima", "ground_truth": "Paris"}
     assert turns([case])[0].ground_truth == "Paris"
-    assert turns([{"user_input": "?", "response": "Lima", "reference": "Paris"}])[0].ground_truth is None
+    assert turns([{"user_input": "?", "response": "Lima", "reference": "Paris"}])[0].ground_truth == "Paris"
     assert passed([{**case, "value": "Par"}], "code_contains") == [{"code_contains": True}]
 
 
@@ -224,3 +224,12 @@ def test_lists_in_a_data_frame_are_read_as_in_the_csv_file(tmp_path: Path) -> No
     (in_frame,) = cases_in(pandas.read_csv(path), "dataset")
     assert in_frame.references == in_file.references
     assert in_frame.references["context"] == ["a", "b"]
+
+
+@pytest.mark.parametrize("truth", ["ground_truth", "reference", "value", "expected"])
+def test_empty_truth_is_not_filled_with_the_old_answer(truth: str, tmp_path: Path) -> None:
+    """Report: a task's answers were compared with the old answers if the cell in ``ground_truth`` was empty."""
+    path = written(tmp_path, "c.csv", f"question,answer,{truth}\nFrance?,Nice,Paris\nPeru?,Lima,\n")
+    assert [(turn.ground_truth, turn.references.get("expected_output")) for turn in turns(path)][1] == (None, None)
+    path = written(tmp_path, "d.csv", f"question,answer,{truth}\nFrance?,Nice,\n")
+    assert turns(path)[0].ground_truth is None

@@ -188,3 +188,29 @@ def test_blank_answers_fail_the_gate(policy: str, more: list[str], says: str, tm
     said = capsys.readouterr().err
     assert says in said
     assert f"{blank} of 16 cases have no value (0 before)" in " ".join(said.split())
+
+
+def test_columns_are_repeatable_and_can_contain_a_comma(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text('Frage,Antwort,"Ideal, kurz"\n2+2?,4,4\n', encoding="utf-8")
+    columns = ["--columns", "input=Frage,output=Antwort", "--columns", "ground_truth=Ideal, kurz"]
+    assert [row["passed"] for row in scores_of(capsys, str(file), *columns, "--metrics", "code_equals_ground_truth")] == [True]
+
+
+def test_metric_that_skips_most_cases_is_named(tmp_path: Path, capsys: Capture) -> None:
+    file = str(tmp_path / "a.csv")
+    for skipped, is_named in ((2, True), (1, False)):
+        rows = ["a,b,b", "c,d,d", "e,f,f"]
+        (tmp_path / "a.csv").write_text("\n".join(["input,output,ground_truth", *rows[skipped:], *["x,y,"] * skipped]))
+        assert main(["experiment", "recorded", file, "--metrics", "code_equals_ground_truth"]) == 0
+        assert (f"{skipped} of 3" in capsys.readouterr().err) is is_named
+
+
+def test_recognized_columns_get_no_other_name(tmp_path: Path, capsys: Capture) -> None:
+    """Report: the hint for the column ``reference`` suggested ``references``."""
+    (tmp_path / "a.csv").write_text("input,output,reference,contextt\na,b,c,d\n")
+    (tmp_path / "a.yaml").write_text("metrics: [{code_contains: {value: '{{reference}}'}}]")
+    for args, is_read in ((["--metrics", "code_refusal"], False), (["--config", str(tmp_path / "a.yaml")], True)):
+        assert main(["experiment", "recorded", str(tmp_path / "a.csv"), *args]) == 0
+        said = capsys.readouterr().err
+        assert ("'reference'" in said, "'references'" in said, "Did you mean 'context'" in said) == (not is_read, False, True)

@@ -7,7 +7,7 @@ import importlib
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,8 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=".jsonl, .json, .yaml, .csv, or .parquet file with the column `input`, `turns`, or `user`; optional columns: case_id, `metrics`, and reference data such as ground_truth",
     )  # fmt: skip
     parser.add_argument(
-        "--columns", metavar="NAME=COLUMN,…",
-        help="read NAME from the dataset's column COLUMN, for example input=question,output=answer",
+        "--columns", metavar="NAME=COLUMN,…", action="append",
+        help="read NAME from the dataset's column COLUMN, for example input=question,output=answer; repeatable",
     )  # fmt: skip
     parser.add_argument(
         "--repetitions", type=int, default=1, metavar="N",
@@ -125,10 +125,11 @@ def _interrupted_by_sigterm() -> Iterator[None]:
             signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 
 
-def _renamed(dataset: str, columns: str) -> list[dict[str, Any]]:
-    names = dict(pair.partition("=")[::2] for pair in columns.split(","))
+def _renamed(dataset: str, given: Sequence[str]) -> list[dict[str, Any]]:
     rows = list(rows_in(dataset, "dataset"))
     known = dict.fromkeys(column for _, row in rows for column in row)
+    pairs = (pair for text in given for pair in ([text] if text.partition("=")[2] in known else text.split(",")))
+    names = dict(pair.partition("=")[::2] for pair in pairs)
     for name, column in names.items():
         if not name or (column not in known and rows):
             raise ConfigError(

@@ -22,7 +22,7 @@ from ..core.processes import jobs_of
 from ..core.score import Score
 from ..core.threads import mark_as_ours
 from ..core.turn import Turn
-from ..evaluation.case_metrics import EXPECTED_VALUE, CaseMetrics, expected_value
+from ..evaluation.case_metrics import CaseMetrics, expected_value
 from ..evaluation.evaluator import begin
 from ..evaluation.names import WITHHELD, named_publicly
 from ..evaluation.redaction import Redactor, redacted_score
@@ -106,9 +106,8 @@ def open_models(
 
 
 def warn_of_unread_columns(columns: set[str], cases: CaseMetrics, metrics: Sequence[BoundMetric]) -> None:
-    for column, similar in unread_columns(columns.difference(EXPECTED_VALUE if cases.reads_value else ()), metrics).items():
-        hint = "" if similar is None else f". Did you mean {similar!r}?"
-        print(f"no metric reads the column {column!r} of the data set{hint}", file=sys.stderr)
+    for message in unread_columns(columns - cases.reads, metrics):
+        print(message, file=sys.stderr)
 
 
 def warn_of_new_budget(budget: CommandBudget) -> None:

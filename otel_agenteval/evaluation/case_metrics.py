@@ -44,8 +44,8 @@ class CaseMetrics:
         cases = [*cases]
         self._all_columns = {column for case in cases for column in _columns(case)}
         self._known: dict[str, list[BoundMetric]] = {"": [*run]}
-        self.reads_value = False
-        """True if an expected value sets a parameter in any case."""
+        self.reads = set(self._placeholders)
+        """Columns that parameters contain: as placeholders, or as the expected value of a case."""
         faults = Faults()
         for case in cases:
             if (key := self._key(case)) not in self._known and len(faults.lines) < _MOST_FAULTS:
@@ -169,7 +169,7 @@ class CaseMetrics:
         others = {*metric.references, "ground_truth"} if metric.references or name == "ground_truth" else set()
         if not others.isdisjoint(case.references):
             return bound
-        self.reads_value = True
+        self.reads.update(EXPECTED_VALUE)
         return bound.but({**bound.params, name: value})
 
 

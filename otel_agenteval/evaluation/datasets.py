@@ -28,6 +28,9 @@ ASKED = ("prompt", "question", "query", "user_input", "inputs")
 """Other names of ``input``, as in Trusys, AgentUnit, ragas, and pydantic-evals."""
 _CONTEXTS = dict.fromkeys(("contexts", "documents", "retrieved_contexts", "retrieval_context"), "context")
 _OTHER_NAMES = {**_CONTEXTS, "tools": "expected_tools"}
+_EXPECTATIONS = {"ground_truth", "value", "expected_output", "expcted_output"}
+EXPECTED = ("reference", "expected", "expected_output")
+"""Columns that are the ground truth of cases without ``ground_truth``."""
 _LIST_COLUMNS = {"context", "evaluation_criteria", *_OTHER_NAMES}
 _LISTS_OF_CASES = ("cases", "data", "dataset", "examples", "items", "rows", "samples", "testCases", "test_cases")
 
@@ -60,13 +63,14 @@ def cases_in(source: str | Path | Iterable[Any] | Any, where: str = "dataset", *
     ``id``, ``case``) and ``input`` (or a name in :data:`ASKED`) identify a case. The column ``metrics`` (or ``evaluators``,
     ``assert``, or the key ``metrics`` in ``value``) contains the case's metrics. All other columns are references, as are the
     fields of an object in the column ``references``. If ``recorded`` is true, ``output`` (or ``answer``, ``response``) contains the
-    agent's answer, and a missing value is an empty answer. ``reference`` is then also the ground truth if the case has no ground
-    truth or expected value.
+    agent's answer, and a missing value is an empty answer. :func:`renamed` describes which columns can be the ground truth.
 
     The function raises a ConfigError if the file can't be read, or if two cases have the same ID. It also raises a ConfigError for
     a case with metrics in several columns, or with no ID, no input, no ``turns``, and no ``user``.
     """
     places: dict[str, str] = {}
+    read = []
+    known: set[str] = set()
     for place, row in rows_in(source, where):
         names = [*row]
         _name_answer(row, _ANSWERS if recorded else ())
@@ -76,8 +80,11 @@ def cases_in(source: str | Path | Iterable[Any] | Any, where: str = "dataset", *
         found = {key: value for key, value in row.items() if key not in _CASE_COLUMNS and value is not None}
         found |= inner if isinstance(inner, dict) else {} if inner is None else {"references": inner}
         metrics = metrics_in(entries, found, f"{where}: {place}")
-        columns = renamed(found, recorded=recorded)
-        asked = filled_in(asked, {**found, **columns})
+        read.append((place, names, case, asked, found, metrics))
+        known.update(found, (name for name in names if row.get(name) is None))  # a ``value`` with metrics isn't in ``found``
+    for place, names, case, given, found, metrics in read:
+        columns = renamed(found, known)
+        asked = filled_in(given, {**found, **columns})
         if case is None and (asked is None or asked == "") and "turns" not in found and "user" not in found:
             raise ConfigError(f"{where}: {_without_input(place, names, found, where)}")
         if case is not None and places.setdefault(case, place) != place:
@@ -130,10 +137,12 @@ def _is_metric(entry: Any) -> bool:
     return {"type", "value"} <= set(names) or (len(names) == 1 and next(iter(names)).startswith(("code_", "embed_", "llm_")))
 
 
-def renamed(found: dict[str, Any], *, recorded: bool = False) -> dict[str, Any]:
+def renamed(found: dict[str, Any], known: Iterable[str] = ()) -> dict[str, Any]:
     """Rename other tools' references in ``found`` to this package's names. Return a copy of ``found`` with the old names.
 
-    A text or number in ``expected``, ``answer``, or ``response`` becomes the expected output, unless the case already has one.
+    A text or number in ``expected`` becomes the expected output and the ground truth, and ``reference`` becomes the ground truth,
+    unless the case already has one. ``answer`` or ``response`` is used like ``expected`` if neither the case nor the data set
+    (the columns ``known``) has an expectation.
     """
     before = dict(found)
     for name, ours in _OTHER_NAMES.items():
@@ -141,16 +150,12 @@ def renamed(found: dict[str, Any], *, recorded: bool = False) -> dict[str, Any]:
             found[ours] = found.pop(name)
     if "function" in found and "arguments" in found:
         found.setdefault("ground_truth", {"name": found.pop("function"), "arguments": found.pop("arguments")})
-    others = () if found.keys() & {"ground_truth", "reference", "value", "expected_output"} else ("answer", "response")
+    others = ("answer", "response") if {*found, *known}.isdisjoint({*_EXPECTATIONS, *EXPECTED}) else ()
     for name in ("expected", *others):  # a list contains expected tools
         if isinstance(found.get(name), (str, int, float)):
             found.setdefault("expected_output", found[name] if name == "expected" else found.pop(name))
             found.setdefault("ground_truth", found["expected_output"])
-    if (
-        recorded
-        and "reference" in found
-        and found.keys().isdisjoint(("ground_truth", "value", "expected_output", "expcted_output"))
-    ):
+    if "reference" in found and _EXPECTATIONS.isdisjoint(found):
         found["ground_truth"] = found["reference"]
     return before
 

@@ -31,7 +31,7 @@ from ..core.wellformed import plain, written
 from ..metrics.bound_metric import BoundMetric
 from ..metrics.names import presets
 from ..metrics.registry import catalog
-from .datasets import Case, cases_in, parsed_value
+from .datasets import EXPECTED, PLACEHOLDER, Case, cases_in, parsed_value
 
 _log = logging.getLogger("otel_agenteval")
 BAGGAGE = "baggage:"
@@ -276,23 +276,24 @@ def _trimmed(value: Any) -> Any:
     return [_trimmed(item) for item in value] if isinstance(value, list) else value
 
 
-def unread_columns(columns: Iterable[str], metrics: Iterable[BoundMetric]) -> dict[str, str | None]:
-    """Return the data set columns that none of the metrics reads, each with a similar known column or None."""
+def unread_columns(columns: Collection[str], metrics: Iterable[BoundMetric]) -> Iterator[str]:
+    """Yield a message for each data set column that none of the metrics reads, with a similar known column if there is one."""
     read = set(_read_by(metrics))
-    if "ground_truth" in read and "ground_truth" not in columns:  # these columns can be the ground truth
-        read |= {"reference", "expected", "expected_output"}
-    offered = {*_FACTS, *_OF_CASES}.union(*(metric.reads for metric in (*catalog(), *(bound.metric for bound in metrics))))
-    found: dict[str, str | None] = {}
+    truths = () if "ground_truth" in columns else EXPECTED
+    read.update(truths if "ground_truth" in read else ())
+    offered = {*_FACTS, *_OF_CASES, *EXPECTED}.union(*(one.reads for one in (*catalog(), *(bound.metric for bound in metrics))))
     for name in sorted(columns):
-        if name.partition(".")[0] not in read:
-            (similar,) = nearest(name, offered - {name}, 1)
-            found[name] = similar if likeness(name, similar) >= 0.7 else None
-    return found
+        if name in truths and name not in read:
+            yield f"the column {name!r} of the data set is the ground truth, but no selected metric uses the ground truth"
+        elif name.partition(".")[0] not in read:
+            (similar,) = nearest(name, offered, 1)
+            hint = f". Did you mean {similar!r}?" if name != similar and likeness(name, similar) >= 0.7 else ""
+            yield f"no metric reads the column {name!r} of the data set{hint}"
 
 
 def _read_by(metrics: Iterable[BoundMetric]) -> Iterator[str]:
     for bound in metrics:
-        yield from bound.metric.reads
+        yield from (*bound.metric.reads, *PLACEHOLDER.findall(repr(bound.params)))
         yield from ("attachments", "metadata") if bound.metric.media else ()
         yield from _read_by(bound.inner)
 

@@ -159,10 +159,13 @@ class Experiment:
     def __str__(self) -> str:
         lines = [aligned(list(_cells(self))), *errors_in(self.run())]
         for one in self.summary():
-            if one.skipped and not one.n and not one.errors:
-                scored = (score for _, scores in self.scored for score in scores if score.metric == one.metric)
-                reasons = Counter(why(score) or "nothing to evaluate" for score in scored)
-                lines.append(f"{one.metric} was skipped on every turn: {reasons.most_common(1)[0][0]}")
+            scored = [score for _, scores in self.scored for score in scores if one.skipped and score.metric == one.metric]
+            without = (score for score in scored if score.status == "skipped" or score.vacuous)
+            for reason, count in Counter(why(score) or "nothing to evaluate" for score in without).most_common(1):
+                if not one.n and not one.errors:
+                    lines.append(f"{one.metric} was skipped on every turn: {reason}")
+                elif reason.startswith("missing:") and 2 * count >= len(scored):
+                    lines.append(f"{one.metric}: {count:,} of {len(scored):,} scores were skipped: {reason}")
         raised = [trial for trial in self.trials if trial.error]
         lines += [f"{trial.place or trial.case_id}, repetition {trial.repetition}: {trial.error}" for trial in raised[:5]]
         if len(raised) > 5:
