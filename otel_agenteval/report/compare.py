@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Literal
 
 from ..evaluation.datasets import HASH_OF_INPUT
@@ -17,7 +18,7 @@ from ..statistics.intervals import Interval
 from .run import About, MetricSeries, Run
 
 ALPHA = 0.05
-_FEWEST_PAIRS = 6  # smallest n for which the smallest possible p-value, 2 / 2^n, is below ALPHA
+_FEWEST = 6  # pairs, or values per run. With fewer pairs, the smallest possible p-value, 2 / 2^n, is above ALPHA
 
 Verdict = Literal["regression", "improvement", "changed", "no change shown", "too few"]
 
@@ -25,7 +26,7 @@ Verdict = Literal["regression", "improvement", "changed", "no change shown", "to
 @dataclass(frozen=True, slots=True, eq=False)
 class MetricChange:
     label: str
-    series: MetricSeries
+    series: MetricSeries = field(repr=False)
     measure: Measure
     before: float
     after: float
@@ -54,6 +55,7 @@ class Comparison:
     changes: list[MetricChange] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    disjoint: list[str] = field(default_factory=list)  # metrics without a case or turn that has a value in both runs
     errored: list[tuple[str, int, int]] = field(default_factory=list)  # (metric, errors before, errors now) if more now
     not_compared: list[tuple[str, str]] = field(default_factory=list)  # (metric, reason)
     lost: list[str] = field(default_factory=list)  # watched metrics with values before that have none now
@@ -124,6 +126,9 @@ def _compare_series(comparison: Comparison, earlier: MetricSeries, series: Metri
         if watched and before:
             comparison.lost.append(series.label)
         return
+    by = attrgetter("turn_id" if comparison.paired_by == "turn id" else "case")
+    if comparison.paired_by and {by(row.about) for row in before}.isdisjoint(by(row.about) for row in after):
+        comparison.disjoint.append(series.label)
     measures, threshold_change = _measures(earlier, series)
     for measure in (*measures, "share with a value"):
         sides = (_side(each, measure, comparison.paired_by, series.facts.unit) for each in (earlier, series))
@@ -181,12 +186,10 @@ def _side(series: MetricSeries, measure: Measure, paired_by: str | None, unit: s
 
 
 def _verdict(change: MetricChange, adjusted: float) -> Verdict:
+    if min(change.counts) < _FEWEST:
+        return "too few"
     if adjusted >= ALPHA:
-        first, second = change.counts
-        # If the smallest possible p-value is too large, no result could be shown. Without pairs, it belongs to the two extreme
-        # ways to divide the values into groups of these sizes: all smaller ones before, or all smaller ones after.
-        too_few = first < _FEWEST_PAIRS if change.paired else 2 / math.comb(first + second, first) > ALPHA
-        return "too few" if too_few else "no change shown"
+        return "no change shown"
     direction = change.series.facts.direction
     if direction == "neutral":
         return "changed"

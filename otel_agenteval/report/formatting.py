@@ -96,13 +96,16 @@ class Report:
     @property
     def decides(self) -> bool:
         """True if the run can fail, because a metric has the policy ``gate`` or because a watched metric is compared with a baseline."""
-        gates = any(series.facts.policy == "gate" for series in self.run.series.values())
-        return gates or (self.comparison is not None and any(change.watched for change in self.comparison.changes))
+        return self._has_gates or (self.comparison is not None and any(change.watched for change in self.comparison.changes))
+
+    @property
+    def _has_gates(self) -> bool:
+        return any(series.facts.policy == "gate" for series in self.run.series.values())
 
     def verdict(self) -> str:
         scored = f"{number_of(len(self.run.turns), 'turn')}, {number_of(len(self.run.series), 'metric')}"
         if not self.failures:
-            return f"{scored}: {'every gate passed' if self.decides else 'no gates'}"
+            return f"{scored}: {'every gate passed' if self._has_gates else 'no regression' if self.decides else 'no gates'}"
         regressions = len(self.failures) - bool(self.gates_failed) - len(self.unevaluated)
         faults = self._gate_faults
         faults += [f"{number_of(len(self.unevaluated), 'gate')} without a verdict"] if self.unevaluated else []
@@ -182,6 +185,10 @@ def remarks(comparison: Comparison) -> list[str]:
     found += [f"Missing in this run: {', '.join(comparison.missing)}"] if comparison.missing else []
     if comparison.repeated:
         found.append("Repeated inputs are paired by their position. Add the column case_id to the data set")
+    found += [
+        f"{label}: no {'turn' if comparison.paired_by == 'turn id' else 'case'} has a value in both runs"
+        for label in comparison.disjoint
+    ]
     found += comparison.causes
     found += [f"More errors: {label}, {before:,} before, {now:,} now" for label, before, now in comparison.errored]
     for change in comparison.changes:

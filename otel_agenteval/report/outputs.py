@@ -193,15 +193,15 @@ _MARKS = {"regression": "✗", "improvement": "✓", "changed": "·", "no change
 def render_comparison(comparison: Comparison, width: int = 100) -> str:
     lines = [f"── against {comparison.baseline} ".ljust(width, "─"), *_wrapped(describe_pairing(comparison), width, "  "), ""]
     ranked = by_weight(comparison.changes)
-    changed = [change for change in ranked if change.verdict not in ("no change shown", "too few")]
-    for change in changed:
+    brief = [one for one in ranked if one.verdict == "too few" or (one.verdict == "no change shown" and not one.difference)]
+    for change in (one for one in ranked if one not in brief):
         before, after, difference, interval = change_numbers(change)
         gate = " (gate)" if change.watched and change.verdict == "regression" else ""
         lines.append(f"  {_MARKS[change.verdict]} {change.label}  {change.measure} {before} → {after}  {change.verdict}{gate}")
         about = f"{difference}, 95 % CI {interval}; {effect_of(change)}; {p_value(change.adjusted)} (Holm); {n_of(change)}"
         lines += _wrapped(about, width, "      ")
     for verdict in ("no change shown", "too few"):
-        named = [f"{change.label} ({change.measure})" for change in ranked if change.verdict == verdict]
+        named = [f"{change.label} ({change.measure})" for change in brief if change.verdict == verdict]
         if named:
             lines += _wrapped(f"- {verdict}: {', '.join(named)}", width, "  ")
     for remark in remarks(comparison):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +121,7 @@ def test_effect_sizes_and_counts_are_those_of_the_design() -> None:
 
 
 @pytest.mark.parametrize(
-    ("prefix", "n", "verdict"), [("turn", 5, "too few"), ("turn", 6, "regression"), ("x", 3, "too few"), ("x", 4, "regression")]
+    ("prefix", "n", "verdict"), [("turn", 5, "too few"), ("turn", 6, "regression"), ("x", 5, "too few"), ("x", 6, "regression")]
 )
 def test_few_values_are_said_to_be_few(prefix: str, n: int, verdict: str) -> None:
     assert only(compare(run_of({"code_a": GOOD[:n]}), run_of({"code_a": BAD[:n]}, prefix=prefix), "b")).verdict == verdict
@@ -207,6 +208,17 @@ def test_a_metric_that_applies_to_other_turns_of_paired_runs_is_compared_without
     after = run_of({"code_a": [*[None] * 14, *GOOD[:16]], "code_b": GOOD})
     comparison = compare(before, after, "b")
     assert [(change.paired, change.counts) for change in comparison.changes] == [(False, (16, 16)), (True, (30, 30))]
+    assert comparison.disjoint == []
+
+
+def test_metric_without_a_common_case_is_named() -> None:
+    """Report: 2 values before and 58 values of other cases now were an improvement with p = 0.0011."""
+    before, after = run_of({"code_a": [0, 0, *[None] * 58]}), run_of({"code_a": [None, None, *[1] * 58]})
+    comparison = compare(before, after, "b")
+    assert [(change.counts, change.verdict) for change in comparison.changes] == [((2, 58), "too few")]
+    assert comparison.disjoint == ["code_a"]
+    assert any("no turn has a value in both runs" in remark for remark in remarks(comparison))
+    assert compare(run_of({"code_a": GOOD}), run_of({"code_a": GOOD}, prefix="x"), "b").disjoint == []
 
 
 def test_repetitions_of_a_case_count_once() -> None:
@@ -308,6 +320,14 @@ def test_a_baseline_without_scores_is_refused(tmp_path: Path) -> None:
 
 
 # --- for a terminal
+
+
+def test_difference_without_a_shown_change_has_numbers() -> None:
+    comparison = compare(run_of({"code_a": GOOD}), run_of({"code_a": [0.1, *GOOD[1:]]}), "b")
+    change = only(comparison)
+    assert change.verdict == "no change shown"
+    assert {"0.84", "0.8133", "−0.02667"} <= set(re.findall(r"[−0-9.]+", render_comparison(comparison)))
+    assert len(repr(change)) < 1_000
 
 
 def test_the_terminal_shows_changes_first_and_the_rest_by_name() -> None:

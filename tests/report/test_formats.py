@@ -166,6 +166,7 @@ def test_markdown_shows_what_changed() -> None:
 
 
 PASSED = run_of({"code_a": [True]}, policy="gate")
+RATED = run_of({"code_a": [1, 0, 1, 0, 1, 0]})
 
 
 @pytest.mark.parametrize(
@@ -174,6 +175,7 @@ PASSED = run_of({"code_a": [True]}, policy="gate")
         (Report(run_of({"code_a": [1]})), "### ℹ️ 1 turn, 1 metric: no gates"),
         (Report(PASSED), "### ✅ 1 turn, 1 metric: every gate passed"),
         (Report(PASSED, unevaluated=["code_b was never evaluated"]), "### ❌ 1 turn, 1 metric: 1 gate without a verdict"),
+        (Report(RATED, compare(RATED, RATED, "b", {"all"})), "### ✅ 6 turns, 1 metric: no regression"),
         (Report(Run()), "### ℹ️ 0 turns, 0 metrics: no gates"),
     ],
 )
