@@ -147,6 +147,16 @@ def test_used_up_budget_is_logged_once_for_each_metric(caplog: pytest.LogCapture
     warnings = warned(caplog, "judge.budget: ")
     assert [message.split()[1] for message in warnings] == ["llm_a", "llm_b"]
     assert "calls_per_hour: 1" in warnings[0]
+    assert "over_budget" not in warnings[0]
+
+
+def test_used_up_budget_of_a_command_has_its_effect(caplog: pytest.LogCaptureFixture) -> None:
+    budget = JudgeBudget([Bound(Counter("", "calls", 3_600.0), 1.0)], MemorySpendBook(), FakeClock(), longest=61.0)
+    while not budget.admit("llm_a", urgent=True).wait:
+        pass
+    (warning,) = warned(caplog, "judge.budget: ")
+    assert "over_budget" in warning
+    assert "wait" not in warning
 
 
 def test_metric_without_its_packages_is_named_at_start(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:

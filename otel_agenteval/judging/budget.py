@@ -57,13 +57,18 @@ def bounds_of(options: BudgetOptions) -> list[Bound]:
 
 
 class JudgeBudget:
-    """Budget for judge calls. Thread-safe. Calls that aren't urgent can use only the share ``soft`` (0 to 1) of each limit."""
+    """Budget for judge calls. Thread-safe. Calls that aren't urgent can use only the share ``soft`` (0 to 1) of each limit.
 
-    def __init__(self, bounds: Sequence[Bound], book: SpendBook, clock: Clock, soft: float = 0.8) -> None:
+    The caller doesn't wait for more than ``longest`` seconds.
+    """
+
+    def __init__(
+        self, bounds: Sequence[Bound], book: SpendBook, clock: Clock, soft: float = 0.8, longest: float = math.inf
+    ) -> None:
         self.bounds = tuple(bounds)
         self._book = book
         self._clock = clock
-        self._soft = soft
+        self._soft, self._longest = soft, longest
         self._warned: set[str] = set()
         self._reset()
         forks.in_child(self._reset)
@@ -96,10 +101,11 @@ class JudgeBudget:
             full = next((one for one in demands if not one.fits(self._book.used(one.counter, at))), demands[0])
             limit = next(f"{one.counter.unit}_per_{one.window}: {one.limit:g}" for one in about if one.counter == full.counter)
             reached = limit if share == 1.0 else f"{share * 100:g} % (judge.budget.soft) of {limit}"
-            _log.warning(
-                "judge.budget: %s reached %s. Turns wait for this metric for at least %s. "
-                'agenteval_judge_requests_total{outcome="gated"} counts these waits. This warning is logged once', metric, reached, roughly,
-            )  # fmt: skip
+            counted = f'at least {roughly}. agenteval_judge_requests_total{{outcome="gated"}} counts these waits'
+            effect = f"Turns wait for this metric for {counted}"
+            if wait > self._longest:
+                effect = "Its other evaluations get the error over_budget"
+            _log.warning("judge.budget: %s reached %s. %s. This warning is logged once", metric, reached, effect)
         return Admission(wait, at, () if wait else demands, metric)
 
     def correct(self, admission: Admission, usd: float | None, calls: int) -> None:

@@ -326,7 +326,8 @@ class CommandBudget:
     def __init__(self, config: Config, clock: Clock = SYSTEM_CLOCK, sleep: Callable[[float], None] = time.sleep) -> None:
         options = config.judge
         bounds = bounds_of(options.budget)
-        self._budget = JudgeBudget(bounds, spend_book_from(options.queue), clock, options.budget.soft) if bounds else None
+        book = spend_book_from(options.queue) if bounds else None
+        self._budget = None if book is None else JudgeBudget(bounds, book, clock, options.budget.soft, LONGEST_WAIT)
         self.is_limited = self._budget is not None
         self.lasts = options.queue.backend != "memory"
         self._telemetry = Telemetry()
