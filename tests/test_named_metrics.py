@@ -12,7 +12,7 @@ import otel_agenteval as oa
 from otel_agenteval.cli.main import main
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError
-from otel_agenteval.evaluation.selection import select_metrics
+from otel_agenteval.evaluation.selection import named, select_metrics
 from otel_agenteval.judging.sampling import rules_of
 from tests.support.recordings import unpack
 from tests.support.rig import Rig
@@ -73,3 +73,9 @@ def test_condition_and_cascade_name_an_entry() -> None:
 def test_name_that_tells_nothing_apart_is_refused(entries: list[Any], place: str) -> None:
     with pytest.raises(ConfigError, match=place):
         select_metrics(load_config({"metrics": entries}))
+
+
+def test_name_without_its_metric_has_a_suggestion() -> None:
+    config = load_config({"metrics": [{"code_contains": {"value": "refund"}, "name": "my_refund"}]})
+    with pytest.raises(ConfigError, match=r"Did you mean 'code_contains\.my_refund'"):
+        named(config, ["my_refund"], select_metrics(config), [])

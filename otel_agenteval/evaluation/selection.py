@@ -121,7 +121,13 @@ def named(
     chosen: list[BoundMetric] = []
     chosen_whole: list[BoundMetric] = []
     for name in (under(config.preset, given) for given in names):
-        found = resolve(name)
+        try:
+            found = resolve(name)
+        except ConfigError:
+            for bound in (*of_turns, *whole):
+                if bound.name.partition(".")[2] == name:
+                    raise ConfigError(f"unknown metric {name!r}. Did you mean {bound.name!r}?") from None
+            raise
         configured, of_whole = (
             [] if found.preset else [bound for bound in some if name in (bound.name, bound.metric.name)]
             for some in (of_turns, whole)
