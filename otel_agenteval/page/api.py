@@ -10,7 +10,7 @@ import math
 import statistics
 import urllib.parse
 import zlib
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -50,7 +50,7 @@ _MOST_VALUES = 200
 _CANDIDATES = 1_000
 """Number of latest turns from which the next turn to label is chosen."""
 _FAILED_AT_ONCE = 100
-"""Number of failed turns that are read at a time. The first turns usually provide all cases."""
+"""Number of failed turns that are read at a time. The first batch usually provides enough test cases."""
 _LOW = 0.1
 """If less than this share of a judge budget remains, the page shows a warning."""
 _WITHOUT_TEXTS = {"turn_id", "conversation_id", "service", "agent", "start", "duration_s", "cost_usd", "llm_calls", "references"}
@@ -229,7 +229,7 @@ class Api:
         return _json_lines(rows, "cases.jsonl" if form == "dataset" else "turns.jsonl")
 
     def lately(self, request: Request, since: float | None) -> tuple[float, list[dict[str, Any]]]:
-        """Return the ``since`` for the next call, and the turns stored or scored after ``since`` (none if ``since`` is None)."""
+        """Return the value of ``since`` for the next call, and the turns stored or scored after ``since`` (no turns if None)."""
         with self.views() as views:
             if since is None:
                 return views.last_stored(), []
@@ -353,10 +353,11 @@ class Api:
         by_metric: dict[str, Compared] = {}
         for one in compared:
             by_metric.setdefault(one.metric, one)  # the mean, or the pass rate of a metric without a mean
+        turns = {cell.group: cell.turns for cell in cells.values() if not cell.metric}
         lines = [
             {
                 "metric": metric, **facts.get(metric, {}),
-                **_line(cells.get((before, metric)), cells.get((after, metric)), by_metric.get(metric), facts.get(metric, {})),
+                **_line((cells.get((before, metric)), cells.get((after, metric))), turns, by_metric.get(metric), facts.get(metric, {})),
             }
             for metric in sorted({metric for _, metric in cells if metric})
         ]  # fmt: skip
@@ -370,7 +371,7 @@ class Api:
             rows = views.filtered_verdicts(wanted)
             _require_causes(views, rows)
             if not rows and any(cell.passed or cell.failed for cell in views.cells(wanted)):
-                raise Problem(404, "these turns have scores but no facts. Open the recorded traces or a score store instead")
+                raise Problem(404, "these turns have no attributes to compare. Open the recorded traces or a score store")
         return as_data([differences_of(request.params["metric"], rows)])[0]
 
     def group_differences(self, request: Request) -> dict[str, Any]:
@@ -401,7 +402,7 @@ class Api:
         if not cases:
             raise Problem(
                 404,
-                "no failed turn of this mode has a stored input (outlets.store.content) and a metric that can be evaluated again",
+                "no turn of this failure mode has a stored input (outlets.store.content) and a metric that can be evaluated again",
             )
         return _json_lines(cases, "cases.jsonl")
 
@@ -463,7 +464,7 @@ class Api:
         return {"label": labels.add(request.body, request.reader.name, self.now)}
 
     def next_to_label(self, request: Request) -> dict[str, Any]:
-        """Return an unlabeled turn's ID or None, and the number of labeled turns. A random choice stays until it is labeled."""
+        """Return an unlabeled turn's ID (or None) and the number of labeled turns. A random choice stays the same until labeled."""
         labelled = {label["turn_id"] for label in self._labels_of(request)}
         wanted, doubts = self.filter(request), dict[str, tuple[bool, float]]()
         with self.views() as views:
@@ -500,7 +501,7 @@ class Api:
         return wanted
 
     def _stored_turn(self, views: Views, request: Request) -> dict[str, Any]:
-        """Return a turn by its ID or a unique prefix. Raises Problem if the turn is unknown, ambiguous, or of another tenant."""
+        """Return a turn by its ID or a unique prefix. Raises Problem if it is ambiguous, unknown, or another tenant's turn."""
         short = request.params["turn_id"]
         tenant = request.reader.tenant
         if tenant is not None and not short.startswith(qualified(tenant, "")):
@@ -572,7 +573,7 @@ def _text_of(cursor: Cursor | None) -> str | None:
 
 
 def _texts(content: Mapping[str, Any] | None, scores: list[dict[str, Any]]) -> dict[str, str]:
-    """Map the path of each non-text value with evidence to its compact JSON. Evidence positions refer to this JSON."""
+    """Return the compact JSON of non-text values that evidence refers to, by path. Evidence positions refer to this JSON."""
     places = [place for score in scores for one in score["evidence"] for place in (one, one.get("compared")) if place]
     values = {place["path"]: value_at(content, place["path"]) for place in places if "found" in place}
     return {path: jsonio.text_of(value) for path, value in values.items() if not isinstance(value, str)}
@@ -638,7 +639,7 @@ def _cost(cell: SumCell) -> dict[str, Any]:
 def _of_sums(
     cells: Mapping[tuple[str | None, str], SumCell], before: str, after: str, facts: Mapping[str, Mapping[str, Any]]
 ) -> list[Compared]:
-    """Compare the scores of two groups by precomputed sums, because reading all scores would take too long."""
+    """Compare the scores of two groups, using precomputed sums. Reading all scores would take too long."""
     found: dict[str, Difference] = {}
     for (group, metric), cell in cells.items():
         other = cells.get((after, metric)) if group == before else None
@@ -651,9 +652,12 @@ def _of_sums(
     return [Compared(metric, "mean", one, p) for (metric, one), p in zip(found.items(), adjusted, strict=True)]
 
 
-def _line(before: SumCell | None, after: SumCell | None, found: Compared | None, facts: Mapping[str, Any]) -> dict[str, Any]:
+def _line(
+    cells: Iterable[SumCell | None], turns: Mapping[str | None, int], found: Compared | None, facts: Mapping[str, Any]
+) -> dict[str, Any]:
     line: dict[str, Any] = {
-        side: _estimated(cell, 0, facts) if cell is not None else None for side, cell in (("before", before), ("after", after))
+        side: None if cell is None else _estimated(cell, turns.get(cell.group, 0), facts)
+        for side, cell in zip(("before", "after"), cells, strict=True)
     }
     if found is None:
         return {**line, "difference": None}
@@ -685,14 +689,14 @@ def _point(cell: SumCell, unit: str | None) -> dict[str, Any]:
 
 
 _COMPARED = 50_000
-"""Maximum number of scores that are compared individually. Larger groups are compared by their sums, unpaired."""
+"""Maximum number of scores that are compared individually. With more scores, only the sums of the groups are compared."""
 _STEPS = (60, 120, 300, 600, 900, 1_800, *(hours * HOUR for hours in (1, 2, 3, 6, 12, 24, 48, 168, 336, 720)))
 _POINTS = 45
 _LINES = 6
 _PER_POINT = 20
 """Number of turns that each point of a chart should represent. A mean of fewer turns is imprecise."""
 _READ = 20_000
-"""Maximum number of turns in the headline, and in a chart with time steps of less than an hour."""
+"""Maximum number of turns in the summary of :meth:`Api.headline`, and in a chart with time steps of less than an hour."""
 
 
 def _step_for(seconds: float, turns: int, groups: int) -> int:

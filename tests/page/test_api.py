@@ -226,6 +226,7 @@ def test_two_releases_differ_as_the_command_compare_says(page: ServedPage) -> No
         assert line["difference"]["size"] == pytest.approx(difference.size)
         assert (line["difference"]["low"], line["difference"]["high"]) == pytest.approx(difference.interval)
         assert line["difference"]["p"] == pytest.approx(said[line["metric"]].adjusted)
+        assert (line["before"]["turns"], line["after"]["turns"]) == (210, 90)
     assert (found["before"]["turns"], found["after"]["turns"]) == (210, 90)
     assert "no turn has the value '9'" in problem(page, "compare", 404, before="9", after="1.5")
 
