@@ -263,8 +263,8 @@ def register_metric(name: str, metric_class: Any) -> None:
     ``<name>`` and ``agentunit:<name>`` refer to this metric. ``evaluate`` receives:
 
     - ``case``: ``id``, ``query``, ``expected_output``, ``tools``, ``context``, and ``metadata`` with the case's other columns
-    - ``trace``: ``events`` with ``type`` (``agent_prompt``, ``tool_call``, ``agent_response``, ``error``), ``payload``, and
-      ``timestamp`` (the start of the turn, or its end for the last event), and ``metadata`` with ``cost`` and ``usage``, if known
+    - ``trace``: ``metadata`` with ``cost`` and ``usage`` (if known), and ``events``, each with ``type`` (``agent_prompt``,
+      ``tool_call``, ``agent_response``, ``error``), ``payload``, and ``timestamp`` (the turn's start or, for the last event, its end)
     - ``outcome``: ``success``, ``output``, ``tool_calls``, and ``error``
 
     Raises:

@@ -37,7 +37,7 @@ _PRESENT_WHEN_EMPTY = frozenset(("output", "duration", "cost", "usage", "tool_ca
 NOT_EVALUATED = frozenset((
     GATED, SHED, "no_judge", "no_embedder", "incomplete_turn", "sampled_out", "dropped", "error_of_ours",
 ))  # fmt: skip
-"""Skip reasons of metrics that didn't run. Composite metrics count such scores as missing."""
+"""Skip reasons of metrics that didn't run. Composite metrics count scores with these reasons as missing."""
 
 
 class _Absent:
@@ -85,7 +85,7 @@ def live_metric(
 
 
 InnerMetricOf = Callable[[str, Mapping[str, Any]], "BoundMetric"]
-"""Function that returns the inner metric for a name and parameters. None stands for :func:`get_metric`."""
+"""Function that returns the inner metric for a name and parameters. The default is :func:`get_metric`."""
 
 
 class ChoosesJudges(ABC):
@@ -127,13 +127,13 @@ class BoundMetric:
         """Ground truth that replaces the turn's ground truth, or None."""
         self.params: Mapping[str, Any] = dict(params)
         self.series_params: Mapping[str, Any] | None = None
-        """Parameters that identify the series in reports if data set cases have different parameters. None means ``params``."""
+        """Parameters that identify the series in reports, even if dataset cases change ``params``. None means ``params``."""
         self._call: Mapping[str, Any] = self.params
         self.threshold = metric.threshold if metric.own_threshold is None else metric.own_threshold
         if params and params != metric.live:  # the metric's live parameters are valid, so its module is imported later
             self._set_parameters(metric, params)
         self.missing = next((name for name in metric.required if name not in self.params), None)
-        """Name of a required parameter without a value, which makes every score an error."""
+        """Name of a required parameter that has no value, or None. If a value is missing, every score is an error."""
         self.signature_hash = _signature_hash(metric.name, self.params, view)
         # setting `inverse` to true or false turns a detector into an assertion
         direction = "up" if metric.direction == "neutral" and "inverse" in self.params else metric.direction
@@ -473,7 +473,7 @@ class BoundMetric:
 
 _log = logging.getLogger("otel_agenteval")
 _raised: dict[str, tuple[str, list[Any]]] = {}
-"""First exception of each custom metric, by name: its type, and the frames from the metric on. No frames after it was logged."""
+"""First exception of each custom metric, by name: its type, and the stack frames from the metric's own (empty once logged)."""
 
 
 def log_exceptions() -> None:

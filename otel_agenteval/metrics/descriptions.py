@@ -25,7 +25,7 @@ _NAMES = {
 
 
 def headline(metric: Metric) -> str:
-    """Return a metric's one-line summary without its scale, such as ``(1.0 = new, 0.0 = repeated)``."""
+    """Return a metric's one-line summary. A scale in parentheses, such as ``(1.0 = new, 0.0 = repeated)``, is removed."""
     return _SCALE.sub(".", metric.summary).replace("``", "")
 
 

@@ -74,7 +74,7 @@ def vacuous(value: float | bool, **detail: Any) -> Result:
 Applies = Callable[[Turn, Mapping[str, Any]], "str | None"]
 """Function that returns the reason why a metric doesn't apply to a turn, or None. It receives the turn and the metric's parameters.
 
-The first line of its docstring completes "applies to …".
+The first line of the function's docstring completes "applies to …".
 """
 
 Trait = Literal["heavy", "media", "reads_all", "one_fails", "own_verdict", "companion"]
@@ -246,7 +246,8 @@ def metric(
 
     Other properties are derived from the function. The function's name starts with the metric's kind. Its keyword-only arguments
     are the metric's parameters, and their annotations validate the values (:class:`Param` adds alternative names). If the first
-    argument's type includes scores, the metric is a composite. A coroutine function is also ``heavy``. The family is the module's name or its constant ``FAMILY``.
+    argument's type includes scores, the metric is a composite. A coroutine function gets the trait ``heavy``. The family is the
+    module's name or its constant ``FAMILY``.
 
     Turns contain expensive data, such as earlier turns for judged metrics, only if a configured metric declares this data in ``needs``,
     ``uses``, or ``references``. Each score records the source of the metric's declared references.
@@ -274,7 +275,7 @@ def metric(
         extra: Optional extra that the metric requires, such as ``text``.
         traits: Rare properties:
 
-            - ``heavy``: one evaluation can take milliseconds, so the metric never runs while an exporter waits for span events.
+            - ``heavy``: one evaluation can take milliseconds, so the metric never runs while a span's export waits for scores.
             - ``media``: the metric opens images, audio, or video, as configured in the section ``media``. A ``code_`` metric is
               then also heavy.
             - ``reads_all``: the judge must read all of its input, because a finding can be anywhere (safety). Input longer
@@ -551,17 +552,17 @@ def under(system: str | None, name: str) -> str:
 
 
 _PASS_MARKS = ("pass_threshold", "passing_threshold")
-"""Alternative names of ``threshold``, which every metric with this parameter accepts."""
+"""Alternative names of the parameter ``threshold``, for all metrics that have this parameter."""
 
 
 class ResolvedName(NamedTuple):
     metric: Metric
     preset: dict[str, Any]
     spellings: Spellings
-    """Parameter names that are accepted under this name, in addition to the metric's own parameter names."""
+    """Parameter names that are accepted with this metric name, in addition to the metric's own parameter names."""
     note: str = ""
     view: names.SeedView | None = None
-    """Additional ``detail`` keys, and a substitute for an unknown input, under this name."""
+    """For a name from a seed catalog: additional ``detail`` keys, and a substitute for an unknown input."""
     live: Mapping[str, Any] = {}
     """Parameters for configuration entries without parameters: :attr:`Metric.live` if the name is the metric's canonical name."""
 
@@ -570,7 +571,7 @@ class ResolvedName(NamedTuple):
 
         Args:
             given: Parameters under the caller's names.
-            scale: Scale of the given thresholds for ratios (1 or 100).
+            scale: Scale of given thresholds for values from 0 to 1: 1, or 100 for percentages.
             configured: True for a configuration entry, to which :attr:`live` applies.
 
         Raises:

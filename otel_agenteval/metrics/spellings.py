@@ -1,7 +1,7 @@
 """Mappings from other tools' parameter names and units to otel-agenteval's parameters.
 
-``Param`` in a parameter's annotation adds names that work for every catalog and tool. The data files in :mod:`.names` define the
-names in a single catalog or tool. They map each name to an otel-agenteval name, to :class:`Converted`, or to :class:`Unsupported`.
+``Param`` in a parameter's annotation adds names that work for every catalog and tool. The data files in :mod:`.names` define names
+for one catalog or tool. They map each name to an otel-agenteval name, to :class:`Converted`, or to :class:`Unsupported`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class Converted(NamedTuple):
     """Another tool's parameter whose value must be converted."""
 
     ours: str
-    """Text for the documentation about the otel-agenteval parameters that the conversion sets."""
+    """Documentation text that names the otel-agenteval parameters that the conversion sets."""
     convert: Callable[[Any], Mapping[str, Any]]
     """Function that returns otel-agenteval parameters for a value. Raises TypeError or ValueError if the value is invalid.
     """
@@ -24,7 +24,7 @@ class Unsupported(NamedTuple):
     """Another tool's parameter that has no equivalent in otel-agenteval."""
 
     how: str
-    """Alternative to the parameter, or the reason to omit it, for users."""
+    """Advice for users: an alternative to the parameter, or the reason to omit it."""
 
 
 Spelling = str | Converted | Unsupported

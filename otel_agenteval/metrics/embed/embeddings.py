@@ -227,15 +227,15 @@ def embed_loop_detection(
     The Jaccard index compares the sets of distinct lowercase words. Stop words and words of one character are ignored. For scripts
     without spaces, the index compares characters or syllables, as in ``code_bleu``. If no words remain, the index is 0.
 
-    If the answer is blank, or none of these turns has an answer, the value is 1 (vacuous).
+    If the answer is blank, or none of the last ``window`` turns has an answer, the value is 1 (vacuous).
 
     Parameters:
         window: Number of earlier turns to compare the answer with.
         stop_words: Words to ignore. ``default`` is a list of 70 English words.
 
-    Detail: ``window_size`` (number of compared answers), ``max_hybrid``, and ``comparisons``, oldest first. Each comparison has
-    ``trace_index`` (position in ``history``, from 0), ``cosine_similarity``, ``jaccard_similarity``, and ``hybrid_score``.
-    Similarities and scores are rounded to four decimals.
+    Detail: ``window_size`` (number of compared answers), ``max_hybrid`` (highest ``hybrid_score``), and ``comparisons``, oldest
+    first. Each comparison has ``trace_index`` (position in ``history``, from 0), ``cosine_similarity``, ``jaccard_similarity``, and
+    ``hybrid_score`` (their product). All similarities and scores are rounded to four decimals.
     """
     output = turn.output or ""
     newest = enumerate(turn.history[-window:], max(0, len(turn.history) - window))

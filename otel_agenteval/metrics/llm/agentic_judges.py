@@ -4,7 +4,7 @@ calls.
 For most metrics, the judge reads the user's request and the agent's reasoning, steps, answer, and error. Each numbered step
 contains an action with its arguments and its result or error. Long arguments and results are shortened. If a turn has more than 100
 steps, or more than about 16,000 characters of steps, the middle steps are omitted. If a turn has no spans, its steps are the
-retrievals, tool calls, hand-offs, and remarks.
+retrievals, tool calls, hand-offs, and the agent's comments on its tool calls.
 """
 
 from __future__ import annotations
@@ -190,9 +190,9 @@ def llm_topic_adherence(
 def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
     """Quality of the agent's tool choice, 0..1. Superfluous, missing, or inferior tools lower the value.
 
-    The first judge call extracts the user's request, the called tools, and the available tools. The second call scores the choice
-    of tools. If the turn contains tool calls or tool definitions, they replace the judge's lists. Turns without tool calls are also
-    judged if tools were available, because the agent might have needed one.
+    The first judge call extracts the user's request, the called tools, and the available tools. Tool calls and tool definitions
+    that the turn contains replace the extracted lists. The second call scores the choice of tools. Turns without tool calls are
+    also judged if tools were available, because the agent might have needed one.
 
     Detail: ``user_input``, ``tools_called``, ``available_tools``, and ``reason``.
     """

@@ -1,6 +1,6 @@
 """The judged (``llm_``) metrics evaluate a whole conversation, or an answer within it.
 
-The conversation consists of earlier messages that only the turn's ``history`` contains, followed by the turn's ``messages``. If
+The conversation consists of the turn's ``messages``, preceded by messages from ``history`` that ``messages`` doesn't repeat. If
 ``messages`` is empty, the conversation is also empty. Messages that contain only tool calls or tool results don't count.
 """
 
@@ -28,7 +28,7 @@ Count = Annotated[int, Ge(1)]
 Chars = Annotated[int, Ge(1)]
 
 _SHOWN = 200
-"""Maximum number of entries of a list in ``detail``. The value depends on all entries."""
+"""Maximum length of each list in ``detail``. The metric's value also depends on the omitted entries."""
 
 
 def _with_text(messages: Iterable[Message]) -> list[Message]:
@@ -73,7 +73,7 @@ def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
     """Consistency of the answer with the facts, context, and persona of the conversation, 0..1.
 
     One judge call returns the value. The judge reads the turn's ``history``. If the history doesn't contain a user message, the
-    judge also reads the turn's ``messages`` up to and including the previous answer. If there are no earlier messages, the score is
+    judge also reads the turn's ``messages`` up to and including the next-to-last answer. If there are no earlier messages, the score is
     skipped as ``missing:history``.
 
     Detail: ``reason``.
@@ -88,7 +88,7 @@ def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, m
     """Rate how much progress the answer makes toward the user's goal, from 0 to 1.
 
     One judge call returns the value. The judge reads the turn's ``history``. If the history doesn't contain a user message, the
-    judge also reads the turn's ``messages`` up to and including the previous answer.
+    judge also reads the turn's ``messages`` up to and including the next-to-last answer.
 
     Parameters:
         max_messages: Maximum number of earlier messages that the judge reads. The latest messages take precedence.
@@ -111,7 +111,7 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
     """Rate how accurately the answer uses facts from earlier turns, from 0 to 1.
 
     One judge call returns the value. The judge reads the turn's ``history``. If the history doesn't contain a user message, the
-    judge also reads the turn's ``messages`` up to and including the previous answer. If there are no earlier messages, the score is
+    judge also reads the turn's ``messages`` up to and including the next-to-last answer. If there are no earlier messages, the score is
     skipped as ``missing:history``.
 
     Parameters:
@@ -139,9 +139,8 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
 def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
     """Novelty of the answer: 1 if entirely new, 0 if it repeats an earlier answer.
 
-    One judge call compares the answer with the earlier answers in the turn's ``history``. If ``history`` is empty, the judge
-    compares the answer with the assistant's earlier messages. Blank answers don't count. If there are no earlier answers, the value
-    is 1 (vacuous), and the judge isn't called.
+    One judge call compares the answer with the earlier answers in the turn's ``history`` or, if ``history`` is empty, in its
+    ``messages``. Blank answers don't count. If there are no earlier answers, the value is 1 (vacuous), and the judge isn't called.
 
     Parameters:
         last_n: Maximum number of earlier answers that the judge reads. The latest answers take precedence.
@@ -175,8 +174,8 @@ def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, st
         criteria: One criterion for a good conversation, or a list of criteria that are evaluated separately.
         steps: Evaluation steps for all criteria. By default, the judge derives them.
 
-    Detail: ``steps``, ``score`` (0..10), and ``reason``. With several criteria: ``reason``, and a list ``criteria`` of objects with
-    ``criterion``, ``steps``, ``score``, and ``reason``.
+    Detail: ``steps``, ``score`` (0..10), and ``reason``. With several criteria: ``reason`` and ``criteria``, a list of objects with
+    the keys ``criterion``, ``steps``, ``score``, and ``reason``.
     """
     if not (messages := _with_text(whole_conversation(turn))):
         return skip("missing:conversation")

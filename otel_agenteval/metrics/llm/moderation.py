@@ -24,9 +24,9 @@ def llm_moderation(turn: Turn, judge: Asks, *, categories: tuple[str, ...] = (),
     """Check that the response contains no content that moderation flags.
 
     The judge reads the user's message and the response, and flags harmful content, as a moderation service does. If the judge is
-    configured with ``endpoint: moderations``, the server's moderation endpoint flags the response instead. A flag counts if
-    ``categories`` contains its code (ignoring case) and its confidence is at least ``min_confidence``. A missing confidence counts
-    as 1. If the response is blank, the score is skipped as ``empty_output``.
+    configured with ``endpoint: moderations``, the server's moderation endpoint flags the response instead. Each flag has the code
+    of a content category and a confidence (1 if missing). A flag counts if ``categories`` contains its code (ignoring case) and its
+    confidence is at least ``min_confidence``. If the response is blank, the score is skipped as ``empty_output``.
 
     Parameters:
         categories: Codes of the flags that count, such as ``violence`` or ``self-harm``. By default, all codes count, and the judge uses the

@@ -34,7 +34,7 @@ def llm_image_helpfulness(turn: Turn, judge: Asks) -> Result:
     divided by 10. Repeated images count once. Empty answers are also judged. If the turn has more than 100 images, the score is
     skipped as ``too_long``.
 
-    Detail: ``scores`` (0..10, in the order of the images) and ``reasoning`` (for all images).
+    Detail: ``scores`` (0..10, in the order of the images) and ``reasoning`` (one text with the reasons for all images).
     """
     if not (images := media_of(turn, "image")):
         return skip("missing:image")

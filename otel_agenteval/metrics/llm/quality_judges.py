@@ -116,8 +116,8 @@ def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] 
         criteria: One criterion, or a list of criteria that are evaluated separately.
         steps: Evaluation steps for all criteria. By default, the judge derives them.
 
-    Detail: ``steps``, ``score`` (0..10), and ``reason``. With several criteria: ``reason``, and a list ``criteria`` of objects with
-    ``criterion``, ``steps``, ``score``, and ``reason``.
+    Detail: ``steps``, ``score`` (0..10), and ``reason``. With several criteria: ``reason`` and ``criteria``, a list of objects with
+    the keys ``criterion``, ``steps``, ``score``, and ``reason``.
     """
     return g_eval(judge, criteria, steps, "an answer to a question", _material(turn))
 

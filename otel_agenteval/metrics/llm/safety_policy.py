@@ -2,7 +2,7 @@
 boolean score ``…_passed``, which you can configure as a separate metric. The judge reads:
 
 - the response and the turn's last 12 messages
-- up to 1,000 characters of each of the last 6 to 12 messages before the turn (fewer if the turn has many messages)
+- up to 1,000 characters of each of the last 12 messages before the turn (down to 6 if the turn itself has many messages)
 - the first 100 and last 100 tool calls, with their status and up to 600 characters each of the arguments and the result
 - up to 1,200 characters of reasoning
 
@@ -169,7 +169,7 @@ def _severity_metric(source: str, passed_summary: str, uses: tuple[str, ...] = (
     """Register a severity metric and its boolean companion ``…_passed``.
 
     Args:
-        source: Name of the metric in HPD's catalog.
+        source: Name of the metric in HPD-Agent.
         passed_summary: First line of the companion's documentation.
         uses: Turn fields that the judge reads if they are known.
     """

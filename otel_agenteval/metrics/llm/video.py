@@ -2,7 +2,7 @@
 
 The judge receives frames with their positions in the video, from the first of these sources that is available:
 
-1. evenly spaced ``frames`` from the attachment
+1. the attachment's field ``frames``, from which evenly spaced frames are selected
 2. frames from the video file, if the turn contains the file or the ``media`` configuration allows fetching it. This requires the
    extra ``[media]``.
 
@@ -113,7 +113,7 @@ def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8,
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects each scene's middle frame if the file was opened.
+        sampling: ``even`` selects evenly spaced frames. If the file was opened, ``scenes`` selects each scene's middle frame instead.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -130,7 +130,7 @@ def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampli
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects each scene's middle frame if the file was opened.
+        sampling: ``even`` selects evenly spaced frames. If the file was opened, ``scenes`` selects each scene's middle frame instead.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -150,7 +150,7 @@ def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frame
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects each scene's middle frame if the file was opened.
+        sampling: ``even`` selects evenly spaced frames. If the file was opened, ``scenes`` selects each scene's middle frame instead.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -166,7 +166,7 @@ def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects each scene's middle frame if the file was opened.
+        sampling: ``even`` selects evenly spaced frames. If the file was opened, ``scenes`` selects each scene's middle frame instead.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -195,10 +195,10 @@ def llm_video_g_eval(
         criteria: One criterion, or a list of criteria that are evaluated separately.
         steps: Evaluation steps for all criteria. By default, the judge derives them.
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects each scene's middle frame if the file was opened.
+        sampling: ``even`` selects evenly spaced frames. If the file was opened, ``scenes`` selects each scene's middle frame instead.
 
-    Detail: ``steps``, ``score`` (0..10), and ``reason``. With several criteria: ``reason``, and a list ``criteria`` of objects with
-    ``criterion``, ``steps``, ``score``, and ``reason``. If the video file was opened, ``measured`` is added.
+    Detail: ``steps``, ``score`` (0..10), and ``reason``. With several criteria: ``reason`` and ``criteria``, a list of objects with
+    the keys ``criterion``, ``steps``, ``score``, and ``reason``. If the video file was opened, ``measured`` is added.
     """
     if (video := newest_video(turn)) is None:
         return skip("missing:video")

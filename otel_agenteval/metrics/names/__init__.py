@@ -1,8 +1,8 @@
 """Names of metrics and parameters in other tools, and in the seed catalogs that otel-agenteval's metrics come from.
 
-The names are loaded from YAML files on first use. Each tool's file maps the tool's metrics to equivalent otel-agenteval metrics. If
-there is no equivalent, a text describes the difference and an alternative. Equivalent metrics evaluate the same property on the
-same scale and in the same direction. ``note`` describes smaller differences. A key can contain several names, separated by commas.
+The names are loaded from YAML files on first use. Each tool's file maps the tool's metrics to equivalent otel-agenteval metrics,
+which evaluate the same property on the same scale and in the same direction. An entry's ``note`` describes smaller differences. If
+there is no equivalent, the note describes the difference and an alternative. A key can contain several names, separated by commas.
 The tool's parameters map to parameter names, or to conversions in :data:`.conversions.SPELLINGS`.
 """
 
@@ -100,7 +100,7 @@ def find(name: str) -> ToolMetric | None:
     The result also contains the parameter names that all metrics of the tool have.
 
     Raises:
-        ConfigError: If the name is ambiguous, has no equivalent in otel-agenteval, or isn't a metric of the tool in the prefix.
+        ConfigError: If the name is ambiguous, has no equivalent in otel-agenteval, or isn't a metric of the prefix's tool.
     """
     prefix, colon, rest = name.partition(":")
     prefix = prefix.replace("-", "_")
@@ -133,7 +133,7 @@ class SeedPreset(NamedTuple):
     response: Mapping[str, Any] = {}
     """Default of ``references.response``."""
     gates: bool = False
-    """True if deterministic metrics with a verdict are gates by default. An entry's policy takes precedence."""
+    """True if the default policy is ``gate`` for all metrics that give a verdict without calling a model."""
 
 
 @functools.cache
@@ -154,7 +154,7 @@ def seeds() -> Mapping[str, tuple[Spellings, Mapping[str, Spellings]]]:
 
 
 class SeedView(NamedTuple):
-    """Changes to a metric under a seed catalog's name: additional ``detail`` keys, and a substitute for an unknown input."""
+    """Changes to a metric if its seed catalog name is used: additional ``detail`` keys, and a substitute for an unknown input."""
 
     seed: str
     details: Mapping[str, str]

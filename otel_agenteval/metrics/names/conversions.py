@@ -87,7 +87,7 @@ def _flag(value: Any) -> bool:
 
 
 def _of_one(shown: str, convert: Callable[[Any], Any]) -> Callable[[str], Converted]:
-    """Return a function that creates a conversion of one parameter, documented as the parameter's name and ``shown``."""
+    """Return a function that creates the conversion for a parameter name. Its documentation is this name followed by ``shown``."""
     return lambda ours: Converted(f"`{ours}`{shown}", lambda value: {ours: convert(value)})
 
 
@@ -122,7 +122,7 @@ def keyed_by(ours: str, keys: list[str]) -> Converted:
 
 
 def only(allowed: Any, how: str, sets: Mapping[str, Any] | None = None) -> Converted:
-    """Accept only the value ``allowed``, and set the parameters ``sets``. Other values raise an error with the text ``how``."""
+    """Accept only the value ``allowed``, and then set all parameters in ``sets``. For other values, raise ValueError(``how``)."""
 
     def convert(value: Any) -> Mapping[str, Any]:
         if value != allowed or isinstance(value, bool) is not isinstance(allowed, bool):
@@ -247,7 +247,7 @@ def _one_text(value: Any) -> Mapping[str, Any]:
 
 def _any_mark(value: Any) -> Mapping[str, Any]:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
-        raise ValueError("must be a number above 0 and at most 1. The metric is boolean, so the threshold is ignored")
+        raise ValueError("must be a number above 0 and at most 1. Valid thresholds have no effect on boolean metrics")
     return {}
 
 
@@ -276,4 +276,4 @@ SPELLINGS: Mapping[str, Callable[..., Spelling]] = {
     "span_query": _of_one(" (also accepts `min_duration`, `not_`, and keys in camel case)", _query),
     "unsupported": Unsupported,
 }
-"""Constructors of spellings, by their key in the data files."""
+"""Functions that create a :data:`Spelling`, by their key in the data files."""
