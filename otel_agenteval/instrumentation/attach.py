@@ -47,7 +47,7 @@ class Handle:
 
     @property
     def enabled(self) -> bool:
-        """True unless there is no SDK provider, or the environment turns evaluation off or is invalid."""
+        """False if there is no SDK provider, or if the environment variables turn evaluation off or are invalid."""
         return self._processor is not None
 
     @property
@@ -73,7 +73,7 @@ class Handle:
     def why(self, turn_id: str) -> dict[str, str] | None:
         """Return the outcome of each metric on a recent turn.
 
-        Outcomes are ``scored``, ``skipped: …``, ``sampled out …``, and so on. Returns None for an unknown or forgotten turn.
+        Examples of outcomes: ``scored``, ``skipped: …``, ``sampled out …``. Returns None for an unknown or older turn.
         """
         return self._processor.engine.why(turn_id) if self._processor is not None else None
 
@@ -92,21 +92,21 @@ class Handle:
         """Record user feedback on a turn, even long after the turn ended.
 
         The feedback becomes the turn's ``code_user_feedback`` score, from 0 to 1. Returns False if evaluation is off, the queue is
-        full, or a value is invalid. Invalid values are logged and counted as ``unreadable``.
+        full, or a value is invalid. Invalid values are logged, and counted in ``agenteval_feedback_total``.
 
         Args:
             turn_id: any span of the turn as ``TRACE_ID-SPAN_ID``, a span context, or a ``traceparent``. A ``TRACE_ID`` alone means
                 the last turn of the trace.
             score: a number within the scale, or a bool.
-            label: a word such as ``thumbs_up``, ``dislike``, or ``👎``. If ``score`` is missing, the label determines it.
+            label: a word such as ``thumbs_up``, ``dislike``, or ``👎``. It sets the score if ``score`` and ``edited`` are missing.
             comment: free text. It is redacted and exported as the score's explanation.
-            edited: the answer as corrected by the user. If ``score`` is missing, it is 0.
+            edited: the answer as corrected by the user. If ``score`` is missing, the score is 0.
             scale: the worst and the best score, such as ``(1, 5)``. The default is ``(0, 1)``.
             id: ID of the feedback. If the same feedback is delivered again, outlets count it once.
             strict: True to raise an exception for an invalid value. Useful in tests.
 
         Raises:
-            ValueError: If ``strict`` is true, and a value is invalid or no score, label, or edited answer gives a rating.
+            ValueError: Only if ``strict`` is true: if a value is invalid or the rating is missing.
         """
         try:
             trace_id, span_id = ids_of(turn_id)
@@ -141,7 +141,7 @@ class Handle:
 
 
 def turn_id() -> str | None:
-    """Return ``TRACE_ID-SPAN_ID`` of the current span for :meth:`Handle.feedback`, or None outside of spans.
+    """Return the current span as ``TRACE_ID-SPAN_ID`` (see :meth:`Handle.feedback`), or None if there is no current span.
 
     Send this ID along with the agent's answer, so that your application can return it with the user's rating.
     """
@@ -160,8 +160,8 @@ def instrument(
 ) -> Handle:
     """Evaluate the turns of all agents whose spans pass through a tracer provider.
 
-    Call this function once, after the provider is set. Another call for the same provider returns the same handle. That call logs a
-    warning if it passes another configuration, which is ignored. After :meth:`Handle.shutdown`, a call starts a new evaluation.
+    Call this function once, after the provider is set. Another call for the same provider returns the same handle. It ignores
+    a different configuration and logs a warning. After :meth:`Handle.shutdown`, a call starts a new evaluation.
 
     The function adds a span processor to the tracer provider, and a log processor to the SDK logger provider, if there is one. It
     sets no global provider, except that ``create_provider=True`` sets a TracerProvider if there is none.
@@ -169,15 +169,15 @@ def instrument(
     Args:
         tracer_provider: SDK provider to attach to. The default is the global provider.
         logger_provider: provider for reading messages in log records and writing log events. The default is the global provider.
-        meter_provider: provider of OTLP metrics, used if ``outlets.otlp_metrics`` is on. The default is the global provider.
+        meter_provider: provider for exporting OTLP metrics if ``outlets.otlp_metrics`` is on. The default is the global provider.
         config: a :class:`Config`, a mapping with the same keys, or the path of a YAML file. By default, the configuration comes
             from the file in ``OTEL_AGENTEVAL_CONFIG_FILE`` and from ``OTEL_AGENTEVAL_…`` variables.
         prometheus_port: serve ``/metrics`` on this loopback port, instead of adding metrics to the default Prometheus registry.
         create_provider: True to create a global TracerProvider if there is no SDK TracerProvider. For quickstarts and demos.
 
     Raises:
-        ConfigError: If the configuration is invalid. If the error is in the environment (variables, or the file that they name), it
-            is logged instead and scoring is off, unless ``strict`` is true.
+        ConfigError: If the configuration is invalid. An error in environment variables, or in the file that they name, is only
+            logged, and scoring is off, unless the configuration sets ``strict: true``.
     """
     if not switched_on():
         return Handle(None)

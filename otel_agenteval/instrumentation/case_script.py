@@ -56,7 +56,7 @@ def as_text(answer: Any) -> str:
 class CaseScript(NamedTuple):
     case: Case
     inputs: Sequence[Case]
-    """One case per turn. Each has the columns of the complete case, except the columns that the turn sets."""
+    """One case per turn. It has the columns of the complete case, with values from the turn where the turn sets them."""
     user: str | None
     max_turns: int
     is_conversation: bool

@@ -96,11 +96,11 @@ def evaluate(
         task: a function or coroutine function. Its first argument is a case's input. It can have more parameters: ``history``
             or ``messages`` (earlier messages, ``[{"role": …, "content": …}]``), ``conversation_id`` (a unique ID), and
             ``case`` (the case's references). If None, recorded answers are scored (``output``, ``answer``, or ``response``).
-        dataset: a file (``.jsonl``, ``.json``, ``.yaml``, ``.csv``, ``.parquet``), a list of mappings, or a DataFrame. ``input`` is the task's
-            argument, ``case_id`` names the case, and ``metrics`` adds metrics for this case. All other columns are references,
-            such as ``ground_truth`` and ``expected_tools``. For a conversation, replace ``input`` with ``turns``
-            (``[{"input": …, references}, …]``), or with ``user``, which describes the character and goal of a simulated user. Then
-            ``max_turns`` (default: 10) limits the conversation.
+        dataset: a file (``.jsonl``, ``.json``, ``.yaml``, ``.csv``, ``.parquet``), a list of mappings, or a DataFrame. ``input`` is
+            the task's argument, ``case_id`` names the case, and ``metrics`` adds metrics for this case. All other columns are
+            references, such as ``ground_truth`` and ``expected_tools``. For a conversation, replace ``input`` with ``turns``
+            (``[{"input": …, references}, …]``), or with ``user``, which describes the character and goal of a simulated user. With
+            ``user``, ``max_turns`` (default: 10) limits the conversation.
         metrics: as for :func:`score_turns`.
         repetitions: number of calls per case, to measure how much answers vary.
         concurrency: maximum number of calls at the same time.
@@ -109,8 +109,8 @@ def evaluate(
         embedder: model for ``embed_`` metrics. The default is the configuration's embedder.
         simulate: function that plays the user in cases with ``user``. It receives the earlier messages and the case, and
             returns the next message, or None to end. By default, the judge's model plays the user.
-        timeout: maximum seconds for the task's calls in one repetition of a case, and again for scoring them. After that, the
-            missing results are errors, and the experiment continues. By default, there is no limit.
+        timeout: maximum seconds for all calls in one repetition of a case. The same limit applies to scoring this repetition. If
+            the limit is exceeded, missing results are errors, and the experiment continues. By default, there is no limit.
         tracer_provider: provider whose spans are captured. The default is the global provider, which is created if necessary.
         progress: True to show a progress bar on standard error. By default, the bar is shown on a terminal.
 
@@ -215,7 +215,7 @@ def _call_task(task: _Task, runs: Sequence[_Run], has_bar: bool, tracer_provider
 class _Task:
     fn: Callable[..., Any]
     names: Sequence[str]
-    """Names of the parameters after the first that receive the conversation or the case."""
+    """Names of the task's optional parameters: ``history``, ``messages``, ``conversation_id``, or ``case``."""
     simulate: Simulate | None
 
     @property
@@ -253,7 +253,7 @@ class _Task:
 
 
 def _later_parameters(task: Callable[..., Any]) -> list[str]:
-    """Return the names of parameters, except the first, that receive the conversation or the case."""
+    """Return the names of the task's optional parameters, such as ``history``. Ignore the first parameter, the input."""
     try:
         later = list(inspect.signature(task).parameters.values())[1:]
     except (TypeError, ValueError):
@@ -363,8 +363,8 @@ def _reached_max_turns(run: _Run) -> bool:
 
 
 def _with_raised_errors(scores: Sequence[Score], text: str, applied: Container[str]) -> list[Score]:
-    """After the task raised an exception, replace its scores with errors. Keep failed scores. Also keep scores of metrics that
-    gave no verdict in any run, unless they were skipped because the output is missing.
+    """Replace the scores of a task call that raised an exception with errors. Keep failed scores, scores of metrics without
+    verdicts, and scores of metrics that had no verdict in any run (unless skipped as ``missing:output``).
     """
     return [
         Score.of(score.facts, None, False, "error", None, text, None, None, TASK_RAISED)

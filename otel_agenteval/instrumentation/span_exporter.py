@@ -35,7 +35,7 @@ class AgentEvalSpanExporter(SpanExporter):
     Args:
         config: as for :class:`~otel_agenteval.AgentEvalSpanProcessor`.
         logger_provider: provider for writing log events. The default is the global LoggerProvider.
-        meter_provider: provider of OTLP metrics, used if ``outlets.otlp_metrics`` is on.
+        meter_provider: provider for exporting OTLP metrics if ``outlets.otlp_metrics`` is on.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class AgentEvalSpanExporter(SpanExporter):
         self.engine.shutdown()
 
     def stand_down(self) -> None:
-        """Stop evaluating. Called by an AgentEvalSpanProcessor of the same provider, because turns would be scored twice."""
+        """Stop evaluating. An AgentEvalSpanProcessor of the same provider calls this method, so that no turn is scored twice."""
         if not self._passive:
             self._passive = True
             _log.warning(

@@ -1,13 +1,12 @@
 """SpanProcessor that evaluates turns in the application's own process.
 
 The processor can have any position among a provider's processors. The agent's thread only collects spans. When a turn's root ends
-and no span below it is open, the root gets a list for score events and the turn is queued for the worker. On the agent's thread,
-the processor never raises exceptions, never blocks, and does no I/O.
+and no span below it is open, the turn is queued for the worker, and reading the root's events adds the score events. On the
+agent's thread, the processor never raises exceptions, never blocks, and does no I/O.
 
 If messages aren't recorded on spans, OpenTelemetry's GenAI completion hook can provide them. Set
-``OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=agenteval`` to use it. Instrumentations based on ``opentelemetry-util-genai`` then
-pass each call's messages before its span ends, even if content capture is off. The messages are used to score the call's turn and
-stored nowhere else.
+``OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=agenteval`` to use it. Instrumentations based on ``opentelemetry-util-genai`` then pass
+each call's messages before its span ends, even if content capture is off. The messages aren't added to the span.
 """
 
 from __future__ import annotations
@@ -53,12 +52,12 @@ class AgentEvalSpanProcessor(SpanProcessor):
         config: a :class:`Config`, a mapping with the same keys, or the path of a YAML file. By default, the configuration comes
             from the file in ``OTEL_AGENTEVAL_CONFIG_FILE`` and from ``OTEL_AGENTEVAL_…`` variables.
         logger_provider: provider for writing log events. The default is the global LoggerProvider.
-        meter_provider: provider of OTLP metrics, used if ``outlets.otlp_metrics`` is on. The default is the global MeterProvider.
+        meter_provider: provider for exporting OTLP metrics if ``outlets.otlp_metrics`` is on. The default is the global provider.
         clock: source of the current time, replaced in tests.
 
     Raises:
-        ConfigError: If the configuration is invalid. If the error is in the environment (variables, or the file that they name), it
-            is logged instead and scoring is off, unless ``strict`` is true.
+        ConfigError: If the configuration is invalid. An error in environment variables, or in the file that they name, is only
+            logged, and scoring is off, unless the configuration sets ``strict: true``.
     """
 
     def __init__(
@@ -275,7 +274,7 @@ class RecordAllSampler(Sampler):
 def record_all(sampler: Sampler) -> Sampler:
     """Wrap a head sampler so that dropped GenAI spans are still evaluated, but not exported.
 
-    These spans get the decision RECORD_ONLY. GenAI spans are recognized by their initial attributes, their name, or a recorded
-    parent. Other spans stay dropped.
+    These spans get the decision RECORD_ONLY. A span is treated as a GenAI span if its initial attributes or name indicate it, or if
+    its parent is recorded. Other spans stay dropped.
     """
     return RecordAllSampler(sampler)
