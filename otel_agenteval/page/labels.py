@@ -29,7 +29,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {
 
 
 class Labels:
-    """File of labels. Thread-safe. The latest label of a person, turn, and metric applies. The first label creates the file."""
+    """Thread-safe file of labels. For each person, turn, and metric, the latest label applies. The first label creates the file."""
 
     def __init__(self, path: str) -> None:
         self.path = path

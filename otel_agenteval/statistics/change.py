@@ -37,13 +37,13 @@ _EFFECTIVE = 5.0
 _SMOOTHING = 0.1
 _BATCHES = (20, 40, 80, 160, 320, 640)
 _EXPECTED_EVENTS = 5.0
-"""Minimum expected number of the rarer outcome in a batch, so that the batch mean is approximately normal."""
+"""Minimum expected count of the rarer outcome in a batch, so that the batch mean is approximately normal."""
 _UNCERTAINTY = 1.0
 """Assumed uncertainty of the usual mean, in standard errors."""
 _HARDLY_ANYTHING = 20.0
 """A new release resets open bets with a mean stake below this value. Chance alone reaches this value in at most 1 of 20 series."""
 _GROWTH = 1.2
-"""The bounds are recomputed when the number of reference scores has grown by this factor."""
+"""The bets' bounds are recomputed when the number of reference scores has grown by this factor."""
 _LARGEST_REFERENCE = 10
 """Maximum number of reference scores, as a multiple of the initial number."""
 _RANK_LEAST = 0.02
@@ -122,12 +122,12 @@ class Series:
         self._ranks = array("d")
         """First values of the series. When there are enough values, they are sorted or, if ranks aren't used, discarded."""
         self._known = 0.0
-        """Effective number of scores from which the bounds were computed. 0 until the usual level is known."""
+        """Effective number of scores from which the bets' bounds were computed. 0 until the usual level is known."""
         self._part = Moments()
-        """Weighted scores that aren't enough for an observation yet."""
+        """Weighted scores that wait to be combined into one observation."""
         self._low, self._high = _Bets(), _Bets()
         self._open = Moments()
-        """Values since the first open bet. They join the usual level when all bets are closed, so that it isn't biased."""
+        """Values to add to the usual level once no bet is open, so that a change doesn't bias the level."""
         self._batch = Moments()
         self._batch_total = 0.0
         """Sum of the batch's values after conversion to the range from 0 to 1."""

@@ -18,7 +18,7 @@ from .groups import is_amount
 Verdict = Literal["worse", "better", "changed"]
 _SERIES = 10_000
 _USES = 64
-"""Number of scores after which the last use of a series is recorded again."""
+"""Number of a series' scores between two updates of its time of last use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class Changes:
             return [[*key, series.state()] for key, series in self._series.items()]
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
-        """Restore the output of :meth:`state`, except for invalid series. Raises TypeError or ValueError for other data."""
+        """Restore the output of :meth:`state`. Skip invalid series. Raises TypeError or ValueError if the whole state is invalid."""
         for metric, agent, tenant, known in state:
             try:
                 series = Series.of_state(self._options, known)

@@ -86,7 +86,7 @@ class Differences:
 
 
 class _Table(NamedTuple):
-    """Numbers of independent turns ``(with a fact, all)`` among bad turns (``bad``) and among other turns (``rest``)."""
+    """Pairs ``(turns with a fact, all turns)`` for bad turns and for the rest, as numbers of independent turns."""
 
     bad: tuple[float, float]
     rest: tuple[float, float]
@@ -102,10 +102,10 @@ def find_differences(
     error: float = ERROR,
     selected: bool = False,
 ) -> Differences:
-    """Find facts that are more frequent among bad turns. In a pair, each fact must be more frequent among turns with the other.
+    """Find facts that are more frequent among bad turns. In a pair, this must hold for each fact among turns with the other fact.
 
     Args:
-        turns: the attributes of each turn. Each name in a collection is a fact. Numbers are divided into ranges at quantiles.
+        turns: the attributes of each turn. In a collection of names, each name is a fact. Numbers are divided into quantiles.
         bad: True for each bad turn.
         weights: the number of turns that each turn represents, which is 1 / inclusion probability. The default is 1.
         draws: the sampling unit of each turn, such as its conversation. By default, each turn is a unit.
@@ -276,7 +276,7 @@ def _fisher_p(table: _Table) -> float:
 
 
 def _may_differ(x: float, n: float, y: float, m: float) -> bool:
-    """Return False if two shares differ by at most two standard errors of independent turns."""
+    """Return False if the shares ``x / n`` and ``y / m`` differ by at most two standard errors."""
     share = (x + y) / (n + m)
     return bool((x / n - y / m) ** 2 > 4 * share * (1 - share) * (1 / n + 1 / m))
 

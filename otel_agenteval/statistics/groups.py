@@ -29,7 +29,7 @@ _OPEN_TRACES = 10_000
 _MOST_KEPT = 20_000
 """Maximum number of values that are kept per measure and group. Larger groups keep only sums, to limit memory."""
 _FEW = 200
-"""Maximum number of turns in both groups for a permutation test. More turns make the test slow and hardly change its result."""
+"""Maximum number of turns, in both groups together, for a permutation test. With more turns, it is slow and hardly better."""
 
 
 class Group:
@@ -160,7 +160,7 @@ def _compare_estimates(before: Group, after: Group) -> Difference | None:
 
 
 def _of_few_clusters(found: Difference, before: _Clusters, after: _Clusters, *, in_logs: bool) -> Difference:
-    """Return the difference with the p-value of a permutation test of the clusters' means and with Student's wider interval."""
+    """Return ``found`` with the p-value of a permutation test of cluster means, and with Student's (wider) interval."""
     place = 1 if in_logs else 0
     p = permutation(*([one[place] / one[2] for one in clusters.values()] for clusters in (before, after)))
     freedom = min(len(before), len(after)) - 1

@@ -1,9 +1,9 @@
 """Comparison of a new ``service.version`` with the previous version, while scores arrive.
 
 The comparison is based on :mod:`.groups`, so that live alerts and the ``compare`` commands agree. The first test requires 20 scores
-of the new version. The test runs again each time that the number of scores has grown by a quarter, up to about 3,000 scores. All
-tests of a release share its allowed false alarms. Versions can run side by side. Only a version that wasn't seen recently begins a
-release, and scores of both versions count from then on.
+of each version. The test runs again each time that the number of scores has grown by a quarter, up to about 3,000 scores. All tests
+of a release share its allowed false alarms. Only a version that wasn't seen recently begins a release. If the previous version
+still runs, its later scores also count.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LAST = 3_000
 _TESTS = 11.0
 """In simulations, a release's 23 correlated tests cause as many false alarms as this number of independent tests."""
 _OF_AMOUNTS = 0.25
-"""Factor for the allowed false alarms of amounts, which depend more on the mix of requests than scores do."""
+"""Factor that lowers the allowed false alarms of amounts, because the mix of requests affects amounts more than scores."""
 _EXEMPLARS = 3
 _KNOWN = 8
 """Number of remembered versions. A return to one of them isn't a new release."""
@@ -85,7 +85,7 @@ class VersionScores:
         self.is_amount = is_amount
         self.raw = Moments()
         self.squared = [0.0, 0.0]
-        """Weighted sums of the values and of the squared values. The weights are squared."""
+        """Sum of weight² × value, and sum of weight² × value²."""
         self.ends = [math.inf, -math.inf]
         self.logs = VersionScores(is_amount=True, are_logs=True) if is_amount and not are_logs else None
         """Logarithms of the values. None if a value isn't positive, or the values aren't amounts."""

@@ -22,9 +22,9 @@ from .intervals import Z95, Interval, always_valid, wilson_around
 
 PROXIES = 3
 _ENOUGH = 10
-"""Effective traces required for the mean, and for each proxy. With fewer traces, the weights of proxies are too uncertain.
+"""Effective number of traces required for the mean, and again for each proxy. With fewer, proxy weights are too uncertain.
 
-For scores from 0 to 1, the rarer outcome determines the number, such as failures if nearly all turns pass.
+For scores from 0 to 1, the effective number is lower if one outcome is rare, for example if nearly all turns pass.
 """
 _FIRST = 3
 """Index of the first proxy in a trace's vector. Before it are the weight, the weighted score, and the weighted squared score."""
