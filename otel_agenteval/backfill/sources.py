@@ -127,7 +127,7 @@ class Parquet(_Files):
 
 
 class JsonLines(_Files):
-    """OTLP/JSON lines with traces and logs, as from the Collector's file exporter. Unreadable lines are reported and skipped."""
+    """OTLP/JSON lines (traces and logs), such as from the Collector's file exporter. Unreadable lines are reported and skipped."""
 
     def size(self) -> tuple[int | None, int]:
         packed = [file.stat().st_size * (1 if file.suffix in (".json", ".jsonl") else _PACKED) for file in self.files]

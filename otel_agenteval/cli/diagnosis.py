@@ -50,7 +50,7 @@ _IN_DOLLARS = ("usd_per_hour", "usd_per_day")
 
 
 def option_findings(config: Config) -> Findings:
-    """Yield problems of valid options: invalid references to variables, missing folders, and missing packages."""
+    """Yield problems of valid options: invalid references to environment variables, missing folders, and missing packages."""
     for path, text in _texts(config.to_dict(), ""):
         if (found := _VARIABLE.search(text)) is not None:
             yield bad(f"{path}: {found[0]} isn't a valid reference to a variable", f"write ${{env:{found[1]}}}")

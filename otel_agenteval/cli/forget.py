@@ -103,7 +103,7 @@ def _with_queue_of_sidecar(config: Config) -> Config:
 
 
 def _forget_in_queue(config: Config, is_meant: Callable[[Turn], bool]) -> int:
-    """Delete the waiting jobs of matching turns, and return their number. Leases all waiting jobs, and puts other jobs back."""
+    """Delete the waiting jobs of matching turns, and return their number. To find them, lease all jobs, and put the others back."""
     from ..judging.job import NewerPayload, Payload
     from ..judging.queues import queue_from
     from ..judging.queues.redis_server import unreachable

@@ -92,7 +92,7 @@ def _share(text: str) -> float:
 
 
 def _reasons_in(outcomes: Iterable[CaseOutcome]) -> str:
-    """Return the most common reason for missing scores in parentheses, or an empty string."""
+    """Return the most common reason why scores are missing, in parentheses, or an empty string."""
     found = Counter(outcome.explanation or outcome.error_type for outcome in outcomes if outcome.value is None)
     return f" ({found.most_common(1)[0][0]})" if found else ""
 
@@ -178,7 +178,7 @@ def _add_bench_arguments(bench: argparse.ArgumentParser) -> None:
 
 
 def _run_bench(args: argparse.Namespace) -> int:
-    """Run the configured judge on the labeled cases and print the report. Doesn't start if the estimate is above ``--max-usd``."""
+    """Run the configured judge on the labeled cases and print the report, unless the estimated cost is above ``--max-usd``."""
     families, metrics = (
         [] if text is None else names_of(text, option)
         for text, option in ((args.families, "--families"), (args.metrics, "--metrics"))

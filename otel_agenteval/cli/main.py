@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _escaped(error: UnicodeError) -> tuple[str, int]:
-    r"""Escape characters that the output's encoding lacks as in JSON. ``backslashreplace`` writes ``\xe4``, which isn't JSON."""
+    r"""Escape characters that the encoding lacks, in JSON syntax. ``backslashreplace`` writes ``\xe4``, which isn't JSON."""
     assert isinstance(error, UnicodeEncodeError)
     return json.dumps(error.object[error.start : error.end])[1:-1], error.end
 

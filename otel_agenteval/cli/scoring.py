@@ -165,7 +165,7 @@ class Evaluated(NamedTuple):
     texts: Sequence[str]
     """The text of the turn for each output."""
     scored: Sequence[tuple[Score, str]]
-    """The scores of the turn, each with the hash of the metric's parameters. Only errors if no output requires other scores."""
+    """The turn's scores, each with the hash of the metric's parameters. Contains only errors, unless an output needs all scores."""
     facts: Mapping[str, FactValue]
     """The properties of the turn. Empty unless the run is compared with a baseline."""
 

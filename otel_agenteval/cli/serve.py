@@ -160,7 +160,7 @@ class _Running:
             self.handle(signal.SIGHUP)
 
     def parent_ended(self) -> None:
-        """Stop after the parent process ended, which closes standard input. With a journal, the next start continues the open turns."""
+        """Stop when standard input closes, because the parent ended. With a journal, the next start continues the open turns."""
         asyncio.get_running_loop().remove_reader(0)
         if self.stop.is_set():
             return

@@ -143,7 +143,7 @@ async def _work(
         service.stop_taking()
 
     def parent_ended() -> None:
-        """Stop after the parent ended. Standard input is a pipe that closes then, because only the parent keeps it open."""
+        """Stop when standard input closes. It is a pipe that only the parent keeps open, so the parent ended."""
         loop.remove_reader(0)
         _log.error("the parent process ended, so this process ends, too")
         handle_signal(signal.SIGTERM)
@@ -180,7 +180,7 @@ _CALLS_PER_PROCESS = 50
 
 
 def processes_for(config: Config, cores: int) -> int:
-    """Return the default number of processes: one per 50 concurrent judge calls, up to the number of cores and the smallest limit."""
+    """Return the default number of processes: one per 50 concurrent judge calls, within the cores and all configured limits."""
     return max(1, min(cores, config.judge.max_concurrency // _CALLS_PER_PROCESS, *_limits_of(config).values()))
 
 

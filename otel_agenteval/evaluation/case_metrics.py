@@ -45,7 +45,7 @@ class CaseMetrics:
         self._all_columns = {column for case in cases for column in _columns(case)}
         self._known: dict[str, list[BoundMetric]] = {"": [*run]}
         self.reads = set(self._placeholders)
-        """Columns that parameters contain: as placeholders, or as the expected value of a case."""
+        """Columns that provide parameter values, through placeholders or as a case's expected value."""
         faults = Faults()
         for case in cases:
             if (key := self._key(case)) not in self._known and len(faults.lines) < _MOST_FAULTS:
@@ -74,7 +74,7 @@ class CaseMetrics:
         return list(found.values())
 
     def _give_all_cases_the_same_gates(self) -> None:
-        """Make a gate in one case a gate in all cases. Skip a metric in cases that lack a parameter that other cases set."""
+        """Make a metric that is a gate in one case a gate in all. Skip metrics in cases that lack a parameter that others set."""
         known = self.all
         gates = {bound.name for bound in known if bound.policy == "gate"}
         complete = {bound.name for bound in known if bound.missing is None}
@@ -193,7 +193,7 @@ def _skipping(bound: BoundMetric, missing: str) -> BoundMetric:
 
 
 def _check_values(entry: MetricEntry, bound: BoundMetric, case: Case) -> None:
-    """Raise a ConfigError for ``{{…}}`` and ``file://…``, which promptfoo would replace but this package compares unchanged."""
+    """Raise a ConfigError if a value contains ``{{…}}`` or ``file://…``, which promptfoo replaces, but this package doesn't."""
     if "{{" in repr(bound.params):
         raise ConfigError(f"{{{{…}}}} must be the name of a column. This case has the columns {', '.join(_columns(case))}")
     given = filled_in(entry.params, _columns(case)).values()
@@ -203,7 +203,7 @@ def _check_values(entry: MetricEntry, bound: BoundMetric, case: Case) -> None:
 
 
 def _entries(case: Case) -> Iterator[tuple[str, Any]]:
-    """Yield each entry of a case's ``metrics``, preceded by a prefix for error messages. Raise ConfigError for an invalid type."""
+    """Yield an error prefix and each entry of a case's ``metrics``. Raise ConfigError if ``metrics`` has an invalid type."""
     given = [name.strip() for name in case.metrics.split(",")] if isinstance(case.metrics, str) else case.metrics
     given = [given] if isinstance(given, Mapping) else given
     if given is not None and not isinstance(given, (list, tuple)):

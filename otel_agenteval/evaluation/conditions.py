@@ -31,7 +31,7 @@ class Fact(NamedTuple):
     read: Callable[[Turn], Any] | None
     """Function that returns the value, or None if the value is unknown.
 
-    The results of comparisons with earlier turns are in :class:`Known`, so their ``read`` is None.
+    ``read`` is None for comparisons with earlier turns, because :class:`Known` contains their results.
     """
 
 

@@ -36,7 +36,7 @@ _LISTS_OF_CASES = ("cases", "data", "dataset", "examples", "items", "rows", "sam
 
 
 HASH_OF_INPUT = re.compile(r"input-[0-9a-f]{10}(-\d+)?")
-"""Pattern of an ID from :func:`id_of_inputs`. IDs of repeated inputs end with a number."""
+"""Pattern of an ID from :func:`id_of_inputs`. IDs of repeated inputs end with a hyphen and a number."""
 
 
 def id_of_inputs(asked: Sequence[str], seen: Counter[Any]) -> str:
@@ -59,11 +59,11 @@ class Case(NamedTuple):
 def cases_in(source: str | Path | Iterable[Any] | Any, where: str = "dataset", *, recorded: bool = False) -> Iterator[Case]:
     """Yield the cases of a file, a list of mappings, or a pandas DataFrame.
 
-    Files have the extension ``.jsonl``, ``.json``, ``.yaml``, ``.csv``, ``.tsv``, or ``.parquet``. The columns ``case_id`` (or
-    ``id``, ``case``) and ``input`` (or a name in :data:`ASKED`) identify a case. The column ``metrics`` (or ``evaluators``,
-    ``assert``, or the key ``metrics`` in ``value``) contains the case's metrics. All other columns are references, as are the
-    fields of an object in the column ``references``. If ``recorded`` is true, ``output`` (or ``answer``, ``response``) contains the
-    agent's answer, and a missing value is an empty answer. :func:`renamed` describes which columns can be the ground truth.
+    Files have the extension ``.jsonl``, ``.json``, ``.yaml``, ``.csv``, ``.tsv``, or ``.parquet``. The case ID is in the column
+    ``case_id``, ``id``, or ``case``, and the input is in ``input`` or a column in :data:`ASKED`. The case's metrics are in
+    ``metrics``, ``evaluators``, ``assert``, or in ``value`` under the key ``metrics``. All other columns are references, as are the
+    fields of an object in the column ``references``. If ``recorded`` is true, the agent's answer is in ``output``, ``answer``, or
+    ``response``, and a missing value is an empty answer. :func:`renamed` describes which columns can be the ground truth.
 
     The function raises a ConfigError if the file can't be read, or if two cases have the same ID. It also raises a ConfigError for
     a case with metrics in several columns, or with no ID, no input, no ``turns``, and no ``user``.
@@ -112,8 +112,8 @@ METRICS = ("metrics", "assert", "evaluators")
 def metrics_in(columns: Mapping[str, Any], others: dict[str, Any], at: str) -> Any:
     """Return a case's metrics, or None. They are in a column in :data:`METRICS`, or in ``value`` under the key ``metrics``.
 
-    If the column ``value`` is an object with ``metrics``, it is removed from ``others``, and the object's other entries become
-    columns. The function raises a ConfigError if several columns have metrics, or if the name of such a column seems misspelled.
+    If the column ``value`` is an object with ``metrics``, the object's other entries replace ``value`` in ``others``. The function
+    raises a ConfigError if several columns contain metrics, or if the name of such a column seems misspelled.
     """
     value = others.get("value")
     if isinstance(value, str) and value.lstrip().startswith("{"):
@@ -140,9 +140,9 @@ def _is_metric(entry: Any) -> bool:
 def renamed(found: dict[str, Any], known: Iterable[str] = ()) -> dict[str, Any]:
     """Rename other tools' references in ``found`` to this package's names. Return a copy of ``found`` with the old names.
 
-    A text or number in ``expected`` becomes the expected output and the ground truth, and ``reference`` becomes the ground truth,
-    unless the case already has one. ``answer`` or ``response`` is used like ``expected`` if neither the case nor the data set
-    (the columns ``known``) has an expectation.
+    A text or number in ``expected`` becomes the expected output and the ground truth, unless they are already set. ``reference``
+    becomes the ground truth, unless the case has another expected value. If the data set has no column for expected values
+    (``known`` contains its columns), ``answer`` or ``response`` is used instead of ``expected``.
     """
     before = dict(found)
     for name, ours in _OTHER_NAMES.items():
@@ -161,7 +161,7 @@ def renamed(found: dict[str, Any], known: Iterable[str] = ()) -> dict[str, Any]:
 
 
 def filled_in(value: Any, columns: Mapping[str, Any]) -> Any:
-    """Replace placeholders such as ``{{customer}}`` with the values of these columns. Placeholders without a column stay."""
+    """Replace placeholders such as ``{{customer}}`` with values from ``columns``. Keep placeholders for unknown columns."""
     if isinstance(value, Mapping):
         return {key: filled_in(item, columns) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -172,7 +172,7 @@ def filled_in(value: Any, columns: Mapping[str, Any]) -> Any:
 
 
 def _without_input(place: str, names: Sequence[str], others: Iterable[str], where: str) -> str:
-    """Return an error for a case without ID and input, with the empty column, the table's columns, or a similar name."""
+    """Return an error for a case without ID and input. It names the empty column, the table's columns, or a similar name."""
     known = ("input", "turns", "user", *_CASE_COLUMNS)
     if empty := [name for name in (*known, *ASKED) if name in names]:
         return f"{place}: the column {empty[0]} is empty"

@@ -152,7 +152,7 @@ def evaluate(
 ) -> list[Score]:
     """Attach references to a turn, and evaluate the metrics that apply to the turn.
 
-    ``cases`` contains the metrics of single data set cases. Data of the kinds in ``redact`` isn't sent to judges and embedders.
+    ``cases`` contains the metrics for each data set case. Data of the kinds in ``redact`` isn't sent to judges and embedders.
     """
     return begin(turn, metrics, references, judge=judge, embedder=embedder, redact=redact, cases=cases)()
 
@@ -167,7 +167,7 @@ def begin(
     redact: Collection[str] = (),
     cases: CaseMetrics | None = None,
 ) -> Callable[[], list[Score]]:
-    """Evaluate the metrics that don't call a model, the first step of :func:`evaluate`. Return a function for the second step.
+    """Run the first step of :func:`evaluate`: metrics that don't call a model. Return a function for the second step.
 
     The returned function can run on any thread. It evaluates the remaining metrics and returns all scores. Changes to the turn
     between the two steps, for example to its history, affect only judges, as in the live pipeline.
@@ -289,8 +289,8 @@ class Evaluator:
     def evaluate(self, scored: ScoredTurn, attributes: Mapping[str, Any], *, waited_for: bool = False) -> None:
         """Attach references to a closed turn and compute its first scores.
 
-        ``scored.pending`` then contains heavy metrics, metrics that ``expect()`` turns on, and, if ``waited_for``, metrics over
-        budget.
+        Afterwards, ``scored.pending`` contains heavy metrics, metrics that ``expect()`` turns on, and, if ``waited_for``, metrics
+        over budget.
         """
         self.evaluations += 1
         scored.sources = self.references.attach(scored.turn, attributes)
@@ -312,7 +312,7 @@ class Evaluator:
         self._finish(scored, [metric for metric in scored.pending if metric.opens_media])
 
     def fail_media(self, scored: ScoredTurn) -> None:
-        """Set the scores of pending metrics that open media to errors, after a timeout."""
+        """After a timeout, set the scores of pending metrics that open media to errors."""
         late = MetricError("media_timeout", "opening the turn's media took too long")
         scored.add_scores([about(metric.failed(late), scored.turn) for metric in scored.pending if metric.opens_media])
         scored.pending = [metric for metric in scored.pending if not metric.opens_media]
@@ -342,7 +342,7 @@ class Evaluator:
 # --- ``code_`` metrics that references from ``expect()`` turn on, without configuration, if their packages are installed
 
 _OF_OTHER_FORMS = frozenset(("code_json_equals", "code_audio_transcription_quality", "code_bleu"))
-"""Metrics that ``expect()`` doesn't turn on. They compare JSON or transcripts, or (BLEU) fail very short correct answers."""
+"""Metrics that ``expect()`` doesn't turn on: they compare JSON or transcripts, or fail very short correct answers (BLEU)."""
 _READ_ANYWAY = frozenset(("context", "history", "session", "metadata", "attachments"))
 """References that don't turn on any metric, because too many metrics read these references."""
 _MOST_KEPT = 256  # maximum number of cached combinations of references

@@ -20,7 +20,7 @@ from ..metrics.bound_metric import BoundMetric
 _log = logging.getLogger("otel_agenteval")
 
 _PAUSE = 60.0
-"""Seconds after an interrupted call during which a metric isn't called. The pause doubles each time, up to an hour."""
+"""Pause in seconds before a metric is called again after an interrupted call. The pause doubles each time, up to an hour."""
 _LONGEST_PAUSE = 3600.0
 
 Interrupted = Callable[[float, Callable[[], Score]], Score]
@@ -30,8 +30,8 @@ Interrupted = Callable[[float, Callable[[], Score]], Score]
 class ForeignMetrics:
     """Component that runs metrics that aren't built in, each for at most ``limit()`` seconds.
 
-    ``interrupted()`` returns a function that can interrupt the calling thread, or None. With None, each metric runs on a separate
-    thread, and the metric's scores are errors while a call hangs. Calls on the host's threads then have no time limit.
+    ``interrupted()`` returns a function that can interrupt the calling thread, or None. If it returns None, each metric runs on a
+    separate thread, its scores are errors while a call hangs, and calls on the host application's threads have no time limit.
     """
 
     def __init__(self, limit: Callable[[], float], interrupted: Callable[[], Interrupted | None]) -> None:
@@ -43,7 +43,7 @@ class ForeignMetrics:
         self._hung: dict[str, str] = {}
 
     def hung(self) -> dict[str, str]:
-        """Return the reasons why metrics return no results, by metric name."""
+        """Return the metrics that currently return no results, each with the reason."""
         return dict(self._hung)
 
     def keep_only(self, metrics: Iterable[BoundMetric]) -> None:

@@ -1,7 +1,7 @@
 """Redact content before it leaves the process, for example to a judge or a queue's file.
 
-Scores are computed from the original content, and only exported data is redacted. A marker with kind and number replaces the data,
-such as ``[EMAIL_1]``. A judge can therefore recognize removed data, and repetitions of the same data.
+Scores are computed from the original content, and only exported data is redacted. A marker with kind and number, such as
+``[EMAIL_1]``, replaces the data. A judge can therefore recognize removed data, and repetitions of the same data.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _clean_words_of(kinds: frozenset[str]) -> set[Any]:
 
 @lru_cache(maxsize=1_024)
 def _kinds_of_names(names: tuple[Any, ...]) -> tuple[bool, bool]:
-    """Return two flags for a detail: no name can contain personal data, and a name reveals the kind of its value."""
+    """Return two flags: True if none of the names can contain personal data, and True if a name reveals its value's kind."""
     texts = [name for name in names if isinstance(name, str) and len(name) <= _SHORT]
     return len(texts) == len(names) and not any(map(may_hold, texts)), any(map(is_telling, texts))
 
@@ -281,7 +281,7 @@ class Exporter(Protocol):
 
 
 def exporter_of(config: Config) -> Exporter | None:
-    """Return the function that provides turn content for log events, or None if the configuration doesn't export content."""
+    """Return an :class:`Exporter` of turn content for log events, or None if the configuration doesn't export content."""
     kinds = config.privacy.redact
 
     def export(turn: Turn, redactor: Redactor | None = None, /) -> dict[str, str]:

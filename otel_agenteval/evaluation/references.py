@@ -233,7 +233,7 @@ def _add_documents(turn: Turn, found: Sequence[Retrieval]) -> None:
 def _unwrap_response(turn: Turn, paths: ResponseOptions, sources: dict[str, str]) -> list[str]:
     """Replace an output that is a JSON object with the text in the object, and use the object's other values.
 
-    Return the configured values that are missing in both the object and the turn, or nothing if the object has none of them.
+    Return the configured values that neither the object nor the turn contains. If the object has no configured value, return [].
     """
     from ..metrics.lib.documents import ABSENT, as_text, lookup, object_of  # rarely used
     from ..metrics.lib.tools import expected_entries
@@ -299,7 +299,7 @@ def _read_by(metrics: Iterable[BoundMetric]) -> Iterator[str]:
 
 
 INVALID = "invalid: "
-"""Prefix of the source of an invalid reference. The rest of the source is the error message."""
+"""Prefix that, with an error message, replaces the source of an invalid reference."""
 
 
 def sources_of(metric: BoundMetric, sources: Mapping[str, str]) -> dict[str, str]:

@@ -182,7 +182,7 @@ def _session_metric(name: str) -> str | None:
 
 
 def complete_policies(selected: Sequence[BoundMetric]) -> None:
-    """Complete policies without inner metrics. They combine all selected gates, or all judged severity levels."""
+    """Set the inner metrics of policies that have none: all selected gates, or all judged severity levels."""
     for bound in selected:
         if bound.inner:
             continue
@@ -346,7 +346,7 @@ SIGNALS: Mapping[str, str] = {
     "llm_confidence": "confidence", "embed_loop_detection": "loop_detection", "llm_tool_correctness": "tool_correctness",
     "embed_coherence": "coherence",
 }  # fmt: skip
-"""Turn metrics with scores that are signals of the conversation, and the names of these signals."""
+"""Names of the signals that conversation metrics read, by the turn metric whose score is the signal."""
 
 
 def reads_signals(metric: Metric) -> bool:

@@ -37,7 +37,7 @@ _POLL = 0.25
 _FLUSH = 10.0
 _BEHIND = 512
 _SHORTLY, _BREATH = 2.0, 0.05
-"""Seconds that scoring can lag behind before partitions are paused (which discards the read-ahead buffer), and between checks."""
+"""Maximum lag of scoring before partitions are paused, and time between checks, in seconds. Pausing discards read-ahead data."""
 _MOVE = 5.0
 _MOST_SNAPSHOTS = 4
 _BUFFER_KB = 16 * 1024
@@ -46,7 +46,7 @@ _ASK = 1.0
 _PROBE, _SILENT = 5.0, 15.0
 """Seconds without an answer from the brokers before the reader sends a request, and before the health check reports a fault."""
 _STALLED = 20
-"""Number of reads without a message after which the rest of a partition is assumed to be transaction markers."""
+"""After this many reads without a message, the rest of a partition is assumed to be transaction markers."""
 
 _JSON = (b"{", b" ", b"\t", b"\r")
 """First bytes of a JSON request. A protobuf request starts with a line feed."""
@@ -384,7 +384,7 @@ class KafkaSource:
 
     def _commit(self, patience: float = 0.0) -> None:
         """Commit the offsets of scored turns. Wait up to ``patience`` seconds for closed turns to be scored. Each call takes a
-        snapshot of the open turns. A later call commits the snapshot when all turns that had closed before the snapshot are scored.
+        snapshot of the open turns. Once all turns closed before a snapshot are scored, a call commits its offsets.
         """
         if not self._partitions:
             return

@@ -21,7 +21,7 @@ from ..core.files import another_version
 _VERSION = 1
 _MARK = re.compile(r"agenteval\.v(\d+) from=(\d+)")
 MAX_REPLAY = 1_000_000
-"""Maximum number of messages for which an open trace delays the commit. Later spans of the trace might become a separate turn."""
+"""Maximum number of messages for which an open trace delays the commit. After that, its new spans might become a separate turn."""
 
 
 class OtherVersion(Exception): ...
@@ -56,7 +56,7 @@ class _Seen:
 
 
 class Partition:
-    """Reading progress in a partition. Spans of traces that an earlier reader closed are only before offset ``end``."""
+    """Reading progress in a partition. Only messages before ``end`` can contain spans of traces that an earlier reader closed."""
 
     def __init__(self, place: Place, end: int) -> None:
         self.place = place
@@ -86,7 +86,7 @@ class Partition:
             self.passed_over.clear()
 
     def done(self, held: Collection[int], waiting: Iterable[int] = ()) -> Place:
-        """Return the position to commit, before ``waiting`` messages and recent ``held`` traces (see :data:`MAX_REPLAY`)."""
+        """Return the position to commit, before ``waiting`` messages and ``held`` traces (unless older than :data:`MAX_REPLAY`)."""
         if self.position < self.begin:
             return self.place
         floor = self.position - MAX_REPLAY

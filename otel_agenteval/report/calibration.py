@@ -52,7 +52,7 @@ class Label:
     drawn: bool = True
     """False if the turn wasn't drawn at random, so that its label would bias rates."""
     by_input: bool = False
-    """True if ``turn`` is a hash of the turn's input. The hash of a repeated input ends with a number."""
+    """True if ``turn`` is a hash of the turn's input. The hash of a repeated input ends with a hyphen and a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Preference:
     own: int
     others: int
     size: float
-    """Difference in the excess pass rate (judge minus people) between the judge's model and other models. 0 means no preference."""
+    """Judge's pass rate minus people's for answers by the judge's model, minus the same difference for other models' answers."""
     interval: Interval
     p: float
 
@@ -89,9 +89,9 @@ def read_labels(path: str) -> list[Label]:
     """Read labels from a JSONL, CSV, or Parquet file. Raise a :class:`ConfigError` with the row's position if a label is invalid.
 
     Columns are ``turn_id`` or ``case_id``, ``label`` (such as pass or fail, yes or no, 1 or 0, 👍 or 👎), and optionally ``metric``.
-    A row without an ID is matched by its ``input``, unless several rows have this input. Rows with an empty label are skipped, and their number is printed. If ``by``
-    contains the person's name, a later label replaces the person's earlier label of the same turn and metric. A later ``null``
-    label withdraws the earlier label. If ``chosen`` is set and isn't ``random``, the turn wasn't drawn at random.
+    A row without an ID is matched by its ``input``, unless several rows have this input. Rows with an empty label are skipped, and
+    their number is printed. If ``by`` contains a person's name, the person's later label for the same turn and metric replaces the
+    earlier label (``null`` withdraws it). If ``chosen`` is set and isn't ``random``, the turn wasn't drawn at random.
     """
     found: dict[tuple[object, ...], Label] = {}
     seen, empty = Counter[str](), 0
@@ -121,7 +121,7 @@ def read_labels(path: str) -> list[Label]:
 
 
 def for_run(labels: Sequence[Label], run: Run) -> list[Label]:
-    """Return the labels with the run's turn IDs, without file names of the web UI and labels of repeated inputs.
+    """Return the labels, except those of repeated inputs. Remove the file names that the web UI adds to turn IDs.
 
     Print how many labels have a repeated input, contradict another label, or don't match a score.
     """
@@ -155,7 +155,7 @@ def labels_of_feedback(run: Run) -> list[Label]:
 
 
 def labels_in_traces(path: str) -> list[Label] | None:
-    """Return user feedback in recorded traces as labels, or None for another file. Raises AgentEvalError without feedback."""
+    """Return user feedback in recorded traces as labels, or None for another file. Raises AgentEvalError if there is none."""
     try:
         with Path(path).open("rb") as file:
             if not any(sign in file.read(_HEAD) for sign in (b'"resourceSpans"', b'"resourceLogs"')):

@@ -22,13 +22,13 @@ from ..evaluation.redaction import Redactor
 from ..outlets.turn_text import BOLD, NAME_WIDTH, Paint, number_of
 
 RECURS = 3
-"""A setting is suggested for a pattern in at least this many conversations. A turn without one counts as a conversation."""
+"""A setting is suggested if at least this many conversations have the pattern. A turn without a conversation ID counts as one."""
 LISTED = 10
 _LONGEST = 200
 _WIDTH = 50
 _DIGITS = re.compile(r"[0-9]+")
 _PLAIN_NUMBER = re.compile(r"\D?[ \u00a0]?(?:#+(?:[.,]#*)?|#{1,3}(?:[.,' \u00a0]###)+(?:[.,]#+)?)[ \u00a0]?[^\w\s]?")
-"""Forms such as ``#,###.##`` and ``##%``. A setting that ignores such a form would nearly turn the detector off."""
+"""Number formats such as ``#,###.##`` and ``##%``. A setting that ignores such a format would nearly turn the detector off."""
 _CONTACTS = ("email", "phone", "iban", "bank_account")
 _BETWEEN_DIGITS = re.compile(r"[^0-9+]+")
 _INDEX = re.compile(r"\[[0-9]+\]")
@@ -39,7 +39,7 @@ class Pattern(NamedTuple):
     setting: tuple[str, str] | None = None
     """Metric parameter and value that silence the pattern. None if no parameter can silence it."""
     general: str | None = None
-    """Broader pattern without personal data, which is also counted. The pattern itself is shown only if it recurs."""
+    """Broader pattern without personal data. Both patterns are counted, but the narrower pattern is shown only if it recurs."""
 
 
 # --- alarms of a turn
@@ -122,7 +122,7 @@ class Suggestion(NamedTuple):
 
 
 class DetectorReport:
-    """Alarms by detector. ``labels`` contains True for confirmed alarms. ``signals`` contains the detectors without a verdict."""
+    """Alarms by detector. ``labels`` maps turn and metric to True for a confirmed alarm. ``signals`` have no verdict."""
 
     def __init__(self, metrics: Sequence[str], labels: Mapping[tuple[str, str], bool], signals: Collection[str] = ()) -> None:
         self.turns = 0

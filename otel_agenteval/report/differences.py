@@ -43,7 +43,7 @@ def compare_verdicts(metric: str, rows: Sequence[VerdictRow], *, selected: bool 
 
 
 def explained(path: str, change: Change) -> Change:
-    """Add the facts that distinguish failed turns to a change. If the store can't be read, return the change as it is."""
+    """Return a change with the facts that distinguish failed turns. If the store can't be read, return the change as it is."""
     agents = (change.agent,) if change.agent else ()
     # A score arrives later than its turn starts: after the turn, the decision delay and the judge call.
     since = change.found.since - max(_LEAST_BEFORE, change.at - change.found.since)
@@ -89,7 +89,7 @@ def differences_of_group(rows: Sequence[VerdictRow], group: Sequence[FactConditi
 def differences_of_runs(
     before: Mapping[str, Sequence[VerdictRow]], after: Mapping[str, Sequence[VerdictRow]]
 ) -> list[ShownDifferences]:
-    """Compare two runs' failed turns for each metric that got worse, and all turns (key ``""``) of both runs."""
+    """Compare two runs: the failed turns for each metric that got worse, and all turns (key ``""``)."""
     metrics = sorted((before.keys() & after.keys()) - {""})
     ps = holm([fisher(_failed(before[metric]), _failed(after[metric])) for metric in metrics])
     found = []

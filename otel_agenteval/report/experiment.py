@@ -50,7 +50,7 @@ class Summary(NamedTuple):
     high: float | None
     passed: int
     judged: int
-    """Number of trials with a verdict. A trial fails if its task raised an exception."""
+    """Number of trials with a verdict. Trials whose task raised an exception count as failed."""
     pass_rate: float | None
     pass_at_k: float | None
     """Probability that at least one of k trials passes. k is the number of repetitions, or lower if a case has fewer verdicts."""

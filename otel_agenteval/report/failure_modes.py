@@ -65,7 +65,7 @@ class FailureMode:
     rate: float
     interval: Interval
     change: Interval
-    """95 % interval of the rate's change between the last two ``parts``, which are halves of the time range or groups."""
+    """95 % interval of the rate's change between the last two ``parts``. Parts are groups, or halves of the time range."""
     examples: list[str]
     topics: list[Topic] = field(default_factory=list)
 

@@ -21,7 +21,7 @@ _UNITS = {"1": "", "s": " s", "{token}": " tokens", "{level}": "", "{item}": "",
 
 
 def number(value: float | None, unit: str = "1", *, signed: bool = False) -> str:
-    """Format a value with its unit and four significant digits. Values of at least 1,000 become whole numbers, and None a dash."""
+    """Format a value with its unit and four significant digits. Values from 1,000 become whole numbers. None becomes a dash."""
     if value is None:
         return "–"
     sign = "+" if signed and value > 0 else "−" if value < 0 else ""
@@ -71,7 +71,7 @@ class Report:
     run: Run
     comparison: Comparison | None = None
     unevaluated: Sequence[str] = ()
-    """Messages with the reason, for gates that have neither a verdict nor an error on any turn. These gates fail the run."""
+    """One message, with the reason, per gate that has neither a verdict nor an error on any turn. These gates fail the run."""
 
     @property
     def gates_failed(self) -> int:
@@ -113,7 +113,7 @@ class Report:
 
 
 def unevaluated_gates(metrics: Iterable[BoundMetric], run: Run) -> list[str]:
-    """Return a message with the reason for each gate that has neither a verdict nor an error on any turn."""
+    """Return one message, with the reason, per gate that has neither a verdict nor an error on any turn."""
     found = []
     for metric in metrics:
         series = run.series.get((metric.name, parameters_hash(metric))) if metric.policy == "gate" else None

@@ -25,7 +25,7 @@ EXPECTED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "wrong_tool": {"code_tool_selection": {"threshold": 1.0}},
     "failed_handoff": {"code_handoff_success_rate": {"threshold": 1.0}},
 }
-"""Metrics and parameters that fail every turn with this kind of fault. They're added to the turn's failed metrics."""
+"""Metrics and parameters that fail every turn with a fault, by kind of fault. They're added to the turn's failed metrics."""
 _NOT_REFERENCES = frozenset((
     "case_id", "case_turn", "id", "case", "input", "metrics", "assert", "turns", "user", "max_turns", "references", "baggage:",
 ))  # fmt: skip
@@ -68,7 +68,7 @@ def case_of(
 
 
 def gates_of(scores: Iterable[Score], kind: str, parameters: Parameters) -> list[dict[str, Any]]:
-    """Return the failed metrics and the metrics that detect the fault as gates, if they can be evaluated again."""
+    """Return a case's gates: the failed metrics and the metrics that detect the fault, if they can be evaluated again."""
     wanted: dict[str, dict[str, Any]] = {}
     for score in scores:
         if score.verdict is False:

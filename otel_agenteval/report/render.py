@@ -1,4 +1,4 @@
-"""Rendering of a report as text, Markdown, JSON, or a web page. A report consists of tables with titles and the same data as JSON.
+"""Rendering of a report as text, Markdown, JSON, or a web page. A report has titled tables, and their data for the JSON format.
 
 A page is a single file with inline style and script. Its content security policy forbids all requests, and allows only the page's
 own style and script, by hash. Even if escaping failed, no other script could run.

@@ -91,7 +91,7 @@ class ScoreRow:
 
     @property
     def has_value(self) -> bool:
-        """False if the answer is blank or the score is an error without a verdict. Other skipped scores don't make a run worse."""
+        """False for a blank answer, or an error without a verdict. True for other skipped scores, which don't make a run worse."""
         return self.why not in (BLANK, "empty_output") and (self.outcome != "error" or self.passed is not None)
 
 
@@ -146,7 +146,7 @@ class SeriesSummary:
     gates_failed: int
     passed: int
     judged: int
-    """Number of verdicts. A turn fails if its task raised an exception."""
+    """Number of verdicts. Turns whose task raised an exception count as failed."""
     rate_interval: Interval | None = None
     """95 % interval of the pass rate. None without verdicts, or if fewer than five cases are repeated."""
 
