@@ -322,7 +322,7 @@ class TurnScoring:
         self.made.append(score)
 
     def _judged_score(self, metric: BoundMetric) -> tuple[Score, Sequence[Any], Sequence[tuple[int, int, float | None]]]:
-        """Return a score, its judge calls, and each call's (input tokens, output tokens, cost), which a dry run estimates."""
+        """Return a score, its judge calls, and each call's input tokens, output tokens, and cost (estimated in a dry run)."""
         scorer = self._scorer
         given = scorer.judge if metric.metric.kind == "llm" else scorer.embedder
         by_itself = None if given is None else decided_without_judge(metric, self.turn)

@@ -240,7 +240,7 @@ def _is_of_models(one: Instrumentation) -> bool:
 
 
 def not_enabled(scopes: Collection[str]) -> str:
-    """Return advice with the calls that enable the installed instrumentations that created no spans, or an empty text."""
+    """Return advice on enabling installed instrumentations that created no spans, or an empty text."""
     silent = [one for one in sorted(instrumentations()) if _is_of_models(one) and not one.is_broken and one.module not in scopes]
     calls = dict.fromkeys(f"{one.enabled_by}().instrument(), from {one.module}" for one in silent)
     return f"if your program doesn't enable its instrumentation, call {'; '.join(calls)}" if calls else ""

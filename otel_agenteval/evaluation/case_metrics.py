@@ -66,7 +66,7 @@ class CaseMetrics:
 
     @property
     def by_name(self) -> list[BoundMetric]:
-        """One metric per name, preferably from a case that sets all required parameters."""
+        """One metric per name, if possible with all required parameters."""
         found: dict[str, BoundMetric] = {}
         for bound in self.all:
             if bound.name not in found or found[bound.name].missing is not None:
@@ -213,7 +213,7 @@ def _entries(case: Case) -> Iterator[tuple[str, Any]]:
 
 
 def _entry(given: Any, system: str | None) -> MetricEntry:
-    """Parse an entry in the format of this package, promptfoo, or Trusys. Raise a ConfigError for ``when`` and ``sample``."""
+    """Parse an entry in the format of this package, promptfoo, or Trusys. Raise a ConfigError if it has ``when`` or ``sample``."""
     entry = entry_from(_with_parameters(_keyed_by_metric(given), system) if isinstance(given, Mapping) else given)
     form = "trusys" if isinstance(given, Mapping) and "metric" in given and "type" not in given else None
     entry = entry.replaced(metric=under(form, under(system, entry.metric)))

@@ -242,7 +242,7 @@ class Evaluator:
         self.shedding = shedding
         self.foreign = foreign
         self.evaluations = 0
-        """Number of metric runs, which shows that the evaluator is working."""
+        """Number of evaluation steps, which grows while the evaluator is working."""
         self.reload(metrics, whole, references, budget, expected)
 
     def reload(

@@ -194,7 +194,7 @@ def complete_policies(selected: Sequence[BoundMetric]) -> None:
 
 
 def _sample(config: Config, entries: Entries, configured: list[BoundMetric]) -> None:
-    """Set the sampling options of judged metrics. The judging package turns them into rules."""
+    """Set the sampling options of judged metrics. The judging package creates sampling rules from these options."""
     faults = Faults()
     for (path, entry), bound in zip(entries, configured, strict=True):
         if entry.sample is None:

@@ -111,7 +111,7 @@ def _earlier_of(series: MetricSeries, before: Run, after: Run) -> MetricSeries |
 
 
 def _compare_series(comparison: Comparison, earlier: MetricSeries, series: MetricSeries, watched: bool) -> None:
-    """Add the changes of a metric to the comparison, or the reason why they can't be compared."""
+    """Add the changes of a metric to the comparison, or the reason why its values can't be compared."""
     errors_before, errors = (sum(row.outcome == "error" for row in each.rows) for each in (earlier, series))
     if errors > errors_before:
         comparison.errored.append((series.label, errors_before, errors))

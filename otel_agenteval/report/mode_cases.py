@@ -143,7 +143,7 @@ def references_in(labels: str) -> dict[str, dict[str, Any]]:
 
 
 def references_of(labels: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Map turn or case IDs to references: additional columns, text in ``value``, or the keys of a JSON object in ``comment``."""
+    """Map turn or case IDs to references: additional columns, text in ``value``, and the fields of a JSON object in ``comment``."""
     found: dict[str, dict[str, Any]] = {}
     for row in labels:
         given = {name: value for name, value in row.items() if name not in _OF_LABELS and value is not None}
