@@ -342,7 +342,7 @@ class Evaluator:
 # --- ``code_`` metrics that references from ``expect()`` turn on, without configuration, if their packages are installed
 
 _OF_OTHER_FORMS = frozenset(("code_json_equals", "code_audio_transcription_quality", "code_bleu"))
-"""Metrics that ``expect()`` doesn't turn on: they compare JSON or transcripts, or fail very short correct answers (BLEU)."""
+"""Metrics that ``expect()`` doesn't turn on, because they compare JSON or transcripts, or fail very short answers (BLEU)."""
 _READ_ANYWAY = frozenset(("context", "history", "session", "metadata", "attachments"))
 """References that don't turn on any metric, because too many metrics read these references."""
 _MOST_KEPT = 256  # maximum number of cached combinations of references

@@ -124,8 +124,7 @@ class RunOutput:
             self._out.write(text)
 
     def finish(self, report: Report) -> None:
-        """Write the report or, for ``table``, the summary and comparison. For ``jsonl``, empty an old file if there are no scores.
-        """
+        """Write the report or, for ``table``, the summary and comparison. For ``jsonl``, empty an old file if no scores exist."""
         if self.needs_run:
             self._out.write(_DOCUMENTS[self._form](report))
         elif self._form == "jsonl":
