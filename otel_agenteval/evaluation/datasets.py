@@ -73,7 +73,9 @@ def cases_in(source: str | Path | Iterable[Any] | Any, where: str = "dataset", *
     known: set[str] = set()
     for place, row in rows_in(source, where):
         names = [*row]
-        _name_answer(row, _ANSWERS if recorded else ())
+        if recorded and (name := next((name for name in _ANSWERS if name in row), None)) is not None:
+            answer = row.pop(name)
+            row["output"] = "" if answer is None else answer
         case = next((jsonio.rendered(row.pop(column)) for column in _CASE_COLUMNS if row.get(column) not in (None, "")), None)
         asked = input_of(row)
         inner, entries = row.pop("references", None), {name: row.pop(name, None) for name in METRICS}
@@ -90,12 +92,6 @@ def cases_in(source: str | Path | Iterable[Any] | Any, where: str = "dataset", *
         if case is not None and places.setdefault(case, place) != place:
             raise ConfigError(f"{where}: {place}: duplicate case_id {case!r}, already used in {places[case]}")
         yield Case(case, asked, found, metrics, f"{where}: {place}", columns)
-
-
-def _name_answer(row: dict[str, Any], names: Sequence[str]) -> None:
-    if (name := next((name for name in names if name in row), None)) is not None:
-        answer = row.pop(name)
-        row["output"] = "" if answer is None else answer
 
 
 def input_of(row: dict[str, Any]) -> Any:

@@ -341,7 +341,7 @@ def _trials(runs: Sequence[_Run]) -> Iterator[Trial]:
             continue
         scored = list(run.scored)
         error = _apply_raised_error(run, scored, applied)
-        is_full = error is None and _reached_max_turns(run)
+        is_full = error is None and run.script.user is not None and len(run.calls) == run.script.max_turns
         place = "" if run.script.case.case_id else run.script.case.place.removeprefix("dataset: ")
         seconds = sum(call.seconds for call in run.calls)
         yield Trial(run.case_id, run.repetition, scored, error, seconds, is_full, place)
@@ -356,10 +356,6 @@ def _apply_raised_error(run: _Run, scored: list[tuple[Turn, list[Score]]], appli
         if turn.turn_id in places:
             scored[number] = turn, _with_raised_errors(scores, error, applied)
     return f"turn {len(run.calls)}: {error}" if run.script.is_conversation else error
-
-
-def _reached_max_turns(run: _Run) -> bool:
-    return run.script.user is not None and len(run.calls) == run.script.max_turns
 
 
 def _with_raised_errors(scores: Sequence[Score], text: str, applied: Container[str]) -> list[Score]:

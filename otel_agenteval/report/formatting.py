@@ -185,19 +185,16 @@ def remarks(comparison: Comparison) -> list[str]:
     found += [f"Missing in this run: {', '.join(comparison.missing)}"] if comparison.missing else []
     if comparison.repeated:
         found.append("Repeated inputs are paired by their position. Add the column case_id to the data set")
-    found += [
-        f"{label}: no {'turn' if comparison.paired_by == 'turn id' else 'case'} has a value in both runs"
-        for label in comparison.disjoint
-    ]
+    what = "turn" if comparison.paired_by == "turn id" else "case"
+    found += [f"{label}: no {what} has a value in both runs" for label in comparison.disjoint]
     found += comparison.causes
     found += [f"More errors: {label}, {before:,} before, {now:,} now" for label, before, now in comparison.errored]
     for change in comparison.changes:
         if change.measure == "share with a value":
             first, second = change.counts
             lost, now = round(first * (1 - change.before)), round(second * (1 - change.after))
-            what = "turns" if comparison.paired_by == "turn id" else "cases"
             of = "" if first == second else f" of {first:,}"
-            found.append(f"{change.label}: {now:,} of {second:,} {what} have no value ({lost:,}{of} before)")
+            found.append(f"{change.label}: {now:,} of {second:,} {what}s have no value ({lost:,}{of} before)")
     by_reason: dict[str, list[str]] = {}
     for label, reason in comparison.not_compared:
         by_reason.setdefault(reason, []).append(label)
