@@ -73,15 +73,7 @@ def cases_in(source: str | Path | Iterable[Any] | Any, where: str = "dataset", *
     known: set[str] = set()
     for place, row in rows_in(source, where):
         names = [*row]
-        if recorded and (name := next((name for name in _ANSWERS if name in row), None)) is not None:
-            answer = row.pop(name)
-            row["output"] = "" if answer is None else answer
-        case = next((jsonio.rendered(row.pop(column)) for column in _CASE_COLUMNS if row.get(column) not in (None, "")), None)
-        asked = input_of(row)
-        inner, entries = row.pop("references", None), {name: row.pop(name, None) for name in METRICS}
-        found = {key: value for key, value in row.items() if key not in _CASE_COLUMNS and value is not None}
-        found |= inner if isinstance(inner, dict) else {} if inner is None else {"references": inner}
-        metrics = metrics_in(entries, found, f"{where}: {place}")
+        case, asked, found, metrics = _read_row(row, f"{where}: {place}", recorded)
         read.append((place, names, case, asked, found, metrics))
         known.update(found, (name for name in names if row.get(name) is None))  # a ``value`` with metrics isn't in ``found``
     for place, names, case, given, found, metrics in read:
@@ -92,6 +84,19 @@ def cases_in(source: str | Path | Iterable[Any] | Any, where: str = "dataset", *
         if case is not None and places.setdefault(case, place) != place:
             raise ConfigError(f"{where}: {place}: duplicate case_id {case!r}, already used in {places[case]}")
         yield Case(case, asked, found, metrics, f"{where}: {place}", columns)
+
+
+def _read_row(row: dict[str, Any], at: str, recorded: bool) -> tuple[str | None, Any, dict[str, Any], Any]:
+    """Return a row's case ID, input, references, and metrics."""
+    if recorded and (name := next((name for name in _ANSWERS if name in row), None)) is not None:
+        answer = row.pop(name)
+        row["output"] = "" if answer is None else answer
+    case = next((jsonio.rendered(row.pop(column)) for column in _CASE_COLUMNS if row.get(column) not in (None, "")), None)
+    asked = input_of(row)
+    inner, entries = row.pop("references", None), {name: row.pop(name, None) for name in METRICS}
+    found = {key: value for key, value in row.items() if key not in _CASE_COLUMNS and value is not None}
+    found |= inner if isinstance(inner, dict) else {} if inner is None else {"references": inner}
+    return case, asked, found, metrics_in(entries, found, at)
 
 
 def input_of(row: dict[str, Any]) -> Any:

@@ -77,6 +77,9 @@ def compare(before: Run, after: Run, baseline: str, watch: Collection[str] = ())
             comparison.new.append(series.label)
             continue
         matched.add(id(earlier))
+        errors_before, errors = (sum(row.outcome == "error" for row in each.rows) for each in (earlier, series))
+        if errors > errors_before:
+            comparison.errored.append((series.label, errors_before, errors))
         watched = series.facts.policy == "gate" or "all" in watch or series.facts.metric in watch
         _compare_series(comparison, earlier, series, watched)
     missing = [series for series in before.series.values() if id(series) not in matched]
@@ -112,9 +115,6 @@ def _earlier_of(series: MetricSeries, before: Run, after: Run) -> MetricSeries |
 
 def _compare_series(comparison: Comparison, earlier: MetricSeries, series: MetricSeries, watched: bool) -> None:
     """Add the changes of a metric to the comparison, or the reason why its values can't be compared."""
-    errors_before, errors = (sum(row.outcome == "error" for row in each.rows) for each in (earlier, series))
-    if errors > errors_before:
-        comparison.errored.append((series.label, errors_before, errors))
     definition_change = _definition_change(earlier, series)
     if definition_change is not None:
         comparison.not_compared.append((series.label, definition_change))

@@ -177,12 +177,7 @@ def _compare_values(before: list[float], after: list[float], *, paired: bool, is
     binary = is_rate and {*before, *after} <= {0.0, 1.0}
     effect: float | None
     if paired:
-        after = [first if math.isclose(first, second) else second for first, second in zip(before, after, strict=True)]
-        p, interval = paired_test(before, after, is_rate=is_rate)
-        if in_logs:
-            p = sign_flip([math.log(second / first) for first, second in zip(before, after, strict=True)])
-        differences = [second - first for first, second in zip(before, after, strict=True)]
-        effect, varies = cohens_d(differences), any(differences)
+        p, interval, effect, varies = _compare_pairs(before, after, is_rate, in_logs)
     else:
         if binary:
             counts = (int(sum(before)), len(before)), (int(sum(after)), len(after))
@@ -194,6 +189,17 @@ def _compare_values(before: list[float], after: list[float], *, paired: bool, is
     estimates = _estimate(before, binary), _estimate(after, binary)
     detectable = (Z95 + _Z80) / Z95 * (interval[1] - interval[0]) / 2
     return Difference(*estimates, interval, p, detectable, (len(before), len(after)), paired, effect, varies)
+
+
+def _compare_pairs(
+    before: list[float], after: list[float], is_rate: bool, in_logs: bool
+) -> tuple[float, tuple[float, float], float | None, bool]:
+    after = [first if math.isclose(first, second) else second for first, second in zip(before, after, strict=True)]
+    p, interval = paired_test(before, after, is_rate=is_rate)
+    if in_logs:
+        p = sign_flip([math.log(second / first) for first, second in zip(before, after, strict=True)])
+    differences = [second - first for first, second in zip(before, after, strict=True)]
+    return p, interval, cohens_d(differences), any(differences)
 
 
 def _estimate(values: Sequence[float], is_binary: bool) -> Estimate:

@@ -28,7 +28,9 @@ def usage(input_tokens, output_tokens, **more):
         pytest.param(span(2, 1, "GET /", {"http.request.method": "GET"}, at=90, ms=60), 0.1, id="any other span does not count"),
         pytest.param(chat(2, 1, at=10, ms=20), 0.1, id="all spans end before the root"),
         pytest.param(chat(2, 1, at=3.6e6, resource={"host.name": "b"}), 0.1, id="a host's clock is ahead"),
-        pytest.param(chat(2, 1, at=90, ms=60, resource={"host.name": "b"}), 0.15, id="a call on another host ends after the root"),
+        pytest.param(
+            chat(2, 1, at=90, ms=60, resource={"host.name": "b"}), 0.15, id="a call on another host ends after the root"
+        ),
     ],
 )
 def test_the_duration_ends_with_the_root_or_a_later_recognized_span(later, seconds):
