@@ -261,7 +261,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
         "Tokens of the turns' model calls: input (including cached) and output (including reasoning).",
     ),
     Instrument(SPANS_RECEIVED, "counter", "{span}", (), "Received spans.", about_us=True),
-    Instrument(SPANS_DROPPED, "counter", "{span}", ("reason",), "Spans that were not used, by reason. Also missing parents (orphan_parent) and log records (late_log_record).", about_us=True),
+    Instrument(SPANS_DROPPED, "counter", "{span}", ("reason",), "Spans that were not used, by reason. The counter includes missing parents (orphan_parent) and late log records (late_log_record).", about_us=True),
     Instrument(FAULTS, "counter", "{fault}", ("where",), "Internal errors that didn't affect the agent, by location.", about_us=True),
     Instrument(LATE_SPANS, "counter", "{span}", (), "Spans that arrived after their turn was closed.", about_us=True),
     Instrument(LATE_SPAN_AGE, "histogram", "s", (), "Time from the close of a turn to the arrival of a late span.", _LATE_SECONDS, True),

@@ -101,7 +101,7 @@ class Worker:
         self._ended = threading.Event()
 
     def put(self, item: Any, size: int, *, must: bool = False) -> bool:
-        """Queue an item. Return False if the queue is full or the worker has stopped. Never blocks."""
+        """Queue an item without blocking. Return False if the queue is full or the worker has stopped."""
         if self._stopping or not self.queue.put(item, size, must=must):
             return False
         if self.idle or self.queue.bytes * 2 > self.queue.max_bytes:

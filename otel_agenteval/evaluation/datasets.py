@@ -290,7 +290,7 @@ _DELIMITERS = (",", ";", "\t", "|")
 
 
 def _csv_rows(file: TextIO, where: str, delimiter: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield each row's line number and cells. Ignore spaces after delimiters if one follows every delimiter in the header.
+    """Yield each row's line number and cells. Ignore spaces after delimiters if a space follows every delimiter in the header.
 
     A first line such as ``sep=;`` sets the delimiter. Otherwise, the most frequent delimiter in the header is used. Raises
     ConfigError for a duplicate column, too many cells in a row, or an unclosed quote, and csv.Error for an invalid header.

@@ -1,4 +1,4 @@
-"""Limit the time of metrics that aren't built in, and the load of the worker.
+"""Limit the run time of metrics that aren't built in, and the load of the worker.
 
 A hanging metric must not stop all scoring, so metrics that aren't built in have a time limit. An overloaded worker first skips
 ``llm_`` metrics, then also ``embed_`` metrics, then also heavy ``code_`` metrics. The load is the fill ratio of the worker's queue,

@@ -233,7 +233,8 @@ def _add_documents(turn: Turn, found: Sequence[Retrieval]) -> None:
 def _unwrap_response(turn: Turn, paths: ResponseOptions, sources: dict[str, str]) -> list[str]:
     """Replace an output that is a JSON object with the text in the object, and use the object's other values.
 
-    Return the configured values that neither the object nor the turn contains. If the object has no configured value, return [].
+    Take the answer from a response object. Return the configured values that neither the object nor the turn has, or [] if the
+    object has none.
     """
     from ..metrics.lib.documents import ABSENT, as_text, lookup, object_of  # rarely used
     from ..metrics.lib.tools import expected_entries

@@ -205,7 +205,9 @@ class Session(Answers):
         return admission
 
     def _admit_repair(self) -> Admission:
-        """Reserve budget to repair a reply, or raise a JudgeError. Don't wait, because a wait would repeat the whole call."""
+        """Reserve budget to repair a reply. If there is none, raise a JudgeError instead of waiting, which would repeat the
+        original request.
+        """
         try:
             admission = self._budget.admit(self._metric, urgent=True)
         except Exception as error:

@@ -97,7 +97,7 @@ class HttpExchange(Protocol):
 
 class Handler(Protocol):
     def begin(self, head: Head) -> HttpExchange | Response:
-        """Return an exchange that reads the body, or the response if the body isn't needed."""
+        """If the body is needed, return an exchange that reads it. Otherwise, return the response."""
 
     def failed(self, error: Exception) -> Response:
         """Return the response after the handler raised an exception."""

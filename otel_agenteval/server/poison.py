@@ -1,4 +1,4 @@
-"""Traces and requests that crashed the process, so that restarts don't retry them forever.
+"""Records traces and requests that crashed the process, so that restarts don't retry them forever.
 
 While a trace is scored or a request is read from the journal, a file contains the name of the trace or request. The file survives
 ``kill -9``. At startup, each name in the file of a crashed process gets one strike. A name with one strike is retried once, after

@@ -513,7 +513,7 @@ def _from_langfuse_trace(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _from_observation(value: Mapping[str, Any], trace: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
     def get(name: str) -> Any:
-        """Return a field by its API name. Files from Langfuse's web page use snake case."""
+        """Return a field by its API name, or by the same name in snake case, which files from Langfuse's web page use."""
         found = value.get(name)
         return value.get("".join(f"_{one.lower()}" if one.isupper() else one for one in name)) if found is None else found
 

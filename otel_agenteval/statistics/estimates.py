@@ -344,7 +344,9 @@ class Estimates:
 
 
 def _total(parts: Sequence[_TimePart]) -> tuple[Sums | None, Everyone]:
-    """Return the total sums and proxies. The sums are None if turns of a class were selected and none of them has a score."""
+    """Return the totals of the sums and proxies. The sums are None if a class has selected turns, but none of these turns has a
+    score.
+    """
     total, everyone = Sums(), Everyone()
     for part in parts:
         everyone = everyone.plus(part.everyone)

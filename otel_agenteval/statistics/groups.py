@@ -113,7 +113,7 @@ class Side:
         """Sum and number of the values, by case. None if a value has no case, a value is sampled, or there are too many values."""
 
     def add(self, value: float, cluster: str, probability: float = 1.0, case: str | None = None) -> None:
-        """Add a turn's value. Add the turns of a ``cluster``, such as a conversation, one after another."""
+        """Add a turn's value. The caller must add all turns of a ``cluster``, such as a conversation, consecutively."""
         self._group.add(cluster, value, probability)
         if self._logs is not None and value > 0:
             self._logs.add(cluster, math.log(value), probability)

@@ -195,7 +195,7 @@ class LateData:
         return len(late.spans)
 
     def forget_all(self, open_traces: Iterable[int]) -> None:
-        """Drop all data in a forked child process, because the parent process evaluates these traces."""
+        """In a forked child process, drop all data, because the parent process evaluates ``open_traces``."""
         for trace_id in [*open_traces, *self._closed]:
             self._remembered(trace_id).roles = None
         self._held.clear()

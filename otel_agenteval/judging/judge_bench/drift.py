@@ -34,7 +34,7 @@ class Anchors:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """Drift of a judge for one metric family. Values range from 0 (worst) to 1 (best)."""
+    """Drift of a judge for one metric family. The compared quality ranges from 0 (worst) to 1 (best)."""
 
     family: str
     anchors: int

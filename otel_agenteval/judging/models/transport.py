@@ -372,7 +372,7 @@ def _hints_in(body: bytes, request: bytes) -> frozenset[str]:
 
 
 def _requested_wait(reply: Reply, clock: Clock) -> float:
-    """Return the wait that a reply requests, in seconds. By default, return the time until all exhausted rate limits reset."""
+    """Return the wait in seconds that a reply requests. If it requests none, return the time until its rate limits reset."""
     headers = reply.headers
     wait = retry_after(headers.get("retry-after-ms"), clock) / 1_000 or retry_after(headers.get("retry-after"), clock)
     if wait:

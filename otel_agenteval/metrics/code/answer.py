@@ -1,6 +1,6 @@
 """These metrics check that the turn has a complete answer, or measure the turn's LLM calls. They don't need reference data.
 
-Some turns contain only the number of LLM calls. Metrics that need the individual calls are skipped for these turns.
+Some turns contain the number of LLM calls, but not the calls. Metrics that need the calls are skipped for these turns.
 """
 
 from __future__ import annotations

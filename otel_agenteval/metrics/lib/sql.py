@@ -142,7 +142,7 @@ _MIN_STEPS = 20_000
 _STEPS_PER_TOKEN = 20
 _CHAINED = re.compile(r"[)\]]\s*(?:[.:?]|->|#>)")
 _MAX_COPIED = 50_000
-"""Maximum number of tokens times number of chained calls. The parser copies the chain at each call."""
+"""Maximum product of the number of tokens and the number of chained calls. The parser copies the chain at each call."""
 _DIALECTS = {
     "mariadb": "mysql", "mssql": "tsql", "postgresql": "postgres", "sqlserver": "tsql", "transactsql": "tsql",
 }  # fmt: skip

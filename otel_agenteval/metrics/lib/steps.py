@@ -321,7 +321,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def trace_of(turn: Turn, *, findings: bool = True) -> dict[str, Any]:
-    """Return the turn's known request, reasoning, steps, answer, and error for a judge.
+    """Return the turn's request, reasoning, steps, answer, and error for a judge, as far as they are known.
 
     With ``findings``, retrieved texts that the steps don't contain are added. Request, reasoning, and answer aren't shortened.
     """

@@ -154,7 +154,7 @@ def seeds() -> Mapping[str, tuple[Spellings, Mapping[str, Spellings]]]:
 
 
 class SeedView(NamedTuple):
-    """Changes to a metric if its seed catalog name is used: additional ``detail`` keys, and a substitute for an unknown input."""
+    """Changes to a metric that is used by its seed catalog name: additional ``detail`` keys, and the value of an unknown input."""
 
     seed: str
     details: Mapping[str, str]

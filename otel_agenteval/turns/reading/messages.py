@@ -323,8 +323,8 @@ class MessageReader:
         return found if len(found) > 1 else []
 
     def _answer_call(self) -> Step | None:
-        """Return the answering call if it has an answer, or None. Without captured content, a normal finish reason counts as an
-        answer.
+        """Return the call that should contain the turn's answer, or None if it has no answer. Without content, a normal finish
+        reason counts.
         """
         call = self.calls.answering_call
         if call is None or call.error is not None:
