@@ -59,7 +59,7 @@ def bounds_of(options: BudgetOptions) -> list[Bound]:
 class JudgeBudget:
     """Budget for judge calls. Thread-safe. Calls that aren't urgent can use only the share ``soft`` (0 to 1) of each limit.
 
-    The caller doesn't wait for more than ``longest`` seconds.
+    ``longest`` is the caller's maximum wait in seconds. It affects only the logged warning.
     """
 
     def __init__(

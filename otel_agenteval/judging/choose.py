@@ -124,7 +124,7 @@ class Chooser:
         return None if decided_without_judge(metric, turn) is not None else metric.not_applicable(turn)
 
     def _is_certain_now(self, metric: BoundMetric, key: str, before: Chance, scored: ScoredTurn, known: Known) -> bool:
-        """Return True if new user feedback makes ``always_if`` true. In estimates, let a sampled turn represent no other turns."""
+        """Return True if new user feedback makes ``always_if`` true. A turn that was already sampled then gets weight 1."""
         rule = self._metrics.rule(key).always_if
         if before.by == "rule" or rule is None or not any(score.metric == FEEDBACK for score in known.scores):
             return False
@@ -181,7 +181,7 @@ class JudgedMetrics:
         self.reload(config, of_turns, of_conversations)
 
     def reload(self, config: Config, of_turns: Sequence[BoundMetric], of_conversations: Sequence[BoundMetric]) -> None:
-        """Replace the metrics for later turns. Waiting jobs keep their metrics and rules. Raise a ConfigError before any change."""
+        """Replace the metrics for later turns, not for waiting jobs. If a rule is invalid, change nothing and raise ConfigError."""
         rules = {False: rules_of(config, of_turns), True: rules_of(config, of_conversations)}
         keyed = {
             key_of(metric, conversation=whole): (metric, rule) for whole, some in rules.items() for metric, rule in some.items()
@@ -239,7 +239,7 @@ class JudgedSample:
             estimates.choose(metric, scored.turn.agent or "", chance.probability, group_of(chance.by), scored.first_id)
 
     def make_certain(self, metric: str, key: str, scored: ScoredTurn) -> None:
-        """In fleet estimates, let a sampled turn represent no other turns, because an ``always_if`` rule now selects it."""
+        """Set a sampled turn's weight in fleet estimates to 1, because an ``always_if`` rule now selects the turn."""
         for estimates in self._estimates_of(metric, key, scored):
             estimates.make_certain(metric, scored.first_id)
 

@@ -171,7 +171,7 @@ class Dispatcher:
         self.runner.models.close()  # a judge call in progress may have reconnected after an earlier close
 
     def _wait_for_news(self, seen: int) -> None:
-        """Wait until ``_news`` differs from ``seen``. Poll meanwhile, because due retries and other processes don't change it."""
+        """Wait until ``_news`` differs from ``seen``, or until the next check for due retries and jobs of other processes."""
         polls = not self._is_polling
         pause = _POLL if polls and (self.queue.is_shared or self._depth()) else _IDLE
         with self._changed:
@@ -383,7 +383,7 @@ class Dispatcher:
         return True
 
     def stop(self, render: Callable[[], object], left_behind: set[int] | None = None) -> None:
-        """Stop claiming jobs. Count jobs that end with this process as dropped.
+        """Stop claiming jobs. Jobs that are lost when this process ends count as dropped.
 
         If the queue is persistent, add the trace keys of these jobs' turns to ``left_behind``. The next process reads the turns
         from the journal and judges them.

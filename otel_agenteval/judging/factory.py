@@ -34,7 +34,7 @@ from .session import Models
 
 _ESTIMATE_WINDOW = 3_600.0
 _LEASES = 10
-"""Each job's lease can be extended for at least this number of lease durations."""
+"""A process extends a job's lease for up to this number of lease durations, or longer if judge calls can take longer."""
 
 _log = logging.getLogger("otel_agenteval")
 

@@ -67,10 +67,10 @@ def flattened(waiting: Sequence[Waiting]) -> Iterator[Waiting]:
 @dataclass(frozen=True, slots=True)
 class InnerOutcome:
     score: Score
-    """Score of the metric that a composite uses. If this metric wasn't evaluated, a skipped score with the reason."""
+    """Score of the composite's inner metric, or a skipped score with the reason why the metric wasn't evaluated."""
     chance: Chance
     cost_usd: float | None = None
-    """Cost of the judge calls. None if the cost is unknown, or if the score is also exported by itself, with its cost."""
+    """Cost of the judge calls. None if the cost is unknown, or if it is reported with the metric's own exported score."""
 
     def to_dict(self) -> dict[str, Any]:
         return {"score": self.score.to_dict(), "chance": list(self.chance), "cost_usd": self.cost_usd}

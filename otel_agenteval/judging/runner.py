@@ -136,7 +136,7 @@ class JobRunner:
         """Circuit breaker and monotonic start time of each job in progress."""
 
     def silent_models(self) -> dict[str, str]:
-        """Return a reason for each model that doesn't answer, by ``judge`` or ``embedder``."""
+        """Return a reason for each model that doesn't answer. The keys are ``judge`` and ``embedder``."""
         now, calls, found = self._clock.monotonic(), [*self._calls.copy().values()], {}
         for server, breaker in self.breakers.all().items():
             began = min((start for one, start in calls if one is breaker), default=now)

@@ -144,7 +144,7 @@ def rule_of(options: SampleOptions, metrics: Collection[str], where: str, judged
 
 
 def _refuse_circles(config: Config, rules: Mapping[BoundMetric, SamplingRule]) -> None:
-    """Raise a ConfigError if cascades form a cycle, so that metrics wait for each other."""
+    """Raise a ConfigError if cascades form a cycle, because its metrics would wait for each other."""
     first = {metric.name: rule.cascade.after for metric, rule in rules.items() if rule.cascade is not None}
     for metric in rules:
         chain = [metric.name]

@@ -60,9 +60,7 @@ class Models:
         return (self.judge if metric.metric.kind == "llm" else self.embedder) is not None
 
     def server_of(self, metric: BoundMetric, agent: str) -> str:
-        """Return the metric's kind, such as ``"llm"``. If the metric doesn't use the default server, also return the server's
-        address.
-        """
+        """Return a key for the metric's server: the metric's kind and, unless it is the default server, the server's address."""
         kind = metric.metric.kind
         other = self.judge.server_of(metric.metric.name, agent) if kind == "llm" and self.judge is not None else ""
         return f"{kind} {other}" if other else kind

@@ -138,8 +138,8 @@ _NEARLY_WHITE = 240
 def _opaque(image: Any) -> Any:
     """Remove transparency and convert the image to 8 bits per value. If nothing changes, return the same image.
 
-    Transparent pixels become white, or black if over 90 % of the visible pixels are nearly white. 32-bit images have no fixed
-    range. For them, white is the smallest of 1, 255, and 65,535 that no value exceeds, or the image's maximum.
+    Transparent pixels become white, or black if over 90 % of the visible pixels are nearly white. In 32-bit images, white is
+    assumed to be 1, 255, or 65,535: the smallest that no pixel exceeds. If all are exceeded, white is the image's maximum.
     """
     if image.mode == "F" or image.mode.startswith("I"):
         import numpy as np

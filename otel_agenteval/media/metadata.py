@@ -284,7 +284,7 @@ _FIXED = 65_536
 _DATE = struct.pack(">6H", 2000, 1, 1, 0, 0, 0)
 _D50 = struct.pack(">3i", 0xF6D6, 0x10000, 0xD32D)
 _PARAMETERS = (1, 3, 4, 5, 7)
-"""Number of parameters of each kind of curve."""
+"""Number of parameters of each type of parametric curve in a color profile."""
 
 
 def without_texts(profile: bytes) -> bytes | None:

@@ -148,8 +148,8 @@ def fit_threshold(
 ) -> Threshold | None:
     """Return the threshold with the highest sum of recall and specificity (Youden's index).
 
-    If several thresholds are equally good, return the ``current`` one or, if it is worse, the middle of their widest range. Return
-    None if the labels don't include both good and bad turns. The threshold is fitted to these labels, so expect slightly worse
+    If several thresholds are equally good, return ``current`` if it is one of them, otherwise the middle of their widest range.
+    Return None unless the labels include both good and bad turns. The threshold is fitted to these labels, so expect slightly worse
     results on other labels.
     """
     goods = np.array([good for good, _ in labeled], bool)

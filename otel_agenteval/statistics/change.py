@@ -127,7 +127,7 @@ class Series:
         """Weighted scores that wait to be combined into one observation."""
         self._low, self._high = _Bets(), _Bets()
         self._open = Moments()
-        """Values to add to the usual level once no bet is open, so that a change doesn't bias the level."""
+        """Values that aren't part of the usual level yet, because an open bet suggests that the level might have changed."""
         self._batch = Moments()
         self._batch_total = 0.0
         """Sum of the batch's values after conversion to the range from 0 to 1."""

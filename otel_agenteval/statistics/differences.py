@@ -102,7 +102,7 @@ def find_differences(
     error: float = ERROR,
     selected: bool = False,
 ) -> Differences:
-    """Find facts that are more frequent among bad turns. In a pair, this must hold for each fact among turns with the other fact.
+    """Find facts, and pairs of facts, that are more frequent among bad turns than among other turns.
 
     Args:
         turns: the attributes of each turn. In a collection of names, each name is a fact. Numbers are divided into quantiles.
@@ -186,7 +186,7 @@ class _Search:
         return _Table(*counts)
 
     def pairs(self) -> dict[tuple[TurnFact, ...], float]:
-        """Return the p-value of each pair: the larger p-value of testing either fact among the turns with the other fact."""
+        """Return the p-value of each pair: test each fact among the turns with the other fact, and use the larger p-value."""
         facts = [fact for fact in self.facts if fact.attribute not in self.effects][:_MAX_FACTS_IN_PAIRS]
         has_fact = self.has_fact[[self.row_of[fact] for fact in facts]]
         weighted = has_fact * self.weights
@@ -226,7 +226,7 @@ class _Search:
             yield Contrast(facts, bad_with / bad_all, rest_with / rest_all, interval, p, turns, also, is_effect)
 
     def p_within(self, has_facts: Any, sets: Sequence[Any]) -> float:
-        """Return a finding's one-sided p-value, stratified by earlier findings. ``sets`` contains a mask for each of them."""
+        """Return a finding's one-sided p-value, stratified by earlier findings. ``sets`` contains a mask for each earlier one."""
         stratum = np.zeros(len(has_facts), dtype=np.int64)
         for bit, in_set in enumerate(sets):
             stratum |= in_set.astype(np.int64) << bit

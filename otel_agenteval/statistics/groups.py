@@ -33,7 +33,7 @@ _FEW = 200
 
 
 class Group:
-    """Scores of one metric in one group. Add all turns of a trace before the turns of the next trace."""
+    """Scores of one metric in one group. The caller must add the scores of a trace consecutively."""
 
     __slots__ = ("_open", "_sums", "turns")
 

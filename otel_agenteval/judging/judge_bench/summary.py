@@ -18,7 +18,7 @@ LEAST = 20
 _TRUSTED_AGREEMENT, _TRUSTED_KAPPA, _MOST_WITHOUT, _MOST_MISSED = 0.85, 0.7, 0.05, 0.05
 _TRENDS_AGREEMENT, _TRENDS_KAPPA = 0.65, 0.4
 _MOVED = 0.1
-"""Minimum mean score change that indicates position bias, measured between two orders of each case's parts."""
+"""A judge has position bias if reordering the parts of a case changes the score by at least this amount on average."""
 _LEAST_PAIRS = 5
 
 

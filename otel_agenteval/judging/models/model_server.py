@@ -304,7 +304,7 @@ class RateLimits:
     def slow_down(self, began: float) -> bool:
         """Halve the allowed concurrency after a timeout. Return True if the timeout counts as a server failure.
 
-        If the request began before the last reduction, its timeout changes nothing. In this case, the timeout counts as a failure
+        The timeout of a request that began before the last reduction doesn't halve the concurrency again, and counts as a failure
         only if the server has never answered.
         """
         with self._free:

@@ -40,9 +40,9 @@ class Choice:
 class SecondOpinion:
     judge: Judge
     margin: float
-    """Maximum distance between the threshold and a score that needs a second opinion, as a share of the scale."""
+    """A score at most this far from the threshold needs a second opinion. The distance is a share of the scale."""
     tolerance: float
-    """Maximum difference between two scores that agree, as a share of the scale."""
+    """Maximum difference at which two scores agree, as a share of the scale."""
 
 
 @dataclass(eq=False, repr=False)

@@ -206,7 +206,7 @@ _DISGUISES: Mapping[str, Callable[[str], str]] = {
     "right to left": lambda text: f"\u202e{text[::-1]}\u202c",
     "spaced letters": " ".join,
 }
-"""Functions that disguise an injection's text, by the injection's name. For example, models can read invisible tag characters."""
+"""Functions that disguise an injection's text, by the injection's name. Tag characters are invisible, but models can read them."""
 
 
 def injections_for(verdict: str, best: str) -> tuple[Injection, ...]:

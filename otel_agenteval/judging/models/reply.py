@@ -33,7 +33,7 @@ _MARKED = (
     (r"<\|channel\|>\s*(?:analysis|commentary)\b", r"<\|channel\|>\s*final\b[^<{]*(?:<\|constrain\|>[^<{]*)?<\|message\|>"),
 )
 _UNMARKED = (r"(?:analysis|commentary)(?=[^\W\d_])", r"assistant\s*final")
-"""Start and end of thoughts without special markers: ``analysisIt fits.assistantfinal{…}``. Not used in :data:`_ENDED`."""
+"""Patterns for the start and end of thoughts without special markers, such as ``analysisIt fits.assistantfinal{…}``."""
 _UNQUOTED = r"(?<![\"'“‘«])(?<![^`]`)"  # a quoted "</think>" doesn't end a thought
 _THOUGHTS = [(re.compile(rf"(?i)\s*{begin}"), re.compile(rf"(?i){_UNQUOTED}{end}")) for begin, end in (*_MARKED, _UNMARKED)]
 _ENDED = re.compile(rf"{_UNQUOTED}(?<![ \t])(?:{'|'.join(end for _, end in _MARKED)})[ \t]*\r?\n\s*\n", re.IGNORECASE)
@@ -152,7 +152,7 @@ _NUMBER_AS_TEXT = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*")  # 
 def fault_in(found: Mapping[str, Any], keys: Collection[str], ranges: Mapping[str, tuple[float, float]]) -> str | None:
     """Return the kind of fault in a verdict, or None if the verdict is valid.
 
-    - ``form``: the verdict has no requested key, its number is unreadable, or an unknown key replaces the number.
+    - ``form``: the verdict has none of the requested keys, or its number is unreadable or has an unknown key.
     - ``scale``: numbers seem to range from 0 to 1 instead of 0 to 100. All are at most 1, and at least one is a fraction.
     """
     if keys and found.keys().isdisjoint(keys):
@@ -247,7 +247,7 @@ def ranges_of(form: str) -> Mapping[str, tuple[float, float]]:
 
 
 def _tokens(form: str) -> Iterator[str]:
-    """Yield the tokens of a reply form. Raise :class:`_Open` at the end, or before unreadable text."""
+    """Yield the tokens of a reply form. Raise :class:`_Open` after the last token, or before unreadable text."""
     at = 0
     while (found := _TOKEN.match(form, at)) is not None:
         at = found.end()

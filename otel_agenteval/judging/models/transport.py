@@ -360,7 +360,7 @@ def _rejection(reply: Reply, status: int, request: bytes, clock: Clock) -> NotAn
 
 
 def _hints_in(body: bytes, request: bytes) -> frozenset[str]:
-    """Return the keys of ``_HINTS`` whose words a rejection contains. Except for settings, ignore words from the request."""
+    """Return the keys of ``_HINTS`` that a rejection indicates. Words from the request are ignored, unless they name a setting."""
     rejection, quotable = body.decode("utf-8", "replace").lower(), request.decode("utf-8", "replace").lower()
     if not rejection.strip():  # the reason can be any parameter
         return frozenset(("parameter",))

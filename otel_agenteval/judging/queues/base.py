@@ -258,7 +258,7 @@ class Demand(NamedTuple):
     limit: float
     """Maximum total including this amount. If the total is 0, an amount above the limit is also allowed."""
     below: float
-    """Without this amount, the total must be below this value."""
+    """Value that the total must be below before this amount is added."""
 
     def fits(self, used: float) -> bool:
         return used < self.below and (used <= 0 or used + self.amount <= self.limit)

@@ -215,7 +215,7 @@ class SqliteQueue(JobQueue):
         return True
 
     def _waiting_below(self, db: sqlite3.Connection, priority: int) -> Iterator[Job]:
-        """Yield waiting jobs with a priority below ``priority``. Use one query per priority, because sorting reads all jobs."""
+        """Yield waiting jobs with a priority below ``priority``. A query per priority avoids sorting all jobs."""
         lowest = "SELECT min(priority) FROM jobs WHERE priority > ? AND priority < ?"
         (found,) = db.execute("SELECT min(priority) FROM jobs WHERE priority < ?", (priority,)).fetchone()
         while found is not None:

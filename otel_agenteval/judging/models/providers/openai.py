@@ -67,7 +67,7 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
 
 
 def _reply(message: Mapping[str, Any], stop: Any) -> str:
-    """Return a message's content. If blank, return the arguments of its tool call, or reasoning that is a single JSON object."""
+    """Return a message's content. If it is blank, return its tool call's arguments, or its reasoning if that is one JSON object."""
     content, role = message.get("content"), message.get("role")
     if isinstance(content, list):
         texts = (part.get("text") for part in parsing.mappings(content) if part.get("type", "text") in ("text", "output_text"))
