@@ -50,8 +50,8 @@ def code_empty_answer(turn: Turn) -> bool | Result:
     r"""Check that the answer of a turn without an error isn't empty.
 
     Whitespace, invisible characters, ``null``, ``{}``, ``[]``, ``""``, and an empty code fence don't count as content. An image or
-    file counts as content. If the answer is empty, and the last LLM call requested tools or a tool call awaits approval, the score
-    is skipped as ``tool_calls``.
+    file counts as content. For an empty answer, the score is skipped as ``tool_calls`` if the last LLM call requested tools, or if
+    a tool call awaits approval.
 
     | turn | result |
     |---|---|

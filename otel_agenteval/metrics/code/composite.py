@@ -236,7 +236,7 @@ def code_not(subject: Subject, *, metric: InnerMetric | None = None, threshold: 
 
 
 class Oracle:
-    """A user's scoring function. Its name, such as ``module:function``, is the same in all processes."""
+    """A user's scoring function. Its ``repr`` is its name, because the ``repr`` of a plain function differs between processes."""
 
     __slots__ = ("_fn", "name")
 

@@ -57,8 +57,8 @@ def code_repeated_tool_calls(
 
     These calls don't count as repeated:
 
-    - polling: a later call with the same arguments returns a different result, or the agent waits between the calls. Short
-      temporary results (``pending``) also indicate polling if the turn has an answer and no error, or its last model call failed
+    - polling: a later call with the same arguments returns a different result, or the agent waits between the calls
+    - calls with a short result such as ``pending``, if the turn has an answer and no error, or if its last model call failed
     - calls that operate a user interface, such as key presses, scrolling, and screenshots
     - as many equal calls as the user requested ("book 3 of them")
     - calls with unknown arguments
@@ -97,7 +97,7 @@ def code_repeated_tool_calls(
 
 
 def _may_repeat_unread(calls: Sequence[ToolCall], names: Collection[str], most: int) -> bool:
-    """Return True if over ``most`` calls could be equal, because some arguments are unknown."""
+    """Return True if calls with unknown arguments could be equal to others, so that over ``most`` calls would be equal."""
     for name in names if any(call.arguments is None for call in calls) else ():
         counts = Counter(canonical(call.arguments) if call.arguments is not None else None for call in calls if call.name == name)
         unread = counts.pop(None, 0)
@@ -233,7 +233,7 @@ def _validator(schema: str) -> Any:
 
 
 def _violated_keyword(schema: str, turn: Turn, call: ToolCall) -> str | None:
-    """Return the keyword that the arguments violate, ``""`` if valid, or None if unknown."""
+    """Return the schema keyword that the call violates, ``""`` if the call is valid, or None if this is unknown."""
     if (arguments := call.arguments) is None:
         return "not_json" if wrote_no_object(turn, call) and not turn.truncated else None
     validator = _validator(schema)

@@ -26,9 +26,9 @@ _BOTTLENECK_SHARE = 0.5
 
 
 MOST_STEPS = 2_000_000
-"""Maximum edges visited for one metric, in one to two seconds. Graphs of up to 100 agents don't exceed this limit."""
+"""Maximum edges to visit when computing one metric (one to two seconds). Graphs of up to 100 agents don't exceed this limit."""
 MOST_MOVES = 250_000
-"""Maximum edges visited for the mean distance. Graphs of up to 100 agents don't exceed this limit."""
+"""Maximum edges to visit when computing the mean distance. Graphs of up to 100 agents don't exceed this limit."""
 MOST_AGENTS = 10_000
 """Maximum agents in a graph whose distances are measured. Memory use grows with the square of the number of agents."""
 

@@ -205,7 +205,7 @@ def code_image_duplicate(turn: Turn, *, max_likeness: Share = 0.95) -> Result:
 
 
 _READ_WORD = re.compile(r"\d+(?:[.,:/-]\d+)*|[^\W\d_]+")
-"""Numbers with their separators, and runs of letters. OCR loses the spaces between numbers and words."""
+"""A number with its separators, or a run of letters. ``12kg`` is split in two, because OCR can omit spaces after numbers."""
 
 
 def _words(text: str) -> Counter[str]:

@@ -1,7 +1,7 @@
 """These metrics measure the word overlap of the output with reference texts.
 
-Compare values only if they were computed with the same tokenizer and smoothing method. With several references, a metric uses the
-reference that gives the highest value. Only ``code_bleu`` compares the output with all references together. In ``detail``,
+Compare values only if they were computed with the same tokenizer and smoothing method. With several references, ``code_bleu``
+compares the output with all of them, and every other metric uses the one that gives the highest value. In ``detail``,
 ``reference_index`` is the position of the best reference, starting at 0 and not counting blank references.
 
 All tokenizers of these metrics handle scripts and encodings in the same way:

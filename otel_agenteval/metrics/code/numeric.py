@@ -41,7 +41,7 @@ _TOKEN = re.compile(
 )
 """Sign and digits of a number in a text. A sign can follow a letter only in scripts without spaces."""
 _BOUND = re.compile(r"(?:(?<!<)[<≤≥]=?|>=|(?<=[^\s>] )>)\s*[$\xa3\xa5\u20a0-\u20cf]?\Z")
-"""Matches a comparison sign before a number: ``<42``, ``x > 42``. Quotes (``> 42``), arrows, and tags aren't comparisons."""
+"""Matches a comparison sign before a number: ``<42``, ``x > 42``. Block quotes (``> 42``), arrows, and tags don't match."""
 _MINUS = str.maketrans("\u2212\ufe63\uff0d", "---")
 _RAISED = str.maketrans("\u207b⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _THOUSANDS = re.compile(r"(?<=[0-9])(?:\{,\}|\\[, ])(?=[0-9]{3}(?![0-9]))")  # 9{,}500 in LaTeX
@@ -103,7 +103,7 @@ def _is_number(value: str | float) -> bool:
 
 
 Number = Annotated[str | bool | int | float, Predicate(_is_number), "number or string"]
-"""A finite number, or its text. The union contains ``bool`` so that the predicate can reject booleans, which would become 0 or 1.
+"""A finite number, or its text. Without ``bool`` in the type, a boolean would become 0 or 1 before the predicate can reject it.
 """
 
 

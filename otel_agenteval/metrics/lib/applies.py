@@ -1,7 +1,7 @@
 """Predicates that return a skip reason if a metric doesn't apply to a turn.
 
 A metric doesn't apply to turns in which its value wouldn't depend on the agent's behavior. ``metric(applies=…)`` sets a metric's
-predicate, which checks only turns that have all fields in the metric's ``needs``, and returns None if the metric applies.
+predicate. It is called only for turns that have all fields in the metric's ``needs``.
 
 The first line of a predicate's docstring completes the sentence "applies to …" in the documentation. Predicates can run on the
 agent's thread, so they must be fast.
@@ -132,7 +132,7 @@ def sensitive_metadata(turn: Turn, params: Params) -> str | None:
 def energy(turn: Turn, params: Params) -> str | None:
     """Turns with measured energy, and all turns if you set a limit or ``estimate``.
 
-    By default, estimates aren't used, because the estimate for one turn is far below the default limit.
+    By default, turns with only an estimate are excluded, because an estimate for one turn is far below the default limit.
     """
     if params.keys() & {"threshold_kwh", "threshold", "estimate"}:
         return None

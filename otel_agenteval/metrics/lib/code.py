@@ -17,7 +17,7 @@ from ..bound_metric import BoundMetric, get_metric
 OUTPUT_CHARS = 1 << 20
 """Maximum length of an output in characters. Longer outputs are skipped with ``too_long``."""
 PARSED_CHARS = 100_000
-"""Maximum characters that parsers read in total. The languages of further code blocks are detected by keywords only."""
+"""Maximum total characters of code blocks parsed as Python or SQL. Further blocks are checked only for JSON and keywords."""
 MAX_BLOCKS = 200
 
 _KEYWORD_LINES = 1_000
@@ -86,7 +86,7 @@ def _is_blank(fenced: Sequence[tuple[str, list[str]]]) -> bool:
 
 
 def languages(blocks: Sequence[Block], *, labels: bool = True) -> list[str | None]:
-    """Return each block's language (None if unknown). With ``labels``, labels take precedence."""
+    """Return each block's language (None if unknown). With ``labels``, the label after the fence determines the language."""
     found: list[str | None] = []
     left = PARSED_CHARS
     for block in blocks:
@@ -177,7 +177,7 @@ _KEYWORDS = {
     }.items()
 }
 _BUILDS_ON = {"typescript": "javascript", "csharp": "java", "cpp": "c", "xml": "html"}
-"""Maps a language to its base language: the pattern of JavaScript, for example, also matches most lines of TypeScript."""
+"""Maps languages to their base languages. For example, the keyword pattern of JavaScript matches most TypeScript lines, too."""
 
 
 def _language_by_keywords(text: str) -> tuple[str | None, int]:

@@ -17,7 +17,7 @@ from ...detectors.texts import SCAN_LIMIT, GivenTexts
 
 
 def screen_of_output(turn: Turn) -> Look:
-    """Return the answer as a :class:`Look` for all detectors. An unknown answer is empty."""
+    """Return the answer as a :class:`Look`, which all detectors share. If the answer is unknown, its text is empty."""
     output = turn.output or ""
     screen: Look | None = turn.shared.get("screen")
     if screen is None or screen.whole is not output:
@@ -92,7 +92,7 @@ def _given_values(turn: Turn) -> Iterator[tuple[str, Any]]:
 
 
 def _message_texts(messages: Sequence[Message], calls: Sequence[ToolCall]) -> Iterator[tuple[str, Any]]:
-    """Yield the messages' paths and texts, without this turn's answers and results of ``calls``."""
+    """Yield each message and tool result with its path, except the agent's texts in this turn and the results of ``calls``."""
     asked = _last_user_message(messages)
     results: dict[str | None, Any] = {call.call_id: call.result for call in calls if call.call_id is not None}
     for i, message in enumerate(messages):

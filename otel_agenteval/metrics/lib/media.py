@@ -109,7 +109,7 @@ def image_for_model(reference: str) -> str:
 
 
 def _is_openable(reference: str) -> bool:
-    """Return True if the file is local or may be opened. Opening it can raise an error."""
+    """Return True for a local file, and for a URL that may be opened. Opening a local file that isn't allowed raises an error."""
     return may_open(reference) or scheme_of(reference) == "file"
 
 

@@ -80,7 +80,7 @@ def run(sandbox: Name, program: str, stdin: str, timeout_s: float) -> ProgramRes
     """Run a Python program until it ends or reaches its time limit.
 
     Raises:
-        MetricError: If the sandbox failed, or if it doesn't support the program, even though the program can be valid Python.
+        MetricError: If the sandbox failed, or if it doesn't support a Python feature that the program uses.
         MissingExtra: If the sandbox's package isn't installed.
     """
     return (_run_in_bubblewrap if sandbox == "bubblewrap" else _run_in_monty)(program, stdin, timeout_s)

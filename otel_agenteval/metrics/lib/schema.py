@@ -1,6 +1,6 @@
 """Validate values against a JSON Schema, in limited time and without network access.
 
-With nested references, the number of validation steps can double at each level. Therefore, they are counted before validation.
+With nested references, the number of validation steps can double at each level. Therefore, the steps are counted before validation.
 """
 
 from __future__ import annotations

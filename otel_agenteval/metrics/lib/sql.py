@@ -117,7 +117,7 @@ def _has_fault(words: Iterable[str], dialect: str) -> bool:
 
 
 def _flat(words: Iterable[str]) -> str:
-    """Flatten parentheses: ``F ( A )`` becomes ``A ; F 0``, and ``F ( )`` becomes ``F NIL``."""
+    """Move the content of parentheses to the front: ``F ( A )`` becomes ``A ; F 0``, and ``F ( )`` becomes ``F NIL``."""
     done: list[str] = []
     open_parts: list[list[str]] = [[]]
     for word in words:
@@ -279,16 +279,16 @@ def _is_statement(tree: Any, dialect: str) -> bool:
 
 
 def refused_tables(parsed: ParsedSql, allowed: Iterable[str]) -> list[str]:
-    """Return tables that aren't in ``allowed``, by full or unqualified name, ignoring case."""
+    """Return the tables for which ``allowed`` contains neither the full nor the unqualified name, ignoring case."""
     known = {name.lower() for name in allowed}
     return [name for name in parsed.tables if name.lower() not in known and name.rpartition(".")[2].lower() not in known]
 
 
 def refused_columns(parsed: ParsedSql, allowed: Iterable[str]) -> list[str]:
-    """Return columns of real tables that aren't allowed, in lower case, without duplicates.
+    """Return the names of table columns that aren't in ``allowed``, in lower case, without duplicates.
 
-    ``*`` counts as a column name, and ``allowed`` can contain it. Names that the statement itself defines are ignored: aliases in ORDER BY,
-    GROUP BY, and HAVING, and result columns of a CTE or subquery. Columns that a CTE or subquery reads from a table are checked.
+    ``*`` counts as a column name, and ``allowed`` can contain it. Names that the statement itself defines are ignored: aliases in
+    ORDER BY, GROUP BY, and HAVING, and result columns of a CTE or subquery. Columns that these read from a table are checked.
     """
     known = {name.lower() for name in allowed}
     refused: dict[str, None] = {}

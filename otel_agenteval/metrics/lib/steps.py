@@ -38,13 +38,13 @@ _INFRASTRUCTURE = ("http.", "url.", "net.", "network.", "server.address", "db.",
 _AGAIN = ('"messages"', '"outputs": null', '"outputs":null', '"langgraph_', '"ls_integration"')
 """Signs that a text is a framework's internal state, which is omitted."""
 _IDS = ("id", "ids", "uuid", "hash", "timestamp", "_at", "version")
-"""Suffixes of attribute names. Judges don't need these attributes."""
+"""Attributes whose names end with one of these suffixes are omitted, because judges don't need them."""
 _IN_THE_TURN = frozenset(
     ("embeddings", "embedding", "invoke_agent", "create_agent", "retrieval", "retriever", "reranker", "agent")
 )
-"""Operations and span kinds whose texts are in other fields of the turn."""
+"""Operations and kinds of spans that aren't listed as custom spans, because other fields of the turn contain their texts."""
 _PROMPTS = ("input.messages", "input_messages", "prompt", "system_instructions", "tool.definitions", "tools")
-"""Parts of attribute names. These attributes repeat the model calls' input."""
+"""Attributes whose names contain one of these strings are omitted, because they repeat the input of model calls."""
 _INPUTS = ("input.value", "traceloop.entity.input", "gen_ai.task.input")
 _OUTPUTS = ("output.value", "traceloop.entity.output", "gen_ai.task.output")
 
@@ -257,7 +257,7 @@ def _have_several_agents(calls: Iterable[ToolCall]) -> bool:
 
 
 def _remarks(turn: Turn) -> tuple[list[str], dict[str | None, str]]:
-    """Return this turn's remarks on unknown tool calls, and its other remarks by call ID."""
+    """Return the agent's remarks in this turn: those that don't belong to a known tool call, and the others by call ID."""
     messages = turn.messages
     asked = max((place for place, one in enumerate(messages) if one.role == "user" and one.content), default=-1)
     calls = {call.call_id for call in turn.tool_calls or () if call.call_id is not None}
@@ -366,13 +366,13 @@ def unsent(turn: Turn, before: Iterable[Message]) -> list[tuple[str, str]]:
 
 
 def start_of(messages: Sequence[Message], asked: str | None = None) -> int:
-    """Return the index of the last user message, preferring messages that equal ``asked``."""
+    """Return the index of the last user message that equals ``asked`` or, if none does, of the last user message."""
     places = [place for place, message in enumerate(messages) if message.role == "user" and message.content]
     return next((place for place in reversed(places) if messages[place].content == asked), places[-1] if places else 0)
 
 
 def whole_conversation(turn: Turn) -> list[Message]:
-    """Return missing messages from ``history``, and ``messages``. Return [] without ``messages``."""
+    """Return the turn's ``messages``, preceded by texts of ``history`` that they lack. Return [] if ``messages`` is empty."""
     messages = turn.messages
     earlier = unsent(turn, messages[: start_of(messages)]) if messages else ()
     return [*(Message(role, text) for role, text in earlier), *messages]

@@ -30,7 +30,7 @@ _UNSEEN = lazy(
     "[\xad\u061c\u0640\u200c-\u200f\u202a-\u202e\u2060-\u2069\u20e3\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef]"
     "(?<![\u2000-\u2fff\ufe0f\U0001f000-\U0001faff]\u200d)"
 )
-"""Invisible characters, which only change how their neighbors are drawn. Includes joiners outside emoji."""
+"""Invisible characters that only change how their neighbors are drawn, including zero-width joiners outside emoji."""
 _COMPATIBLE = lazy("[\ufb00-\ufdff\ufe70-\uffee]+")
 """Full-width and half-width characters, ligatures, and positional forms of Arabic letters."""
 _SPACELESS = lazy(
@@ -125,7 +125,7 @@ def words_in(text: str) -> list[str]:
 
 
 def long_words(text: str, least: int) -> frozenset[str]:
-    """Return lower-case words, except words below ``least`` characters in scripts with spaces."""
+    """Return lower-case words of at least ``least`` characters, and words of any length in scripts without spaces."""
     return frozenset(word for word in words_in(text.lower()) if len(word) >= least or _syllable.match(word))
 
 

@@ -30,7 +30,7 @@ def failure_in(result: Any) -> str | None:
     """Return the key or the text that reports a failure in a tool's result, or None.
 
     Examples of failures are ``{"isError": true}``, ``"ValueError: bad id"``, ``{"error": "not found"}``, and ``{"ok": false,
-    "code": 404}``. If a result also has data keys, only ``isError``, ``is_error``, or GraphQL errors without data report a failure.
+    "code": 404}``. If a result has other keys, only ``isError``, ``is_error``, and GraphQL's ``errors`` without data are failures.
     """
     if isinstance(result, str):
         text = result[:200]
@@ -57,7 +57,7 @@ def failure_in(result: Any) -> str | None:
 
 
 def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> list[Any] | None:
-    """Return the expected tools in ``given`` or the turn's references, or None if unset.
+    """Return the expected tools from ``given`` or, if it is None, from the turn's references. Return None if neither is set.
 
     Each entry is a name, or an object with ``name`` and optional ``arguments`` and ``output``. ``_call`` lists alternative names of
     these keys. A string can list several names, separated by commas, semicolons, or vertical bars.
@@ -177,7 +177,7 @@ _MOST_NAMES = 12
 
 
 def expected_and_called(entries: Sequence[Any], turn: Turn, value: float, wanted: Sequence[Expectation] = ()) -> str | None:
-    """Explain a value below 1 by expected tools, called tools, and arguments that differ."""
+    """Explain a value below 1: list the expected tools, the called tools, and arguments that differ."""
     if value >= 1:
         return None
     calls = turn.tool_calls or ()

@@ -79,9 +79,9 @@ def canonical(value: Any) -> str:
 
 
 def reference(turn: Turn, given: Any, *names: str) -> Any:
-    """Return ``given`` or, if it is None, the first of the references ``names`` that exists.
+    """Return ``given`` or, if it is None, the turn's first existing reference, in the order of ``names``.
 
-    An empty ``given`` also takes precedence, because an empty list of expected tools is meaningful.
+    If ``given`` is empty, it is returned too, because an empty list of expected tools is meaningful.
     """
     if given is not None:
         return given
