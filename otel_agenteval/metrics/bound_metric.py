@@ -32,7 +32,7 @@ from .question import EvaluationState, evaluating
 from .registry import EPSILON, FIELD_OF_NEED, Applies, Metric, Result, builtin, name_under, resolve, under
 
 _PRESENT_WHEN_EMPTY = frozenset(("output", "duration", "cost", "usage", "tool_calls", "retrieved_ids", "llm_calls"))
-"""Needed fields that count as known even if they are empty. All other needed fields must not be empty."""
+"""Turn fields that a metric can evaluate even if they are empty. A metric is skipped if another field that it needs is empty."""
 
 NOT_EVALUATED = frozenset((
     GATED, SHED, "no_judge", "no_embedder", "incomplete_turn", "sampled_out", "dropped", "error_of_ours",
@@ -109,7 +109,7 @@ class BoundMetric:
         """Model that replaces the judge's model. PandaProbe's metrics set it with the parameter ``model``."""
         self._fn: Callable[..., Any] = metric.fn if metric.is_imported else self._load_and_call
         self.applies: Applies | None = None
-        """Function that returns the reason why the metric doesn't apply to a turn. None if the metric applies to all turns."""
+        """Function that checks if the metric applies to a turn. None means that the metric applies to all turns."""
         if metric.selective:
             self.applies = metric.applies if metric.is_imported else self._load_and_apply
         self._service = metric.kind if metric.kind != "code" else None
@@ -127,7 +127,7 @@ class BoundMetric:
         """Ground truth that replaces the turn's ground truth, or None."""
         self.params: Mapping[str, Any] = dict(params)
         self.series_params: Mapping[str, Any] | None = None
-        """Parameters that identify the series in reports, even if dataset cases change ``params``. None means ``params``."""
+        """Parameters that identify the metric in reports, so that dataset cases can use other ``params``. None means ``params``."""
         self._call: Mapping[str, Any] = self.params
         self.threshold = metric.threshold if metric.own_threshold is None else metric.own_threshold
         if params and params != metric.live:  # the metric's live parameters are valid, so its module is imported later
@@ -384,9 +384,8 @@ class BoundMetric:
     def over(self, scores: Sequence[Score]) -> Score:
         """Compute a composite's score from the scores of its inner metrics.
 
-        If an inner metric wasn't evaluated (:data:`NOT_EVALUATED`), the composite is skipped as ``missing:METRIC``. However, a composite with
-        the trait ``one_fails`` fails if one of the other scores makes it fail. :meth:`combine` handles inner metrics that were evaluated but
-        have no value.
+        If an inner metric wasn't evaluated (:data:`NOT_EVALUATED`), the composite is skipped as ``missing:METRIC``. However, if the
+        composite has the trait ``one_fails``, and the known scores already make it fail, it fails.
         """
         if "companion" in self.metric.traits:
             (score,) = scores
@@ -441,7 +440,7 @@ class BoundMetric:
         return self._skipped(reason, None if by is None else {"by": by})
 
     def scored(self, value: float, detail: dict[str, Any], passed: bool | None = None) -> Score:
-        """Return a score with a known value, without evaluating the turn. A configured threshold overrides ``passed``."""
+        """Return a score with a known value, without evaluating the turn. If the metric has a threshold, ``passed`` is ignored."""
         return self._score_of(Result(value, passed=passed if self._facts.threshold is None else None, detail=detail))
 
     def _skipped(self, reason: str, detail: Mapping[str, Any] | None = None) -> Score:
@@ -456,7 +455,7 @@ class BoundMetric:
         return Score.of(self._facts, None, None, "error", None, explanation, None, None, error_type)
 
     def _noted(self, error: BaseException) -> str:
-        """Keep a custom metric's first exception for :func:`log_exceptions`. Return the place in the metric's file as text."""
+        """Keep a custom metric's first exception for :func:`log_exceptions`. Return the metric's last executed line, as text."""
         if self.metric.is_ours:
             return ""
         file = inspect.unwrap(self.metric.fn).__code__.co_filename
@@ -473,7 +472,7 @@ class BoundMetric:
 
 _log = logging.getLogger("otel_agenteval")
 _raised: dict[str, tuple[str, list[Any]]] = {}
-"""First exception of each custom metric, by name: its type, and the stack frames from the metric's own (empty once logged)."""
+"""First exception of each custom metric, by the metric's name: type and stack frames. Once logged, the frames are removed."""
 
 
 def log_exceptions() -> None:

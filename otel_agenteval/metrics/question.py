@@ -76,7 +76,7 @@ class EvaluationState:
     identity: str = ""
     """The metric's version and the hash of its parameters."""
     reads_all: bool = False
-    """True if the judge must read all of the material. Input that is too long is then judged in pieces."""
+    """True if the judge must read all of its input. If the input is too long for one judge call, it is judged in pieces."""
     model: str | None = None
     """Model that the metric requests from the judge's server."""
     piece: int = 0
@@ -84,7 +84,7 @@ class EvaluationState:
     pieces: int = 1
     """Number of input pieces known so far."""
     truncated: bool = False
-    """True if a judge read only part of the material."""
+    """True if a judge read only part of its input."""
     media_not_shown: str = ""
     """The turn's media, such as ``image × 1``, if the metric doesn't send them to the judge."""
     _when_accepted: list[Callable[[], None]] = field(default_factory=list)

@@ -131,7 +131,7 @@ class Metric:
     uses: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
-    """Declared groups of :data:`GROUPS`. ``default`` marks the default metrics."""
+    """Names of the :data:`GROUPS` that include the metric. ``default`` means that it is a default metric."""
     live: Mapping[str, Any] = field(default_factory=dict)
     """Parameters for configuration entries that set no parameters, or only ``threshold`` and ``inverse``."""
     extra: str | None = None
@@ -445,7 +445,7 @@ def _add_alias(alias: str, name: str, preset: Mapping[str, Any]) -> None:
 
 
 def call_metric(name: str, alias: str) -> None:
-    """Make ``alias``, with and without its prefix, refer to the metric ``name``. Earlier uses of the alias are replaced."""
+    """Make ``alias``, with and without its prefix, refer to the metric ``name``, instead of any other metric."""
     for spelled in (alias, alias.rpartition(":")[2]):
         _import_metrics_called(spelled)
         _ALIASES[spelled] = [(name, {})]
@@ -514,7 +514,7 @@ def _import_metrics_called(name: str) -> None:
 
 
 def group_of(name: str, *, is_installed: bool = True) -> list[str]:
-    """Return the sorted names of a group's metrics whose extra is installed or, with ``is_installed=False``, missing.
+    """Return the sorted names of a group's metrics that have no missing extra or, with ``is_installed=False``, that have one.
 
     Raises:
         ConfigError: If the group is unknown.
@@ -562,16 +562,16 @@ class ResolvedName(NamedTuple):
     """Parameter names that are accepted with this metric name, in addition to the metric's own parameter names."""
     note: str = ""
     view: names.SeedView | None = None
-    """For a name from a seed catalog: additional ``detail`` keys, and a substitute for an unknown input."""
+    """How scores differ because the name comes from a seed catalog."""
     live: Mapping[str, Any] = {}
-    """Parameters for configuration entries without parameters: :attr:`Metric.live` if the name is the metric's canonical name."""
+    """:attr:`Metric.live` if the name is the metric's canonical name, otherwise empty."""
 
     def parameters(self, given: Mapping[str, Any], scale: int = 1, *, configured: bool = False) -> dict[str, Any]:
         """Return the preset and given parameters with otel-agenteval's names and units. Unknown names stay unchanged.
 
         Args:
             given: Parameters under the caller's names.
-            scale: Scale of given thresholds for values from 0 to 1: 1, or 100 for percentages.
+            scale: 100 if given thresholds for values from 0 to 1 are percentages, otherwise 1.
             configured: True for a configuration entry, to which :attr:`live` applies.
 
         Raises:
@@ -596,7 +596,7 @@ class ResolvedName(NamedTuple):
         return {**self.live, **found} if configured and found.keys() <= {"threshold", "inverse"} else found
 
     def _all_spellings(self, scale: int) -> Spellings:
-        """Return all accepted parameter names. The tool's names override alternative names, and both override canonical names."""
+        """Return all accepted parameter names. Names in ``self.spellings`` take precedence, and canonical names come last."""
         found: dict[str, Spelling] = {
             **{name: name for name in self.metric.parameters},
             **self.metric.spellings,

@@ -14,7 +14,7 @@ class Converted(NamedTuple):
     """Another tool's parameter whose value must be converted."""
 
     ours: str
-    """Documentation text that names the otel-agenteval parameters that the conversion sets."""
+    """Equivalent parameters in otel-agenteval, as text for the documentation."""
     convert: Callable[[Any], Mapping[str, Any]]
     """Function that returns otel-agenteval parameters for a value. Raises TypeError or ValueError if the value is invalid.
     """

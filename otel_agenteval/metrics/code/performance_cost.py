@@ -198,16 +198,16 @@ def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = T
     Prices come from ``prices`` or from the bundled genai-prices table, without network access. The extra ``[cost]`` can provide a newer table.
     A price depends on the model, the provider, and the turn's start time. If the start time is unknown, the newest price is used.
 
-    The metric doesn't estimate a cost if a model's price is unknown, if the turn has more than 1,000 calls, or if only some
-    successful calls have token counts or costs. If no call has token counts or costs, but all calls used the same model, the
-    estimate uses the turn's token counts.
+    The metric doesn't estimate a cost if a model's price is unknown, if the turn has more than 1,000 calls, or if some successful
+    calls have token counts or costs, but others don't. If no call has them, but all calls used the same model, the estimate uses
+    the turn's token counts.
 
     Parameters:
         include_tool_costs: If true, the cost of tool calls is added.
         estimate: If true, a cost that wasn't reported is estimated.
         prices: Prices in USD per million tokens: ``{model: {input, output, cached_input?}}``. These prices override the bundled
             prices. The model can be ``provider/model``. If ``cached_input`` is unset, cached input costs as much as other input. If
-            a cost metric in the configuration sets ``prices``, these prices also apply to estimates in the turn's ``cost_usd``.
+            you set ``prices`` in a configuration file, they are also used to estimate the turn's ``cost_usd``.
 
     Detail: ``cost``, ``model_cost``, and ``tool_cost``. For an estimate, the detail also contains ``estimated`` and, if known, ``price_source``:
     ``prices``, ``genai-prices`` with its version, or both. ``unpriced`` lists up to ten models whose price is unknown.

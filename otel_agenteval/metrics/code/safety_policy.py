@@ -79,7 +79,7 @@ def code_safety_policy(
     warn_threshold: Severity = WARN_FROM,
     blocked_actions: tuple[str, ...] = BLOCKED_ACTIONS,
 ) -> Result:
-    """Check that a policy doesn't block the turn because of another metric's safety rating.
+    """Check that the safety ratings from other metrics don't block the turn.
 
     The first condition that is true determines a rating's label:
 
@@ -91,10 +91,10 @@ def code_safety_policy(
 
     The metric fails if at least one rating has the label ``block``.
 
-    A rating is the score of another metric. Its detail contains ``score`` (the severity), ``recommended_action``, and ``passed``. If ``score``
-    is missing and lower values of the other metric are better, the severity is that metric's value. If the severity is missing or not a number,
-    or if ``passed`` isn't true, false, yes, or no, the metric returns an error. Without ratings, the score is skipped as ``missing:inner``. If a
-    rating has no value and no other rating has the label ``block``, the score is skipped as ``inner_null``.
+    A rating is the score of another metric. The keys ``score`` (the severity), ``recommended_action``, and ``passed`` in its detail
+    are optional. Without ``score``, the rating's value is the severity if lower values are better. An unknown severity is an error.
+    An invalid ``score`` or ``passed`` is also an error. If there are no ratings, the policy's score is skipped as
+    ``missing:inner``. If a rating has no value, and no other rating has the label ``block``, the reason is ``inner_null``.
 
     Parameters:
         metrics: Metrics that produce the ratings, as names or ``{name: {parameters}}``. In a configuration file, the default is all configured

@@ -181,10 +181,10 @@ def code_is_sql(
     - SQL with faults that the parser accepts: a dangling comma, ORDER or GROUP without BY (except in ClickHouse), or clauses in the
       wrong order. In BigQuery, ClickHouse, DuckDB, and Snowflake, a comma after the last item is allowed
 
-    The metric checks only the output's shape (``detail.parser`` is ``shape``) if the parser isn't installed, the output has more
-    than 10,000 characters, or the SQL is too complex to parse. In this case, the output must pass ``code_sql_shape``, must not have
-    the faults above, and must not end with a word such as FROM. If you set ``allowed_tables`` or ``allowed_columns``, which require
-    the parser, the metric fails or, if the parser isn't installed, returns an error.
+    If the output has more than 10,000 characters or is too complex to parse, or if the parser isn't installed, the metric checks
+    only the output's shape (``detail.parser`` is ``shape``): the output must pass ``code_sql_shape``, have none of the faults
+    above, and not end with a word such as FROM. With ``allowed_tables`` or ``allowed_columns``, outputs that can't be parsed fail,
+    and a missing parser is an error.
 
     Parameters:
         dialect: Name of a dialect in sqlglot: ``mysql``, ``postgres``, ``sqlite``, ``tsql``, ``bigquery``, ``snowflake``, … The default is a

@@ -38,7 +38,7 @@ def _number(facts: Mapping[str, Any], *names: str) -> float | None:
 
 
 def _stated(turn: Turn, names: tuple[str, ...]) -> float | None:
-    """Return an amount from the metadata or, if missing, add it up over the outermost spans."""
+    """Return an amount from the turn's metadata or, if missing, the sum over the outermost spans with such an attribute."""
     if (known := _number(turn.metadata, *names)) is not None:
         return known
     amounts = [_number(span.attributes, *names) for span in turn.spans]
@@ -135,8 +135,8 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
 
     Parameters:
         threshold_kwh: Highest energy use, in kWh, that still scores 1.
-        estimate: If true, the metric estimates energy that wasn't measured. Estimates also require that you explicitly set this
-            option, ``threshold_kwh``, or ``threshold``. Otherwise, turns without a measurement are skipped.
+        estimate: If true, the metric estimates energy that wasn't measured. If you set neither this option nor ``threshold_kwh``
+            nor ``threshold``, turns without a measurement are skipped.
 
     Detail: ``energy_kwh``, ``threshold_kwh``, ``under_threshold``, and, for an estimate, ``estimated``.
     """
@@ -171,8 +171,8 @@ def code_carbon_emissions(
     Parameters:
         threshold_kg: Highest emissions, in kg of CO2 equivalent, that still score 1.
         grid_intensity: Kilograms of CO2 equivalent per kWh.
-        estimate: If true, the metric estimates energy that wasn't measured. Estimates also require that you explicitly set this
-            option, ``threshold_kg``, or ``threshold``. Otherwise, turns without a measurement are skipped.
+        estimate: If true, the metric estimates energy that wasn't measured. If you set neither this option nor ``threshold_kg``
+            nor ``threshold``, turns without a measurement are skipped.
 
     Detail: ``carbon_kg``, ``threshold_kg``, ``under_threshold``, and ``equivalents`` (``km_driven`` by car, ``trees_needed`` for a
     year). If the emissions were computed from energy, the detail also contains ``energy_kwh`` and, for an estimate, ``estimated``.

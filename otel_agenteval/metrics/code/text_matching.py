@@ -236,9 +236,9 @@ def code_regex_match(
 ) -> Result:
     r"""Check that a regular expression matches somewhere in the output.
 
-    Patterns use RE2, whose search time grows only linearly, so no pattern can block the agent. RE2 doesn't support look-around or
-    back-references. Its ``\b``, ``\d``, and ``\w`` match only ASCII. The metric searches the first 100,000 characters of the
-    output. If RE2 rejects the pattern, the score is an error.
+    Patterns use RE2, whose search time is proportional to the text's length, so no pattern can block the agent. RE2 doesn't support
+    look-around or back-references. Its ``\b``, ``\d``, and ``\w`` match only ASCII. The metric searches the first 100,000
+    characters of the output. If RE2 rejects the pattern, the score is an error.
 
     Parameters:
         pattern: Regular expression.
@@ -343,11 +343,11 @@ def code_refusal(
     - small talk, and other answers that don't contain a word for declining or redirecting
     - real-world limits ("we can't ship on Sundays"), failures, error texts, apologies, corrections, and partial help
     - quotes, letters, translations, and questions for missing data
-    - answers that repeat at least 12 words from the system instructions or, in sentences that don't decline, at least 5 words from
-      tool results or documents. Short words (up to four letters) and words that the user wrote don't count
+    - answers with at least 12 different words from the system instructions, or at least 5 from tool results or documents outside the
+      sentences that decline. Only words of five or more letters count, unless the user wrote them
     - answers of more than 2,000 characters, code, tables, and long answers with many figures
-    - JSON, except an object of at most 400 characters that starts with a status such as ``"status": "declined"``, and contains a
-      reason, ``null``, or ``[]``
+    - JSON, except an object of at most 400 characters that starts with a status such as ``"status": "declined"``, and also contains
+      a reason, a null value, or an empty list
     - an empty output
 
     The metric can't decide whether a refusal is justified, or whether an answer is true. With ``method="answer"``, the metric
@@ -357,8 +357,8 @@ def code_refusal(
     case and the type of apostrophe, and mistakes "I can't wait to help" for a refusal.
 
     In a configuration file and in ``oa.evaluate``, the default method is ``answer``, unless you set ``phrases``. If you use
-    ``get_metric`` or one of the metric's names from other tools, the default is ``phrases``. Inner metrics of composite metrics
-    follow the same rules. To fail a turn on refusals, set ``inverse`` to true.
+    ``get_metric`` or one of the metric's names from other tools, the default is ``phrases``. The same applies to an inner metric of
+    a composite metric. To fail a turn on refusals, set ``inverse`` to true.
 
     Parameters:
         phrases: Phrases to search for, instead of the default list. Only allowed with ``method="phrases"``.
@@ -431,7 +431,7 @@ def code_content_similarity(
 
     Parameters:
         expected: Expected text. The default is the turn's ground truth.
-        mode: With ``seed``, each distinct common pair counts only once, as in HPD, so equal texts can have a value below 1.
+        mode: With ``seed``, each distinct common pair counts only once, as in HPD-Agent, so equal texts can have a value below 1.
         inverse: If true, the value is 1 minus the similarity.
 
     Detail: ``common``, ``output_pairs``, and ``expected_pairs`` (numbers of pairs).

@@ -71,8 +71,8 @@ def code_tool_selection(
 ) -> Result:
     """Share of the expected tools that were called, minus a penalty for each unexpected tool.
 
-    The metric ignores the case of tool names. A tool that ``expected_tools`` contains twice counts twice, but one call is enough
-    unless ``strict_order`` is true. Tools that run another agent are ignored unless they are expected or forbidden.
+    The metric ignores the case of tool names. If ``expected_tools`` contains a tool twice, one call counts for both, unless
+    ``strict_order`` is true. Tools that run another agent are ignored unless they are expected or forbidden.
 
     If the list of expected tools is empty, the value is 1 minus the penalties. The value is at least 0, and 0 if a forbidden tool
     was called.
@@ -81,8 +81,8 @@ def code_tool_selection(
         expected_tools: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools``. If there is no
             list of expected tools, the metric is skipped as ``missing:expected_tools``.
         forbidden_tools: Names of tools that must not be called.
-        strict_order: If true, and all expected tools were called, the value is reduced by ``order_penalty`` unless the turn's first
-            calls are calls to the expected tools, in order.
+        strict_order: If true, the turn's first calls should be the expected calls, in order. If all expected tools were called, but
+            not in this way, the value is reduced by ``order_penalty``.
         extra_penalty: Penalty for each unexpected tool, even if it was called several times.
         order_penalty: Penalty for a wrong order, if ``strict_order`` is true.
 
@@ -177,7 +177,7 @@ def _missing_arguments(call: ToolCall, names: Sequence[str], non_empty: bool) ->
 
 
 def _required(given: Any, path: str) -> dict[str, list[str]]:
-    """Return each tool's required arguments from ``given``: argument names or JSON Schemas."""
+    """Return each tool's required arguments. ``given`` contains their names, or a JSON Schema for the tool."""
 
     def argument(given: Any, path: str) -> str:
         if isinstance(given, (Mapping, list, tuple)):
@@ -311,7 +311,7 @@ def code_tool_efficiency(
             also be equal.
         optimal_calls: If set, the value is only this number divided by the number of calls, at most 1.
 
-    Detail: ``call_count``, ``total_duration_s``, and ``duplicates`` (number of equal calls for each repeated tool).
+    Detail: ``call_count``, ``total_duration_s``, and ``duplicates`` (by tool: number of repeated calls and their originals).
     """
     if not (calls := [call for call in turn.tool_calls or () if call.ran]):
         return vacuous(1.0, call_count=0, total_duration_s=0.0, duplicates={})

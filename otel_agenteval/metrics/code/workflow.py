@@ -283,7 +283,7 @@ class ToolRequirement:
 
 
 def ToolPattern(tool: str, **conditions: Any) -> dict[str, Any]:  # noqa: N802 - AgentEval's name
-    """Return a tool pattern, such as ``ToolPattern("Search", beforeTool="Book")``."""
+    """Return a tool pattern. Example: ``ToolPattern("Search", beforeTool="Book")`` requires a search before the first booking."""
     return {"tool": tool, **{key.removesuffix("Tool"): value for key, value in conditions.items()}}
 
 
@@ -354,9 +354,9 @@ def code_workflow_performance_efficiency(
     - ``max_total_cost``: the cost from ``code_cost``, including tools
     - ``max_tokens``: the tokens from ``code_token_usage``
 
-    All limits have the same weight. If an amount is 0, its limit counts as 1. If an amount is unknown, its limit is ignored. If all
-    amounts are unknown, the metric is skipped. The skip reason refers to the first limit above that you set: ``missing:duration``,
-    ``missing:cost``, or ``missing:usage``.
+    If an amount is 0, the quotient is replaced by 1. If an amount is unknown, its limit is ignored. If all amounts are unknown, the
+    metric is skipped. The skip reason refers to the first limit above that you set: ``missing:duration``, ``missing:cost``, or
+    ``missing:usage``.
 
     Parameters:
         max_duration_s: Limit in seconds.

@@ -2,7 +2,7 @@
 boolean score ``…_passed``, which you can configure as a separate metric. The judge reads:
 
 - the response and the turn's last 12 messages
-- up to 1,000 characters of each of the last 12 messages before the turn (down to 6 if the turn itself has many messages)
+- up to 1,000 characters of each of the last 6 to 12 messages before the turn (fewer if the turn itself has many messages)
 - the first 100 and last 100 tool calls, with their status and up to 600 characters each of the arguments and the result
 - up to 1,200 characters of reasoning
 

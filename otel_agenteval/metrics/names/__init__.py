@@ -131,7 +131,7 @@ class SeedPreset(NamedTuple):
     conversation: Sequence[Any] = ()
     """Entries for ``conversation.metrics``."""
     response: Mapping[str, Any] = {}
-    """Default of ``references.response``."""
+    """Default of the option ``references.response``."""
     gates: bool = False
     """True if the default policy is ``gate`` for all metrics that give a verdict without calling a model."""
 
@@ -154,7 +154,7 @@ def seeds() -> Mapping[str, tuple[Spellings, Mapping[str, Spellings]]]:
 
 
 class SeedView(NamedTuple):
-    """Changes to a metric that is used by its seed catalog name: additional ``detail`` keys, and the value of an unknown input."""
+    """How a metric differs if its seed catalog name is used: additional ``detail`` keys, and a default for an unknown input."""
 
     seed: str
     details: Mapping[str, str]

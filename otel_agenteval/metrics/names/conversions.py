@@ -87,7 +87,7 @@ def _flag(value: Any) -> bool:
 
 
 def _of_one(shown: str, convert: Callable[[Any], Any]) -> Callable[[str], Converted]:
-    """Return a function that creates the conversion for a parameter name. Its documentation is this name followed by ``shown``."""
+    """Return a function that creates a conversion from a parameter name. In the documentation, ``shown`` follows the name."""
     return lambda ours: Converted(f"`{ours}`{shown}", lambda value: {ours: convert(value)})
 
 
@@ -95,7 +95,7 @@ percent = _of_one(" (70 becomes 0.70)", _share)
 
 
 def renamed(ours: str, keys: Mapping[str, str]) -> Converted:
-    """Accept an object or a list of objects. Rename the keys that ``keys`` contains, and convert other keys to snake case."""
+    """Return a conversion for an object or a list of objects. It renames keys as in ``keys``, and converts others to snake case."""
 
     def rename(value: Any) -> Any:
         if isinstance(value, list):
@@ -108,7 +108,7 @@ def renamed(ours: str, keys: Mapping[str, str]) -> Converted:
 
 
 def keyed_by(ours: str, keys: list[str]) -> Converted:
-    """Accept a mapping. Log one warning for each key that isn't in ``keys``, because such a key is ignored."""
+    """Return a conversion for a mapping. If a key isn't in ``keys``, it logs a warning (once), because the key has no effect."""
 
     def convert(value: Any) -> Mapping[str, Any]:
         for key in value.keys() - keys if isinstance(value, Mapping) else ():
@@ -122,7 +122,7 @@ def keyed_by(ours: str, keys: list[str]) -> Converted:
 
 
 def only(allowed: Any, how: str, sets: Mapping[str, Any] | None = None) -> Converted:
-    """Accept only the value ``allowed``, and then set all parameters in ``sets``. For other values, raise ValueError(``how``)."""
+    """Return a conversion of the value ``allowed`` to the parameters ``sets``. Other values raise ValueError(``how``)."""
 
     def convert(value: Any) -> Mapping[str, Any]:
         if value != allowed or isinstance(value, bool) is not isinstance(allowed, bool):
