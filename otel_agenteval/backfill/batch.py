@@ -60,7 +60,7 @@ RESULT_COLUMNS: Mapping[str, str] = {
 _REPLY_TOKENS = 300
 
 Known = Mapping[str, "Mapping[str, Any] | None"]
-"""Existing results by ID. Judged results contain their columns, because composites read them. Computed results can be None."""
+"""Existing results by result ID. Judged results are their columns, for composites to read. Computed results can be None."""
 
 
 class Scorer:

@@ -116,7 +116,7 @@ def _show(title: str, findings: Iterable[DoctorFinding]) -> int:
 
 
 def missing_finding(scope: str, missing: str, traces: float) -> DoctorFinding:
-    """Return the finding that a tracer's traces contain no turn, no content, or tool calls of an unknown turn."""
+    """Return a finding about a tracer's traces that have no turn, no content, or only tool calls without a turn."""
     what = {TURN: "similar to an agent's, but without a turn", CALLER: "tool calls of an unknown turn"}
     found = f"{number_of(int(traces), 'trace')} of {scope or 'a tracer without a name'}: "
     return bad(found + what.get(missing, "turns without input and output"), advice_on(missing, [scope]))

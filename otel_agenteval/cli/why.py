@@ -101,7 +101,7 @@ class _Found(NamedTuple):
     start: str = ""
     """Start time of the turn for the first line. Empty if unknown."""
     facts: Sequence[str] = ()
-    """Version, attributes, and properties of the turn that don't depend on its failure. Empty unless a store was read."""
+    """The turn's version, attributes, and properties, except those that its failure can change. Empty unless a store was read."""
 
 
 def _print_results(found: _Found, advice: str) -> None:

@@ -180,7 +180,7 @@ _CALLS_PER_PROCESS = 50
 
 
 def processes_for(config: Config, cores: int) -> int:
-    """Return the default number of processes: one per 50 concurrent judge calls, up to the core count and the lowest limit."""
+    """Return the default number of processes: one per 50 judge calls at once, but at most ``cores`` and the lowest limit."""
     return max(1, min(cores, config.judge.max_concurrency // _CALLS_PER_PROCESS, *_limits_of(config).values()))
 
 

@@ -188,7 +188,7 @@ class DeferredTurns:
         return () if self._promised is None else self._promised()
 
     def release(self, finish: Callable[[ScoredTurn], Sequence[ScoredTurn]]) -> Sequence[ScoredTurn]:
-        """Return each scored turn once. Omit a turn if ``finish`` returns nothing for it, because it is queued again later.
+        """Return each scored turn once. If ``finish`` returns nothing for a turn, it queued the turn for later. Omit this turn.
 
         If another thread is stuck in the evaluation, its turns are counted as dropped.
         """

@@ -75,7 +75,7 @@ class ScoreStatistics:
                     _log.warning("statistics.state: %s: %s can't be restored, starting from zero: %s", self._file, name, kind)
 
     def reopen(self) -> None:
-        """Switch from a numbered file to the first file if that file's process has ended. Call this before any score is counted."""
+        """Switch from ``statistics.1.json`` to ``statistics.json`` if that file is unlocked. Call this before counting scores."""
         if self._file is not None and self._file.path != self._file.first:
             self._file.close()
             self._file = StateFile(str(self._file.first))

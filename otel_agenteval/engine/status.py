@@ -67,7 +67,7 @@ class Checkpoint(NamedTuple):
     queued: int
     """Number of items queued before the checkpoint. The checkpoint is passed when this number of items is handled."""
     held: set[int]
-    """Requested traces that were neither evaluated nor queued at the checkpoint."""
+    """Traces, of those passed to :meth:`Status.checkpoint`, that had data outside the queue, such as an open turn."""
 
 
 class Status:

@@ -147,7 +147,7 @@ class Aside:
         self.item = item
         self.size: int = item.size
         self.start = start
-        """Number of items that were handled before this item. A flush that includes more items also waits for this item."""
+        """Number of items handled when this item was set aside. A flush up to a higher number waits for this item, too."""
         self.until = until
         self.late = late
         self.is_back = False
@@ -165,7 +165,7 @@ class WorkQueue:
         self._items: deque[tuple[Any, int]] = deque()
         """(item, size). None replaces a discarded item."""
         self._aside: dict[int, Aside] = {}
-        """Items that another thread holds or has returned, and that aren't handled yet, by ``id()``."""
+        """Items that were set aside for another thread, by ``id()``. An item stays here until it is handled."""
         self._returned = threading.Event()
         self.bytes = 0
         self.accepted = 0

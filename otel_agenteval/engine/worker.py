@@ -220,8 +220,8 @@ class Worker:
 
     def flush(self, timeout: float, *, items: bool = True, outlets: bool = True) -> bool:
         """Handle all queued items if ``items`` is True, and deliver buffered scores if ``outlets`` is True. Return True if both
-        succeed in time. In a thread that must not wait for the worker, such as the worker's own, return False if ``items`` is True,
-        and otherwise only flush outlets.
+        succeed in time. Threads that must not wait for the worker, such as the worker's own, can't handle queued items. For them,
+        the method returns False if ``items`` is True.
         """
         deadline = time.monotonic() + timeout
         if self._thread is threading.current_thread() or not may_wait():
@@ -299,8 +299,8 @@ class Worker:
 
     def _work(self, upto: int | None = None, deadline: float | None = None, most: int = 256) -> bool:
         """Close due turns, and then handle the queue. Return True if something might become due later. If ``upto`` is set, a caller
-        waits, so work without pauses. Don't start a batch after ``deadline``. If an outlet is full, retry until the deadline.
-        Without a deadline, return at once. ``most`` is the maximum batch size, which is 1 if the calling thread can be interrupted.
+        waits, so work without pauses. No batch starts after ``deadline``. If an outlet is full, retry until ``deadline`` or, if it
+        is None, return at once. ``most`` is the maximum batch size, which is 1 if the calling thread can be interrupted.
         """
         queue = self.queue
         due = self._close_due_turns()

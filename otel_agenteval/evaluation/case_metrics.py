@@ -66,7 +66,7 @@ class CaseMetrics:
 
     @property
     def by_name(self) -> list[BoundMetric]:
-        """One metric per name, if possible with all required parameters."""
+        """One metric per name. If a name has several metrics, a metric with all required parameters is preferred."""
         found: dict[str, BoundMetric] = {}
         for bound in self.all:
             if bound.name not in found or found[bound.name].missing is not None:
@@ -74,7 +74,7 @@ class CaseMetrics:
         return list(found.values())
 
     def _give_all_cases_the_same_gates(self) -> None:
-        """Make a metric that is a gate in one case a gate in all. Skip metrics in cases that lack a parameter that others set."""
+        """Make a gate of one case a gate in all cases. If only other cases set a metric's required parameter, skip the metric."""
         known = self.all
         gates = {bound.name for bound in known if bound.policy == "gate"}
         complete = {bound.name for bound in known if bound.missing is None}

@@ -113,8 +113,8 @@ METRICS = ("metrics", "assert", "evaluators")
 def metrics_in(columns: Mapping[str, Any], others: dict[str, Any], at: str) -> Any:
     """Return a case's metrics, or None. They are in a column in :data:`METRICS`, or in ``value`` under the key ``metrics``.
 
-    If the column ``value`` is an object with ``metrics``, the object's other entries replace ``value`` in ``others``. The function
-    raises a ConfigError if several columns contain metrics, or if the name of such a column seems misspelled.
+    If the column ``value`` is an object with the key ``metrics``, its other keys become columns in ``others``, without ``value``.
+    The function raises a ConfigError if several columns contain metrics, or if the name of such a column seems misspelled.
     """
     value = others.get("value")
     if isinstance(value, str) and value.lstrip().startswith("{"):
@@ -139,11 +139,11 @@ def _is_metric(entry: Any) -> bool:
 
 
 def renamed(found: dict[str, Any], known: Iterable[str] = ()) -> dict[str, Any]:
-    """Rename other tools' references in ``found`` to this package's names. Return a copy of ``found`` with the old names.
+    """In ``found``, replace other tools' names for references with this package's names. Return a copy of the original ``found``.
 
     A text or number in ``expected`` becomes the expected output and the ground truth, unless they are already set. ``reference``
-    becomes the ground truth, unless the case has another expected value. If the data set has no column for expected values
-    (``known`` contains its columns), ``answer`` or ``response`` is used instead of ``expected``.
+    becomes the ground truth, unless the case has another expected value. ``known`` contains the data set's columns. If none of them
+    is for expected values, ``answer`` or ``response`` is used like ``expected``.
     """
     before = dict(found)
     for name, ours in _OTHER_NAMES.items():
@@ -173,7 +173,7 @@ def filled_in(value: Any, columns: Mapping[str, Any]) -> Any:
 
 
 def _without_input(place: str, names: Sequence[str], others: Iterable[str], where: str) -> str:
-    """Return an error for a case without ID and input. It names the empty column, the table's columns, or a similar name."""
+    """Return the error message for a case that has neither an ID nor an input, with a hint about the likely cause."""
     known = ("input", "turns", "user", *_CASE_COLUMNS)
     if empty := [name for name in (*known, *ASKED) if name in names]:
         return f"{place}: the column {empty[0]} is empty"

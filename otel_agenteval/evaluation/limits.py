@@ -30,8 +30,8 @@ Interrupted = Callable[[float, Callable[[], Score]], Score]
 class ForeignMetrics:
     """Component that runs metrics that aren't built in, each for at most ``limit()`` seconds.
 
-    ``interrupted()`` returns a function that can interrupt the calling thread, or None. If it returns None, each metric runs on a
-    separate thread, its scores are errors while a call hangs, and calls on the host application's threads have no time limit.
+    ``interrupted()`` returns a function that can interrupt the calling thread, or None. If it returns None, calls from the
+    application's threads have no limit. Other calls run on a thread per metric. While a call hangs, the metric's scores are errors.
     """
 
     def __init__(self, limit: Callable[[], float], interrupted: Callable[[], Interrupted | None]) -> None:
@@ -39,7 +39,7 @@ class ForeignMetrics:
         self._interrupted = interrupted
         self._lanes: dict[tuple[str, str], Lane] = {}
         self._pauses: dict[tuple[str, str], tuple[float, float]] = {}
-        """Monotonic end and length in seconds of each metric's pause."""
+        """When each metric's pause ends (monotonic seconds), and how many seconds it lasts."""
         self._hung: dict[str, str] = {}
 
     def hung(self) -> dict[str, str]:
@@ -94,7 +94,7 @@ class ForeignMetrics:
 # --- load shedding
 
 LEVELS = ("llm", "embed", "heavy")
-"""Kinds of metrics that are skipped at levels of at least 1, 2, and 3, respectively."""
+"""Kinds of metrics to skip. Level 1 skips the first kind, level 2 the first two kinds, and level 3 all kinds."""
 _ON = (0.5, 0.7, 0.85)
 _LOWER = 0.25
 """A level ends only when the fill ratio is this far below the value that started the level."""

@@ -49,7 +49,7 @@ def _clean_words_of(kinds: frozenset[str]) -> set[Any]:
 
 @lru_cache(maxsize=1_024)
 def _kinds_of_names(names: tuple[Any, ...]) -> tuple[bool, bool]:
-    """Return two flags: True if none of the names can contain personal data, and True if a name reveals its value's kind."""
+    """Return two flags: none of the names can contain personal data, and at least one name reveals the kind of its value."""
     texts = [name for name in names if isinstance(name, str) and len(name) <= _SHORT]
     return len(texts) == len(names) and not any(map(may_hold, texts)), any(map(is_telling, texts))
 

@@ -62,7 +62,7 @@ class ReferenceSources:
         preset = presets()[config.preset].response if config.preset is not None else {}
         self._response = options.response if preset == {} or "response" in options.options_given else ResponseOptions(**preset)
         self._absent: dict[str, bool] = {}
-        """Configured parts that JSON answers didn't contain. The value is True if a warning was logged."""
+        """Names of configured values that JSON answers lacked, each with True if a warning about it was logged."""
         self._retrievers = options.retrievers
         self._prompts = options.prompts
         self._ids = list(options.document_ids.items())
@@ -231,10 +231,9 @@ def _add_documents(turn: Turn, found: Sequence[Retrieval]) -> None:
 
 
 def _unwrap_response(turn: Turn, paths: ResponseOptions, sources: dict[str, str]) -> list[str]:
-    """Replace an output that is a JSON object with the text in the object, and use the object's other values.
+    """If the output is a JSON object, replace it with the text in the object, and set missing turn fields from the object.
 
-    Take the answer from a response object. Return the configured values that neither the object nor the turn has, or [] if the
-    object has none.
+    Return the names of configured values that are still missing. If the object has none of the configured values, return [].
     """
     from ..metrics.lib.documents import ABSENT, as_text, lookup, object_of  # rarely used
     from ..metrics.lib.tools import expected_entries
@@ -300,7 +299,7 @@ def _read_by(metrics: Iterable[BoundMetric]) -> Iterator[str]:
 
 
 INVALID = "invalid: "
-"""Prefix that, with an error message, replaces the source of an invalid reference."""
+"""First part of the source of an invalid reference. An error message follows."""
 
 
 def sources_of(metric: BoundMetric, sources: Mapping[str, str]) -> dict[str, str]:

@@ -173,7 +173,7 @@ def _of_preset(config: Config, part: Part, configured: Sequence[BoundMetric]) ->
 
 
 def _session_metric(name: str) -> str | None:
-    """Return the metric's canonical name if it reads signals, or None. Other functions report unknown names."""
+    """Return the metric's canonical name if it reads signals. Return None for other metrics and unknown names."""
     try:
         found = resolve(name).metric
     except ConfigError:

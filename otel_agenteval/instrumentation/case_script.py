@@ -56,7 +56,7 @@ def as_text(answer: Any) -> str:
 class CaseScript(NamedTuple):
     case: Case
     inputs: Sequence[Case]
-    """One case per turn. It has the columns of the complete case, with values from the turn where the turn sets them."""
+    """One case per turn, with the columns of the complete case. Columns of the turn replace columns with the same name."""
     user: str | None
     max_turns: int
     is_conversation: bool

@@ -359,8 +359,8 @@ def _apply_raised_error(run: _Run, scored: list[tuple[Turn, list[Score]]], appli
 
 
 def _with_raised_errors(scores: Sequence[Score], text: str, applied: Container[str]) -> list[Score]:
-    """Replace the scores of a task call that raised an exception with errors. Keep failed scores, scores of metrics without
-    verdicts, and scores of metrics that had no verdict in any run (unless skipped as ``missing:output``).
+    """Replace the scores of a call whose task raised an exception with errors. Keep failed scores, and scores of metrics without
+    verdicts. Also keep the scores of metrics not in ``applied``, unless they were skipped as ``missing:output``.
     """
     return [
         Score.of(score.facts, None, False, "error", None, text, None, None, TASK_RAISED)

@@ -77,9 +77,9 @@ def score_turns(
 def selected_metrics(
     config: Config, metrics: Sequence[MetricLike] | None, whole: Sequence[BoundMetric] = ()
 ) -> list[BoundMetric]:
-    """Return ``metrics`` ready to evaluate or, if None, the configured turn metrics. Skip the names of conversation metrics
-    (``whole``) that aren't also turn metrics. Return equal metrics once, and distinguish metrics with different parameters. Raise
-    ConfigError for an unknown metric or parameter, an invalid entry, or two functions with the same name.
+    """Return ``metrics`` ready to evaluate or, if None, the configured turn metrics. Names of conversation metrics in ``whole`` are
+    ignored. Duplicates are removed. A metric with several sets of parameters gets a score name for each. Raise ConfigError for an
+    unknown metric or parameter, an invalid entry, or two functions with the same name.
     """
     configured = select_metrics(config)
     if metrics is None:

@@ -1,8 +1,8 @@
 """SpanProcessor that evaluates turns in the application's own process.
 
 The processor can have any position among a provider's processors. The agent's thread only collects spans. When a turn's root ends
-and no span below it is open, the turn is queued for the worker, and reading the root's events adds the score events. On the
-agent's thread, the processor never raises exceptions, never blocks, and does no I/O.
+and no span below it is open, the turn is queued for the worker. An exporter that reads the root's events also gets the scores,
+as events. On the agent's thread, the processor never raises exceptions, never blocks, and does no I/O.
 
 If messages aren't recorded on spans, OpenTelemetry's GenAI completion hook can provide them. Set
 ``OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=agenteval`` to use it. Instrumentations based on ``opentelemetry-util-genai`` then pass

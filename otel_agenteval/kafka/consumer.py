@@ -37,7 +37,7 @@ _POLL = 0.25
 _FLUSH = 10.0
 _BEHIND = 512
 _SHORTLY, _BREATH = 2.0, 0.05
-"""Maximum lag of scoring before partitions are paused, and time between checks, in seconds. Pausing discards read-ahead data."""
+"""Seconds that scoring can lag before partitions are paused (which discards read-ahead data), and seconds between checks."""
 _MOVE = 5.0
 _MOST_SNAPSHOTS = 4
 _BUFFER_KB = 16 * 1024
@@ -383,8 +383,8 @@ class KafkaSource:
         send()
 
     def _commit(self, patience: float = 0.0) -> None:
-        """Commit the offsets of scored turns. Wait up to ``patience`` seconds for closed turns to be scored. Each call takes a
-        snapshot of the open turns. Once all turns closed before a snapshot are scored, a call commits its offsets.
+        """Take a snapshot of the open turns. Commit the offsets of each snapshot once all turns that closed before it are scored.
+        Wait up to ``patience`` seconds for closed turns to be scored.
         """
         if not self._partitions:
             return

@@ -62,7 +62,7 @@ class Preference:
     own: int
     others: int
     size: float
-    """Judge's pass rate minus people's for answers by the judge's model, minus the same difference for other models' answers."""
+    """Judge's pass rate minus people's pass rate, for answers by the judge's own model, minus this difference for other answers."""
     interval: Interval
     p: float
 
@@ -155,7 +155,7 @@ def labels_of_feedback(run: Run) -> list[Label]:
 
 
 def labels_in_traces(path: str) -> list[Label] | None:
-    """Return user feedback in recorded traces as labels, or None for another file. Raises AgentEvalError if there is none."""
+    """Return user feedback in recorded traces as labels, or None for another file. Raises AgentEvalError without feedback."""
     try:
         with Path(path).open("rb") as file:
             if not any(sign in file.read(_HEAD) for sign in (b'"resourceSpans"', b'"resourceLogs"')):

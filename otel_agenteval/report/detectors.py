@@ -122,7 +122,7 @@ class Suggestion(NamedTuple):
 
 
 class DetectorReport:
-    """Alarms by detector. ``labels`` maps turn and metric to True for a confirmed alarm. ``signals`` have no verdict."""
+    """Alarms by detector. ``labels`` maps (turn, metric) to True for a real alarm. ``signals`` are metrics without verdicts."""
 
     def __init__(self, metrics: Sequence[str], labels: Mapping[tuple[str, str], bool], signals: Collection[str] = ()) -> None:
         self.turns = 0

@@ -31,7 +31,7 @@ class Trial(NamedTuple):
     error: str | None
     seconds: float
     reached_max_turns: bool = False
-    """True if the conversation reached ``max_turns`` of the case. The simulated user then might not have finished."""
+    """True if the conversation ended at the case's ``max_turns``, perhaps before the simulated user had finished."""
     place: str = ""
     """Position in the data set, such as ``qa.csv:3``, if the data set has no ID for the case."""
 

@@ -124,7 +124,7 @@ def modes_of(found: StoredModes) -> list[FailureMode]:
 
 
 def _share(failed: FailedTurns, total: int) -> tuple[float, float]:
-    """Return the numbers of failed turns and of all turns, converted to numbers of independent turns with the same variance."""
+    """Return the effective numbers of failed turns and of all turns: as many independent turns would have the same variance."""
     total = max(total, failed.turns)
     if not failed.turns:
         return 0.0, float(total)

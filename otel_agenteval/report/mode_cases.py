@@ -25,7 +25,7 @@ EXPECTED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "wrong_tool": {"code_tool_selection": {"threshold": 1.0}},
     "failed_handoff": {"code_handoff_success_rate": {"threshold": 1.0}},
 }
-"""Metrics and parameters that fail every turn with a fault, by kind of fault. They're added to the turn's failed metrics."""
+"""Metrics (with parameters) that fail every turn with a fault, by kind of fault. They become gates of the turn's case."""
 _NOT_REFERENCES = frozenset((
     "case_id", "case_turn", "id", "case", "input", "metrics", "assert", "turns", "user", "max_turns", "references", "baggage:",
 ))  # fmt: skip

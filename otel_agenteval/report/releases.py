@@ -36,7 +36,7 @@ class Line:
     """p-value with Holm's correction for the number of measures."""
     verdict: Verdict
     needed: tuple[int, int] | None
-    """More turns or cases that each group needs to show the effect. -1 if no number is enough. None if the effect is shown or 0."""
+    """Number of turns or cases that each group still needs, or -1 if no number is enough. None if the effect is shown or is 0."""
 
 
 @dataclass(slots=True)

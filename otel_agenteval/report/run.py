@@ -91,7 +91,7 @@ class ScoreRow:
 
     @property
     def has_value(self) -> bool:
-        """False for a blank answer, or an error without a verdict. True for other skipped scores, which don't make a run worse."""
+        """False for blank answers and errors without a verdict. True otherwise, even for other skipped scores."""
         return self.why not in (BLANK, "empty_output") and (self.outcome != "error" or self.passed is not None)
 
 
@@ -148,7 +148,7 @@ class SeriesSummary:
     judged: int
     """Number of verdicts. Turns whose task raised an exception count as failed."""
     rate_interval: Interval | None = None
-    """95 % interval of the pass rate. None without verdicts, or if fewer than five cases are repeated."""
+    """95 % interval of the pass rate. None without verdicts, or if cases are repeated and there are fewer than five cases."""
 
     @property
     def pass_rate(self) -> float | None:

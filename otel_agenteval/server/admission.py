@@ -25,7 +25,7 @@ LEAST = 256 << 20
 """Smallest default of ``serve.max_inflight``, in bytes."""
 COPIES = 3
 _HALF, _CROWDED, _NEARLY_ALL = 0.5, 0.75, 0.95
-"""Shares of the open-turn limit above which some requests, requests with mostly new turns, and all requests are refused."""
+"""Shares of the open-turn limit. Below the first, no request is refused. Above the last, all are refused. See :class:`Arriving`."""
 _STUCK = 30.0
 """Seconds of continuous refusals after which requests are accepted again and the oldest open turns are evicted."""
 TURNS_FULL = "open turns are close to their limit (turn.total_bytes, turn.max_open)"

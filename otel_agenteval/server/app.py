@@ -47,7 +47,7 @@ _log = logging.getLogger("otel_agenteval")
 _THREADS = 4
 _MAINTENANCE = 1.0
 _DELIVER_WITHIN = 4.0
-"""Maximum seconds to deliver scores to all outlets before journal segments are deleted. A shutdown can wait this long."""
+"""Maximum seconds to wait for outlets before journal segments are deleted. This wait can delay a shutdown."""
 _AT_START = (
     "grpc", "http", "metrics", "web", "insecure", "tls", "allowed_hosts", "allowed_origins", "max_body", "max_inflight", "max_connections",
     "client_connections", "journal", "journal_bytes", "page",
@@ -306,7 +306,7 @@ class Service:
         self.engine.failed("loop", error if isinstance(error, Exception) else RuntimeError(context.get("message", "")))
 
     async def drain(self, *, watched: bool = True) -> dict[str, Any]:
-        """Evaluate open turns, deliver all scores, and return the ledger. If ``watched``, metrics and the web UI close last."""
+        """Evaluate open turns, deliver scores, and return the ledger. If ``watched``, keep metrics and the web UI until the end."""
         until = time.monotonic() + self.options.drain_timeout
         self.stop_taking()
         grace = min(_GRACE, self.options.drain_timeout / 4)

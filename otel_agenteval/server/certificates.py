@@ -63,7 +63,7 @@ def _date(moment: float) -> str:
 
 
 def _validity(der: bytes) -> Validity:
-    """Parse the validity period of a DER certificate: field 4, or field 5 after a version. Raises ValueError or IndexError."""
+    """Parse the validity period of a DER certificate. Raises ValueError or IndexError for a malformed certificate."""
     _, begin, _ = _field(der, 0)
     _, at, _ = _field(der, begin)
     for _ in range(4 if der[at] == _VERSION else 3):

@@ -33,7 +33,7 @@ class Batch:
     invalid: int = 0
 
     def keep(self, share: Share) -> None:
-        """Drop traces outside a process's share. Only the process that owns position 0 keeps ``sampled_out`` and ``invalid``."""
+        """Drop traces outside a process's share. The counts ``sampled_out`` and ``invalid`` stay with the owner of position 0."""
         if share.is_everything:
             return
         self.parts = [(key, part) for key, part in self.parts if key in share]

@@ -165,7 +165,7 @@ def _handshakes(refuse: Callable[[ssl.SSLError], None]) -> type[ssl.SSLObject]:
 
 
 class SocketListener:
-    """Listener on one address. At a connection limit, it closes the new connection if :meth:`_make_room` closes no other."""
+    """Listener on one address. At a connection limit, it closes an old connection or, if it can't close any, the new one."""
 
     def __init__(self, max_connections: int, client_connections: int) -> None:
         self._max_connections = max_connections

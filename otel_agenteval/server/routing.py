@@ -16,7 +16,7 @@ from ..core.tenancy import trace_id_of
 POSITIONS = 131_071
 _POINTS = 200
 _PROBES = 10
-"""Number of positions to try for one of an endpoint's points. If all are occupied, the point is omitted."""
+"""Number of consecutive positions to try for each of an endpoint's points. If all are occupied, the point is omitted."""
 _ALL = (1 << POSITIONS) - 1
 
 

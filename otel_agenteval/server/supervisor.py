@@ -162,7 +162,7 @@ class Child:
             self.signal(signal.SIGKILL, ending=False)
 
     def signal(self, number: signal.Signals, *, ending: bool = True) -> None:
-        """Send a signal to the process. Unless the signal is SIGHUP or ``ending`` is False, the process isn't restarted."""
+        """Send a signal to the process. If the process ends, restart it only if the signal is SIGHUP or ``ending`` is False."""
         if ending and number != signal.SIGHUP:
             self._stop.set()
         if self.process is not None and self.process.returncode is None:

@@ -346,7 +346,7 @@ class Journal:
             self._delete(segment)
 
     def close(self, delivered: bool, left: Iterable[int] = ()) -> None:
-        """Stop writing. If all turns were ``delivered``, delete segments with neither unread requests nor traces in ``left``."""
+        """Stop writing. If ``delivered``, delete all segments except those with unprocessed requests or traces in ``left``."""
         with self.lock:
             self._closing = True
             self._more.notify()
