@@ -319,7 +319,7 @@ _SAYS_SO = lazy(r"[:=：→`\"'“„«「『*]\W{0,6}\Z|\b(?:is|are|was|to|ist|
 
 
 def may_be_meant(text: str, name_end: int, start: int, end: int) -> bool:
-    """Return False for an identifier, unless it's long and directly after the name, or follows a colon or a word such as "is"."""
+    """Return False for an identifier, unless its length, or a colon or a word such as "is" before it, indicates a secret."""
     if not is_identifier(text[start:end]) or (end - start >= 32 and start - name_end < 3):
         return True
     return _SAYS_SO.search(text, name_end, start) is not None

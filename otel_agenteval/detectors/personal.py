@@ -372,7 +372,7 @@ _PHONE_AFTER = lazy(
 _PERSON = lazy(
     r"(?<![.!?:\n] )(?<!\w)[^\W\d_a-zß-ÿ][^\W\d_]+ (?:[a-z]{1,3}\.? ){0,2}[^\W\d_a-zß-ÿ][^\W\d_]+|\b(?:Herrn?|Frau|Mr|Mrs|Ms|Dr|Mme|Mlle|M\.|Sra?\.?|Sig\.?r?a?|Pana?i?|Bey|Hanım|[Hh]is|[Hh]er|[Tt]heir|[Pp]rivat\w*|[Pp]ersonal|[Hh]ome|[Pp]erso\w*|zu Hause)\b|[様氏씨님]|さん|先生|女士"
 )
-"""Pattern for a name of two words, a title, or a word such as "her" or "personal"."""
+"""Pattern for signs that a number belongs to a person: a name of two words, a title, or a word such as "her"."""
 _COMPANY_LINE = lazy(lambda: _words("company_line"))
 
 
@@ -428,7 +428,7 @@ class _Context:
         return cells[column][-_LABEL:] if column < len(cells) else ""
 
     def nearest(self, at: int, for_it: str, against: str) -> bool | None:
-        """Return True if the last match before a position is of ``for_it``, False if of ``against``, or None without matches."""
+        """Return True if ``for_it`` has the last match before a position, False if ``against`` has it, or None without matches."""
         before = self.before(at)
         yes = max((found.end() for found in re.finditer(for_it, before)), default=-1)
         no = max((found.end() for found in re.finditer(against, before)), default=-1)

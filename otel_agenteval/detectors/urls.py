@@ -256,8 +256,8 @@ def links_in(text: str) -> dict[str, Link]:
 
 
 def _is_host(found: re.Match[str], host: str, rest: str) -> bool:
-    """Return True if a word with dots, but without a scheme, is a host name. An ending that is also a word (``unsure``) requires a
-    path, a hyphen, or ``www.``. An ending used mainly for files requires ``www.`` or, for ``.pl`` and ``.pt``, other evidence.
+    """Return True if a word with dots, but without a scheme, is a host name. If its ending is also a word, it must have a path, a
+    hyphen, or ``www.``. If its ending is mainly used for files, it must have ``www.``, or other evidence for ``.pl`` and ``.pt``.
     """
     name, _, top = host.rpartition(".")
     if host in _NO_HOST or host.startswith(_PACKAGE) or host.endswith(_PACKAGE[-2:]):

@@ -40,7 +40,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _last_words(raw: Any) -> list[dict[str, Any]]:
-    """Return a chat's last text, except tool results, as the answer. For the agent that asked, the answer's role is ``user``."""
+    """Return a chat's last text that isn't a tool result as the answer. In AG2's messages, its role can be ``user``."""
     history = decode(raw, "assistant").messages
     texts = (message.content for message in reversed(history) if message.role != "tool" and message.content)
     return [{"role": "assistant", "content": next(texts, None)}]

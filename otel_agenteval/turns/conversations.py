@@ -111,7 +111,7 @@ class Conversations:
     def add(self, turn: Turn, size: int, last: Any = None, replaces: Iterable[str] = ()) -> list[Ended]:
         """Add an evaluated turn. Return the conversations that ended because a limit was reached.
 
-        The turn replaces the turns with the IDs ``turn.supersedes`` and ``replaces``. :attr:`Ended.last` is the latest ``last``.
+        The turn replaces turns with the IDs ``turn.supersedes`` and ``replaces``. :attr:`Ended.last` is the latest turn's ``last``.
         """
         key = conversation_of(turn)
         turn_id = turn.turn_id or ""
@@ -348,5 +348,5 @@ class RecordedConversations:
             self._store.note(conversation_of(turn), turn.turn_id or "", signals_in(scores))
 
     def ended(self) -> list[Ended]:
-        """Return all conversations by start time, or ``[]`` if ``whole`` is False. Their ``last`` is the last turn's root span ID."""
+        """Return all conversations by start time (none if ``whole`` is False). Each ``last`` is the last turn's root span ID."""
         return sorted(self._store.end_all(), key=lambda one: (str(one.turn.start), one.turn.turn_id)) if self._ends else []

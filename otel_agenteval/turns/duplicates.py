@@ -33,7 +33,7 @@ from .stitching import Stitcher, is_bare_call, steps_of
 
 _MOST_CALLS = 10_000
 _MOST_FAILURES = 32
-"""Maximum number of remembered failed calls per model, and of recent calls, runs, and turns per process."""
+"""Maximum number of failed calls to remember per model, and of calls, runs, or turns to remember per process."""
 _MOST_DUPLICATES = 32
 """Maximum number of recordings that are joined into one waiting call. No program has more instrumentations."""
 
@@ -162,7 +162,7 @@ class Duplicates:
         return [*turns.values()]
 
     def _nested_turns(self, whole: SpanGroup, process: Hashable) -> list[SpanGroup]:
-        """Return recent agent runs that tools of the turn ``whole`` started or, if none, the turn whose tool started ``whole``."""
+        """Return recent agent runs that tools of ``whole`` started. If none, return the turn whose tool started ``whole``."""
         start, end = whole.root.start_ns, end_of(whole)
         recent = self._turns_by_process.get(process, ())
         # Most turns aren't nested.

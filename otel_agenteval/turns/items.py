@@ -20,7 +20,7 @@ from ..spans.record import SpanRecord
 
 _MOST_TEXTS = 128
 _QUOTED = 8
-"""Minimum length of a text that is searched for in longer texts. Shorter texts must be equal."""
+"""Minimum length of a text that is searched for in longer texts. A shorter text matches only an equal text."""
 _TYPING_NS = 1_000_000_000
 """Minimum nanoseconds between an answer and a person's next message. A shorter pause indicates a program."""
 
@@ -77,7 +77,7 @@ class _Spoken:
         return tuple(spoken[-3:-1]) == self._latest and spoken[-1] not in self._texts
 
     def is_in(self, messages: Sequence[Message]) -> bool:
-        """Return True if a message contains an earlier text, or an earlier text a user message. Short texts must be equal."""
+        """Return True if a message contains an earlier text, or if a user message is part of one. Short texts must be equal."""
         contents = [(one.role, one.content) for one in messages if one.content]
         return any(
             text == content or (len(text) >= _QUOTED and text in content)

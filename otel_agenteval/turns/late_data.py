@@ -38,8 +38,8 @@ class _ClosedTrace:
         self.continues = False
         """True if the trace closed because it was too large. Later spans are treated as a new trace."""
         self.roles: dict[int, str | None] | None = {}
-        """Map each span ID to the role of the span's candidate (or ``""``), or to None if the span started after the trace closed.
-        The attribute is None if late spans can't revise the turn, because it closed at a limit or belongs to the parent process.
+        """Role of each span's candidate (possible turn root), by span ID: ``""`` if the candidate has no role, or None if the span
+        started after the trace closed. The attribute itself is None if late spans can't revise the turn.
         """
 
 
@@ -90,7 +90,7 @@ class LateData:
         return _NO_SPANS if closed is None or closed.roles is None else closed.roles
 
     def remember(self, trace_id: int, reason: CloseReason, roles: dict[int, str | None]) -> None:
-        """Remember the roles of a closed turn's spans, unless the turn closed at a limit and can't be revised."""
+        """Remember the roles of a closed turn's spans. If the turn closed at a limit, forget all roles of its trace."""
         closed = self._remembered(trace_id)
         if reason in _AT_LIMIT:
             self._forget_ids(closed)
@@ -222,7 +222,7 @@ Parts = list[tuple[int, LogPart, int]]
 class EarlyLogs:
     """Log records that arrived before any span of their trace. Not thread-safe.
 
-    A trace's records are dropped ``max_age()`` seconds after the first one or, above ``max_bytes``, if they are the oldest.
+    A trace's records are dropped after ``max_age()`` seconds. Above ``max_bytes``, the records of the oldest traces are dropped.
     """
 
     def __init__(self, max_bytes: int, max_age: Callable[[], float], now: Callable[[], float]) -> None:

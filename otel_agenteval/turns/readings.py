@@ -41,9 +41,9 @@ class _Waiting:
 class Readings:
     """Thread-safe counts of turns by instrumentation scope, and of traces without a turn or without texts.
 
-    Each scope causes at most one warning per kind of missing data (turn, texts, or a tool's turn): after ``enough`` traces, at the
-    first turn without texts, or in :meth:`finish`. Missing turns and texts cause no warning if other turns of the scope have texts,
-    or if its traces repeat such a turn's answer. If ``enough`` is infinite, all warnings are logged in :meth:`finish`.
+    A scope causes at most one warning per kind of missing data. Missing texts cause a warning immediately, and a missing turn after
+    ``enough`` traces or in :meth:`finish`. Turns of the scope that have texts suppress both warnings, and so do turns of other
+    scopes with the same answer. If ``enough`` is infinite, all warnings are logged in :meth:`finish`.
     """
 
     def __init__(self, enough: float = 3) -> None:

@@ -51,9 +51,9 @@ def is_lost_call(group: SpanGroup) -> bool:
 
 
 def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> list[SpanGroup]:
-    """Return the calls during an agent run that belong to it, if its own trace has no model calls. Omit calls for which
-    :func:`agree` is False. If another run overlaps (``beside`` is True), return only calls for which :func:`agree` is True. If
-    there are none, and the run has neither a user ID nor a conversation ID, return the first call.
+    """Return the calls that an agent run made, if its own trace has none: calls during the run for which :func:`agree` isn't False.
+    If another run overlaps (``beside`` is True), :func:`agree` must be True. If it isn't True for any call, return the first call,
+    unless the run has a user ID or conversation ID.
     """
     found = [
         (call, agrees)

@@ -3,8 +3,8 @@
 A *local root* is a span without a parent in its process. A turn's root is the topmost agent or workflow span, at or below the local
 root. An OpenInference chain that contains a model call or an agent can also be the root. Otherwise, the local root is the turn's
 root if there are model calls below it. A model call alone is its own root. ``create_agent`` and similar spans don't start a turn.
-Successive agent runs are one turn if each run receives the previous run's tool results or retries a failed run, or if they are
-below the span of an agent graph, and this span has no parent.
+Successive agent runs are one turn if each run receives the previous run's tool results or retries a failed run. Agent runs below
+the parentless span of an agent graph are also one turn.
 
 Model and tool spans next to an agent run belong to the run's turn if they started during this run and no other run. If there is
 only one run, and it lacks model calls and an output, spans that started after the run also belong to its turn.

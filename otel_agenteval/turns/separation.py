@@ -61,8 +61,8 @@ def _has_new_question(turn: TurnCalls, previous: Step, step: Step) -> bool:
 
 
 def _branch(turn: TurnCalls, previous: Step, step: Step) -> Step | None:
-    """Find the two sibling branches that contain the calls. Return the branch of ``step`` if it began after the other branch ended.
-    Return None if one agent's loop made both calls.
+    """Return the branch that contains ``step`` if it began after the sibling branch that contains ``previous`` ended. Otherwise, or
+    if one agent's loop made both calls, return None.
     """
     branch, other = turn.tree.below_fork(step, previous), turn.tree.below_fork(previous, step)
     if branch is None or other is None or turn.tree.parent(branch) is None or branch.record.start_ns < other.record.end_ns:

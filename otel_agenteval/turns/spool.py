@@ -1,8 +1,8 @@
 """Read recordings that don't fit into memory, with one or more processes.
 
-Spans are sorted into :data:`SLOTS` slots of temporary files by their trace ID. Each slot is then read as a unit, because nearly
-every turn has only one trace. Some traces must be read together: model calls in separate traces, other recordings of these calls,
-and (with ``meet=True``) all traces of a conversation. A survey finds these traces before they are moved into the same slot.
+Spans are written to temporary files, and sorted into :data:`SLOTS` slots by trace ID. A process reads one slot at a time, with all
+spans of its traces. Some traces must be read together: model calls in separate traces, other recordings of these calls, and (with
+``meet=True``) all traces of a conversation. A survey finds these traces, and they are moved into the same slot.
 
 ::
 

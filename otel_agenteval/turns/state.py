@@ -29,7 +29,7 @@ def size_of(attributes: Mapping[str, Any]) -> int:
 
 
 class PendingSpans:
-    """Number of spans that are later counted together, as scored or with the reason why not. Later outcomes are ignored."""
+    """Number of spans that are later counted together, as scored or with the reason why not. Only the first outcome counts."""
 
     __slots__ = ("_count", "spans")
 

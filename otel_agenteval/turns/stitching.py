@@ -50,7 +50,7 @@ def steps_of(group: SpanGroup) -> TurnCalls:
 
 @dataclass(slots=True, eq=False)
 class _PlaceOfPart:
-    """Reference to one of a piece's span groups. A more complete group can replace it."""
+    """Reference to one of a piece's span groups. A more complete group can replace the referenced group."""
 
     group: SpanGroup
     piece: _Piece

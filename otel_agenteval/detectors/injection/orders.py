@@ -30,7 +30,7 @@ _REPORT_EVIDENCE = 2.0
 _OVERRIDE_EVIDENCE = 2.0
 """Score added if the passage cancels earlier instructions."""
 _MIN_ADDRESSED_SCORE = -0.8
-"""Model score of a passage above which an address to a machine counts as evidence."""
+"""An address to a machine is evidence only for passages with a model score above this value."""
 
 
 class Marker(NamedTuple):
@@ -66,7 +66,7 @@ def markers_in(text: str) -> tuple[Marker, ...]:
 def _orders_in(
     result: str, texts: list[str], rated: Rated | None = None, disguised: list[tuple[str, Rated]] | None = None
 ) -> list[Marker]:
-    """Return at most one forged role and one instruction. If ``texts`` contains a single text, its known ratings can be passed."""
+    """Return at most one forged role and one instruction. If ``texts`` contains only one text, callers can pass its ratings."""
     markers: dict[str, Marker] = {}
     for text in texts:
         if ("instruction_override" in markers or not _has_enough_words(text)) and not has_any(text, _ROLE_MARKS):
@@ -380,7 +380,7 @@ _ROLES = ("system", "user", "assistant", "tool", "developer", "human", "ai")
 _SHORT = 120
 """Maximum length of a label. Texts up to this length are rated only if they have enough words."""
 _MAX_JSON_DEPTH = 3
-"""Nesting depth below which strings with JSON text are parsed too."""
+"""JSON text in a string is parsed only if fewer objects and lists than this number enclose the string."""
 _FOR_MACHINES = re.compile(  # names of fields: "llm_hint", "note_for_ai"
     r"^(?:llm|ai|agent|assistant|bot)_?(?:hint|note|instruction|advice|message|directive|comment)s?$|(?:to|for)_(?:the_)?(?:llm|ai|agent|assistant|bot)$",
     re.IGNORECASE,

@@ -20,7 +20,7 @@ from .reading import readings_of
 
 Array = NDArray[np.float64]
 CHANCE = 0.15
-"""Maximum share of nearby, equally precise numbers that calculated results match. Above this share, a match proves nothing."""
+"""If calculated results match more than this share of the equally precise numbers nearby, a match might be chance."""
 _POINTS = 15.0
 """Range around a percentage, in percentage points. The more results are in this range, the likelier is a match by chance."""
 _NODES = 20_000

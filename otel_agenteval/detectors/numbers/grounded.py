@@ -27,7 +27,7 @@ from .words import claims_in_words, may_have_words
 _PACE = re.compile("([0-9]{1,3}):([0-5][0-9])")  # 5:30
 _IDENTIFIER = re.compile("[0-9](?:[ ()./-]{0,3}[0-9])*")  # 030/12 34 56
 _MAX_CHECKED = 100
-"""Maximum number of claims without an exact match to check one by one. If there are more, all are ungrounded."""
+"""Maximum number of claims without an exact match to check one by one. If there are more, none of them is checked or supported."""
 _MAX_CHAIN = 3
 """Maximum length of a chain of calculations that each use the preceding result."""
 _MAX_OPERANDS = 24

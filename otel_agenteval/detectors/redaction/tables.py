@@ -195,7 +195,7 @@ _GROUPS = (
         lazy(r"\[([^\[\]]{0,1000})\]"),
     ),
 )
-"""For each format: text between headings and rows, pattern for a table, and pattern for a row."""
+"""For each format: text that every table contains, pattern for a table, and pattern for a row."""
 
 
 def _in_groups(text: str) -> Iterator[TableCell]:

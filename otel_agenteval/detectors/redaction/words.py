@@ -39,7 +39,7 @@ _STRENGTHS = tuple(
 _NO_NAME = lazy(
     r"(?:^|_)(?:ask|no|prompt|has|is|show|hide|forgot|reset|toggle|remember|without|allow|need)_pass|(?:page|next|cursor|continuation|sync|offset)_?token"
 )
-"""Pattern for names of options and of list positions, such as ``show_password`` and ``next_token``. Their values aren't secrets."""
+"""Pattern for names of options and page tokens, such as ``show_password`` and ``next_token``. Their values aren't secrets."""
 
 
 @cache

@@ -37,7 +37,7 @@ _DATA_WORDS = word_set("""
 SPREAD_ARGUMENTS = word_set("arguments args kwargs params parameters input inputs")
 SPREAD_RESULTS = word_set("result return returned")
 SPREAD = SPREAD_ARGUMENTS | SPREAD_RESULTS
-"""Last words of prefixes that attributes of several arguments or result fields share: ``kwargs`` in ``kwargs.order_id``."""
+"""Words before the name of an argument or a result field in an attribute's name: ``kwargs`` in ``kwargs.order_id``."""
 
 
 @lru_cache(MOST_NAMES)

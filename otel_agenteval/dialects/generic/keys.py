@@ -53,9 +53,9 @@ class Meaning(NamedTuple):
     content: bool
     """True if a value with this name can be content. False for measures and properties."""
     strength: int
-    """Condition for a text with this name to be a system prompt: ``NO_SYSTEM``, ``SYSTEM_IF_LONG``, or ``SYSTEM``."""
+    """Confidence that a value with this name belongs to ``field``, such as ``SURE``. If ``field`` is None, 0."""
     system: int
-    """``NO_SYSTEM``, ``SYSTEM_IF_LONG``, or ``SYSTEM``."""
+    """Condition for a text with this name to be a system prompt: ``NO_SYSTEM``, ``SYSTEM_IF_LONG``, or ``SYSTEM``."""
     read_scalars: bool
     """False if a text or number with this name is read only as the complete value of an attribute, not inside an object or list."""
 

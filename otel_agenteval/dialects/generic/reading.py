@@ -86,7 +86,7 @@ def role_of(facts: Facts) -> str | None:
 
 
 def is_other_work(record: SpanRecord, facts: Facts, role: str | None) -> bool:
-    """Return True if a span with a guessed role is a database request or an incomplete server span."""
+    """Return True if a span with a guessed role is a request to a data store, or a received request without input or result."""
     if facts.kind_strength > 1 or role not in (LLM, *ROOT_ROLES):
         return False
     if any(key.startswith(_STORES) for key in record.attributes):
@@ -133,7 +133,7 @@ def _is_model_call(facts: Facts, has_usage: bool, has_output_messages: bool) -> 
 
 
 def returns_prompt(facts: Facts) -> bool:
-    """Return True if a span prepares the next agent's prompt, because it has tool definitions and output messages."""
+    """Return True if a span seems to prepare the next agent's prompt: it has tool definitions and output messages."""
     return facts.definitions is not None and any(content.direction == OUT for content in facts.messages)
 
 

@@ -110,7 +110,7 @@ class _Names:
         return step.agent or self._requested_name(step, caller)
 
     def _requested_name(self, step: Step, caller: Step) -> str | None:
-        """Return the tool name in the request that started an agent, or None. Agents start in the order of a call's requests."""
+        """Return the tool name of the request that started an agent. A call's first request starts the first agent, and so on."""
         calls = self._calls.get(caller.record.span_id, []) if caller.role == AGENT else []
         place = bisect_right(calls, step.record.start_ns, key=END)
         if not place:

@@ -142,7 +142,7 @@ class NamedRuns:
                 names = latest.setdefault(as_tool_name(name), {})
                 names[name] = max(start, names.get(name, start))
         self._latest = {key: sorted(names.items(), key=itemgetter(1))[-2:] for key, names in latest.items()}
-        """For each result of :func:`as_tool_name`, the names and start times of the two latest agents with this result."""
+        """Names and start times of the two agents that started last, for each tool name that :func:`as_tool_name` returns."""
 
     def first_after(self, at: int, besides: str | None) -> str | None:
         return next((name for role in self._roles if (name := role.first_after(at, besides))), None)

@@ -85,7 +85,7 @@ class TurnCalls(TurnSteps):
         return found
 
     def overwritten_calls(self, step: Step) -> list[LlmCall]:
-        """Return the earlier calls of an agent run whose only span describes its last call, from events, the prompt, or tool spans."""
+        """Return an agent run's earlier calls, which events, the prompt, or tool spans show. Its only span shows the last call."""
         counted = _counted_before(step)
         if counted:
             return [LlmCall(f"{step.record.span_id:016x}", step.model, step.provider, *tokens) for tokens in counted]
@@ -261,7 +261,7 @@ class TurnCalls(TurnSteps):
         return max(self.main_llm, key=END).error if self.llm else self.root.error
 
     def _outside_guards(self) -> list[Step]:
-        """Return the calls outside guardrails. If there are none, return calls not named like a guardrail, or else all calls."""
+        """Return the calls outside guardrails. If there are none, return calls without a guardrail's name. If none, return all."""
         calls = [step for step in self.llm if not _is_guard(step.record.name)] or self.llm
         undecided = [step for role in _UNDECIDED if role in self.of_role for step in self.of_role[role]]
         if self.of_role.keys().isdisjoint(_APART) and not any(_is_guard(step.record.name) for step in undecided):

@@ -27,7 +27,7 @@ _ERROR_KEYS = ("error", "error_code", "error_message")
 _QUOTED = 8
 """Minimum length of a message that is searched for in longer texts."""
 _AROUND_AN_ERROR = 40
-"""A text that contains an error message is an error if its length is at most twice the message's length plus this number."""
+"""A text that contains an error message is an error if it has at most twice the message's length plus this many characters."""
 
 
 class MessageReader:
@@ -80,9 +80,9 @@ class MessageReader:
         return None
 
     def _user_text_in_template(self, text: str, step: Step) -> str | None:
-        """If ``text`` is only the prompt of a helper call (``step``), return the answering call's user message. Otherwise, return
-        None. A helper's prompt quotes the conversation, or the answering call's prompt contains the helper's answer, such as a
-        summary.
+        """Return the user message in the answering call's prompt if ``text`` is only the prompt of a helper call (``step``), and
+        otherwise None. A helper call's prompt quotes the conversation, or its answer, such as a summary, is in the answering call's
+        prompt.
         """
         last = self.calls.answering_call
         if last is None or last is step or last.role != LLM or self.calls.loop_of(last) != self.calls.loop_of(step):
@@ -102,8 +102,8 @@ class MessageReader:
         return asked if len(made) >= _QUOTED and made in before else None
 
     def _after_history(self, text: str, is_history: bool) -> str | None:
-        """Return the newer user message that follows ``text`` and its answer in the first prompt, or None. (Some roots only have
-        the first message.) If ``is_history`` is True, and the prompt lacks ``text``, return the root's input text.
+        """If the first prompt contains ``text``, its answer, and a newer user message, return the newer message. If ``is_history``
+        is True, and the prompt lacks ``text``, return the root's input text. Otherwise, return None.
         """
         prompt = self.calls.inputs(self.calls.main_llm[0]) if self.calls.main_llm else []
         known = [place for place, message in enumerate(prompt) if message.role == "user" and message.content == text]
@@ -323,8 +323,8 @@ class MessageReader:
         return found if len(found) > 1 else []
 
     def _answer_call(self) -> Step | None:
-        """Return the call that should contain the turn's answer, or None if it has no answer. Without content, a normal finish
-        reason counts.
+        """Return the call that should contain the turn's answer, or None if it has no answer. If content wasn't captured, a normal
+        finish reason counts as an answer.
         """
         call = self.calls.answering_call
         if call is None or call.error is not None:

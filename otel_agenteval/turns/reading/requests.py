@@ -233,8 +233,8 @@ def requests_read_back(turn: TurnCalls, requested: list[Requested]) -> list[Requ
 
 
 def _start_of_turn(turn: TurnCalls, step: Step, messages: Sequence[Message]) -> int:
-    """Return the index of the last user message or answer in the first call's prompt. Later tool requests belong to this turn. If
-    the call itself requests tools, return ``len(messages)``, because requests in its prompt might belong to other turns.
+    """Return the index in the first call's prompt from which tool requests belong to this turn: that of the last user message or
+    answer. If the call itself requests tools, return ``len(messages)``, because requests in its prompt might belong to other turns.
     """
     if not step.overwritten and turn.requests_of(step):
         return len(messages)

@@ -194,7 +194,7 @@ class TurnSteps:
 
     @computed_once
     def _prompt_before(self) -> dict[int, Step]:
-        """The latest earlier call whose prompt has the same beginning, by span ID."""
+        """Maps a call's span ID to the latest earlier call whose prompt has the same beginning."""
         found: dict[int, Step] = {}
         latest: dict[str, Step] = {}
         for step in self.of_role.get(LLM, ()):
@@ -323,7 +323,7 @@ class SpanTree:
 
     @cached_property
     def _far_ancestor(self) -> dict[int, Step]:
-        """A distant ancestor of each span, by span ID, to walk to the root in fewer steps."""
+        """Maps a span's ID to a distant ancestor, so that a walk to the root takes fewer steps."""
         found: dict[int, Step] = {}
         depth: dict[int, int] = {}
         for step in self._top_down:

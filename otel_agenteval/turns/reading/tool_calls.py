@@ -247,7 +247,7 @@ class ToolCalls:
         return found
 
     def _calls_of_runs(self) -> list[ToolCall]:
-        """Return agent runs' tool calls that have results. Take calls without IDs only from the first output field with calls."""
+        """Return tool calls with results in agent runs' outputs. To avoid duplicates, take calls without IDs from one output."""
         turn, found = self._turn, dict[str | int, ToolCall]()
         for step in (turn.root, *(step for role in ROOTS for step in turn.of_role.get(role, ()))):
             for field in ("output_messages", "output_value"):

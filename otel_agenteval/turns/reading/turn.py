@@ -106,7 +106,7 @@ class TurnReader(MessageReader):
         return self.root.framework or self.calls.first("framework") or (self.root.record.scope or None)
 
     def stop_kind(self) -> str | None:
-        """Return ``agent.stop_kind``. If it is unset, return ``completed`` or ``unknown``, or None if there is no answering call."""
+        """Return ``agent.stop_kind`` or, if unset, ``completed`` or ``unknown``. Return None if it's unset and no call answered."""
         reported = app_events.stop_kind(self.root, self.calls.steps)
         if reported is not None:
             return reported
