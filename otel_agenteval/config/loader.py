@@ -171,7 +171,7 @@ def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, st
 
 
 def _bare_durations(data: Any, section: type[Section], path: KeyPath = ()) -> Iterator[tuple[KeyPath, float]]:
-    """Yield the path and number of each duration without a unit that is probably too short."""
+    """Yield the path and number of each duration that has no unit and is probably too short."""
     for name, option in options_of(section).items() if isinstance(data, Mapping) else ():
         value, inner, entry = data.get(name), section_of(option.annotation), entry_of(option.annotation)
         if inner is not None:

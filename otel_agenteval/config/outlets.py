@@ -222,8 +222,8 @@ class OutletOptions(Section):
     """Scores to add as events to the turn's root span, if they are available before the span ends: ``all``, ``notable`` (failures,
     errors, gates), or ``off`` (none)."""
     log_events: LogEvents = "auto"
-    """Scores to export as ``gen_ai.evaluation.result`` log records. ``auto`` exports each score that isn't on the
-    exported span, and every score if ``privacy.export_content`` is true, unless ``outlets.otlp`` exports them. ``notable`` exports
+    """Scores to export as ``gen_ai.evaluation.result`` log records. ``auto`` exports scores that aren't on the exported span or, if
+    ``privacy.export_content`` is true, all scores. If ``outlets.otlp`` exports them, ``auto`` exports none. ``notable`` exports
     failures, errors, and gates. In a sidecar, the default is ``off``."""
     otlp_metrics: Switch = False
     """Export the metrics through OpenTelemetry's Meter API, for applications that push metrics."""

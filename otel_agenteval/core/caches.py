@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar, cast
 Result = TypeVar("Result")
 
 MOST_CHARACTERS = 1_000_000
-"""Maximum size of each dict, in characters of cached text. Each result, and each item in a result, counts as 100 more."""
+"""Maximum size of each dict, in characters. A result counts as its text plus 100 characters, and 100 for each of its items."""
 
 _recent: dict[tuple[Callable[[str], Any], str], Any] = {}
 _older: dict[tuple[Callable[[str], Any], str], Any] = {}

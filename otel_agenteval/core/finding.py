@@ -21,7 +21,7 @@ _STEP = re.compile(r"([a-z_]+)|\[([0-9]+)\]")
 _BESIDE = 60
 _LONGEST = 400
 _NEAR = 0.6
-"""Minimum similarity of two texts, or ratio of two numbers (smaller to larger), at which one can be a mistaken copy."""
+"""Minimum similarity of two texts, or ratio of two numbers (smaller to larger), at which one can be a bad copy of the other."""
 _ONE_NUMBER = re.compile(r"[^\d]*(\d[\d.,\s]*?)(?:[.,](\d\d?|\d{4,}))?[^\d]*")
 _REQUIRED = {"path": str, "start": int, "end": int, "type": str}
 
@@ -86,7 +86,7 @@ def place_of(turn: Any, path: str) -> str:
 
 
 def describe(finding: Mapping[str, Any]) -> str:
-    """Describe a finding in the output: ``468 (context[0]: 498)`` if the text 468 resembles 498 in ``context[0]``."""
+    """Return a finding's text, its path unless it is ``output``, and text that it resembles: ``468 (context[0]: 498)``."""
     what = finding.get("text") or finding["type"]
     where = [] if finding["path"] == "output" else [finding["path"]]
     if "nearest" in finding and is_near(str(what), str(finding["nearest"])):

@@ -43,7 +43,7 @@ def loads_exact(text: str) -> Any:
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Return True if a value is nested deeper than MAX_DEPTH. Enclosing tuples raise the depth to orjson's own limit."""
+    """Return True if a value is nested deeper than MAX_DEPTH. Tuples are added around the value to exceed orjson's higher limit."""
     for _ in range(_ENCODER_DEPTH - MAX_DEPTH):
         value = (value,)
     try:

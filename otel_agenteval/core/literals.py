@@ -15,7 +15,7 @@ LONGEST_PYTHON = 1_000_000
 """Maximum length of a text to parse, in characters."""
 _F_STRING = re.compile(r"(?<![A-Za-z0-9_])(?:[rR]?[fF]|[fF][rR])['\"]")
 _MOST_FIELDS = 100_000_000
-"""Maximum product of opening braces and characters in text with f-strings. Python's parser copies the remaining text per brace."""
+"""Maximum number of opening braces times text length, for f-strings. Python's parser copies the remaining text per brace."""
 
 
 def python_tree(text: str, mode: Literal["eval", "exec"] = "eval", name: str = "<text>") -> Any:

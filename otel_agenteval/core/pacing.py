@@ -121,8 +121,8 @@ class CircuitBreaker:
         self._trying = False
 
     def enter(self) -> tuple[float | None, bool]:
-        """Return the seconds to wait before a call, and True if this call should try a server that is down. While another call is
-        trying that server, the seconds are None. Call :meth:`leave` after the call.
+        """Return the seconds to wait before a call, and True if this call should try a server that is down. If another call is
+        already trying the server, the seconds are None. Call :meth:`leave` after the call.
         """
         if self._shared is None and self._since is None:  # the server is up: no lock needed
             return 0.0, False

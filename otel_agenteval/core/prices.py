@@ -90,7 +90,7 @@ _DERIVED: dict[int, tuple[Any, tuple[int, ...], dict[int, Rates | None]]] = {}
 
 
 def rates_of(price: Any, input_tokens: int) -> Rates | None:
-    """Return a genai-prices price's rates for this many input tokens, or None if the rates aren't fixed."""
+    """Return the rates of a genai-prices price for this many input tokens, or None if the rates aren't fixed."""
     derived = _DERIVED.get(id(price))
     if derived is None:
         derived = _DERIVED[id(price)] = price, steps_of(price), {}

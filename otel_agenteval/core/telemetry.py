@@ -105,7 +105,7 @@ class Plan:
         self.histogram = histogram
         self.observed = observed
         self.epoch = -1
-        """The telemetry's epoch at the last lookup. Only the class Telemetry uses this attribute and those below."""
+        """The telemetry's epoch at the last lookup. Only :class:`Telemetry` uses this attribute and the next three."""
         self.of_count: Any = None
         self.of_cell: Any = None
         self.cell: Any = None
@@ -130,7 +130,7 @@ class _Series:
         }
         """Values of limited labels that have their own series, by the label's position in the label set."""
         self.keys_of: dict[tuple[int, str], set[Labels]] = {}
-        """Label sets with a limited value, by position and value."""
+        """Label sets that contain a limited value, by the value's position and the value."""
         self.pick: Callable[[Labels], Any] = itemgetter(*self.capped) if self.capped else tuple
         """Function that returns the limited values of a label set, for comparison."""
         self.moves = 0

@@ -117,7 +117,7 @@ _HIDDEN = dict.fromkeys((*(getattr(context, key, key) for key in _HIDING_KEYS), 
 
 
 def may_wait() -> bool:
-    """Return False while this thread scores turns. Its code then shouldn't wait twice for a server that doesn't respond."""
+    """Return False while this thread scores turns. It then shouldn't wait again for a server that didn't respond before."""
     return not getattr(_here, "scores", False)
 
 

@@ -19,7 +19,7 @@ _MILLION = 1_000_000
 _MOST_CALLS = 1_000
 """Maximum number of priced model calls in one turn. Turns with more calls have no estimate."""
 _LONGEST_NAME = 200
-"""Maximum length of a model or provider name. Longer names have no price, because the price table caches every name."""
+"""Maximum length of a model or provider name. Longer names have no price, to limit the memory of cached names."""
 _SHOWN = 10
 _SHARED = "cost"
 _LATEST = datetime.datetime(2100, 1, 1, 12, tzinfo=datetime.timezone.utc)
@@ -93,7 +93,7 @@ LIST_PRICES = Pricing()
 
 
 def add_cost(turn: Turn, pricing: Pricing = LIST_PRICES) -> None:
-    """Set the turn's cost unless it is known. If ``pricing`` has prices, recompute an estimate. If estimates are off, remove it."""
+    """Set the turn's cost if it's unknown. Recompute an estimate if ``pricing`` has prices, or remove it if estimates are off."""
     prices, estimate = pricing
     if turn.cost_usd is not None and not (turn.cost_estimated and (prices or not estimate)):
         return
@@ -135,8 +135,8 @@ def _computed(turn: Turn, prices: Mapping[str, Any]) -> tuple[Cost | None, list[
 
 
 def _to_be_priced(turn: Turn, calls: list[LlmCall]) -> list[_Call] | None:
-    """Return the calls to price, or None if their tokens are unknown. A failed call without tokens is free, unless no other call
-    has tokens or a cost. If no call has tokens or a cost and all used one model, price the turn's total tokens as one call.
+    """Return the calls to price, or None if a call's tokens are unknown. Omit calls that have a cost, and failed calls without
+    tokens. If no call has tokens or a cost, but all used the same model, return the turn's total tokens as one call.
     """
     counted: list[_Call] = []
     priced = answered = 0

@@ -21,7 +21,7 @@ HISTOGRAM_OF_UNIT: Mapping[str, str] = {
     "{item}": semconv.MEASURE_ITEMS,
     "{level}": semconv.MEASURE_SEVERITY,
 }
-"""Histogram for scores, by unit. Scores with other units are only counted."""
+"""Name of the histogram for each score unit. Scores with other units are only counted."""
 
 
 def account(telemetry: Telemetry, scored: ScoredTurn) -> None:
@@ -112,7 +112,7 @@ def answering_call(turn: Turn) -> LlmCall | None:
 
 
 def exemplar_of(root: Root) -> dict[str, str] | None:
-    """Return the IDs of a histogram exemplar's trace and span. Return None for an unknown or unsampled trace."""
+    """Return the root's trace and span IDs for a histogram exemplar. Return None for an unknown or unsampled trace."""
     if not root.sampled or not root.trace_id:
         return None
     return {"trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}"}

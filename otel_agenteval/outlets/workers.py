@@ -96,7 +96,7 @@ class Workers:
             self._write(live=True)
 
     def keep_trying(self, attempt: Callable[[], bool]) -> bool:
-        """Call ``attempt`` every second until it returns True. If this is the program's only process, return False instead."""
+        """Start to call ``attempt`` once a second until it returns True. In a program's only process, only return False."""
         if not self._is_one_of_many():
             return False
         self._attempt = attempt

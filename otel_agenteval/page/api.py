@@ -229,7 +229,7 @@ class Api:
         return _json_lines(rows, "cases.jsonl" if form == "dataset" else "turns.jsonl")
 
     def lately(self, request: Request, since: float | None) -> tuple[float, list[dict[str, Any]]]:
-        """Return the value of ``since`` for the next call, and the turns stored or scored after ``since`` (no turns if None)."""
+        """Return the next call's ``since``, and the turns stored or scored after ``since``. If it is None, return no turns."""
         with self.views() as views:
             if since is None:
                 return views.last_stored(), []
@@ -464,7 +464,7 @@ class Api:
         return {"label": labels.add(request.body, request.reader.name, self.now)}
 
     def next_to_label(self, request: Request) -> dict[str, Any]:
-        """Return an unlabeled turn's ID (or None) and the number of labeled turns. A random choice stays the same until labeled."""
+        """Return an unlabeled turn's ID (or None), and the number of labeled turns. Repeated requests get the same random turn."""
         labelled = {label["turn_id"] for label in self._labels_of(request)}
         wanted, doubts = self.filter(request), dict[str, tuple[bool, float]]()
         with self.views() as views:

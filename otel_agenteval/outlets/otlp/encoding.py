@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _SAMPLED = 0x1
 _HAS_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
 _MAX_METRICS, _LONGEST_CONSTANT = 1_000, 2_048
-"""Maximum number of score summaries with cached attributes, and maximum bytes of those that follow the score's value."""
+"""Maximum number of cached sets of encoded attributes, and maximum bytes of a set's attributes that follow the score's value."""
 _RESULT_ID = 32
 
 # Field numbers of a request are the same for logs and spans: ResourceLogs or ResourceSpans 1, which contains Resource 1 and

@@ -67,8 +67,8 @@ class OtlpOutlet(Outlet):
 
     Each signal has its own retry delay, so a receiver that doesn't support one signal doesn't delay the others.
 
-    ``mode`` overrides the option ``log_events``. ``pauses`` contains the first and the longest pause between attempts, in
-    seconds. Every ``adopt_every`` seconds, the outlet checks for batches that ended processes left.
+    ``mode`` overrides the option ``log_events``. ``pauses`` contains the first and the longest pause between attempts, in seconds.
+    Every ``adopt_every`` seconds, the outlet looks for unsent batches of processes that have ended.
     """
 
     name = "otlp"
@@ -111,7 +111,7 @@ class OtlpOutlet(Outlet):
         self._client: Client | None = None
         self._lanes = {signal: _Lane(signal) for signal in SIGNALS}
         self._troubles: dict[str, str] = {}
-        """Reason why the latest request of each signal failed, unless the request's content could be the cause."""
+        """Reason for each signal's failure, until a request succeeds. Ignores permanent refusals caused by a request's content."""
         self._metrics_due: float | None = None
         self._flushing = 0
         self._collecting = False
@@ -179,7 +179,7 @@ class OtlpOutlet(Outlet):
     def start(self) -> None:
         """Start the sending thread if it isn't running.
 
-        The sending thread exports metrics and queued batches, including batches that ended processes left.
+        The sending thread exports metrics and queued batches, including unsent batches of processes that have ended.
         """
         if self._wanted.metrics_interval and self._metrics_due is None:
             self._metrics_due = time.monotonic() + self._wanted.metrics_interval
@@ -191,7 +191,7 @@ class OtlpOutlet(Outlet):
     def flush(self, timeout: float) -> bool:
         """Send all waiting batches and metrics. Return False if they weren't sent within ``timeout`` seconds.
 
-        Except at exit, a flush doesn't wait for a failing receiver. In this case, batches in a file count as sent.
+        If the receiver is failing, batches in a file count as sent, and only a flush at exit tries to send batches.
         """
         until = time.monotonic() + timeout
         if self._metrics_due is not None:
@@ -258,7 +258,7 @@ class OtlpOutlet(Outlet):
                     time.sleep(min(wait, max(0.0, until - time.monotonic())))
 
     def _adopt(self) -> bool:
-        """Queue batches that ended processes left in their files. Return False if no spool file is open."""
+        """Queue unsent batches from the files of processes that have ended. Return False if no spool file is open."""
         self._spool.open()
         adopts = self._spool.adopt()
         for lane in self._lanes.values():

@@ -1,7 +1,7 @@
 """Storage for waiting batches, in memory or in a file that outlives the process.
 
-A batch is removed after it is sent or dropped. If the process dies between these two steps, the batch is sent again. Receivers can
-recognize a repeated score by its result ID.
+A batch is removed after it is sent or dropped. If the process dies before it removes a sent batch, the batch is sent again.
+Receivers can recognize a repeated score by its result ID.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class SpoolMemory:
             return True
 
     def first(self, signal: Signal, most: int, max_bytes: int) -> list[SpooledBatch]:
-        """Return the oldest batches of a signal, within ``most`` and ``max_bytes``. The first batch can exceed ``max_bytes``."""
+        """Return a signal's oldest batches, at most ``most`` of them and ``max_bytes`` in total, but always the first batch."""
         found: list[SpooledBatch] = []
         with self._lock:
             for batch in self._waiting[signal]:
@@ -229,7 +229,7 @@ class Spool:
         return any(store is not None and store.bytes >= store.max_bytes for store in (self._memory, self._file))
 
     def adopt(self) -> bool:
-        """Move batches that ended processes left to the open file. Return False if no file is open."""
+        """Move batches from files of ended processes to the open file. Return False if no file is open."""
         if self._file is None:
             return False
         try:

@@ -44,11 +44,11 @@ _MAX_OUTCOMES = 50_000
 _HOUSEKEEPING = 60.0
 """Seconds between two deletions of old rows."""
 _CHECKS_OF_SIZE = 8
-"""Number of size checks per ``max_bytes`` written. Old rows are deleted at each check."""
+"""Number of times that old rows are deleted while ``max_bytes`` bytes are written, in addition to regular deletions."""
 _BYTES_OF_TURN, _BYTES_OF_SCORE = 3_000, 500
 
 _LONGEST_PAUSE = 10.0
-"""Maximum seconds after a failed write in which new turns trigger no other attempt. Slower failures cause longer pauses."""
+"""Maximum pause after a failed write, in seconds. Up to this limit, the pause is twice as long as the failed write took."""
 _CHECKED = 60.0
 """Seconds without a write after which :meth:`StoreOutlet.check` tests the store."""
 _TRIAL = Rows(
@@ -131,7 +131,7 @@ class StoreOutlet(Outlet):
         self._is_ending = False
         self._failed_after = 0.0
         self._next_try = 0.0
-        """Monotonic time until which new turns trigger no write, because an attempt takes seconds if the server is unavailable."""
+        """Monotonic time before which new turns trigger no write. If the server is unavailable, each attempt can take seconds."""
         self._warned_of: set[str] = set()
 
     def record_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
@@ -383,7 +383,7 @@ class StoreOutlet(Outlet):
             return None
 
     def _question_rows(self, scored: ScoredTurn) -> list[dict[str, Any]]:
-        """Return a row for each judge call of a single judged score. Return no rows if the store doesn't store content."""
+        """Return one row per judge call, for a turn with one judged score. Return no rows for other turns, or without content."""
         if not self.keeps_content or scored.judged is None or len(scored.scores) != 1:
             return []
         redactor = (scored.redactor or Redactor(self._redact)) if self._redact else None

@@ -34,7 +34,7 @@ MOST_TEXTS = 2_000
 _MOST_READ = 10_000
 """Maximum number of failures, passes, or turns that are read for a sample."""
 _MOST_TURNS = 30_000
-"""If fewer turns match, a sample can be taken from a list of their IDs. Otherwise, it is taken by sampling level."""
+"""If fewer turns than this match, a sample can be taken from a list of their IDs. Otherwise, it is taken by sampling level."""
 NO_CAUSES = "the store has no facts for the latest turns; set outlets.store.causes to true"
 _RECENT = 200
 _BLOCK = 2_000
@@ -547,7 +547,7 @@ GROUPED_BY: Mapping[str, str] = {
     "agent": "turns.agent", "gen_ai.agent.name": "turns.agent", "service": "turns.service", "service.name": "turns.service",
     "judge_model": "scores.judge_model", "tenant": "turns.tenant",
 }  # fmt: skip
-"""Column for each name by which turns can be grouped. Any other name is that of a stored attribute."""
+"""Column for each name by which turns can be grouped. Other names refer to stored attributes."""
 
 
 def score_of_row(row: Mapping[str, Any]) -> Score:

@@ -23,7 +23,7 @@ class Syntax:
     like: str
     contains: str
     field: str
-    """Field of a JSON object as text. The second placeholder is the query parameter with the :attr:`field_name`."""
+    """Field of a JSON object, as text. Placeholders: the object, and a query parameter with the result of :attr:`field_name`."""
     field_name: Callable[[str], str]
     number: str
     """Field of a JSON object as a number, or NULL if the field isn't a number."""

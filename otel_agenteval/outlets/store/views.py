@@ -4,8 +4,8 @@ Lists are read in blocks until a page is full or the request's time is over. The
 turns takes several requests, but no request hangs.
 
 :class:`Summer` writes sums to the tables ``daily``, ``hourly``, and, for recent hours, ``minutely``. The table ``stale_minutes``
-lists minutes whose turns aren't fully included in hourly sums. For hours with such minutes, requests use sums of minutes. They read
-rows of ``minutely`` that are up to date (``summed`` equals ``marks``), and sum the turns of all other minutes.
+lists minutes whose turns aren't fully included in hourly sums. For hours with such minutes, requests read the rows of ``minutely``
+that are up to date (``summed`` equals ``marks``), and sum the turns of all other minutes.
 """
 
 from __future__ import annotations
@@ -305,8 +305,8 @@ class Views(StoreReader):
         return self._facts(where, AT)
 
     def filtered_modes(self, wanted: Filter, by: str | None = None) -> StoredModes:
-        """Return failure modes for a web UI filter. If it has a metric, count only that metric's failures. ``by`` is from
-        ``GROUPS``.
+        """Return failure modes for a web UI filter. If the filter has a metric, count only the metric's failures. ``by`` is a key
+        of ``GROUPS``.
         """
         if wanted.metric is not None and wanted.outcome is None:
             wanted = replace(wanted, outcome="fail")
@@ -395,7 +395,7 @@ class Views(StoreReader):
         return cells
 
     def groups_of(self, by: str, wanted: Filter, most: int = MOST_GROUPS) -> dict[str, int]:
-        """Return up to ``most`` values of ``by``, most frequent first, with their number of turns. For ``judge``, count scores."""
+        """Return up to ``most`` values of ``by``, most frequent first, each with its number of turns (for ``judge``, of scores)."""
         where = _where_hours(wanted, self._sql)
         rows = self._db.execute(
             f"WITH sums AS (SELECT * FROM ({self._sums(wanted)}) AS every WHERE {where}) {_largest_groups(by, most)}",
@@ -464,7 +464,7 @@ class Views(StoreReader):
         return [row[0] for row in self._db.execute(f"SELECT DISTINCT minute / {MINUTE} AS hour FROM stale_minutes ORDER BY hour")]
 
     def unsummed(self, before: int) -> tuple[int, int] | None:
-        """Return the latest hour before ``before`` that needs new sums, and its number of changes, or None if no hour needs any."""
+        """Return the latest hour before ``before`` that needs new sums, and its number of changes. Return None if there is none."""
         row = self._db.execute(
             f"SELECT minute / {MINUTE} AS hour, sum(marks) AS marks FROM stale_minutes WHERE minute < {self._sql.p} GROUP BY 1 ORDER BY 1 DESC LIMIT 1",
             (before * MINUTE,),
@@ -646,7 +646,7 @@ FROM (
 
 
 def _largest_groups(by: str, most: int = MOST_GROUPS) -> str:
-    """Return SQL for the most frequent values of ``by`` in ``sums``. Judges are ranked by their number of scores, others by turns."""
+    """Return SQL for the most frequent values of ``by`` in ``sums``. Judges are ranked by scores, and other values by turns."""
     counted, of = ("sum(scored)", "metric <> ''") if by == "judge" else ("sum(turns)", "metric = ''")
     column = GROUPS[by]
     return f"SELECT {column} AS name, {counted} AS counted FROM sums WHERE {of} AND {column} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {most}"
