@@ -94,7 +94,7 @@ class NotASpan(ValueError):
 
 
 def refusal(where: str, shown: str, rule: str) -> str:
-    """Return ``{where}: {rule}, got {shown}``. The ``got`` part follows the first sentence of ``rule``."""
+    """Return ``{where}: {rule}, got {shown}``. If ``rule`` has several sentences, ``, got {shown}`` follows the first."""
     must, period, fix = rule.partition(". ")
     return f"{where}: {must}, got {shown}{period}{fix}"
 

@@ -21,7 +21,7 @@ _STEP = re.compile(r"([a-z_]+)|\[([0-9]+)\]")
 _BESIDE = 60
 _LONGEST = 400
 _NEAR = 0.6
-"""Minimum similarity of two texts, or ratio of two numbers (smaller to larger), at which one can be a bad copy of the other."""
+"""Minimum similarity of two texts, or ratio of two numbers (smaller to larger), at which one might be a miscopy of the other."""
 _ONE_NUMBER = re.compile(r"[^\d]*(\d[\d.,\s]*?)(?:[.,](\d\d?|\d{4,}))?[^\d]*")
 _REQUIRED = {"path": str, "start": int, "end": int, "type": str}
 

@@ -23,7 +23,7 @@ IDLE = 3_600.0
 _RECENT = 60.0
 """Seconds for which a value that was seen repeatedly keeps its series after its last use."""
 _CANDIDATES = 10
-"""Maximum number of values that have no series, but whose sightings are counted, as a multiple of the limit."""
+"""Maximum number of values whose sightings are counted although they have no series, as a multiple of the limit."""
 _MEMORY = 10
 """Number of sightings after which all counts are halved, as a multiple of the limit."""
 

@@ -95,7 +95,7 @@ class _Cell:
 
 
 class Plan:
-    """Reusable update of a counter and maybe a histogram. It caches storage locations until counts move to other label sets."""
+    """Reusable update of a counter and maybe a histogram. Caches where their values are stored, until counts move elsewhere."""
 
     __slots__ = ("cell", "counted", "counter", "epoch", "histogram", "observed", "of_cell", "of_count")
 
@@ -495,7 +495,7 @@ _OVER: dict[str, Callable[[float, float], float]] = {"sum": add, "min": min, "ma
 def _merged_estimate(name: str, members: Sequence[Readable]) -> Family:
     """Combine estimates, weighted by effective sample size. The half-widths of their intervals are added in quadrature."""
     parts: dict[Labels, list[tuple[float, float]]] = {}
-    """Per label set and member: the number of turns, and the mean or the distance from the mean to the interval's end."""
+    """For each label set, one pair per member: number of turns, and the mean or its distance from the interval's end."""
     for member in members:
         wanted = member.read(name).values
         means = member.read(ESTIMATE_MEAN).values

@@ -235,7 +235,7 @@ class Lane:
 
     @property
     def stuck(self) -> float:
-        """Seconds that the current call has run if they exceed ``patience``, otherwise 0."""
+        """Duration of the current call in seconds if it exceeds ``patience``, otherwise 0."""
         since = self._since
         seconds = 0.0 if since is None else time.monotonic() - since
         return seconds if seconds > self._patience else 0.0

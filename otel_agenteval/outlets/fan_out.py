@@ -223,7 +223,7 @@ class FanOut:
         self._each(lambda outlet: outlet.keep_all())
 
     def can_emit(self) -> bool:
-        """Return True if records may be dropped. If not, flush full outlets. Return False if any outlet or queue is full."""
+        """Return True if records may be dropped. If not, flush full outlets, and return False if an outlet or queue stays full."""
         if not self._keeps_all:
             return True
         full = [outlet for outlet in self._outlets if outlet.full]

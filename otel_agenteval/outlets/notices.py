@@ -55,7 +55,7 @@ class Notice:
     service: str
     count: int
     threshold: float | None = None
-    """Threshold of the metric or, in a notice about a floor, the floor."""
+    """Threshold of the metric. In a notice about a floor, the value of the floor instead."""
     mean: float | None = None
     """Mean that crossed the floor, in notices about a floor. Otherwise None."""
     error_type: str | None = None

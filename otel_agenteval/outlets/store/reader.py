@@ -230,9 +230,9 @@ class StoreReader:
     ) -> StoredModes:
         """Return the failure modes of turns that match ``failed``. Totals count the turns that match ``every``.
 
-        Turns are counted by group or, without ``by``, in each half of the time range. To count failed turns in a sample, set
-        ``sample`` to the sample's SQL condition and the number of failed turns per sampled score. If ``few`` is True, ``failed``
-        lists turn IDs, and the query uses only the index of turn IDs.
+        Turns are counted by group or, without ``by``, in each half of the time range. With a ``sample`` from
+        :meth:`_failed_sample`, failed turns are counted only in the sample. If ``few`` is True, ``failed`` lists turn IDs, and the
+        query uses only the index of turn IDs.
         """
         middle = None
         if by is None:
