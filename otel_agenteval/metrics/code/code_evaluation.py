@@ -120,7 +120,7 @@ def code_code_execution(
     | ``monty`` (extra ``[code]``) | an interpreter for a subset of Python | 512 MiB of memory, and no access to the operating system |
 
     If a program in ``monty`` uses unsupported features (generators, inheritance, and most of the standard library), the metric
-    returns the error ``unsupported_program``. Each otel-agenteval process tests the isolation of every sandbox once.
+    returns the error ``unsupported_program``. The isolation of the sandboxes is tested before the first program runs.
 
     Parameters:
         language: Language of the blocks that run. Only ``python`` is supported.

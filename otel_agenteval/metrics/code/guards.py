@@ -484,7 +484,8 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[
     number is grounded if a source contains one of these:
 
     - the same value in any notation, such as ``1.234,50``, ``12,34,567``, ``1.2 million``, ``12 lakh``, ``34万``, or ``三百二十``. The
-      metric also reads digits of all scripts and number words in fourteen languages
+      metric also reads the digits of 14 scripts, such as Arabic and Thai, and number words in fourteen languages, but not numbers
+      that are written as one word, such as ``venticinque``
     - a more precise value that rounds to the number (``18.3`` for ``18``, ``57948`` for ``58 000``)
     - the same percentage as a fraction (``0.25`` for ``25 %``), or its complement (``75 %`` for ``25 %``)
     - the same quantity in another unit (length, mass, temperature, bytes, time, and others)
