@@ -37,7 +37,7 @@ _SKIN_TONE = re.compile("[\U0001f3fb-\U0001f3ff\ufe0f]|:skin-tone-[1-6]|(?:_(?:m
 _IDS = re.compile(r"(?:[0-9a-f]{2}-)?([0-9a-f]{32})(?:-([0-9a-f]{16}))?(?:-[0-9a-f]{2})?")
 """Matches a turn ID, a trace ID, or a W3C ``traceparent``."""
 _MAX_TEXT = 10_000
-_MOST = sys.float_info.max
+_LARGEST = sys.float_info.max
 STARS = (1.0, 5.0)
 
 
@@ -157,7 +157,7 @@ def warn_unmatched() -> None:
 def _number(value: Any) -> float | None:
     if isinstance(value, bool):
         return float(value)
-    return float(value) if isinstance(value, (int, float)) and -_MOST <= value <= _MOST else None
+    return float(value) if isinstance(value, (int, float)) and -_LARGEST <= value <= _LARGEST else None
 
 
 def _scale(value: Any) -> tuple[float, float]:
