@@ -69,14 +69,10 @@ def cases_in(source: str | Path | Iterable[Any] | Any, where: str = "dataset", *
     a case with metrics in several columns, or with no ID, no input, no ``turns``, and no ``user``.
     """
     places: dict[str, str] = {}
-    read = []
-    known: set[str] = set()
     for place, row in rows_in(source, where):
         names = [*row]
-        case, asked, found, metrics = _read_row(row, f"{where}: {place}", recorded)
-        read.append((place, names, case, asked, found, metrics))
-        known.update(found, (name for name in names if row.get(name) is None))  # a ``value`` with metrics isn't in ``found``
-    for place, names, case, given, found, metrics in read:
+        case, given, found, metrics = _read_row(row, f"{where}: {place}", recorded)
+        known = [*found, *(name for name in names if row.get(name) is None)]  # a ``value`` with metrics isn't in ``found``
         columns = renamed(found, known)
         asked = filled_in(given, {**found, **columns})
         if case is None and (asked is None or asked == "") and "turns" not in found and "user" not in found:
@@ -151,8 +147,9 @@ def renamed(found: dict[str, Any], known: Iterable[str] = ()) -> dict[str, Any]:
             found[ours] = found.pop(name)
     if "function" in found and "arguments" in found:
         found.setdefault("ground_truth", {"name": found.pop("function"), "arguments": found.pop("arguments")})
-    others = ("answer", "response") if {*found, *known}.isdisjoint({*_EXPECTATIONS, *EXPECTED}) else ()
-    for name in ("expected", *others):  # a list contains expected tools
+    has_tools = isinstance(found.get("expected"), list)
+    others = ("answer", "response") if has_tools or {*found, *known}.isdisjoint({*_EXPECTATIONS, *EXPECTED}) else ()
+    for name in ("expected", *others):
         if isinstance(found.get(name), (str, int, float)):
             found.setdefault("expected_output", found[name] if name == "expected" else found.pop(name))
             found.setdefault("ground_truth", found["expected_output"])

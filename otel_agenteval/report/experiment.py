@@ -78,6 +78,7 @@ class Experiment:
 
     @property
     def scored(self) -> ScoredTurns:
+        """The turns of all trials, each with its scores."""
         return ScoredTurns(pair for trial in self.trials for pair in trial.scored)
 
     @property

@@ -177,6 +177,7 @@ def _compare_values(before: list[float], after: list[float], *, paired: bool, is
     binary = is_rate and {*before, *after} <= {0.0, 1.0}
     effect: float | None
     if paired:
+        after = [first if math.isclose(first, second) else second for first, second in zip(before, after, strict=True)]
         p, interval, effect, varies = _compare_pairs(before, after, is_rate, in_logs)
     else:
         if binary:
@@ -194,7 +195,6 @@ def _compare_values(before: list[float], after: list[float], *, paired: bool, is
 def _compare_pairs(
     before: list[float], after: list[float], is_rate: bool, in_logs: bool
 ) -> tuple[float, tuple[float, float], float | None, bool]:
-    after = [first if math.isclose(first, second) else second for first, second in zip(before, after, strict=True)]
     p, interval = paired_test(before, after, is_rate=is_rate)
     if in_logs:
         p = sign_flip([math.log(second / first) for first, second in zip(before, after, strict=True)])

@@ -37,8 +37,10 @@ def ui(*args: str, env: dict[str, str] | None = None) -> Iterator[str]:
         if found is None:
             _, said = process.communicate(timeout=60)
             raise AssertionError(f"{line}{said}")
-        yield found[0]
-        process.send_signal(signal.SIGTERM)
+        try:
+            yield found[0]
+        finally:
+            process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
 
 
@@ -138,7 +140,7 @@ def test_scores_of_an_experiment_have_neither_facts_nor_texts(tmp_path: Path) ->
     oa.evaluate(None, cases, ["code_empty_answer"]).write(tmp_path / "scores.jsonl")
     with ui(str(tmp_path / "scores.jsonl")) as url:
         response = httpx.get(f"{url}/api/v1/differences", params={"metric": "code_empty_answer"})
-        assert (response.status_code, "no facts" in response.text) == (404, True)
+        assert (response.status_code, "to compare" in response.text) == (404, True)
         turn_id = get(url, "turns")["turns"][0]["turn_id"]
         assert get(url, f"turns/{turn_id}")["content_kept"] is False
 
