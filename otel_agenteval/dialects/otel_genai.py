@@ -268,7 +268,6 @@ def _without_roles(prompt: str) -> Any:
 
 
 def _read_events(parts: Iterable[Any], step: Step) -> None:
-    """Read messages from a span's events or log records."""
     inputs: list[Any] = []
     outputs: list[Any] = []
     counted: list[tuple[int | None, int | None]] = []

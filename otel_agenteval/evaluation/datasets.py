@@ -83,7 +83,6 @@ def cases_in(source: str | Path | Iterable[Any] | Any, where: str = "dataset", *
 
 
 def _read_row(row: dict[str, Any], at: str, recorded: bool) -> tuple[str | None, Any, dict[str, Any], Any]:
-    """Return a row's case ID, input, references, and metrics."""
     if recorded and (name := next((name for name in _ANSWERS if name in row), None)) is not None:
         answer = row.pop(name)
         row["output"] = "" if answer is None else answer

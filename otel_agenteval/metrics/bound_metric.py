@@ -114,8 +114,7 @@ class BoundMetric:
             self.applies = metric.applies if metric.is_imported else self._load_and_apply
         self._service = metric.kind if metric.kind != "code" else None
         self.when: Any = None
-        """Configured condition that turns must meet, or None (:func:`~otel_agenteval.evaluation.references.applies`).
-        """
+        """Configured condition that turns must meet, or None (:func:`~otel_agenteval.evaluation.references.applies`)."""
         self.sample: Any = None
         """Sampling rule of a judged metric (:class:`~otel_agenteval.judging.sampling.SamplingRule`). None evaluates all turns."""
         self.rules: Rules | None = None

@@ -263,8 +263,7 @@ def metric(
         threshold: Default threshold. If None, scores have no verdict by default.
         applies: Function that returns None if the metric applies to a turn. Otherwise, the function returns a reason, such as
             ``not_applicable:one_step``, and the score is ``skipped`` with this reason. The function runs before a turn is evaluated
-            or sampled. ``evaluate`` and ``combine`` don't call the function. Its docstring's first line completes "applies to
-            …".
+            or sampled. ``evaluate`` and ``combine`` don't call the function. Its docstring's first line completes "applies to …".
         groups: Groups that include the metric: ``safety``, ``quality``, ``cost``, or ``default`` for a default metric
             (reference-free, cheap, and meaningful for any answer).
         version: Version of the metric. Change the version if the same turn gets a different value.

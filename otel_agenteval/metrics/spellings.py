@@ -16,8 +16,7 @@ class Converted(NamedTuple):
     ours: str
     """Equivalent parameters in otel-agenteval, as text for the documentation."""
     convert: Callable[[Any], Mapping[str, Any]]
-    """Function that returns otel-agenteval parameters for a value. Raises TypeError or ValueError if the value is invalid.
-    """
+    """Function that returns otel-agenteval parameters for a value. Raises TypeError or ValueError if the value is invalid."""
 
 
 class Unsupported(NamedTuple):

@@ -18,7 +18,6 @@ from .roots import SpanGroup, Times
 
 _MOST_TOOLS = 256
 _MOST_TURNS = 32
-"""Maximum number of remembered turns per process."""
 _MOST_PROCESSES = 256
 
 

@@ -247,7 +247,6 @@ _TARGET = re.compile(
     r"|(?<![\w.])[A-Z]{2}\d{2}(?: ?[0-9A-Z]{4}){2,7}(?: ?[0-9A-Z]{1,3})?\b|(?<![\w.])\d(?:[ -]?\d){5,}\b"  # accounts, phones
 )
 _NAME = re.compile(r"(?<![\w./~-])(?:(?:~|\.{0,2})/[\w./-]{3,}|[\w.-]+/[\w./-]*\.\w{1,8}\b|[A-Za-z]\w*_\w+)")
-"""Pattern for names of files and tools."""
 _SEPARATORS = re.compile(r"[\s-]")
 
 

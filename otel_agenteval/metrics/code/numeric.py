@@ -103,8 +103,7 @@ def _is_number(value: str | float) -> bool:
 
 
 Number = Annotated[str | bool | int | float, Predicate(_is_number), "number or string"]
-"""A finite number, or its text. Without ``bool`` in the type, a boolean would become 0 or 1 before the predicate can reject it.
-"""
+"""A finite number, or its text. Without ``bool`` in the type, a boolean would become 0 or 1 before the predicate can reject it."""
 
 
 def _shown(number: Decimal) -> float | str:

@@ -22,7 +22,6 @@ from ...media.rules import current_rules, scheme_of
 Modality = Literal["image", "audio", "video"]
 
 _MEDIA_TYPES: Mapping[Modality, str] = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4"}
-"""Media types for data without a type."""
 
 
 @dataclass(frozen=True, slots=True)
