@@ -56,7 +56,7 @@ def page(seed: str) -> str:
         f"## Equivalents\n\n| {preset.title} | otel-agenteval |\n|---|---|",
         *(f"| {theirs} | {_cell(ours)} |" for theirs, ours in facts["features"].items()),
         "\n## Names\n",
-        f"You can omit the prefix `{seed}:` if otel-agenteval and other systems don't use the same name.\n",
+        f"You can omit the prefix `{seed}:` if neither otel-agenteval nor another supported system has a metric of that name.\n",
         f"| {preset.title} name | otel-agenteval metric | Defaults with this name |\n|---|---|---|",
         *_name_rows(seed),
         "\n## Parameters\n",

@@ -147,7 +147,9 @@ class Aside:
         self.item = item
         self.size: int = item.size
         self.start = start
-        """Number of items handled when this item was set aside. A flush up to a higher number waits for this item, too."""
+        """Number of items that were already handled when this item was set aside. A flush of more items than this also waits for
+        this item.
+        """
         self.until = until
         self.late = late
         self.is_back = False

@@ -60,7 +60,9 @@ class Cascade(NamedTuple):
 
     after: str
     judge_if: Condition
-    """Condition on the first metric's score. If the condition doesn't hold, this metric's own rate applies."""
+    """Condition on the score of the metric that is computed first. If it holds, this metric is judged. Otherwise, its own rate
+    applies.
+    """
 
     def chance(self, own: Chance, first: Chance, turn: Turn, score: Score) -> Chance:
         """Return the second metric's chance, based on the first metric's score. It never exceeds the first metric's chance."""

@@ -161,7 +161,9 @@ class _Piece:
 
 
 def may_go_on(group: SpanGroup) -> bool:
-    """Return True if another trace might continue a group: it is a message of a thread, or a model call outside an agent."""
+    """Return True if another trace might continue a group, because the group is a message of a thread or a model call outside an
+    agent.
+    """
     turn = steps_of(group)
     root = turn.root
     if root.thread is not None or is_bare_call(group):
