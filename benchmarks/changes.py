@@ -50,7 +50,15 @@ def with_cause(series: int) -> str:
 def drops(series: int) -> str:
     """Return a table by pass rate and drop: turns until the drop is reported in 50 % and in 80 % of the series."""
     random = np.random.default_rng(20_261_129)
-    lines = [["Pass rate", "With a new version: 50 %", "With a new version: 80 %", "Without a version: 50 %", "Without a version: 80 %"]]
+    lines = [
+        [
+            "Pass rate",
+            "With a new version: 50 %",
+            "With a new version: 80 %",
+            "Without a version: 50 %",
+            "Without a version: 80 %",
+        ]
+    ]
     for rate in (0.95, 0.9):
         for drop in (0.05, 0.1, 0.15):
             line = [f"{100 * rate:.0f} → {100 * (rate - drop):.0f} %"]

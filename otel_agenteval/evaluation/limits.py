@@ -99,7 +99,6 @@ _ON = (0.5, 0.7, 0.85)
 _LOWER = 0.25
 """A level ends only when the fill ratio is this far below the value that started the level."""
 _HOLD = 5.0
-"""Minimum duration of a level, in seconds."""
 
 
 class Shedding:

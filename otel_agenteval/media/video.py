@@ -32,7 +32,6 @@ _SPIKE = 4.0
 """Minimum pixel change at a jump or cut, relative to the median change of nearby frames."""
 _AROUND = 12
 _SHORTEST_SCENE = 3
-"""Minimum number of frames in a scene."""
 _FROZEN_CHANGE = 0.25
 _FROZEN_SECONDS = 0.5
 _BLACK = 20.0

@@ -24,7 +24,6 @@ CHANCE = 0.15
 _POINTS = 15.0
 """Range around a percentage, in percentage points. The more results are in this range, the likelier is a match by chance."""
 _NODES = 20_000
-"""Maximum number of JSON values to read."""
 _ROWS = 2_000
 _PROSE = 2_000
 """Maximum length of a text whose numbers are combined in calculations."""

@@ -56,7 +56,6 @@ _WRAPPERS = ("json_schema", "schema", "parameters", "input_schema")
 
 
 _VALUES = frozenset(("const", "enum", "default", "example", "examples"))
-"""Keywords that contain values rather than schemas."""
 _TYPES = frozenset(("string", "number", "integer", "boolean", "array", "object", "null"))
 
 

@@ -42,7 +42,6 @@ _log = logging.getLogger("otel_agenteval")
 
 _MAX_OUTCOMES = 50_000
 _HOUSEKEEPING = 60.0
-"""Seconds between two deletions of old rows."""
 _CHECKS_OF_SIZE = 8
 """Number of times that old rows are deleted while ``max_bytes`` bytes are written, in addition to regular deletions."""
 _BYTES_OF_TURN, _BYTES_OF_SCORE = 3_000, 500
