@@ -247,9 +247,13 @@ def test_beside_a_collector_only_that_one_may_send() -> None:
     env = {item["name"]: item["value"] for item in collector["env"]}
     assert (env["AGENTEVAL_ENDPOINT"], env["BACKEND_ENDPOINT"]) == ("127.0.0.1:14317", "tempo:4317")
     assert objects["Service"]["spec"]["internalTrafficPolicy"] == "Local"
-    config = (ROOT / "collector_config" / "sidecar.yaml").read_text(encoding="utf-8")
-    assert objects["ConfigMap"]["data"]["collector.yaml"].strip() == config.strip()
+    config = objects["ConfigMap"]["data"]["collector.yaml"]
     assert all(f"${{env:{name}" in config for name in env)
+
+
+def test_the_charts_collector_has_the_documented_configuration() -> None:
+    configs = [ROOT / "collector_config" / "sidecar.yaml", CHART / "files" / "collector.yaml"]
+    assert len({config.read_text(encoding="utf-8") for config in configs}) == 1
 
 
 @pytest.mark.parametrize(
