@@ -44,14 +44,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, of in (("agent", "turns of this agent"), ("metric", "turns with a score of this metric")):
         stored.add_argument(f"--{name}", action="append", default=[], metavar="NAME", help=f"with a store: only {of}; repeatable")
     stored.add_argument("--failed", action="store_true", help="with a store: only turns with a failed score or an error")
-    stored.add_argument("--since", metavar="TIME", help=SINCE)
+    stored.add_argument("--since", metavar="TIME", help=f"with a store: {SINCE}")
     stored.add_argument("--limit", type=int, default=_LATEST, metavar="N", help="with a store: maximum number of turns (default: %(default)s)")  # fmt: skip
     stored.add_argument("--json", action="store_true", help="with a store: print one JSON object per turn, with its scores")
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.files and args.store is not None:
-        raise ConfigError("FILE, --store: only one of them is allowed")
+    if args.files and (args.store or args.since or args.agent or args.metric or args.failed):
+        raise ConfigError("FILE: can't be combined with --store, --since, --agent, --metric, or --failed")
     if args.files:
         reading = Reading(progress())
         work = partial(_lines, args.conversations)
