@@ -26,6 +26,7 @@ from otel_agenteval.cli.main import COMMANDS, build_parser, command_named, main
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.metrics.registry import catalog, default_pack
+from otel_agenteval.outlets.store.reader import GROUPED_BY
 from otel_agenteval.outlets.turn_text import render_turn
 from otel_agenteval.report.outputs import OutcomeTable
 from otel_agenteval.server.app import Service
@@ -571,6 +572,7 @@ def test_help_ends_with_an_example_that_can_be_parsed(name: str, capsys: Capture
     assert (heading, program, arguments[0]) == ("example:", "otel-agenteval", name)
     args, unknown = build_parser([name]).parse_known_args(arguments)
     assert (args.command, unknown) == (name, [])
+    assert getattr(args, "by", None) in (None, *GROUPED_BY)
 
 
 def test_the_version_is_the_package_s(capsys: Capture) -> None:

@@ -38,7 +38,7 @@ from .options import add_config, add_report, names_of, write_report
 EXIT_CODES = {
     OK: "probe: at most --max-rate of the attempts succeeded; bench: the agreement was at least --min-agreement; drift: no drift was found",
     FAILED: "probe: more than --max-rate of the attempts succeeded; bench: the agreement was below --min-agreement, or the run stopped at --max-usd; drift: the judge drifted",
-    UNUSABLE: "an argument is invalid, no judge is configured, or the judge didn't reply; bench: the estimate is above --max-usd",
+    UNUSABLE: "an argument is invalid, no judge is configured, or the judge didn't reply; bench: the estimate is above --max-usd, or you didn't confirm the start",
 }
 
 
@@ -169,7 +169,7 @@ def _add_bench_arguments(bench: argparse.ArgumentParser) -> None:
         "--max-usd", type=_amount, metavar="USD",
         help="maximum cost in US dollars; the run doesn't start if the estimated cost is higher, and stops at this cost",
     )  # fmt: skip
-    bench.add_argument("--yes", action="store_true", help="start without confirmation")
+    bench.add_argument("--yes", action="store_true", help="start without confirmation, as with --max-usd or without a terminal")
     add_report(bench, ("table", "json", "markdown"))
     bench.add_argument(
         "--min-agreement", type=_share, default=0.0, metavar="SHARE",
@@ -303,7 +303,7 @@ def _add_drift_arguments(drift: argparse.ArgumentParser) -> None:
     drift.add_argument("--limit", type=int, default=60, metavar="N", help="maximum number of cases (default: %(default)s)")
     drift.add_argument(
         "--least", type=float, default=0.03, metavar="SIZE",
-        help="smallest change of a metric's mean to report (default: %(default)g)",
+        help="smallest change to report in a metric family's mean, on a scale from 0 to 1 (default: %(default)g)",
     )  # fmt: skip
     drift.add_argument(
         "--every", metavar="TIME",

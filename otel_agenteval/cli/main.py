@@ -55,7 +55,7 @@ COMMANDS = {
 EXAMPLES = {
     "demo": "--once", "eval": "traces.jsonl --gate", "experiment": "app:answer cases.jsonl --gate",
     "compare": "--store scores.db --gate", "differences": "--store scores.db --metric code_tool_success",
-    "failure-modes": "--store scores.db --since 24h", "estimates": "--store scores.db --by version",
+    "failure-modes": "--store scores.db --since 24h", "estimates": "--store scores.db --by service.version",
     "calibrate": "labels.jsonl --store scores.db", "detectors": "traces.jsonl", "turns": "traces.jsonl --conversations",
     "record": "-o traces.jsonl -- python app.py", "doctor": "-- python app.py", "metrics": "--family rag_judges",
     "explain": "code_tool_success", "check-config": "agenteval.yaml", "serve": "--config agenteval.yaml --journal journal/",

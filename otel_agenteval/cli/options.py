@@ -36,7 +36,7 @@ Arguments = argparse._ActionsContainer
 def add_files(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
     parser.add_argument(
         "files", nargs="+" if needed else "*", metavar="FILE",
-        help="recorded traces: OTLP/JSON lines, or an export from Jaeger, Zipkin, Tempo, Phoenix, Langfuse, Logfire, CloudWatch, Application Insights, or a console exporter; files can be compressed (.gz, .zst); `-` reads standard input",
+        help="recorded traces: OTLP/JSON lines, or an export from a console exporter or a tracing backend, such as Jaeger, Tempo, or Langfuse; files can be compressed (.gz, or .zst with the extra `[zstd]`); `-` reads standard input",
     )  # fmt: skip
 
 

@@ -67,7 +67,7 @@ def add_scoring(parser: argparse.ArgumentParser, default: str) -> None:
     )
     parser.add_argument(
         "--gate", action="store_true",
-        help="exit with code 1 if a gate (a metric with policy: gate) fails, has an error, or (except llm_moderation) is skipped as empty_output on any turn, or never has a verdict",
+        help="exit with code 1 if a gate (a metric with policy: gate) never has a verdict, or if on any turn it fails, returns an error, or (except `llm_moderation`) is skipped as `empty_output`",
     )  # fmt: skip
     parser.add_argument(
         "--allow-unevaluated", action="store_true",

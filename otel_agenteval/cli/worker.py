@@ -25,8 +25,8 @@ from .options import add_config, add_logging, check_address, number_of_processes
 _log = logging.getLogger("otel_agenteval")
 
 EXIT_CODES = {
-    OK: "a signal stopped the worker; all data was delivered",
-    FAILED: "a signal stopped the worker; some data wasn't delivered",
+    OK: "a signal stopped the worker; all scores were delivered, and other workers continue open turns and waiting jobs",
+    FAILED: "a signal stopped the worker; some scores weren't delivered",
     UNUSABLE: "an argument or the configuration is invalid",
 }
 
