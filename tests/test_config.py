@@ -524,6 +524,14 @@ def test_a_variable_that_is_wrong_is_named(variable: str, text: str, expected: s
     assert message_of(env={f"OTEL_AGENTEVAL_{variable}": text}).startswith(expected)
 
 
+def test_a_variable_without_its_prefix_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    names = ("OUTLETS__CONSOLE", "ENABLED", "CONFIG_FILE")
+    load_config(env={f"AGENTEVAL_{name}": "true" for name in (*names, "QUEUE", "ENDPOINT", "OF__OTHERS")})
+    assert [record.getMessage() for record in caplog.records] == [
+        f"AGENTEVAL_{name}: has no effect; set OTEL_AGENTEVAL_{name} instead" for name in names
+    ]
+
+
 # --- the file
 
 

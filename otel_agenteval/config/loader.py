@@ -150,7 +150,11 @@ def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, st
     others = (*_NO_OPTIONS, *_of_services(env))
     options = (name for name in named if name not in others and not name.startswith(_OF_TESTS))
     given = sorted(options, key=lambda name: (name.count("__"), name))
-    known = variables() if given else {}
+    short = [name for name in env if name.startswith("AGENTEVAL_") and ("__" in name or f"OTEL_{name}" in RESERVED_ENV)]
+    known = variables() if given or short else {}
+    for name in short:
+        if f"OTEL_{name}" in (*known, *RESERVED_ENV):
+            _log.warning("%s: has no effect; set OTEL_%s instead", name, name)
     faults = Faults()
     for name in given:
         with faults:
