@@ -62,7 +62,7 @@ def _prices(value: Any) -> Any:
         isinstance(name, str)
         and isinstance(price, Mapping)
         and {"input", "output"} <= price.keys() <= {"input", "output", "cached_input"}
-        and all(isinstance(amount, (int, float)) and finite_number(amount) is not None for amount in price.values())
+        and all(finite_number(amount) is not None for amount in price.values())
         for name, price in value.items()
     ):
         return {name: {key: float(amount) for key, amount in price.items()} for name, price in value.items()}
@@ -221,7 +221,7 @@ class JudgeOptions(ServiceOptions):
     """Maximum number of attempts to evaluate a metric on a turn if the judge or embedder fails. After that, the score is an
     error. Waits for rate limits or for a server that is down don't count."""
     seed: Text | None = None
-    """Seed for sampling by trace ID. Processes with the same seed choose the same turns."""
+    """Seed for sampling by trace ID. Processes with the same seed, or without a seed, choose the same turns."""
     budget: BudgetOptions = BudgetOptions()
     """Limits on the spending of judges and embedders."""
     queue: JobQueueOptions = JobQueueOptions()

@@ -6,6 +6,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 from .section import NO_ENTRIES, Section
@@ -91,11 +92,10 @@ class OtlpOptions(Section):
 
 
 def _floors(value: Any) -> Any:
-    if isinstance(value, Mapping) and all(
-        isinstance(name, str) and isinstance(bound, (int, float)) and not isinstance(bound, bool) and math.isfinite(bound)
-        for name, bound in value.items()
-    ):
-        return {name: float(bound) for name, bound in value.items()}
+    with suppress(AttributeError, TypeError, ValueError, OverflowError):
+        found = {name: float("nan" if isinstance(floor, bool) else floor) for name, floor in value.items()}
+        if all(isinstance(name, str) and math.isfinite(floor) for name, floor in found.items()):
+            return found
     raise ValueError("must be a mapping of metrics to numbers. Example: {llm_faithfulness: 0.8}")
 
 
