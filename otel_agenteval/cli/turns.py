@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_jobs(parser)
     parser.add_argument(
         "--conversations", action="store_true",
-        help="with FILE: add history (the conversation's earlier turns) to each turn, and print each whole conversation after the turns",
+        help="with FILE: add history (up to 20 earlier turns of the conversation) to each turn, and print each whole conversation after the turns",
     )  # fmt: skip
     stored = parser.add_argument_group("turns of a store, latest first, instead of files")
     add_store(stored)

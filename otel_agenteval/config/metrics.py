@@ -100,8 +100,8 @@ class InlineOptions(Section):
     groups and metric names. ``-NAME`` removes a metric that an earlier group added. List metrics with required options in
     ``metrics`` instead."""
     budget: DurationOrZero = 0.005
-    """Maximum seconds per turn on the agent's thread, for SDKs that need scores before a span ends. After that, the remaining metrics run
-    on the worker thread."""
+    """Maximum CPU seconds per turn while your agent or an exporter waits for the scores. After that, the remaining metrics run on
+    the worker thread."""
     expected: Switch = True
     """Let `oa.expect(...)` enable `code_` metrics that use its reference data. See [Reference
     data](../concepts/reference-data.md#metrics-that-expect-enables). `expect` never enables judged metrics."""

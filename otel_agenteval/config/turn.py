@@ -17,7 +17,7 @@ class TurnOptions(Section):
     decision_delay: DurationOrAuto = "auto"
     """Seconds to wait for open or delayed spans after the root ended or arrived. ``auto`` is usually 2 s in your process, and 10 s in a sidecar."""
     stitch_timeout: DurationOrZero = 30.0
-    """Seconds to wait for another model call if a model call is alone in its trace and requested a tool. If the next call
+    """Seconds to wait for the next model call after a call that is alone in its trace and requested a tool. If the next call
     contains the tool's result, both calls are one turn. With 0, each of these calls is a separate turn."""
     max_open: Count = 50_000
     """Maximum number of open turns. Above the limit, a turn closes early and is evaluated. A sidecar first makes senders retry."""

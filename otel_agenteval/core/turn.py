@@ -292,7 +292,7 @@ class Turn:
     service_version: str | None
     """``service.version`` of the root span's resource."""
     agent: str | None
-    """Name of the agent that produced the answer."""
+    """Name of the agent on the root span or, if unset, of the first agent below it."""
     framework: str | None
     """Instrumentation that recorded the spans."""
     reading: Reading | None
