@@ -65,8 +65,9 @@ class _Run:
 
     def end(self, timeout: float) -> None:
         """Add a timeout error to the unfinished call. Copy ``calls`` first, because the call's thread can still change it."""
-        error, calls = TimeoutError(f"the task did not return within {timeout:g} s"), self.calls
-        is_called = calls and not calls[-1].seconds  # otherwise, the simulated user hasn't returned
+        is_called = (calls := self.calls) and not calls[-1].seconds  # otherwise, the simulated user hasn't returned
+        stuck = "task" if is_called or self.script.user is None else "simulated user"
+        error = TimeoutError(f"the {stuck} did not return within {timeout:g} s")
         self.calls = [*calls[:-1], replace(calls[-1], error=error)] if is_called else [*calls, self.failed(error)]
         self.calls[-1].seconds = timeout - sum(call.seconds for call in calls)
 
@@ -96,11 +97,11 @@ def evaluate(
         task: a function or coroutine function. Its first argument is a case's input. It can have more parameters: ``history``
             or ``messages`` (earlier messages, ``[{"role": …, "content": …}]``), ``conversation_id`` (a unique ID), and
             ``case`` (the case's references). If None, recorded answers are scored (``output``, ``answer``, or ``response``).
-        dataset: a file (``.jsonl``, ``.json``, ``.yaml``, ``.csv``, ``.parquet``), a list of mappings, or a DataFrame. ``input`` is
-            the task's argument, ``case_id`` names the case, and ``metrics`` adds metrics for this case. All other columns are
-            references, such as ``ground_truth`` and ``expected_tools``. For a conversation, replace ``input`` with ``turns``
-            (``[{"input": …, references}, …]``), or with ``user``, which describes the character and goal of a simulated user. With
-            ``user``, ``max_turns`` (default: 10) limits the conversation.
+        dataset: a file (``.jsonl``, ``.json``, ``.yaml``, ``.csv``, ``.tsv``, ``.parquet``), a list of mappings, or a DataFrame.
+            ``input`` is the task's argument, ``case_id`` names the case, and ``metrics`` adds metrics for this case. All other
+            columns are references, such as ``ground_truth`` and ``expected_tools``. For a conversation, replace ``input`` with
+            ``turns`` (``[{"input": …, references}, …]``), or with ``user``, which describes the character and goal of a simulated
+            user. With ``user``, ``max_turns`` (default: 10) limits the conversation.
         metrics: as for :func:`score_turns`.
         repetitions: number of calls per case, to measure how much answers vary.
         concurrency: maximum number of calls at the same time.

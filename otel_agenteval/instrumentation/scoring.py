@@ -150,9 +150,7 @@ _REPLY = '{"reason": "<is the goal reached, out of reach, or what is missing>", 
 
 
 def model_user(judge: Asks, config: Config) -> Simulate:
-    """Return a simulated user that ``judge`` plays. For another model, add an entry ``simulated_user`` to the configuration's
-    ``judge.choose``.
-    """
+    """Return a simulated user that ``judge`` plays. To use another model, add an entry ``simulated_user`` to ``judge.choose``."""
 
     def simulate(history: list[dict[str, Any]], case: Mapping[str, Any]) -> str:
         redactor = Redactor(config.privacy.redact)

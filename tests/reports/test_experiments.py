@@ -226,7 +226,7 @@ def test_conversation_that_never_continues_keeps_its_turns(stuck: str, never: th
         return str(never.wait()) if history and stuck == "user" else "Which city?"
 
     (trial,) = oa.evaluate(task, [{"user": "Asks twice."}], ["code_empty_answer"], simulate=user, timeout=0.2).trials
-    assert "did not return within 0.2 s" in (trial.error or "")
+    assert f"the {'simulated user' if stuck == 'user' else 'task'} did not return within 0.2 s" in (trial.error or "")
     assert trial.scored[0][0].output == "Lima"
 
 
