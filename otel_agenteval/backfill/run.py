@@ -7,7 +7,7 @@ Spans are divided into buckets by trace ID. If a run is interrupted, the next ru
     OUT/done/bucket-00003.json         metrics and versions that were evaluated in the bucket, and the source's fingerprint
     OUT/spans/…                        spans by bucket during the backfill; removed at the end
 
-A bucket is marked as done only after its results file is complete, so after a killed run, the next run continues with the
+A bucket is marked as done only after its results file is complete. After a killed run, the next run therefore continues with the
 unfinished bucket. If a bucket has judge errors, the next run scores it again and replaces the errors.
 """
 

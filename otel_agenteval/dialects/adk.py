@@ -1,7 +1,7 @@
 """Parser for Google's Agent Development Kit (ADK).
 
 ADK writes the GenAI convention's attributes and ``gcp.vertex.agent.*``, in two span layouts. In the older layout, the root span
-``invocation`` doesn't show its role, a ``call_llm`` span encloses each model call, and requests and responses are JSON in
+``invocation`` doesn't show its role, and a ``call_llm`` span encloses each model call. Requests and responses are JSON in
 ``gcp.vertex.agent.*``. The newer layout follows the convention. In both layouts, models called through LiteLLM have names such as
 ``provider/model``.
 """
@@ -109,7 +109,7 @@ def _reported_failure(result: Any) -> ErrorInfo | None:
     if result.__class__ is not str or '"error' not in result[:1_000] or len(result) > _LONGEST_FAILURE:
         return None
     value, _ = jsonio.loads_or_text(result)
-    inner = value.get("response", value) if isinstance(value, Mapping) else None  # some write the whole response
+    inner = value.get("response", value) if isinstance(value, Mapping) else None  # some spans contain the whole response
     if not isinstance(inner, Mapping):
         return None
     message = next((inner[key] for key in ("error_message", "error_details", "error") if inner.get(key)), None)

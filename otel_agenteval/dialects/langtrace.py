@@ -86,7 +86,7 @@ def _read_langchain(raw_input: Any, raw_output: Any, step: Step) -> None:
     if raw_input is not None:
         step.input_messages = raw_input
     if raw_output.__class__ is str:
-        if any(key in raw_output for key in ('"content"', '"text"', '"tool_calls"')):  # otherwise, another span has it
+        if any(key in raw_output for key in ('"content"', '"text"', '"tool_calls"')):  # otherwise, another span has the answer
             step.output_messages = Later(_answer, raw_output)
         if (reason := _FINISH.search(raw_output)) is not None:
             step.finish_reason = reason[1]

@@ -1,8 +1,8 @@
 """Parser for Logfire's spans of the OpenAI and Anthropic clients and the OpenAI Agents SDK.
 
-A client's span has ``request_data``, ``response_data``, and ``events``. A streamed call has two spans: one that ends when the
-response begins, and a log (a span without duration) with the request and the answer. Only the log is read. The names of the Agents
-SDK's spans are message templates.
+A client's span has ``request_data``, ``response_data``, and ``events``. A streamed call has two spans. One ends when the
+response begins. The other is a log (a span without duration) with the request and the answer. Only the log is read. The names of
+the Agents SDK's spans are message templates.
 """
 
 from __future__ import annotations

@@ -441,7 +441,7 @@ class UnreadTrace(NamedTuple):
 
 def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
     """Describe a trace without a turn, or return None if the trace seems unrelated to agents. A related trace contains a span that
-    resembles a model call, a tool call with a question and an answer, or a tool span without a parent.
+    resembles a model call, or a tool span. The tool span has no parent, or other spans contain a question and an answer.
     """
     records = [record for record in records if understood(record)]
     agent_work = next(filter(traces.resembles_call, records), None) or _tool_of_run(records)
@@ -517,8 +517,8 @@ def cache_names(names: Iterable[str]) -> CacheNames:
 
 
 def correct_counts(attributes: Mapping[str, Any], names: CacheNames, step: Step) -> None:
-    """Read cached tokens. Add them to the input tokens if there are more cached than input tokens, or if the total counts them
-    separately (input 10, cached 90, output 5, total 105). Add reasoning tokens to the output tokens under the same conditions.
+    """Read cached tokens. Add them to the input tokens if they exceed the input tokens, or if the total counts them separately.
+    For example, input 10, cached 90, output 5, and total 105 become input 100. Reasoning and output tokens have the same rules.
     """
     if step.cached_tokens is None:
         step.cached_tokens = _largest(attributes, names.read)

@@ -31,5 +31,5 @@ def read(record: SpanRecord, step: Step) -> None:
         if reason is not None and reason.startswith("FinishReason."):  # the name of an enum member
             step.finish_reason = reason.partition(",")[0].removeprefix("FinishReason.").lower()
     elif step.role == TOOL and step.tool_call_id is not None and step.tool_arguments is not None:
-        # They include the kernel's own arguments (a prompt's variables).
+        # The recorded arguments include the kernel's own arguments (a prompt's variables).
         step.tool_inputs, step.tool_arguments = {step.tool_call_id: step.tool_arguments}, None

@@ -35,7 +35,7 @@ _RAG = re.compile(r"(?<!\n)\n+Context information is below, surrounded by -{3,}"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role for a span's kind, or None. Of the requests to a vector store, only queries are retrievals."""
+    """Return the role for a span's kind, or None. A request to a vector store is a retrieval only if it is a query."""
     kind = attributes.get("spring.ai.kind")
     if kind.__class__ is not str:
         return None
@@ -53,7 +53,7 @@ def read(record: SpanRecord, step: Step) -> None:
         step.tool_name = as_text(get("spring.ai.tool.definition.name"))
         step.tool_call_id = as_text(get("spring.ai.tool.call.id"))
         step.tool_arguments, step.tool_result = get("spring.ai.tool.call.arguments"), get("spring.ai.tool.call.result")
-        # A tool's result is JSON, an exception's message is plain text.
+        # A tool's result is JSON, but an exception's message is plain text.
         result = step.tool_result
         step.tool_failed = result.__class__ is str and result != "" and _JSON.match(result) is None
     elif step.role == AGENT:

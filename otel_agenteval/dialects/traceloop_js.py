@@ -1,6 +1,6 @@
 """Parser for Traceloop's JavaScript instrumentation of OpenAI's Responses API.
 
-A request's whole ``input`` is recorded as the text of one message. Of an answer, only the text is recorded. An answer without text
+A request's whole ``input`` is recorded as the text of one message. Only an answer's text is recorded. An answer without text
 requests tools, regardless of its finish reason.
 """
 

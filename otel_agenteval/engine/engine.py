@@ -269,7 +269,7 @@ class Engine:
         return self.worker.flush(max(0.0, until - time.monotonic())) and done
 
     def register_exit(self) -> None:
-        """Register the exit handler. Call this at the first span, so that the handler runs before those of the SDK's providers."""
+        """Register the exit handler. Call this at the first span, so that the handler runs before the SDK providers' handlers."""
         this, limit, process = weakref.ref(self), self.config.exit_timeout + PATIENCE, os.getpid()
 
         def at_exit() -> None:
@@ -284,7 +284,7 @@ class Engine:
             if os.getpid() == process and (thread := started(at_exit, "otel-agenteval-exit")) is not None:
                 thread.join(limit)  # the parent waits for the child, but not for a server or an import that hangs
 
-        atexit.unregister(self._at_exit)  # the parent process's
+        atexit.unregister(self._at_exit)  # a forked child inherits the parent's handler
         self._at_exit = at_exit
         atexit.register(at_exit)
         # forked children of multiprocessing (until Python 3.12) and Celery end without atexit
@@ -309,7 +309,7 @@ class Engine:
         failing = self.outlets.failing()  # later, an outlet could also fail because the time ran out
         self.intake.close_all("shutdown")
         limit = "exit_timeout" if timeout is None else "serve.drain_timeout"
-        at_exit = self._exit_until is not None  # then providers may be gone, and some time is already used
+        at_exit = self._exit_until is not None  # in this case, providers may be gone, and some time is already used
         if timeout is None:
             timeout = self.config.exit_timeout if self._exit_until is None else _left(self._exit_until)
         until = time.monotonic() + timeout

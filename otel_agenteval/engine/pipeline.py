@@ -126,7 +126,7 @@ class Pipeline:
                             self._watchdog.begin(item.trace_key)
                             if isinstance(item, ClosedSpans):
                                 groups = self.composer.compose(item.closed)
-                                self._watchdog.end()  # end first, so that its queued turns aren't dropped with it
+                                self._watchdog.end()  # first, so that an interruption doesn't drop the turns queued next
                                 batch[:0] = map(GroupedSpans, groups)
                             else:
                                 found = self._score(item)

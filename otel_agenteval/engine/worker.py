@@ -101,7 +101,7 @@ class Worker:
         self._ended = threading.Event()
 
     def put(self, item: Any, size: int, *, must: bool = False) -> bool:
-        """Queue an item without blocking. Return False if the queue is full or the worker has stopped."""
+        """Queue an item without blocking. Return False if the worker has stopped, or the queue is full and ``must`` is False."""
         if self._stopping or not self.queue.put(item, size, must=must):
             return False
         if self.idle or self.queue.bytes * 2 > self.queue.max_bytes:

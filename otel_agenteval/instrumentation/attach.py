@@ -73,7 +73,7 @@ class Handle:
     def why(self, turn_id: str) -> dict[str, str] | None:
         """Return the outcome of each metric on a recent turn.
 
-        Examples of outcomes: ``scored``, ``skipped: …``, ``sampled out …``. Returns None for an unknown or older turn.
+        Examples of outcomes: ``scored``, ``skipped: …``, ``sampled out …``. Returns None if the turn isn't in memory.
         """
         return self._processor.engine.why(turn_id) if self._processor is not None else None
 
@@ -92,7 +92,7 @@ class Handle:
         """Record user feedback on a turn, even long after the turn ended.
 
         The feedback becomes the turn's ``code_user_feedback`` score, from 0 to 1. Returns False if evaluation is off, the queue is
-        full, or a value is invalid. Invalid values are logged, and counted in ``agenteval_feedback_total``.
+        full, or a value is invalid. Invalid values are counted in ``agenteval_feedback_total``. The first per argument is logged.
 
         Args:
             turn_id: any span of the turn as ``TRACE_ID-SPAN_ID``, a span context, or a ``traceparent``. A ``TRACE_ID`` alone means
@@ -106,7 +106,7 @@ class Handle:
             strict: True to raise an exception for an invalid value. Useful in tests.
 
         Raises:
-            ValueError: Only if ``strict`` is true: if a value is invalid or the rating is missing.
+            ValueError: If ``strict`` is True, and a value is invalid or the rating is missing.
         """
         try:
             trace_id, span_id = ids_of(turn_id)

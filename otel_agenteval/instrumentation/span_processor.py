@@ -2,7 +2,8 @@
 
 The processor can have any position among a provider's processors. The agent's thread only collects spans. When a turn's root ends
 and no span below it is open, the turn is queued for the worker. An exporter that reads the root's events also gets the scores,
-as events. On the agent's thread, the processor never raises exceptions, never blocks, and does no I/O.
+as events. If this exporter is synchronous, as with SimpleSpanProcessor, the agent's thread waits for the evaluation. Apart from
+that, the processor never blocks the agent's thread. On this thread, it never raises exceptions and does no I/O.
 
 If messages aren't recorded on spans, OpenTelemetry's GenAI completion hook can provide them. Set
 ``OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=agenteval`` to use it. Instrumentations based on ``opentelemetry-util-genai`` then pass

@@ -278,7 +278,7 @@ class KafkaSource:
         messages = self._consumer.consume(_AT_ONCE, _POLL)
         for message in messages:
             self._read_message(message)
-        listened = min(_POLL, time.monotonic() - began)  # longer: a rebalance ran, or the process got no CPU
+        listened = min(_POLL, time.monotonic() - began)  # a longer time includes a rebalance, or waiting for the CPU
         came = any(message.error() is None for message in messages)
         if came:
             self._stalled, self._heard_at = 0, time.monotonic()
@@ -447,7 +447,7 @@ class KafkaSource:
                 offset = high
             try:
                 place = Place.read(offset, committed.metadata)
-            except OtherVersion as fault:  # this partition stays unread, the others are read
+            except OtherVersion as fault:  # this partition stays unread, but the others are read
                 _log.error("worker --spans: %s/%d: %s", committed.topic, committed.partition, fault)
                 continue
             place = Place(max(place.offset, low), max(place.since, low))

@@ -1,24 +1,24 @@
 """Read and write spans in columns, as in the Collector's ClickHouse and Parquet data, and in otel-agenteval's own export.
 
-Each line of this table has the column's OTLP name, its name in the Collector's ClickHouse exporter, and the allowed values::
+Each row of this table contains a column's OTLP name, its name in the Collector's ClickHouse exporter, and the allowed values::
 
-    trace_id  TraceId            hex text, or 16 bytes
-    span_id  SpanId              hex text, or 8 bytes
-    parent_span_id ParentSpanId  empty for a local root
-    name  SpanName
-    start_time_unix_nano  Timestamp     nanoseconds, or a timestamp
-    end_time_unix_nano                  or Duration (nanoseconds) and a start
-    status_code StatusCode       0, 1, 2 or Unset, Ok, Error
-    status_message StatusMessage
-    scope_name ScopeName
-    flags                        the span's flags, for remote parents
-    dropped_attributes_count     above 0: the span was truncated
-    attributes SpanAttributes            a map, or an object as JSON text
-    resource_attributes ResourceAttributes   the same
-    service_name ServiceName             if the resource lacks it
-    events                       a list of {name, time_unix_nano, attributes}, or that as JSON text;
-    Events.Name, Events.Timestamp, Events.Attributes     or three lists
-    log_body                     JSON text. Such a row is a log record of that span, and ``name`` is its event name
+    trace_id                  TraceId             hex text, or 16 bytes
+    span_id                   SpanId              hex text, or 8 bytes
+    parent_span_id            ParentSpanId        hex text or 8 bytes. Empty if the span has no parent
+    name                      SpanName            text
+    start_time_unix_nano      Timestamp           nanoseconds, or a timestamp
+    end_time_unix_nano        (none)              nanoseconds, or a timestamp. ``Duration`` in nanoseconds can replace this column
+    kind                      SpanKind            2 or ``SERVER`` for a received request. Other kinds are ignored
+    status_code               StatusCode          0, 1, 2, or Unset, Ok, Error
+    status_message            StatusMessage       text
+    scope_name                ScopeName           text
+    flags                     (none)              the span's flags, which show if the parent is remote
+    dropped_attributes_count  (none)              above 0 if the span was truncated
+    attributes                SpanAttributes      a map, or an object as JSON text
+    resource_attributes       ResourceAttributes  a map, or an object as JSON text
+    service_name              ServiceName         used if the resource lacks the name
+    events                    Events.Name, …      a list of {name, time_unix_nano, attributes}, also as JSON text, or three lists
+    log_body                  (none)              body of a log record (JSON text). ``name`` is the event name
 
 Only the trace ID, span ID, and name are required. Maps whose values are all text don't preserve types. Numbers, booleans, and lists
 are restored if the attribute's name implies their type (``gen_ai.usage.input_tokens``). Message content stays text.

@@ -305,10 +305,8 @@ def _record_from(span: WireSpan, raw: bytes) -> SpanRecord:
 
 
 def split_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog, int]], int]:
-    """Return log records and their sizes in bytes, and the number of invalid records. Only records that contain user feedback or
-    describe GenAI spans are returned.
-
-    Other log records aren't parsed. Raises :class:`NotOtlp` if the bytes aren't a log request.
+    """Return (log record, size in bytes) pairs, and the number of invalid records. Only log records of a trace that contain user
+    feedback, describe GenAI spans, or might contain messages are parsed and returned. Raises :class:`NotOtlp`.
     """
     found: list[tuple[OtlpLog, int]] = []
     invalid = 0

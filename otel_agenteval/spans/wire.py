@@ -26,7 +26,7 @@ class Vocabulary(NamedTuple):
     log_texts: tuple[bytes, ...]
     """Byte sequences in log records that might contain messages in an unknown format."""
     is_call: Callable[[Iterable[str]], bool]
-    """Function that returns True if a log record's attributes describe a model or tool call, or contain a prompt."""
+    """Function that returns True if a log record's attributes describe a model or tool call, or contain a prompt or answer."""
 
 
 class Origin(NamedTuple):

@@ -5,9 +5,9 @@ when the root and all spans below it have ended, but no later than ``decision_de
 reported only after their end, because they arrive over OTLP or started before the span processor was added. Their turn closes
 ``decision_delay`` after the local root arrives. If no local root arrives, the turn closes after ``idle_timeout`` without new spans.
 
-A *candidate* is a span that might be a turn's root: a local root, or the topmost agent, workflow, chain, or GenAI span of unknown
-role below the application's own spans. All spans below a candidate are assigned to it, even if their direct parent has ended. If
-the candidate turns out not to be a root, its spans move to the next candidate above it.
+A *candidate* is a span that might be a turn's root. It is a local root, or the topmost agent, workflow, chain, or GenAI span of
+unknown role below the application's own spans. All spans below a candidate are assigned to it, even if their direct parent has
+ended. If the candidate turns out not to be a root, its spans move to the next candidate above it.
 
 The assembler does no I/O. Callers must hold :attr:`Assembler.lock` for most methods, and evaluate the returned :class:`Closed`
 spans after they release the lock. :mod:`.open_traces` stores open traces. :mod:`.late_data` stores data that arrives after its turn
@@ -402,7 +402,7 @@ class Assembler:
         self._open.set_deadline(trace, None, min(trace.last_seen + delay, trace.first_seen + limits.max_duration))
 
     def add_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0) -> bool:
-        """Keep a log record for its span. Return False if the trace is unknown, can't be revised, or has too many log records."""
+        """Keep a log record. Return False if the trace is unknown or can't be revised, or if the span has too many records."""
         trace = self._traces.get(trace_id)
         if trace is not None and span_id not in self.late.roles_in(trace_id):
             if trace.logs is None:
@@ -616,7 +616,7 @@ class Assembler:
 
     def _only_run_without_steps(self) -> int | None:
         """If exactly one running agent or workflow has no spans below it yet, return its trace ID. Otherwise, return None."""
-        if len(self._open.outermost) > _MOST_BESIDE:  # the agent's thread waits
+        if len(self._open.outermost) > _MOST_BESIDE:  # checking them all would delay the agent's thread
             return None
         runs = [top for top in self._open.outermost if top.role in _TURN_ROLES and top.open == 1 and not top.spans]
         return self._open.outermost[runs[0]].trace_id if len(runs) == 1 else None
@@ -657,7 +657,9 @@ class Assembler:
         candidate.span_ids = None
 
     def _evict(self) -> list[Closed]:
-        """Close turns until no limit is exceeded. First close the largest tenant's turns that only wait for their deadline."""
+        """Close turns until no limit is exceeded. Turns that only wait for a deadline close first, then late data, and then the
+        oldest turns. If there are tenants, only turns of the largest tenant close.
+        """
         closed: list[Closed] = []
         while (crowded := len(self._traces) > self.limits.max_open) or (
             self._held.used > self._held.limit and (self._traces or self.late)

@@ -36,7 +36,7 @@ from .stitching import Stitcher, reader_of
 
 SCORED = "scored"
 _NO_PART_OF_A_TURN = frozenset((SCOPE, LOGFIRE_SCOPE))
-"""Scopes whose spans never belong to a turn: those of otel-agenteval itself and of Logfire's user feedback."""
+"""Scopes of otel-agenteval and of Logfire's user feedback. Their spans never belong to a turn."""
 _HELD_BYTES = 32 * 1024 * 1024
 """Maximum bytes of incomplete turns that wait for another trace."""
 REVISABLE_BYTES = 8 * 2**20

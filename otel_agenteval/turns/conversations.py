@@ -27,7 +27,7 @@ from ..metrics.bound_metric import BoundMetric, asked_in
 
 EndReason = Literal["ended", "idle", "evicted", "shutdown", "signals"]
 _SIGNAL_PAUSE = 30.0
-"""Seconds without new signals (scores of its turns) after which an ended conversation is evaluated again."""
+"""Seconds without new signals after which an ended conversation is evaluated again. A shorter ``idle_timeout`` replaces it."""
 _HISTORY = 20
 """Maximum number of earlier turns in a turn's history."""
 _EARLY = 1_000

@@ -36,10 +36,10 @@ class _ClosedTrace:
     def __init__(self) -> None:
         self.closed_at = 0.0
         self.continues = False
-        """True if the trace closed because it was too large. Later spans are treated as a new trace."""
+        """True if the trace's received spans exceeded a turn limit. Later spans are treated as a new trace."""
         self.roles: dict[int, str | None] | None = {}
-        """Role of each span's candidate (possible turn root), by span ID: ``""`` if the candidate has no role, or None if the span
-        started after the trace closed. The attribute itself is None if late spans can't revise the turn.
+        """Role of each span's candidate (possible turn root), by span ID. The role is ``""`` if the candidate has no role, and
+        None if the span started after the trace closed. The attribute itself is None if late spans can't revise the turn.
         """
 
 
@@ -90,7 +90,7 @@ class LateData:
         return _NO_SPANS if closed is None or closed.roles is None else closed.roles
 
     def remember(self, trace_id: int, reason: CloseReason, roles: dict[int, str | None]) -> None:
-        """Remember the roles of a closed turn's spans. If the turn closed at a limit, forget all roles of its trace."""
+        """Remember the roles of a closed turn's spans. If it closed at a limit or at shutdown, forget its trace's roles."""
         closed = self._remembered(trace_id)
         if reason in _AT_LIMIT:
             self._forget_ids(closed)

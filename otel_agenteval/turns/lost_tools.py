@@ -88,7 +88,7 @@ class LostTools:
         return [self._tools.popleft()[1]] if len(self._tools) > _MOST_TOOLS else []
 
     def joined(self, turn: SpanGroup) -> SpanGroup:
-        """Remember a released turn. Return the turn joined with those of its tools that arrived earlier."""
+        """Remember a released turn. Return the turn, joined with its tools that arrived earlier."""
         process = process_of(turn.root)
         turns = self._turns.setdefault(process, deque(maxlen=_MOST_TURNS))
         self._turns.move_to_end(process)

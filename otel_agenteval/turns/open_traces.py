@@ -93,7 +93,7 @@ class OpenTraces:
             yield self.outermost.pop(oldest), oldest
 
     def due(self, now: float, most: int) -> Iterator[Entry]:
-        """Remove and yield open traces and possible turn roots whose deadline has passed. Check at most ``most`` deadlines."""
+        """Yield open traces and possible turn roots whose deadline has passed. Check and remove at most ``most`` deadlines."""
         for _ in range(most):
             if not self.deadlines or self.deadlines[0][0] > now:
                 return

@@ -41,9 +41,9 @@ class _Waiting:
 class Readings:
     """Thread-safe counts of turns by instrumentation scope, and of traces without a turn or without texts.
 
-    A scope causes at most one warning per kind of missing data. Missing texts cause a warning immediately, and a missing turn after
-    ``enough`` traces or in :meth:`finish`. Turns of the scope that have texts suppress both warnings, and so do turns of other
-    scopes with the same answer. If ``enough`` is infinite, all warnings are logged in :meth:`finish`.
+    A scope causes at most one warning per kind of missing data. Missing texts cause a warning immediately. A missing turn, or a
+    tool without a turn, causes one after ``enough`` traces or in :meth:`finish`. Turns with texts suppress their scope's warnings
+    except about tools. So do other scopes' turns with the same answer. If ``enough`` is infinite, :meth:`finish` logs them all.
     """
 
     def __init__(self, enough: float = 3) -> None:

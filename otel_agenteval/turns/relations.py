@@ -51,7 +51,7 @@ def is_lost_call(group: SpanGroup) -> bool:
 
 
 def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> list[SpanGroup]:
-    """Return the calls that an agent run made, if its own trace has none: calls during the run for which :func:`agree` isn't False.
+    """Return the model calls in other traces that an agent run made: calls during the run for which :func:`agree` isn't False.
     If another run overlaps (``beside`` is True), :func:`agree` must be True. If it isn't True for any call, return the first call,
     unless the run has a user ID or conversation ID.
     """

@@ -8,8 +8,7 @@ Terms:
 - A *part* of a trace is a closed turn, or one span without a turn.
 - A parent is *missing* if it isn't among the spans of its part.
 - A turn is *rootless* if its root was never seen. One of its missing parents is its root.
-- A new part *absorbs* older parts: the earlier revision of its turn, turns whose roots are now among its spans, and spans
-  without a turn that it now contains.
+- A new part *absorbs* older parts: the earlier revision of its turn, and other turns and single spans that it now contains.
 - A log record is *loose* if its span is unknown.
 
 Example: A trace closes without its root 1. The model calls 2 and 3 below it are two rootless turns, which are evaluated and

@@ -1,8 +1,8 @@
 """Join model calls in separate traces into turns, by comparing IDs, messages, and token counts.
 
 If an agent loop has no agent span, each model call is a separate trace. A *piece* consists of one or more joined calls. If its last
-call requests tools, the piece waits for the next call (rules *tool call ids*, *repeated messages*, *previous response*, *same
-conversation*, and *next call* in docs/internals/turn-stitching-rules.md). Turns with agent spans aren't stitched.
+call requests tools, the piece waits for the next call. For the rules *tool call ids*, *repeated messages*, *previous response*,
+*same conversation*, and *next call*, see docs/internals/turn-stitching-rules.md. Turns with agent spans aren't stitched.
 """
 
 from __future__ import annotations
@@ -161,9 +161,7 @@ class _Piece:
 
 
 def may_go_on(group: SpanGroup) -> bool:
-    """Return True if another trace might continue a group, because the group is a message of a thread or a model call outside an
-    agent.
-    """
+    """Return True if another trace might continue a group: a message of a thread, or a model call outside an agent."""
     turn = steps_of(group)
     root = turn.root
     if root.thread is not None or is_bare_call(group):

@@ -1,8 +1,9 @@
 """Find one span for each model call of a turn.
 
-Several spans can describe one model call. A model span duplicates another one if it is inside the other (such as an SDK's span in a
-framework's span), if it ran during the other and both have the same parent, or if both have the same response ID. Some servers
-reuse response IDs, so :func:`is_next_call` also compares times and texts. Missing values are copied from the duplicates.
+Several spans can describe one model call. A model span inside another one is usually a duplicate, such as an SDK's span in a
+framework's span. So are model spans with the same parent if one ran during the other, and model spans with the same response ID.
+Because some servers reuse response IDs, :func:`is_next_call` also compares times and texts. Missing values are copied from the
+duplicates.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def find_calls(turn: TurnSteps) -> tuple[list[Step], list[Step]]:
 
 def _open_loops(turn: TurnSteps) -> list[Step]:
     """Mark model spans that cover whole agent loops as inner steps. Return the loops in which no model call has token counts. A
-    model span covers a loop if its instrumentation marks it as a loop, or if its token counts are the sums of the counts below it.
+    model span covers a loop if its dialect marks it as a loop, or if its token counts are the sums of the counts below it.
     """
     totals = []
     calls_in, below = _calls_below(turn)
@@ -165,8 +166,8 @@ def _said(answers: list[Message]) -> tuple[list[str], list[tuple[str | None, str
 
 
 def _duplicates(turn: TurnSteps, steps: list[Step]) -> dict[int, Step]:
-    """Map inner span IDs to the outer span, for each call that two instrumentations recorded separately. The two spans have the
-    same parent and one ran during the other, or they overlap in one agent run and have equal token counts or answers.
+    """Map inner span IDs to the outer span, for each call that two instrumentations recorded separately. The spans have the same
+    parent, and one ran during the other. Or they overlap in one agent run, and have equal token counts or answers.
     """
     found: dict[int, Step] = {}
     running: dict[tuple[bool, int, str], list[Step]] = {}

@@ -225,7 +225,7 @@ class TurnCalls(TurnSteps):
         return last
 
     def _is_about(self, step: Step, answer: str, answering: Step) -> bool:
-        """Return True if a call only processes an earlier answer: its prompt quotes the question and the answer, or it returns a
+        """Return True if a call only processes an earlier answer. Its prompt quotes the question and the answer, or it returns a
         rating or a list. Return False if the earlier call only prepared this call's answer.
         """
         asked = [one.content for one in self.inputs(step) if one.role in ("system", "user") and one.content]

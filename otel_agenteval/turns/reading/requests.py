@@ -208,7 +208,7 @@ _CallKey = tuple[str | None, Hashable]
 
 
 def tool_requests(turn: TurnCalls) -> list[Requested]:
-    """Return the tool requests of all model calls or, if there are none, of all agent runs."""
+    """Return the tool requests of all model calls or, if there are no model calls, of all agent runs."""
     steps = turn.llm or [
         step for role in ROOTS for step in turn.of_role.get(role, ()) if step.output_messages is not None
     ]  # fmt: skip
@@ -233,8 +233,8 @@ def requests_read_back(turn: TurnCalls, requested: list[Requested]) -> list[Requ
 
 
 def _start_of_turn(turn: TurnCalls, step: Step, messages: Sequence[Message]) -> int:
-    """Return the index in the first call's prompt from which tool requests belong to this turn: that of the last user message or
-    answer. If the call itself requests tools, return ``len(messages)``, because requests in its prompt might belong to other turns.
+    """Return the index of the last user message or answer in the first call's prompt, or 0. Later tool requests belong to this
+    turn. If the call itself requests tools, return ``len(messages)``, because requests in its prompt might belong to other turns.
     """
     if not step.overwritten and turn.requests_of(step):
         return len(messages)

@@ -1,8 +1,8 @@
 """Read the tool calls of a turn.
 
-A tool call has a span, or it is only in messages: a model requests the tool, and either a later prompt contains the result or the
-run ends. Hand-offs (``transfer_to_x``) and the output tools of frameworks aren't tool calls. An empty list means that no tool was
-called. None means that calls might not have been recorded.
+A tool call has a span, or it is only in messages. In messages, a model requests the tool, and then a later prompt contains the
+result, or the run ends. Hand-offs (``transfer_to_x``) and the output tools of frameworks aren't tool calls. An empty list means
+that no tool was called. None means that calls might not have been recorded.
 """
 
 from __future__ import annotations
