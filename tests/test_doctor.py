@@ -462,6 +462,7 @@ def test_a_scope_says_who_captures(scope: str, begins: str | None) -> None:
 def test_packages_are_found_by_their_names() -> None:
     assert of_package("openinference-instrumentation-openai") is CAPTURES[0]
     assert of_package("Google_ADK") is not None
+    assert "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" in (of_package("azure-ai-projects") or CAPTURES[0]).variables
     assert of_package("requests") is None
 
 

@@ -89,7 +89,7 @@ CAPTURES: Sequence[Capture] = (
         code="`InstrumentationSettings(include_content=False)` turns it off",
     ),
     Capture("Logfire", r"logfire", r"logfire", by_default=True, code="Logfire's scrubbing replaces values that resemble secrets"),
-    Capture("Langfuse", r"langfuse", r"langfuse", by_default=True, off={"LANGFUSE_TRACING_ENABLED": "false"}),
+    Capture("Langfuse", r"langfuse", r"langfuse", by_default=True, off={"LANGFUSE_TRACING_ENABLED": "false"}, code="`LANGFUSE_TRACING_ENABLED=false` turns off all spans"),
     Capture(
         "LangSmith", r"langsmith", r"langsmith", {"LANGSMITH_OTEL_ENABLED": "true", "LANGSMITH_TRACING": "true"},
         off={"LANGSMITH_HIDE_INPUTS": "true", "LANGSMITH_HIDE_OUTPUTS": "true"},
@@ -107,10 +107,8 @@ CAPTURES: Sequence[Capture] = (
         "Microsoft Agent Framework", r"agent_framework|Experimental\.Microsoft\.Agents", r"agent-framework(-.+)?",
         {"ENABLE_INSTRUMENTATION": "true", "ENABLE_SENSITIVE_DATA": "true"},
     ),
-    Capture(
-        "Azure AI (inference, agents, projects)", r"azure\.(ai|core)\b", r"azure-ai-(inference|agents|projects)",
-        {"AZURE_TRACING_GEN_AI_CONTENT_RECORDING_ENABLED": "true"},
-    ),
+    Capture("Azure AI Projects 2.x", r"azure\.ai\.projects", r"azure-ai-projects", {"AZURE_EXPERIMENTAL_ENABLE_GENAI_TRACING": "true", _GENAI: "true"}),
+    Capture("Azure AI (inference, agents)", r"azure\.(ai|core)\b", r"azure-ai-(inference|agents)", {"AZURE_TRACING_GEN_AI_CONTENT_RECORDING_ENABLED": "true"}),
     Capture("Haystack", r"haystack", r"haystack-ai", {"HAYSTACK_CONTENT_TRACING_ENABLED": "true"}),
     Capture("OpenLIT", r"openlit", r"openlit", by_default=True, code="`openlit.init(capture_message_content=False)` turns it off"),
     Capture("MLflow", r"mlflow", r"mlflow(-skinny|-tracing)?", by_default=True),
