@@ -20,7 +20,7 @@ refusals = _Refusals()
 
 
 def as_int(value: Any) -> int | None:
-    """Convert a number or text to a token count. Return None if the count isn't between 0 and 2⁶³ - 1."""
+    """Convert a number or text to a token count. Return None for other values, and for counts outside 0 to 2⁶³ - 1."""
     number: float
     if value.__class__ is int:
         number = value

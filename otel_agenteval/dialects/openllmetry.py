@@ -168,7 +168,7 @@ _AGNO_RESULT = re.compile(r"status='(\w+)' result=")
 
 
 def _entity(raw: Any) -> Any:
-    """Unwrap a function's ``{"args": […], "kwargs": {…}}`` or ``{"outputs": …}``."""
+    """Unwrap a function's ``{"args": […], "kwargs": {…}}`` or ``{"outputs": …}``. Parse other JSON objects."""
     if raw.__class__ is not str or raw[:1] != "{":
         return raw
     value, _ = jsonio.loads_or_text(raw)

@@ -74,7 +74,7 @@ def arguments_of(raw: Any) -> dict[str, Any] | None:
 
 
 def first_argument(raw: Any) -> Any:
-    """Return the query, or the first text, in the JSON text of a call's arguments. Return other values unchanged."""
+    """Return the query or the first text in the JSON text of a call's arguments, or None. Return other values unchanged."""
     if raw.__class__ is not str or raw[:1] not in '{["':
         return raw
     value, _ = jsonio.loads_or_text(raw)

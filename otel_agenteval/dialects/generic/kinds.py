@@ -50,7 +50,7 @@ _LONGEST = 60
 
 
 def role_of_kind(value: str) -> str | None:
-    """Return the role for a kind such as ``TOOL`` or ``ai.generateText.doGenerate``, or None."""
+    """Return the role for a kind such as ``TOOL`` or ``ai.toolCall``, or None."""
     if not value or len(value) > _LONGEST or "\n" in value:
         return None
     words = words_of(value)

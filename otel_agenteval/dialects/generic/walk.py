@@ -278,7 +278,7 @@ def _are_calls(path: str, items: list[Any]) -> bool:
 
 
 def _documents_in(messages: list[Any]) -> list[Any] | None:
-    """Return the documents in a message such as ``[{"content": {"results": [{"id": 1}]}}]``, or None."""
+    """Return the documents in a message such as ``[{"content": {"results": [{"id": 1, "text": "…"}]}}]``, or None."""
     content = messages[0].get("content") if len(messages) == 1 and isinstance(messages[0], dict) else None
     results = next(iter(content.values())) if isinstance(content, dict) and len(content) == 1 else None
     return results if isinstance(results, list) and are_documents(results) else None
