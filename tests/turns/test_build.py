@@ -227,6 +227,13 @@ def test_the_application_says_how_the_turn_stopped(root, below, kind):
     assert turn_of(agent(1, attributes=said[0]), call).stop_kind == kind
 
 
+@pytest.mark.parametrize(("reason", "kind"), [("stop", "completed"), ("length", "unknown"), (None, "unknown")])
+def test_finish_reason_of_the_answer_message_decides_stop_kind(reason, kind):
+    answer = {"role": "assistant", "parts": [{"type": "text", "content": "18 °C"}], "finish_reason": reason}
+    turn = turn_of(agent(1), chat(2, 1, attributes={"gen_ai.output.messages": json.dumps([answer])}))
+    assert turn.stop_kind == kind
+
+
 # --- one call in several spans
 
 

@@ -113,7 +113,8 @@ class TurnReader(MessageReader):
         step = self.calls.answering_call
         if step is None:
             return None
-        return "completed" if self.error() is None and ends_by_itself(step.finish_reason) else "unknown"
+        reason = step.finish_reason or next((one.finish_reason for one in reversed(self.calls.outputs(step))), None)
+        return "completed" if self.error() is None and ends_by_itself(reason) else "unknown"
 
     def _retrieval_steps(self) -> list[Step]:
         steps = self.calls.of_role.get(RETRIEVAL) or self.calls.of_role.get(RERANK) or []
