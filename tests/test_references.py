@@ -18,6 +18,7 @@ from otel_agenteval.evaluation.limits import Shedding
 from otel_agenteval.evaluation.references import ReferenceSources, applies
 from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
 from otel_agenteval.evaluation.selection import select_metrics
+from otel_agenteval.judging.models.panel import Choice
 from tests.support.rig import Rig
 
 
@@ -52,6 +53,13 @@ def test_a_selector_means_a_turn(when, meant):
     )  # fmt: skip
     config = load_config({"metrics": [{"code_latency": {}, "when": when}]}, env={})
     assert applies(config.metrics[0].when, about) is meant
+
+
+@pytest.mark.parametrize(("pattern", "meant"), [("[EMAIL-9f3a]", True), ("[EMAIL-*]", True), ("[E]*", False)])
+def test_a_selector_matches_pseudonyms_in_brackets(pattern, meant):
+    config = load_config({"metrics": [{"code_latency": {}, "when": {"agent": pattern}}]}, env={})
+    assert applies(config.metrics[0].when, turn(agent="[EMAIL-9f3a]")) is meant
+    assert Choice(None, agents=[pattern]).fits("llm_tone", "[EMAIL-9f3a]") is meant
 
 
 def test_references_can_be_given_for_an_agent():

@@ -356,7 +356,7 @@ def root_attributes(turn: Turn) -> Mapping[str, Any]:
 def _matches(value: Any, wanted: Sequence[str]) -> bool:
     if isinstance(value, bool):
         value = str(value).lower()
-    return value is not None and any(fnmatchcase(str(value), pattern) for pattern in wanted)
+    return value is not None and any(fnmatchcase(str(value), pattern.replace("[", "[[]")) for pattern in wanted)
 
 
 def _normal(text: str) -> str:

@@ -31,7 +31,7 @@ class Choice:
 
     def fits(self, metric: str, agent: str) -> bool:
         return all(
-            not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+            not patterns or any(fnmatchcase(name, pattern.replace("[", "[[]")) for pattern in patterns)
             for name, patterns in ((metric, self.metrics), (agent, self.agents))
         )
 
