@@ -150,11 +150,10 @@ def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, st
     others = (*_NO_OPTIONS, *_of_services(env))
     options = (name for name in named if name not in others and not name.startswith(_OF_TESTS))
     given = sorted(options, key=lambda name: (name.count("__"), name))
-    short = [name for name in env if name.startswith("AGENTEVAL_") and ("__" in name or f"OTEL_{name}" in RESERVED_ENV)]
+    short = [f"OTEL_{name}" for name in env if name.startswith("AGENTEVAL_")]
     known = variables() if given or short else {}
-    for name in short:
-        if f"OTEL_{name}" in (*known, *RESERVED_ENV):
-            _log.warning("%s: has no effect; set OTEL_%s instead", name, name)
+    for name in {*known, *RESERVED_ENV}.intersection(short):
+        _log.warning("%s: has no effect; set %s instead", name.removeprefix("OTEL_"), name)
     faults = Faults()
     for name in given:
         with faults:

@@ -41,9 +41,7 @@ class SpoolOptions(Section):
     directory: FilePath
     """Folder for the files, created if missing. Processes can share the folder, because each process uses its own file."""
     max_bytes: Size = 256 * 2**20
-    """Maximum size of one file in bytes. Above the limit, new scores are dropped and counted. A sidecar with a journal doesn't drop
-    them.
-    """
+    """Maximum size of one file. Above the limit, new scores are dropped and counted, unless a sidecar has a journal."""
 
 
 def _endpoint(value: Any) -> str:

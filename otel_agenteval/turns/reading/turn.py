@@ -1,8 +1,7 @@
 """Build a :class:`~otel_agenteval.core.turn.Turn` from the spans of one turn.
 
-:mod:`.steps` builds the span tree, and :mod:`.llm_calls` finds the model calls. The tree doesn't change later. Tool calls
-(:mod:`.tool_calls`), texts and errors (:mod:`.messages`), and agents (:mod:`.agents`) require parsing JSON, so they are read when a
-metric first uses them.
+:mod:`.steps` builds the span tree, and :mod:`.llm_calls` finds the model calls. Tool calls (:mod:`.tool_calls`), texts and errors
+(:mod:`.messages`), and agents (:mod:`.agents`) require parsing JSON, so they are read on first use.
 """
 
 from __future__ import annotations
