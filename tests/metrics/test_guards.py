@@ -242,6 +242,10 @@ def test_a_secret_is_found_in_any_surrounding_and_never_quoted(type_: str) -> No
         pytest.param("-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----", True, id="a sketch of a key file"),
         pytest.param("-----BEGIN PUBLIC KEY-----\n" + WORD, True, id="a public key"),
         pytest.param("commit " + HEX[:40], True, id="a commit id"),
+        pytest.param("Authorization: " + WORD[:20], False, id="a header"),
+        pytest.param("Klucz API: " + WORD[:14], False, id="a key in Polish"),
+        pytest.param("令牌：" + WORD[:14], False, id="a token in Chinese"),
+        pytest.param("Send the header Authorization: Bearer TOKEN42", True, id="a placeholder in a header"),
     ],
 )
 def test_no_secret(output: str | None, wanted: Any) -> None:
