@@ -70,11 +70,11 @@ def metric_pages() -> Iterator[tuple[str, str]]:
         "| Property | Meaning |\n|---|---|",
         "| value | The unit, whether higher or lower is better, and the default threshold. |",
         "| needs | Turn fields that the metric requires. If one is missing, the score is skipped as `missing:FIELD`. |",
-        "| applies to | Turns that the metric scores. Other turns are skipped without a judge call, even if the description mentions a vacuous value for them. Direct calls of `evaluate`, and composite metrics, still score them. |",
+        "| applies to | Turns that the metric scores. The metric skips other turns, without a judge call. Direct calls of `evaluate`, and composite metrics, score these turns too, so some descriptions mention a vacuous value for them. |",
         "| uses | Optional turn fields that the metric reads. |",
         "| references | Optional [reference data](../../concepts/reference-data.md) that the metric reads. |",
         "| groups | [Groups](#groups) that contain the metric. |",
-        "| runs on | The thread that runs a slow metric. The score isn't recorded as a span event. |",
+        "| runs on | The thread that runs the metric, if the metric is slow. The exported span doesn't contain the score. |",
         "| extra | The [extra](../../get-started/installation.md#extras) that the metric, or one of its options, requires. |",
         "| also called | Names of the metric in other tools, which you can use in otel-agenteval too. |\n",
         (

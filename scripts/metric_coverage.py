@@ -279,7 +279,7 @@ _LEGEND = (
         "- **Values**: Number of distinct values, and the lowest, median, and highest value. "
         "*as judged* means that the values depend on the judge or embedding model."
     ),
-    "- **Passed**: Percentage of values that pass.",
+    "- **Passed**: Percentage of values that pass, or – for metrics without a verdict and for judged metrics.",
 )
 
 
@@ -355,7 +355,7 @@ def _named(name: str, row: Row | None) -> str:
 
 def _note(name: str, row: Row | None) -> str:
     if row is None:
-        return NOT_RUN.get(name, "")
+        return NOT_RUN.get(name, "The metric isn't measured, because its value depends on the metrics that it combines.")
     if name in CONSTANT and (row.constant or not row.evaluated):
         return CONSTANT[name]
     if not row.evaluated:

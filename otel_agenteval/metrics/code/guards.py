@@ -1,9 +1,9 @@
 """These metrics detect wrong or repeated tool calls, leaks, injected instructions, and links or numbers that no source contains.
 They don't block answers or require reference data.
 
-To protect the turn's content, score details contain only finding types, tool names, positions, ungrounded URLs and numbers, and the
-first four characters of some secrets. The metrics search the first 100,000 characters of each text. If a text is longer, most
-metrics set ``detail.truncated``.
+To protect the turn's content, score details contain only finding types, tool names, positions, ungrounded URLs, ungrounded numbers with
+the nearest number in the sources, and the first four characters of some secrets. The metrics search the first 100,000 characters of
+each text. If a text is longer, most metrics set ``detail.truncated``.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def code_tool_schema_validity(turn: Turn) -> Result:
 
     - calls to tools without a schema
     - calls whose arguments aren't in the telemetry, or would take too long to check (``detail.unknown`` is the number of these calls)
-    - calls to tools whose schema is invalid, refers to another document, or uses look-around in a ``pattern``
+    - calls to tools whose schema is invalid, refers to another document, or uses look-around or a backreference in a ``pattern``
       (``detail.schema_errors`` lists these tools)
 
     If a call's arguments aren't a JSON object, the call is invalid and is reported with the keyword ``not_json``.
@@ -404,8 +404,8 @@ def code_ungrounded_urls(turn: Turn, *, allowed: tuple[str, ...] = ()) -> bool |
 
     - URLs in the sources, the home pages of their sites, and parent paths of several of these URLs (``/docs`` for ``/docs/a`` and
       ``/docs/b``)
-    - a source's URL with different query parameters (``?from=now-3h``), unless these parameters contain IDs or numbers that no
-      source contains
+    - a source's URL with additional query parameters (``?from=now-3h``), if the sources contain the IDs and numbers in their values
+    - a source's URL with a different value for a query parameter, if the sources contain this value
     - a relative link in a source, resolved against a URL in the sources
     - a source's URL with different IDs, or a source's URL template (``/orders/{id}``) with IDs filled in, if the sources contain
       these IDs
@@ -424,8 +424,8 @@ def code_ungrounded_urls(turn: Turn, *, allowed: tuple[str, ...] = ()) -> bool |
     If more than 100 links don't occur literally in a source, the metric checks only the first 100 of these links.
 
     A correct link to a public page fails if no source contains it. To avoid this, list the site in ``allowed``. Without tool results, documents,
-    or other sources with URLs, only two types of links fail: hosts that imitate a well-known site, and hosts that contain a company name from
-    the instructions. Don't use this metric if the provider runs web searches, because the search results aren't in the telemetry.
+    or other sources with URLs, only two types of hosts fail: imitations of a well-known site (``paypa1.com``), and hosts that mainly consist of
+    a company name from the instructions (``acmebank.com`` for Acme). Don't use this metric if the provider runs web searches, because the search results aren't in the telemetry.
 
     Parameters:
         allowed: Hosts (``acme.com``), wildcards (``*.acme.com``), and paths (``docs.python.org/3/``) that always count as grounded.
@@ -484,18 +484,16 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[
     number is grounded if a source contains one of these:
 
     - the same value in any notation, such as ``1.234,50``, ``12,34,567``, ``1.2 million``, ``12 lakh``, ``34万``, or ``三百二十``. The
-      metric also reads the digits of 14 scripts, such as Arabic and Thai, and number words in fourteen languages, but not numbers
-      that are written as one word, such as ``venticinque``
+      metric reads the digits of 14 scripts and the number words of 14 languages, but not compounds such as ``fünfundzwanzig``
     - a more precise value that rounds to the number (``18.3`` for ``18``, ``57948`` for ``58 000``)
     - the same percentage as a fraction (``0.25`` for ``25 %``), or its complement (``75 %`` for ``25 %``)
     - the same quantity in another unit (length, mass, temperature, bytes, time, and others)
-    - the same date or time in any form, or a date or time that differs by a duration in a source or the answer
-    - with ``derived``, the numbers from which the answer's number is calculated. The answer must show the calculation, except for
-      two types: totals, averages, shares, and counts of a table's row or column, and calculations with only two numbers (sum,
-      difference, product, ratio, or percentage)
+    - the same date or time in any form, or one that differs from it by a duration that a source or the answer contains
+    - with ``derived``, the numbers from which the answer's number is calculated. The answer must show the calculation, unless it uses only
+      two numbers (sum, difference, product, ratio, or percentage) or a whole table row or column (total, average, share, or count)
 
-    Some dates don't need a source: yesterday, today, tomorrow, and the first and last day of a month if the sources contain a date in this month.
-    If a source contains the same digits, a number is grounded even if its meaning or unit differs (``14 miles`` and ``14 km``).
+    The dates of yesterday, today, and tomorrow don't need a source. If a source contains a date in a month, the first and last day of this
+    month don't need one either. If a source contains the same digits, a number is grounded even if its meaning or unit differs (``14 miles`` and ``14 km``).
 
     The metric ignores numbers in questions, examples, URLs, identifiers (``GPT-4``), and code. It also ignores whole numbers from 0
     to 10 (but not ``5 %`` or ``5 million``), list markers, footnote marks ``[12]``, versions, names (``ISO 27001``, ``Windows 11``,

@@ -198,9 +198,11 @@ def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = T
     Prices come from ``prices`` or from the bundled genai-prices table, without network access. The extra ``[cost]`` can provide a newer table.
     A price depends on the model, the provider, and the turn's start time. If the start time is unknown, the newest price is used.
 
-    The metric doesn't estimate a cost if a model's price is unknown, if the turn has more than 1,000 calls, or if some successful
-    calls have token counts or costs, but others don't. If no call has them, but all calls used the same model, the estimate uses
-    the turn's token counts.
+    The metric doesn't estimate a cost in these cases:
+
+    - A model's price is unknown. The bundled table has no prices for service tiers such as ``flex`` and ``priority``.
+    - The turn has more than 1,000 model calls.
+    - Some successful calls have a token count or a cost, but others have neither. If all have neither, but used the same model, the estimate uses the turn's token counts.
 
     Parameters:
         include_tool_costs: If true, the cost of tool calls is added.

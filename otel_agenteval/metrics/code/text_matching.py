@@ -343,8 +343,8 @@ def code_refusal(
     - small talk, and other answers that don't contain a word for declining or redirecting
     - real-world limits ("we can't ship on Sundays"), failures, error texts, apologies, corrections, and partial help
     - quotes, letters, translations, and questions for missing data
-    - answers with at least 12 different words from the system instructions, or at least 5 from tool results or documents outside the
-      sentences that decline. Only words of five or more letters count, unless the user wrote them
+    - answers with at least 12 different words from the system instructions, and answers whose other sentences (which don't decline)
+      have at least 5 from tool results or documents. Only words of at least five letters that aren't in the user's input count
     - answers of more than 2,000 characters, code, tables, and long answers with many figures
     - JSON, except an object of at most 400 characters that starts with a status such as ``"status": "declined"``, and also contains
       a reason, a null value, or an empty list
@@ -357,8 +357,8 @@ def code_refusal(
     case and the type of apostrophe, and mistakes "I can't wait to help" for a refusal.
 
     In a configuration file and in ``oa.evaluate``, the default method is ``answer``, unless you set ``phrases``. If you use
-    ``get_metric`` or one of the metric's names from other tools, the default is ``phrases``. The same applies to an inner metric of
-    a composite metric. To fail a turn on refusals, set ``inverse`` to true.
+    ``get_metric`` or one of the metric's names from other tools, the default is ``phrases``. An inner metric of a composite metric
+    follows the same rules. To fail a turn on refusals, set ``inverse`` to true.
 
     Parameters:
         phrases: Phrases to search for, instead of the default list. Only allowed with ``method="phrases"``.

@@ -71,8 +71,8 @@ def code_tool_selection(
 ) -> Result:
     """Share of the expected tools that were called, minus a penalty for each unexpected tool.
 
-    The metric ignores the case of tool names. If ``expected_tools`` contains a tool twice, one call counts for both, unless
-    ``strict_order`` is true. Tools that run another agent are ignored unless they are expected or forbidden.
+    The metric ignores the case of tool names. If ``expected_tools`` contains a tool twice, one call counts for both. With
+    ``strict_order``, ``order_penalty`` then applies. Tools that run another agent are ignored unless they are expected or forbidden.
 
     If the list of expected tools is empty, the value is 1 minus the penalties. The value is at least 0, and 0 if a forbidden tool
     was called.

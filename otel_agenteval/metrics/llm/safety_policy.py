@@ -195,8 +195,8 @@ def _severity_metric(source: str, passed_summary: str, uses: tuple[str, ...] = (
 
 def _documented(fn: _Metric, common: str) -> _Metric:
     topic = fn.__name__.removeprefix("llm_").removesuffix("_passed")
-    also = ["the system prompt"] if topic in _WITH_SYSTEM else []
-    also += ["up to 40 retrieved documents, with at most 500 characters of each"] if topic in _WITH_FINDINGS else []
+    also = ["up to 4,000 characters of the system prompt"] if topic in _WITH_SYSTEM else []
+    also += ["up to 500 characters of each of up to 40 retrieved documents"] if topic in _WITH_FINDINGS else []
     for word, text in (
         ("name", f"llm_{topic}"),
         ("more", _POLICY_TEXT_DOC if "policy_text" in fn.__annotations__ else ""),
