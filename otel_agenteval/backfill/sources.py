@@ -145,7 +145,7 @@ class JsonLines(_Files):
 
 
 _CLICKHOUSE_COLUMNS = (
-    "TraceId AS trace_id, SpanId AS span_id, ParentSpanId AS parent_span_id, SpanName AS name, "
+    "TraceId AS trace_id, SpanId AS span_id, ParentSpanId AS parent_span_id, SpanName AS name, SpanKind AS kind, "
     "toUnixTimestamp64Nano(Timestamp) AS start_time_unix_nano, toInt64(Duration) AS duration, toString(StatusCode) AS status_code, "
     "StatusMessage AS status_message, ScopeName AS scope_name, ServiceName AS service_name, "
     "SpanAttributes AS attributes, ResourceAttributes AS resource_attributes, "

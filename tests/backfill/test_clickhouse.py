@@ -116,6 +116,32 @@ def test_clickhouse_gives_the_results_that_the_same_rows_in_parquet_give(
     assert results(tmp_path / "out") == results(tmp_path / "same")
 
 
+def test_two_model_calls_of_a_server_span_are_one_turn(clickhouse: ClickHouse, tmp_path: Path, capsys: Any) -> None:
+    _, call = clickhouse_like().slice(0, 2).to_pylist()
+    server = {"SpanName": "POST /chat", "SpanKind": "Server", "SpanId": f"{1:016x}", "ParentSpanId": "", "SpanAttributes": []}
+    calls = [{"SpanId": f"{k:016x}", "ParentSpanId": f"{1:016x}", "SpanAttributes": asked(k)} for k in (2, 3)]
+    file = tmp_path / "rows.parquet"
+    pq.write_table(pa.Table.from_pylist([{**call, **own} for own in (server, *calls)], clickhouse_like().schema), file)
+    clickhouse.ask(TABLE.replace("otel_traces", "requests"))
+    names = ", ".join(f"`{name}`" for name in call)
+    clickhouse.ask(f"INSERT INTO requests ({names}) SELECT {names} FROM file('{file}', Parquet)")
+    for source in (str(file), f"clickhouse://127.0.0.1:{clickhouse.port}/default?table=requests"):
+        assert main(["backfill", source, "--out", str(tmp_path / "out")]) == 0
+        assert "3 spans, 1 turn" in capsys.readouterr().out
+
+
+def asked(k: int) -> list[tuple[str, str]]:
+    said = [("user", "Where is Lima?"), ("assistant", "In Peru."), ("user", "And Quito?"), ("assistant", "In Ecuador.")][
+        : 2 * k - 2
+    ]
+    messages = [{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in said]
+    return [
+        ("gen_ai.operation.name", "chat"),
+        ("gen_ai.input.messages", json.dumps(messages[:-1])),
+        ("gen_ai.output.messages", json.dumps(messages[-1:])),
+    ]
+
+
 def test_shards_and_times_are_asked_for_in_the_query(clickhouse: ClickHouse, tmp_path: Path) -> None:
     url = f"clickhouse://127.0.0.1:{clickhouse.port}/default?since=2023-11-14T00:00:00Z&until=2023-11-15T00:00:00Z&where=ServiceName='shop'"
     for k in range(2):
