@@ -118,8 +118,16 @@ def test_clickhouse_gives_the_results_that_the_same_rows_in_parquet_give(
 
 def test_two_model_calls_of_a_server_span_are_one_turn(clickhouse: ClickHouse, tmp_path: Path, capsys: Any) -> None:
     _, call = clickhouse_like().slice(0, 2).to_pylist()
-    server = {"SpanName": "POST /chat", "SpanKind": "Server", "SpanId": f"{1:016x}", "ParentSpanId": "", "SpanAttributes": []}
-    calls = [{"SpanId": f"{k:016x}", "ParentSpanId": f"{1:016x}", "SpanAttributes": asked(k)} for k in (2, 3)]
+    server: dict[str, Any] = {
+        "SpanName": "POST /chat",
+        "SpanKind": "Server",
+        "SpanId": f"{1:016x}",
+        "ParentSpanId": "",
+        "SpanAttributes": [],
+    }
+    calls: list[dict[str, Any]] = [
+        {"SpanId": f"{k:016x}", "ParentSpanId": f"{1:016x}", "SpanAttributes": asked(k)} for k in (2, 3)
+    ]
     file = tmp_path / "rows.parquet"
     pq.write_table(pa.Table.from_pylist([{**call, **own} for own in (server, *calls)], clickhouse_like().schema), file)
     clickhouse.ask(TABLE.replace("otel_traces", "requests"))
