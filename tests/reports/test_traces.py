@@ -16,6 +16,7 @@ import pytest
 import otel_agenteval as oa
 from otel_agenteval.core.turn import LlmCall
 from otel_agenteval.core.turn_cost import cost_of
+from otel_agenteval.spans.record import SpanEvent
 from otel_agenteval.turns.composer import Composer
 from otel_agenteval.turns.duplicates import Duplicates
 from otel_agenteval.turns.reading.turn import build_turn
@@ -25,7 +26,7 @@ from otel_agenteval.turns.roots import SpanGroup, split
 from otel_agenteval.turns.state import Closed
 from otel_agenteval.turns.stitching import Stitcher, reader_of
 from tests.support.recordings import files_in
-from tests.support.spans import agent, chat, span, tool, turn_of, turns_of
+from tests.support.spans import START, agent, chat, span, tool, turn_of, turns_of
 
 ARCHIVE = "reports/traces.tar.xz"
 CASES = sorted({name.partition("/")[0] for name in files_in(ARCHIVE)})
@@ -363,6 +364,20 @@ def test_last_call_of_a_failed_run_without_a_response_failed(says: str | None, r
             None,
             None,
         ),
+        (
+            [
+                tool(
+                    3,
+                    1,
+                    at=20,
+                    attributes={"gen_ai.tool.call.id": "c1"},
+                    events=[SpanEvent("exception", {"exception.type": "langgraph.errors.GraphInterrupt"}, START)],
+                )
+            ],
+            "requested",
+            None,
+            None,
+        ),  # OpenInference sets the status OK
         (["This tool call requires confirmation, please approve or reject."], "requested", None, None),
         (["Error: The user declined to run this tool."], "declined", None, "tool_error"),
         (["The tool call was denied."], "declined", None, None),

@@ -17,6 +17,7 @@ from ...core.turn import ErrorInfo, Message, ToolCall, ToolRequest, ToolState
 from ...dialects.content import HIDDEN, ProviderRun, provider_runs
 from ...dialects.payloads import arguments_of, says_failed, unquoted, unwrap_result
 from ...dialects.react import INTERPRETER, calls_in_code, printed
+from ...dialects.reader import error_of
 from ...dialects.step import AGENT, CHAIN, HANDOFF, LLM, ROOT_ROLES, ROOTS, TOOL, Step
 from ...spans.record import ERROR
 from .handoffs import as_tool_name
@@ -125,8 +126,7 @@ class ToolCalls:
         if arguments is None and call_id is not None:
             arguments = arguments_of(self._arguments_elsewhere.get(call_id))
         result, error = unwrap_result(span.result), span.error
-        if result in HIDDEN:
-            result = None
+        result = None if result in HIDDEN else result
         if result is None and error is None and call_id is not None:  # the result may be only in the next prompt
             result = self._results.get(call_id, self._results.get(requested_id or ""))
         if result is None:  # also take a failed call's result, so that no other call gets it
@@ -135,7 +135,7 @@ class ToolCalls:
         if _accepts_answer(result):
             return None
         error = error or error_in(result) or error_by_flag(span.result)
-        interrupted = result is None and error is None and step.record.status == ERROR
+        interrupted = result is None and error is None and (step.record.status == ERROR or error_of(step.record, step) is None)
         state: ToolState = "requested" if interrupted else state_of(error, result)
         return ToolCall(
             name or "", arguments, result, None if state == "requested" else error,
