@@ -19,6 +19,7 @@ from __future__ import annotations
 import functools
 import logging
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -150,9 +151,9 @@ def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, st
     others = (*_NO_OPTIONS, *_of_services(env))
     options = (name for name in named if name not in others and not name.startswith(_OF_TESTS))
     given = sorted(options, key=lambda name: (name.count("__"), name))
-    short = [f"OTEL_{name}" for name in env if name.startswith("AGENTEVAL_")]
+    short = [f"OTEL_{name}" for name in env if re.match(r"AGENTEVAL_(?:\w+__|ENABLED$|CONFIG_FILE$)", name)]
     known = variables() if given or short else {}
-    for name in {*known, *RESERVED_ENV}.intersection(short):
+    for name in filter({*known, *RESERVED_ENV}.__contains__, short):
         _log.warning("%s: has no effect; set %s instead", name.removeprefix("OTEL_"), name)
     faults = Faults()
     for name in given:

@@ -61,8 +61,7 @@ class FeedbackOptions(Section):
     attributes: Annotated[tuple[str, ...], Before(names("span attributes")), Kind("list of span attributes")] = ()
     """Span attributes that contain feedback. Feedback in events and log records is read without this option."""
     wait: DurationOrZero = 60.0
-    """Seconds that feedback waits for its turn. After that, feedback with a span ID is exported as a score with only the turn's
-    IDs. Other feedback is dropped."""
+    """Seconds that feedback waits for its turn. Then, feedback with a span ID becomes a score with only the turn's IDs, and other feedback is dropped."""
 
 
 _state = Before(lambda value: value if value in ("auto", None) else file_path(value))
