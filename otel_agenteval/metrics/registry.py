@@ -581,7 +581,7 @@ class ResolvedName(NamedTuple):
         for key, value in given.items():
             spelling = next((spellings[name] for name in (key, snake_case(key)) if name in spellings), key)
             if isinstance(spelling, Unsupported):
-                raise ConfigError(f"{metric.name}.{key}: not supported. {spelling.how}")
+                raise ConfigError(f"{metric.name}.{key}: not supported. {spelling.how[:1].upper()}{spelling.how[1:]}")
             try:
                 converted = spelling.convert(value) if isinstance(spelling, Converted) else {spelling: value}
             except (TypeError, ValueError) as error:

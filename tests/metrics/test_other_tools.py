@@ -43,7 +43,7 @@ def test_each_parameter_of_a_tool_is_the_metric_s_or_refused_with_what_to_do() -
         for theirs, spelling in {**tool.parameters, **row.parameters}.items():
             if isinstance(spelling, Unsupported):
                 texts.append(spelling.how)
-                with pytest.raises(oa.ConfigError, match=re.escape(spelling.how)):
+                with pytest.raises(oa.ConfigError, match=re.escape(spelling.how[1:])):
                     oa.get_metric(f"{tool.prefix}:{row.name}", **{theirs: "x"})
             elif isinstance(spelling, str):
                 assert theirs in tool.parameters or spelling in METRICS[str(row.ours)].parameters, (tool.prefix, row.name, theirs)
@@ -80,6 +80,11 @@ def test_a_name_works_alone_where_it_is_clear(name: str, metric: str) -> None:
 def test_a_name_without_one_meaning_is_refused_with_what_to_use(name: str, instead: str) -> None:
     with pytest.raises(oa.ConfigError, match=instead):
         oa.get_metric(name)
+
+
+def test_refused_value_is_named_with_the_allowed_value() -> None:
+    with pytest.raises(oa.ConfigError, match="must be true, got False. To count only contradictions, use llm_hallucination"):
+        oa.get_metric("deepeval:FaithfulnessMetric", penalize_ambiguous_claims=False)
 
 
 def test_not_turns_a_yes_or_no_around() -> None:

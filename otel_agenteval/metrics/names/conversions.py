@@ -122,11 +122,11 @@ def keyed_by(ours: str, keys: list[str]) -> Converted:
 
 
 def only(allowed: Any, how: str, sets: Mapping[str, Any] | None = None) -> Converted:
-    """Return a conversion of the value ``allowed`` to the parameters ``sets``. Other values raise ValueError(``how``)."""
+    """Return a conversion of the value ``allowed`` to the parameters ``sets``. Other values raise ValueError with the advice ``how``."""
 
     def convert(value: Any) -> Mapping[str, Any]:
         if value != allowed or isinstance(value, bool) is not isinstance(allowed, bool):
-            raise ValueError(how)
+            raise ValueError(f"must be {json.dumps(allowed)}. {how[:1].upper()}{how[1:]}")
         return sets or {}
 
     shown = ", ".join(f"{name}={given!r}" for name, given in (sets or {}).items())
