@@ -27,7 +27,7 @@ _log = logging.getLogger("otel_agenteval")
 EXIT_CODES = {
     OK: "a signal stopped the worker; all scores were delivered, and other workers continue open turns and waiting jobs",
     FAILED: "a signal stopped the worker; some scores weren't delivered",
-    UNUSABLE: "an argument or the configuration is invalid",
+    UNUSABLE: "an argument or the configuration is invalid, or the address of /metrics can't be used",
 }
 
 
