@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=int, default=50, metavar="N", help="with --cases: maximum number of cases (default: 50)")
     parser.add_argument(
         "--labels", metavar="FILE",
-        help="with --cases: file with labels of turns, whose reference data, such as ground_truth, is added to the cases",
+        help="with --cases: add reference data, such as ground_truth, from this file with labels of turns",
     )  # fmt: skip
     parser.add_argument(
         "--describe", action="store_true", help="let the configured judge name and describe new topics, within its budget"

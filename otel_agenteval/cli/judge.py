@@ -290,7 +290,7 @@ def _listed(title: str, sentences: Iterable[str], bullet: str) -> str:
 def _add_drift_arguments(drift: argparse.ArgumentParser) -> None:
     drift.add_argument(
         "anchors", metavar="ANCHORS",
-        help="file with the scores of the first run, with which later runs are compared; the first run creates this file",
+        help="file with the scores of the first run, which creates the file; later runs are compared with these scores",
     )  # fmt: skip
     add_config(drift)
     drift.add_argument(
@@ -298,7 +298,7 @@ def _add_drift_arguments(drift: argparse.ArgumentParser) -> None:
         help="your own cases: JSON Lines with the fields `metric` and `turn`, a turn in the format turn.v1 (default: the cases of `judge bench`)",
     )  # fmt: skip
     drift.add_argument(
-        "--metrics", metavar="NAMES", help="judge only the cases of these metrics in `judge bench`, separated by commas"
+        "--metrics", metavar="NAMES", help="without --cases: judge only these metrics, separated by commas (default: all)"
     )
     drift.add_argument("--limit", type=int, default=60, metavar="N", help="maximum number of cases (default: %(default)s)")
     drift.add_argument(
