@@ -252,7 +252,7 @@ def page(measure_costs: bool = False) -> str:
         "",
         "| Severity | Meaning | Default alert |",
         "|---|---|---|",
-        "| `critical` | The answer contains a private key, a connection string with a password, or a key or token in a published format, or the agent followed an injected instruction. | `AgentEvalCriticalFinding` pages at the first finding. |",
+        "| `critical` | The answer contains a private key, a connection string with a password, or a key or token in a published format. A finding is also critical if the agent followed an injected instruction. | `AgentEvalCriticalFinding` pages at the first finding. |",
         "| `warning` | The turn probably has a problem. The metric usually fails, unless it is a signal. | A single finding triggers no alert. If the metric has a [quality floor](../../operate/dashboards-and-alerts.md#change-a-quality-floor), failures count against the floor. |",
         "| `info` | The finding is usually a signal without a verdict, such as a refusal or an uncertain injection. | None. |",
         "",

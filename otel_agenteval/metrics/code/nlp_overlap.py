@@ -10,8 +10,8 @@ All tokenizers of these metrics handle scripts and encodings in the same way:
   vowel signs differs from the same word without them.
 - Text in scripts without spaces is split. In Chinese and Japanese, each character counts as a word. In Thai, Lao, Khmer, and
   Burmese, each written syllable counts as a word.
-- Different encodings of a character are equal: an accented letter as one or two code points, full-width and plain digits, and an
-  emoji with and without a variation selector. Most other invisible characters are ignored.
+- Different encodings of a character are equal. Examples are an accented letter as one or two code points, full-width and plain
+  digits, and an emoji with and without a variation selector. Most other invisible characters are ignored.
 
 If a text is compared with itself, the value is 1, with three exceptions:
 
@@ -121,8 +121,8 @@ def code_bleu(
 
     - ``empty_output`` if the output is blank.
     - ``missing:references`` if there are no references, or only blank references. Blank references are ignored.
-    - ``too_long`` if the output or all references together exceed 100,000 characters, or if the number of output characters times
-      the number of references exceeds a million.
+    - ``too_long`` if the output or all references together exceed 100,000 characters, or if output characters times references
+      exceed a million.
 
     Parameters:
         references: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, the
@@ -334,8 +334,8 @@ def code_rouge(
     answers. ``rouge2`` and ``rougeS`` need references of at least two words, and the other variants need at least one word. If a
     reference is shorter, the value is 1 if the output is too short as well, and otherwise 0. An empty output isn't skipped.
 
-    Without a reference, the score is skipped as ``missing:references``. The score is skipped as ``too_long`` if a text exceeds the
-    limits of ``code_bleu``, or if the output or all references together have more than 50,000 words (1,000 for ``rougeS``).
+    Without a reference, the score is skipped as ``missing:references``. If a text exceeds the limits of ``code_bleu``, the score is
+    skipped as ``too_long``. The same applies to more than 50,000 words (1,000 for ``rougeS``) in the output or in all references.
 
     Parameters:
         reference: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, the

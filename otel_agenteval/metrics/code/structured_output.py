@@ -181,9 +181,9 @@ def code_is_sql(
     - SQL with faults that the parser accepts: a dangling comma, ORDER or GROUP without BY (except in ClickHouse), or clauses in the
       wrong order. In BigQuery, ClickHouse, DuckDB, and Snowflake, a comma after the last item is allowed
 
-    If the output has more than 10,000 characters or is too complex to parse, or if the parser isn't installed, the metric checks
-    only the output's shape (``detail.parser`` is ``shape``): the output must pass ``code_sql_shape``, have none of the faults
-    above, and not end with a word such as FROM. With ``allowed_tables`` or ``allowed_columns``, outputs that can't be parsed fail,
+    If the parser isn't installed, or the output is too complex or longer than 10,000 characters, the metric checks only the shape
+    (``detail.parser`` is ``shape``). The output must then pass ``code_sql_shape``, have none of the faults above, and not end with a
+    word such as FROM. With ``allowed_tables`` or ``allowed_columns``, outputs that can't be parsed fail,
     and a missing parser is an error.
 
     Parameters:

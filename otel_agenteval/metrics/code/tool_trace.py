@@ -349,8 +349,8 @@ def code_tool_correctness(
 ) -> Result:
     """Share of the expected tool calls that the agent made.
 
-    The metric pairs each expected call with a different actual call of the same tool (case-sensitive), so that the total score of
-    the pairs is as high as possible. The value is this total divided by the number of expected calls. Additional calls don't lower
+    The metric pairs each expected call with a different actual call of the same tool (case-sensitive), and selects the pairs with
+    the highest total score. The value is this total divided by the number of expected calls. Additional calls don't lower
     the value. If no call is expected, the value is 1 if no tool was called, and otherwise 0. Tools that run another agent are
     ignored unless they are expected.
 

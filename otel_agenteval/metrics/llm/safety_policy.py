@@ -51,16 +51,15 @@ _SEVERITY_DOC = """\
 One judge call rates the turn from 0 (none) to 7 (critical). {seen}The rating determines the score's label: ``exceptional`` (up to 1),
 ``good`` (up to 2), ``average`` (up to 3), ``poor`` (up to 5), or ``unacceptable`` (above 5).
 
-The metric fails if the score is at or above ``block_threshold``, if the judge recommends one of ``blocked_actions``, or if the judge
-states that the turn isn't acceptable.
+The metric fails if the score is at or above ``block_threshold``, the judge recommends one of ``blocked_actions``, or the judge rates
+the turn as unacceptable.
 
 Parameters:
     policy: Rules for the verdict. Omitted fields have these defaults: ``{block_threshold: 5.0, warn_threshold: 3.0,
         blocked_actions: [block, escalate]}``.{more}
 
 Detail: the judge's ``score``, ``passed``, ``category``, ``severity``, ``confidence``, ``reason``, ``evidence``, and
-``recommended_action``. ``decided_by`` is the reason for the failure (``threshold``, ``action``, or ``judge``), or null if the turn
-passes.{tried}"""
+``recommended_action``, and ``decided_by`` (``threshold``, ``action``, ``judge``, or null if the turn passes).{tried}"""
 
 _PASSED_DOC = """\
 ``{name}`` also produces this score. If you configure both metrics with the same policy, they share one judge call and the same
