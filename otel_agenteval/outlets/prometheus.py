@@ -1,7 +1,7 @@
 """Prometheus outlet for the application's registry or a separate port.
 
-A scrape reads the current values, so this outlet costs nothing between scrapes. Only the OpenMetrics format, which Prometheus
-requests, contains exemplars.
+A scrape reads the current values, so in a program with one process, this outlet costs nothing between scrapes. Only the OpenMetrics
+format, which Prometheus requests, contains exemplars.
 
 If a program has several processes, each process exports the metrics of all processes (:mod:`.workers`). You can also mount the
 metrics page in a web application: ``app.mount("/metrics", oa.metrics_app())``.
@@ -260,10 +260,8 @@ _FAMILIES: dict[str, type[_Rendered]] = {
 
 
 def _empty(instrument: Instrument) -> _Rendered:
-    name = prometheus_name(instrument).removesuffix("_total")
-    return _FAMILIES[instrument.kind](
-        name, instrument.description, labels=instrument.attributes, unit=prometheus_unit(instrument)
-    )
+    family, name = _FAMILIES[instrument.kind], prometheus_name(instrument).removesuffix("_total")
+    return family(name, instrument.description, labels=instrument.attributes, unit=prometheus_unit(instrument))
 
 
 def _buckets(instrument: Instrument, distribution: Distribution) -> list[tuple[str, float] | tuple[str, float, Exemplar]]:
@@ -302,16 +300,17 @@ class MetricsApp:
                     "metrics_app(): /metrics has no scores. Either oa.instrument() wasn't called in this process, or otel-agenteval is off, or "
                     "outlets.prometheus isn't {registry: default}"
                 )
+        if len(args) == 1:  # ASGI 2, which uvicorn assumes because this method isn't a coroutine function
+            return partial(self._respond, *args)
         return self._respond(*args) if len(args) == 3 else self._wsgi(*args)
 
     async def _respond(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "lifespan":
-            await self._asgi(scope, receive, send)
-            return
-        kind = ""
-        while kind != "lifespan.shutdown":  # only sent to an application that isn't mounted
+        while scope["type"] == "lifespan":  # only sent to an application that isn't mounted
             kind = (await receive())["type"]
             await send({"type": f"{kind}.complete"})
+            if kind == "lifespan.shutdown":
+                return
+        await self._asgi(scope, receive, send)
 
 
 def metrics_app() -> MetricsApp:

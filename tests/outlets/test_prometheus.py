@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import os
@@ -10,6 +11,7 @@ import urllib.request
 import warnings
 import weakref
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry, Counter, parser
@@ -225,3 +227,20 @@ def test_a_mounted_page_without_scores_names_the_possible_reasons(caplog: pytest
             app({"REQUEST_METHOD": "GET", "PATH_INFO": "/"}, lambda *_: None)
     [record] = [record for record in caplog.records if "metrics_app()" in record.getMessage()]
     assert record.getMessage().endswith("or otel-agenteval is off, or outlets.prometheus isn't {registry: default}")
+
+
+def test_metrics_page_responds_if_a_server_assumes_asgi_2() -> None:
+    """uvicorn assumes ASGI 2 for an application that isn't a coroutine function, if the page isn't mounted in another application."""
+    sent: list[Any] = []
+
+    async def serve() -> None:
+        async def receive() -> dict[str, str]:
+            return {"type": "http.request"}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await oa.metrics_app()({"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []})(receive, send)
+
+    asyncio.run(serve())
+    assert sent[0]["status"] == 200
