@@ -230,7 +230,7 @@ def _generic(metric: Metric, option: str) -> str:
         return "Expected answer. The default is the turn's ground truth. Aliases: `value`, `expected_output`, `expcted_output` (spelled as in Trusys)."
     if option == "inverse" and metric.direction == "neutral":
         return "If unset, the score has no verdict. If `false`, 1 passes and 0 fails. If `true`, the value is reversed: 1 becomes 0 and fails."
-    return "If `true`, the verdict is reversed." if option == "inverse" else "–"
+    return "If `true`, value and verdict are reversed." if option == "inverse" else "–"
 
 
 def _split(doc: str) -> tuple[str, dict[str, str]]:
