@@ -1,4 +1,4 @@
-"""``otel-agenteval experiment``: run a task on each case of a data set, and score its turns."""
+"""``otel-agenteval experiment``: run a task on each case of a dataset, and score its turns."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _renamed(dataset: str, given: Sequence[str]) -> list[dict[str, Any]]:
     for name, column in names.items():
         if not name or (column not in known and rows):
             raise ConfigError(
-                f"--columns: {name}={column}: must be NAME=COLUMN, where COLUMN is in the data set: {', '.join(known) or 'none'}"
+                f"--columns: {name}={column}: must be NAME=COLUMN, where COLUMN is in the dataset: {', '.join(known) or 'none'}"
             )
     new = {column: name for name, column in names.items()}
     return [_Row(place, {new.get(column, column): value for column, value in row.items()}) for place, row in rows]

@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write_cases(path: str, cases: Sequence[dict[str, Any]], *, is_stored: bool) -> None:
-    """Write the data set, and print the command that runs it. Raises ConfigError if there are no cases or the file can't be written."""
+    """Write the dataset, and print the command that runs it. Raises ConfigError if there are no cases or the file can't be written."""
     if not cases:
         how = "Set outlets.store.content to true" if is_stored else "Let the agent's instrumentation capture content"
         raise ConfigError(f"--cases: no turn of the failure mode contains an input and can be evaluated again. {how}")
@@ -164,7 +164,7 @@ def _read_turns(
     evaluation: Evaluation, redacted: Sequence[str], mode: str | None, parameters: Parameters,
     labels: Mapping[str, Mapping[str, Any]], turns: Iterable[tuple[Key, Turn]],
 ) -> Iterator[tuple[Key, _RecordedTurn]]:  # fmt: skip
-    """Yield evaluated turns. Turns with the failure ``mode`` also get a data set case. This function can run in other processes."""
+    """Yield evaluated turns. Turns with the failure ``mode`` also get a dataset case. This function can run in other processes."""
     for key, turn, scores in evaluation.scores(turns):
         at = turn.start.timestamp() if turn.start is not None else 0.0
         fault = failure_of(turn, scores, redacted)

@@ -243,7 +243,7 @@ def _of_scores(file: str) -> Iterator[ScoredTurn]:
                 known[amount] = row["value"]
             score = Score.from_dict({key: row[key] for key in FIELDS if row.get(key) is not None})
         except (ValueError, KeyError, TypeError, AgentEvalError) as error:
-            raise AgentEvalError(f"{file}:{number}: must be a score written by eval: {error}") from None
+            raise AgentEvalError(f"{file}:{number}: must be a score written by `eval` or `experiment`: {error}") from None
         about, scores = turns.setdefault(row["turn_id"], ({}, []))
         about |= known
         scores.append(score)

@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
         hint = f"; `otel-agenteval turns --store {store}` lists the ids" if store else ""
         print(escaped(f"turn {args.turn_id} not found in {where}{hint}"))
     else:
-        _print_results(found, "" if args.url is not None or args.judge else " (to ask the judge, add --judge)")
+        _print_results(found, "" if args.url is not None or args.judge else " (to let the judge find it, add --judge)")
     return OK if found.outcomes is not None else FAILED
 
 

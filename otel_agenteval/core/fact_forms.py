@@ -1,4 +1,4 @@
-"""Functions that parse reference data from data sets, ``expect()``, and applications. They are called readers.
+"""Functions that parse reference data from datasets, ``expect()``, and applications. They are called readers.
 
 ``READERS`` maps turn fields to readers. A reader accepts this package's format and other tools' formats, and returns this package's
 format. For example, an edge ``{"source": "a", "target": {"name": "b"}}`` becomes ``["a", "b"]``.
