@@ -60,6 +60,7 @@ def test_what_is_given_becomes_a_score_from_0_to_1(said: dict[str, Any], score: 
         ({"score": float("nan")}, "must be a number"),
         ({"score": 10**400}, "must be a number"),
         ({"score": 3, "scale": (0, 10**400)}, "must be two different numbers"),
+        ({"score": 1, "scale": (-1.5e308, 1.5e308)}, "must be two different numbers"),
         ({"score": 1, "scale": 5}, r"the worst and the best score, got 5. .*\[1, 5\]"),
         ({"score": 1, "comment": 3}, "feedback.comment: .*got 3"),
     ],

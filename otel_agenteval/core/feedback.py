@@ -165,7 +165,7 @@ def _scale(value: Any) -> tuple[float, float]:
         return 0.0, 1.0
     if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2:
         worst, best = (_number(one) for one in value)
-        if worst is not None and best is not None and worst != best:
+        if worst is not None and best is not None and 0 < abs(best - worst) <= _LARGEST:
             return worst, best
     raise ConfigError(
         f"feedback.scale: must be two different numbers, the worst and the best score, got {_described(value)}. Example: [1, 5]"
