@@ -76,7 +76,7 @@ class EmergentBehaviorMetrics:
 def _with_turn_keys(entry: Any) -> dict[str, Any]:
     fields = entry if isinstance(entry, Mapping) else getattr(entry, "__dict__", None)
     if fields is None:
-        raise ConfigError(f"each interaction, handoff, conflict, and role must be a mapping or an object, got {entry!r}")
+        raise ConfigError(f"interactions, handoffs, conflicts, agent_roles: must contain mappings or objects, got {entry!r}")
     return {_KEYS.get(key) or str(key): value.value if isinstance(value, Enum) else value for key, value in fields.items()}
 
 
@@ -89,9 +89,9 @@ def _turn(
     found = [_with_turn_keys(handoff) for handoff in handoffs]
     for one in found:
         if not isinstance(success := one.get("success"), (bool, int, NoneType)):
-            raise ConfigError(f"success of each handoff must be true, false or None, got {success!r}")
+            raise ConfigError(f"handoffs: success must be true, false, or None, got {success!r}")
     if roles is not None and not isinstance(roles, Mapping):
-        raise ConfigError(f"agent_roles must be a mapping of agents to roles, got {roles!r}")
+        raise ConfigError(f"agent_roles: must be a mapping of agents to roles, got {roles!r}")
     return Turn(
         interactions=[_with_turn_keys(interaction) for interaction in interactions],
         handoffs=[Handoff(one.get("from"), one.get("to"), one.get("success"), one.get("duration_s")) for one in found],
@@ -144,7 +144,7 @@ class NetworkAnalyzer:
 
     def __init__(self, adjacency: Mapping[str, Iterable[str]], agents: Sequence[str]) -> None:
         if not isinstance(adjacency, Mapping):
-            raise ConfigError(f"adjacency must be a mapping of agents to recipients, got {adjacency!r}")
+            raise ConfigError(f"adjacency: must be a mapping of agents to recipients, got {adjacency!r}")
         pairs = [(sender, recipient) for sender, recipients in adjacency.items() for recipient in recipients]
         self.adjacency, self.agents = adjacency, [*dict.fromkeys((*agents, *(name for pair in pairs for name in pair)))]
         self._graph = AgentGraph(self.agents, pairs)

@@ -316,7 +316,7 @@ def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_o
     if isinstance(found, bool):
         return Result(float(found), passed=found)
     if not isinstance(found, (int, float)):
-        problem = f"oracle: must return a bool, number, Score, Result or None, got {type(found).__name__}"
+        problem = f"oracle: must return a bool, number, Score, Result, or None, got {type(found).__name__}"
         raise MetricError("invalid_value", problem)
     try:
         return Result(float(found))

@@ -324,7 +324,7 @@ def code_array_length(
     Detail: ``length`` (number of elements), if the array exists.
     """
     if value is None and min is None and max is None:
-        raise MetricError("missing_parameter", "code_array_length: set value, min or max")
+        raise MetricError("missing_parameter", "code_array_length: set value, min, or max")
     if value is None and min is not None and max is not None and min > max:
         raise MetricError("invalid_parameter", f"code_array_length.min: must be at most max ({max}), got {min}")
     if isinstance(document := _document_of(turn), Result):

@@ -446,7 +446,7 @@ def code_tool_call_count(
     Detail: ``actual`` (number of calls).
     """
     if count is None and min is None and max is None:
-        raise MetricError("missing_parameter", "code_tool_call_count: set count, min or max")
+        raise MetricError("missing_parameter", "code_tool_call_count: set count, min, or max")
     actual = len(_calls_of(turn, tool))
     return Result(in_range(actual, count, min, max), detail={"actual": actual})
 

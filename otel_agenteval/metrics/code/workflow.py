@@ -368,7 +368,7 @@ def code_workflow_performance_efficiency(
     """
     given = {"duration": max_duration_s, "cost": max_total_cost, "tokens": max_tokens}
     if not (limits := {good: limit for good, limit in given.items() if limit is not None}):
-        problem = "code_workflow_performance_efficiency: set max_duration_s, max_total_cost or max_tokens"
+        problem = "code_workflow_performance_efficiency: set max_duration_s, max_total_cost, or max_tokens"
         raise MetricError("missing_parameter", problem)
     components: dict[str, float] = {}
     detail: dict[str, Any] = {"components": components}

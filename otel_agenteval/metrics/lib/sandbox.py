@@ -153,7 +153,7 @@ def _command(code: int, status: int, timeout_s: float) -> Sequence[str]:
     python = next((path for path in ("/usr/local/bin/python3", "/usr/bin/python3") if os.access(path, os.X_OK)), None)
     limiter, bwrap = shutil.which("prlimit"), shutil.which("bwrap")
     if python is None or limiter is None or bwrap is None:
-        problem = "sandbox: bubblewrap requires bwrap, prlimit and a python3 in /usr/bin; install the missing programs"
+        problem = "sandbox: bubblewrap requires bwrap, prlimit, and a python3 in /usr/bin; install the missing programs"
         raise MetricError("sandbox_unavailable", problem)
     folders: list[str] = []  # /lib and similar folders often link to /usr
     for path in (Path("/bin"), Path("/sbin"), *sorted(Path("/").glob("lib*"))):
