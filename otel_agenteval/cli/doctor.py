@@ -68,7 +68,7 @@ _COLORS = {GOOD: "\033[32m", NOTE: "", BAD: "\033[31m"}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
     parser.add_argument(
-        "--url", metavar="URL", help="check only the sidecar that serves /metrics at this address, such as http://127.0.0.1:19464"
+        "--url", metavar="URL", help="check the sidecar that serves /metrics at this address, such as http://127.0.0.1:19464, instead of this machine's packages"
     )
     parser.add_argument(
         "--header", metavar="NAME: VALUE", action="append", default=[],
