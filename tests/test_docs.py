@@ -161,6 +161,10 @@ def test_python_blocks_run(document: Path, tmp_path: Path) -> None:
     assert child.exitcode == 0, output.read_text(encoding="utf-8")
 
 
+def test_readme_has_at_most_600_words() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 600
+
+
 def test_links_into_the_repository_lead_somewhere() -> None:
     for document in DOCUMENTS:
         for target in LINK.findall(FENCE.sub("", document.read_text(encoding="utf-8"))):
