@@ -178,8 +178,8 @@ def code_is_sql(
 
     - an empty output, or only a name or expression
     - an incomplete statement such as "update it", and commands that the parser doesn't analyze, such as ``CALL``
-    - SQL with faults that the parser accepts: a dangling comma, ORDER or GROUP without BY (except in ClickHouse), or clauses in the
-      wrong order. In BigQuery, ClickHouse, DuckDB, and Snowflake, a comma after the last item is allowed
+    - SQL with faults that the parser accepts, such as a dangling comma, ORDER or GROUP without BY (except in ClickHouse), ``IN ()``
+      (except in SQLite), or clauses in the wrong order. In BigQuery, ClickHouse, DuckDB, and Snowflake, a comma after the last item is allowed
 
     If the parser isn't installed, or the output is too complex or longer than 10,000 characters, the metric checks only the shape
     (``detail.parser`` is ``shape``). The output must then pass ``code_sql_shape``, have none of the faults above, and not end with a
