@@ -141,15 +141,15 @@ def code_image_exposure(turn: Turn, *, max_lost: Share = 0.4, brightness: tuple[
     An image counts as well exposed if all of these conditions are true:
 
     - Its mean brightness is in the range ``brightness``.
-    - The share of pixels that are too dark to show detail is at most ``max_lost``.
-    - The share of pixels that are too bright to show detail is at most ``max_lost``.
+    - The share of dark pixels (brightness 4 of 255 or less) is at most ``max_lost``.
+    - The share of bright pixels (brightness 251 of 255 or more) is at most ``max_lost``.
 
     Documents on white paper are mostly bright, so raise ``max_lost`` for them. ``code_image_sharpness`` explains which images are
     measured and when scores are skipped.
 
     Parameters:
-        max_lost: Maximum share of pixels that are too dark, and of pixels that are too bright.
-        brightness: Lowest and highest mean brightness of a well-exposed image.
+        max_lost: Maximum share of dark pixels, and of bright pixels.
+        brightness: Lowest and highest mean brightness (0..1) of a well-exposed image.
 
     Detail: ``images``, each with ``width`` and ``height`` (pixels), ``brightness``, and the shares of ``dark`` and ``bright`` pixels.
     """
