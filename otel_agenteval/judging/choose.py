@@ -74,7 +74,10 @@ class Chooser:
         return position(qualified(turn.tenant, subject), self._seed)
 
     def choose(self, scored: ScoredTurn) -> Iterator[MetricChoice]:
-        """Yield the choice for each judged metric and composite. A later revision reuses the turn's first probabilities."""
+        """Yield the choice for each judged metric and composite.
+
+        A later revision reuses the turn's earlier probabilities, unless new user feedback makes ``always_if`` true.
+        """
         turn, whole = scored.turn, scored.conversation
         earlier = {} if scored.new else self._chances.get(scored.supersedes or turn.turn_id, {})
         known, now, proxies = self._known_of(scored), self._clock.time_ns() / 1e9, self._proxies(scored)
@@ -99,7 +102,7 @@ class Chooser:
         self._remember(turn.turn_id, chances)
 
     def choose_again(self, scored: ScoredTurn) -> Iterator[MetricChoice]:
-        """Yield skipped metrics whose ``always_if`` condition holds after new user feedback."""
+        """Yield sampled-out metrics whose ``always_if`` condition holds after new user feedback."""
         turn = scored.turn
         earlier = self._chances.get(turn.turn_id, {})
         self._remember(turn.turn_id, earlier)
@@ -301,7 +304,7 @@ class _Amounts:
 class History:
     """History of each agent's turn durations, turn costs, and called tools in this process. Not thread-safe.
 
-    For an agent with too few turns, comparisons are None and don't match any condition.
+    Comparisons that can't be made are None, which counts as false in conditions.
     """
 
     def __init__(self) -> None:
@@ -311,8 +314,8 @@ class History:
     def compare(self, turn: Turn, *, learn: bool = True) -> dict[str, Any]:
         """Compare a turn with the agent's earlier turns. If ``learn`` is true, add the turn to the history.
 
-        - ``slow``, ``expensive``: True if the turn is above the 95th percentile of the agent's last 200 turns. None for the first 20
-          turns, or if the duration or cost is unknown.
+        - ``slow``, ``expensive``: True if the turn is above the 95th percentile of the agent's last 200 turns. None if the turn's
+          duration or cost is unknown, or if it is known for fewer than 20 earlier turns.
         - ``new_tool``: True if the agent calls a tool for the first time. None if tool calls are unknown or the history is full.
         """
         agent = qualified(turn.tenant, turn.agent or "")

@@ -27,7 +27,7 @@ from .session import Models
 _log = logging.getLogger("otel_agenteval")
 _POLL = 0.5
 _IDLE = 30.0
-"""Seconds between two checks if the queue is empty and no other process adds jobs."""
+"""Seconds between two checks if another thread polls, or if the queue is empty and no other process adds jobs."""
 _QUIET_CHECKS = 4
 _SENT = 10_000
 _PAUSE_FULL = 0.1

@@ -60,7 +60,7 @@ class Cascade(NamedTuple):
 
     after: str
     judge_if: Condition
-    """Condition on the score of the metric that is computed first. If it holds, this metric is judged. Otherwise, its own rate
+    """Condition on the score of the metric that is judged first. If it holds, this metric is judged. Otherwise, its own rate
     applies.
     """
 

@@ -38,9 +38,7 @@ def judge_from(
         return None
     wanted = options.cache
     cache = None if wanted.path is None else VerdictCache(wanted.path, wanted.ttl, wanted.max_bytes)
-    shared: dict[str, Any] = {
-        "max_input_tokens": options.max_input_tokens, "cache": cache, "clock": clock, "sleep": sleep,
-    }  # fmt: skip
+    shared: dict[str, Any] = {"max_input_tokens": options.max_input_tokens, "cache": cache, "clock": clock, "sleep": sleep}
     with _located(config, "judge"):
         main = Judge(**_arguments(options), provider=options.provider, endpoint=options.endpoint, **shared)
     named, servers = {options.model or "": main}, dict[str, Judge]()
@@ -49,6 +47,7 @@ def judge_from(
         try:
             if name not in named:
                 named[name] = _another_judge(config, name, main, servers, shared)
+                named[name].name = name
         except ConfigError as error:
             hint = f". Configure the server in judge.servers.{name.partition('/')[0]}" if "/" in name else ""
             raise ConfigError(f"{config.where(('judge', *path))}: {error}{hint}") from None

@@ -23,7 +23,7 @@ from .providers.base import TokenUsage
 class Model:
     model: str = ""
     address: str = ""
-    """URL of the model server. Empty for a model in this process."""
+    """URL of the model server. Empty for a model in this process and for a group of judges."""
     ledger: AccountLedger
 
     @property
@@ -76,7 +76,10 @@ _LOOKED_UP: set[tuple[str, str]] = set()  # models and base URLs that were looke
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Record of one model request and its retries. Unknown values are None. Only ``charge_usd`` can be an estimate."""
+    """Record of one model request and its retries.
+
+    Unknown values are None. Only ``charge_usd`` and the tokens of an in-process embedder can be estimates.
+    """
 
     stage: str
     """Name that the metric gives to the judge call, or ``embed`` for embeddings."""
@@ -199,7 +202,7 @@ def cost_of(model: str, base_url: str, usage: TokenUsage, prices: Prices) -> tup
     if usage.input_tokens is None or usage.output_tokens is None:
         return None, None
     own = prices.get(model)
-    if prices and not own:  # a provider's name before the model, as in openai/gpt-5, may stand on one side only
+    if prices and not own:  # a price for openai/gpt-5 applies to gpt-5, and the reverse
         named = {name.partition("/")[2]: price for name, price in prices.items() if name.partition("/")[0] in PROVIDERS}
         own = named.get(model) or prices.get(model.partition("/")[2])
     if own is not None:

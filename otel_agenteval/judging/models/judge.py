@@ -85,7 +85,7 @@ class Judge(JudgeModel):
         **requests: Unpack[RequestKeywords],
     ) -> None:
         options = RequestOptions.of("Judge", requests)
-        self._explicit = provider
+        self._explicit, self.name = provider, model
         self.provider, self.model = chosen(model, provider)
         self._wire = PROVIDERS[self.provider]
         if endpoint not in ENDPOINTS:

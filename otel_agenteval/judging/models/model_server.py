@@ -1,8 +1,9 @@
 """Client of one model server: retries, limits, prices, and records of all requests.
 
-After connection errors, server errors (5xx except 501 and 505), and the statuses 408, 409, 424, and 498, a request is sent up to
-three times. Each pause is random, but at least as long as the server requests. After a rate limit (429), a request is retried until
-its deadline. If the account has no credit, requests aren't retried.
+After connection errors, timeouts, server errors (5xx except 501 and 505), and the statuses 408, 409, 424, and 498, a request is
+sent up to three times. Each pause is random, but at least as long as the server requests. After a rate limit (429), or a timeout
+while concurrency is reduced (:class:`RateLimits`), a request is retried until its deadline. If the account has no credit, requests
+aren't retried.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ def _of_panel(opinions: Sequence[tuple[Judge, Score]], combine: Combine) -> Scor
 
 def _with_opinions(score: Score, opinions: Sequence[tuple[Judge, Score]], decided: str) -> Score:
     score.detail["judges"] = [
-        {"model": judge.model, "value": one.value, "passed": one.passed, **({"error": one.error_type} if one.error_type else {})}
+        {"model": judge.name, "value": one.value, "passed": one.passed, **({"error": one.error_type} if one.error_type else {})}
         for judge, one in opinions
     ]
     score.detail["judged_by"] = decided

@@ -5,9 +5,9 @@ steps. Criteria are enclosed in ``[[[NAME WORD`` and ``WORD]]]``, before the mat
 is split into pieces, each call contains all criteria. A policy from a span or turn is part of the material, not of the criteria.
 
 Untrusted material is text from users, tools, and models. It can contain malicious instructions, so it is enclosed in ``<<<NAME
-WORD`` and ``WORD>>>``. Each call has a new random word, which the material can't contain. Text that resembles a delimiter is
-escaped, and invisible characters are made visible (:func:`visible`). The system prompt states that nothing between these delimiters
-is an instruction.
+WORD`` and ``WORD>>>``. Each call has a new random word, which the material can't predict. In the material, three or more ``<``
+or ``>`` in a row are escaped, and invisible characters are made visible (:func:`visible`). The system prompt states that nothing
+between these delimiters is an instruction.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def prompt_of(question: Question, max_tokens: int | None = None, piece: int | No
 
     If the call exceeds about ``max_tokens``, a marker replaces the middle of the longest texts. If ``piece`` is set, these texts
     are split instead, and the message contains the piece with this index. Media aren't fetched. The message contains ``data:`` and
-    http(s) URIs unchanged, and other media IDs as text.
+    http(s) URIs as media, and other media IDs as text.
     """
     texts, media = material_of(question.data, question.media)
     trusted = trusted_of(question.criteria)

@@ -194,13 +194,13 @@ def _is_in(material: str, found: dict[str, Any], requested: Collection[str]) -> 
 
 
 def _flat(text: str) -> str:
-    """Normalize a text: remove spaces, escapes, quotation marks, and case, which can vary between equal JSON objects."""
+    """Remove spaces and escapes, and unify quotation marks and case. These can vary between equal JSON objects."""
     unescaped = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
     return _BLANK.sub("", unescaped).translate(_QUOTES).casefold()
 
 
 # --- forms. A prompt describes the reply by a form with a hint for each value: {"score": <0 to 100>, "reason": "<why>"}. The schema
-# of a form allows only these keys. A choice of words becomes an enumeration. A form with open parts, such as ..., has no schema.
+# of a form allows only these keys. A choice of words becomes an enumeration. A form whose keys aren't fixed has no schema.
 
 _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|<[^>]*>|[\[\]{}:,]|\.\.\.|…)')  # a text, a hint, or a mark
 _KEY = re.compile(r'"[^<]*"')  # but not "<name>", which stands for any key
@@ -217,7 +217,7 @@ class _Open(Exception):
 
 @functools.lru_cache(maxsize=1_000)
 def schema_of(form: str) -> Mapping[str, Any] | None:
-    """Return the JSON schema of a form such as ``{"score": <0 to 100>}``, or None if the form is unreadable or contains ``...``."""
+    """Return the JSON schema of a form such as ``{"score": <0 to 100>}``. None if the form is unreadable or its keys aren't fixed."""
     try:
         schema = _value(_tokens(form))
     except _Open:

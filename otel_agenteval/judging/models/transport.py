@@ -33,7 +33,7 @@ from ...core.proxies import proxy_for
 from ...core.threads import unseen
 from .providers.bedrock import Sign
 
-_EPOCH_SECONDS = 1e9  # larger numbers are times (seconds since 1970), smaller ones are spans
+_EPOCH_SECONDS = 1e9  # larger numbers are times (seconds since 1970), smaller numbers are durations
 _MAX_REDIRECTS = 3
 _DEFAULT_HEADERS = {"User-Agent": "otel-agenteval", "Accept": "application/json"}
 _FRAMING_HEADERS = frozenset(("content-length", "transfer-encoding"))
@@ -391,7 +391,7 @@ def _requested_wait(reply: Reply, clock: Clock) -> float:
 
 
 def _seconds_in(value: str, clock: Clock) -> float:
-    """Convert a number of seconds, a time span (``6m0s``), or a time (``2026-11-30T12:00:00Z``) to seconds from now."""
+    """Convert a number of seconds, a duration (``6m0s``), or a time (``2026-11-30T12:00:00Z``) to seconds from now."""
     span = _TIME_SPAN.fullmatch(value) if value else None
     if span is not None:
         hours, minutes, seconds, ms = (float(part or 0) for part in span.groups())

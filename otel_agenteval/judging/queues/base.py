@@ -100,7 +100,7 @@ class Outbox:
 
 
 class JobQueue(ABC):
-    """Base class of job queues in a file or on a server. Thread-safe. All times are Unix times.
+    """Base class of job queues in memory, in a file, or on a server. Thread-safe. All times are Unix times.
 
     Each claim leases jobs under a token such as ``ab12/7/``. Here, ``ab12`` identifies the queue object, and 7 is the claim's
     number. A job can be finished, extended, or put back only if its latest token starts with the caller's *fence*. For a claimed

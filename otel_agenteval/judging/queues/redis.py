@@ -7,7 +7,7 @@ times. Each change is one atomic Lua script.
 When a lease ends, XCLAIM reassigns the job. XAUTOCLAIM isn't used, because it requires the same idle time for all jobs. A hash
 stores the latest lease token of each job.
 
-Streams are never trimmed. A job is removed when it is acknowledged, or when a job of higher priority needs the space.
+Streams are never trimmed. A job is removed when it is acknowledged, when it fails, or when a job of higher priority needs the space.
 
 All keys of a shard have the same hash tag, so a cluster stores them together. All processes use the server's clock. While the
 server is unreachable, a limited number of jobs waits in this process, and connection attempts continue with pauses.

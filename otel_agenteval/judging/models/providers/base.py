@@ -106,7 +106,10 @@ class Provider(Protocol):
 
 
 def media_of(uri: str) -> Media | None:
-    """Parse a ``data:`` or http(s) URI. Return None for an ID without a scheme. Raises a JudgeError for other schemes."""
+    """Parse a ``data:`` or http(s) URI. Return None for an ID without a scheme.
+
+    Raises a JudgeError for other schemes, and for an empty or invalid ``data:`` URI.
+    """
     scheme, colon, rest = uri.partition(":")
     scheme = scheme.lower() if colon else ""
     if scheme in ("http", "https"):

@@ -81,7 +81,7 @@ def _reply(message: Mapping[str, Any], stop: Any) -> str:
     words = parsing.said(json.dumps(arguments) if isinstance(arguments, Mapping) else parsing.text(arguments), role, None)
     if words:
         return words
-    # vLLM and others put the reply there if a schema applied from its first character
+    # if a schema applies from the first character, vLLM and others return the reply as reasoning
     reasoning = parsing.text(message.get("reasoning_content")) or parsing.text(message.get("reasoning"))
     thought = parsing.said(reasoning, role, stop)
     return thought if parsing.is_object(thought) else reply

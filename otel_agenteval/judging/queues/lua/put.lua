@@ -1,5 +1,5 @@
 local max_bytes, left = tonumber(ARGV[3]), {}
-redis.call('HINCRBY', totals, 'jobs', 0)  -- a server without memory refuses only a script's first write, so begin with this one
+redis.call('HINCRBY', totals, 'jobs', 0)  -- if memory is full, the server rejects only a script's first write
 redis.call('ZREMRANGEBYSCORE', done, '-inf', text(now - tonumber(ARGV[4])))
 redis.call('ZREMRANGEBYRANK', done, 0, -tonumber(ARGV[5]) - 1)
 promote()
