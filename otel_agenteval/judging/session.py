@@ -163,7 +163,8 @@ class Session(Answers):
         if self._budget.wants_prices(self._metric) and not model.priced:
             self.fault = "unpriced"
             self._warn(model, "unpriced", f"the price of {model.model} is unknown, so a budget in USD blocks all calls")
-            raise JudgeError(f"judge.prices: must contain {model.model}, because judge.budget has a dollar limit", "unpriced")
+            section = "embedder" if model is self._models.embedder else "judge"
+            raise JudgeError(f"{section}.prices: must contain {model.model}, because judge.budget has a dollar limit", "unpriced")
         admissions = [self._admit()]
         self.urgent = True  # a job that began can finish
         outcome = "ok"

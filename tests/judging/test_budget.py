@@ -23,7 +23,7 @@ from otel_agenteval.config.judge import BudgetOptions, SpendingOptions
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.config.section import options_of
 from otel_agenteval.core import semconv
-from otel_agenteval.core.errors import ConfigError
+from otel_agenteval.core.errors import ConfigError, JudgeError
 from otel_agenteval.core.pacing import CircuitBreaker
 from otel_agenteval.engine.selected import selected
 from otel_agenteval.judging.budget import WINDOWS, Bound, JudgeBudget, bounds_of
@@ -469,6 +469,14 @@ def test_experiment_asks_as_often_as_the_budget_allows(models: ScriptedModels, t
 def test_unpriced_model_is_not_called_under_a_dollar_limit(models: ScriptedModels, tmp_path: Path, capsys: Any) -> None:
     found, _ = evaluated(models, tmp_path, capsys, budget={"usd_per_day": 1})
     assert {*found} == {"unpriced"}
+    assert not models.requests
+
+
+def test_unpriced_model_names_the_option_to_set(models: ScriptedModels) -> None:
+    judge = {"base_url": models.url, "model": "scripted", "budget": {"usd_per_day": 1}}
+    embedder = CommandBudget(load_config({"judge": judge})).embedder(models.embedder)
+    with pytest.raises(JudgeError, match=r"^embedder\.prices: must contain scripted"):
+        embedder.embed(["text"])
     assert not models.requests
 
 
