@@ -1,6 +1,7 @@
 """Base class of all outlets.
 
-All outlets run on the worker thread, except :mod:`.span_events`, which runs earlier, because an ended span can't be changed.
+Outlets run on the worker thread, or on a separate thread if calls can block (``may_hang``). Only :mod:`.span_events` runs earlier,
+because an ended span can't be changed.
 """
 # ruff: noqa: B027 - optional methods do nothing
 
@@ -91,8 +92,9 @@ class RecordAccount:
 class Outlet(ABC):
     """Base class for destinations of scores. By default, optional methods do nothing.
 
-    To add an outlet, inherit from this class and define ``name`` and :meth:`emit`. The worker thread calls all methods, unless
-    documented otherwise. If an outlet fails, the failure is counted and the other outlets continue.
+    To add an outlet, inherit from this class and define ``name`` and :meth:`emit`. Unless documented
+    otherwise, the worker thread calls all methods, or a separate thread if ``may_hang`` is true. If an outlet fails, the failure is
+    counted and the other outlets continue.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Text rendering of a turn and its scores for a terminal.
 
 Errors and failed scores come first, with their reasons, followed by measured values, then passed, vacuous, and skipped scores.
-Control characters in turn texts are removed, so that an agent can't send commands to the terminal.
+Control characters in turn texts are replaced, so that an agent can't send commands to the terminal.
 """
 
 from __future__ import annotations

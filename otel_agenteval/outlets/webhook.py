@@ -1,4 +1,4 @@
-"""Outlet that posts one message with notices per interval to Slack, Teams, PagerDuty, or another URL."""
+"""Outlet that posts notices to Slack, Teams, PagerDuty, or another URL, at most once per interval."""
 
 from __future__ import annotations
 

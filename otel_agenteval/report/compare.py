@@ -51,7 +51,7 @@ class Comparison:
     turns: tuple[int, int]
     paired_by: Literal["turn id", "case id", "input"] | None
     pairs: int  # if paired_by is None, the number of ids that both runs have
-    repeated: bool = False  # True if inputs without a case id repeat, so that their turns are paired by position
+    repeated: bool = False  # True if inputs without a case ID repeat, so that their turns are paired by position
     changes: list[MetricChange] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)

@@ -45,7 +45,7 @@ def compare_verdicts(metric: str, rows: Sequence[VerdictRow], *, selected: bool 
 def explained(path: str, change: Change) -> Change:
     """Return a change with the facts that distinguish failed turns. If the store can't be read, return the change as it is."""
     agents = (change.agent,) if change.agent else ()
-    # A score arrives later than its turn starts: after the turn, the decision delay and the judge call.
+    # A score arrives after its turn's end, the decision delay, and the judge call, so start earlier.
     since = change.found.since - max(_LEAST_BEFORE, change.at - change.found.since)
     wanted = Filter(since=since, agents=agents, tenant=change.tenant, metric=change.metric)
     with contextlib.suppress(Exception), Views(path) as views:  # report the change without differences

@@ -93,8 +93,8 @@ class ScoredTurns(Sequence[tuple[Turn, Sequence[Score]]]):
         """Return a pandas DataFrame of facts that are more frequent in failed turns, for each metric or only for ``metric``.
 
         The columns are ``metric``, ``fact``, ``failed``, ``passed``, ``low``, ``high``, ``p_adjusted``, ``turns``, and ``few``.
-        ``failed`` and ``passed`` are the shares of turns with the fact, ``low`` and ``high`` the interval of their difference.
-        ``turns`` is the number of failed turns with the fact. ``few`` is True if that number is small.
+        ``failed`` and ``passed`` are the shares of failed and passed turns with the fact. ``low`` and ``high`` are the interval
+        of their difference. ``turns`` is the number of failed turns with the fact. ``few`` is True if that number is small.
 
         Raises:
             MissingExtra: If pandas isn't installed.

@@ -85,7 +85,7 @@ def delivery(engine: Engine, required: Iterable[str]) -> list[Check]:
 
 @dataclass(slots=True)
 class GetHandler:
-    """Handler for GET requests. ``get`` returns None for unknown paths."""
+    """Handler for GET and HEAD requests. ``get`` returns None for unknown paths."""
 
     guard: Guard
     count_fault: Callable[[str, Exception], object]

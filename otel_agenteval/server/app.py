@@ -433,9 +433,9 @@ def check_start(config: Config) -> None:
 def as_sidecar(config: Config) -> Config:
     """Return the configuration with the sidecar's defaults.
 
-    A sidecar serves its own ``/metrics``, writes no log events, and detects changes in scores. Judge jobs are queued in a file.
-    With a journal, undelivered OTLP records are stored in a spool. Explicit options take precedence, except that
-    ``outlets.prometheus`` is always off.
+    A sidecar serves its own ``/metrics``, writes no log events, and detects changes in scores. Statistics and judge
+    jobs are stored in files. With a journal, undelivered OTLP records are stored in a spool. Explicit options take precedence, except
+    that ``outlets.prometheus`` is always off.
     """
     more: dict[str, Any] = {"outlets": {"prometheus": None}}
     if "log_events" not in config.outlets.options_given:  # a sidecar has no application that configures OpenTelemetry logging

@@ -248,7 +248,7 @@ def compare_values(values: Iterable[GroupValue], before: str, after: str) -> tup
     """Compare the metrics of two groups. Also return the metrics that only one group has."""
     sides: dict[tuple[str, Measure], dict[str, Side]] = {}
     for one in values:
-        case = None if one.case is None or one.case.startswith("#") else one.case  # a hash of an input, not a case id
+        case = None if one.case is None or one.case.startswith("#") else one.case  # a hash of an input, not a case ID
         for measure, value in one.measures():
             of_groups = sides.setdefault((one.metric, measure), {})
             if one.group not in of_groups:

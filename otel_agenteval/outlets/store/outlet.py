@@ -319,7 +319,8 @@ class StoreOutlet(Outlet):
         tools = dict.fromkeys(call.name for call in turn.tool_calls or () if call.name)
         facts, fault = (facts_of(turn) if scored.of_turn_itself else {}, self._fault_of(scored)) if self._causes else ({}, None)
         failed = None
-        if self._causes and any(score.verdict is False for score in scored.scores):  # how many failed turns this one stands for
+        if self._causes and any(score.verdict is False for score in scored.scores):
+            # number of failed turns that this turn represents
             failed = 1.0 if scored.judged is None else 1 / max(scored.judged.probability, 1e-6)
         return {
             "turn_id": turn.turn_id, "tenant": root.tenant, "labels": _json(dict(root.labels)), "trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}",

@@ -61,11 +61,11 @@ TURN_COLUMNS: Mapping[str, str] = {
 """Columns of a turn's row.
 
 ``tenant`` is the tenant that sent the turn. ``labels`` has the tenant's labels as a JSON object. ``service_version`` is from the
-root span. ``attributes`` has the configured span attributes as a JSON object. ``start`` and ``stored_at`` are Unix times in
-seconds. ``skipped`` is a JSON object with a reason per skipped metric. ``content`` is the turn in ``turn.v1`` form, if configured.
-``cost_estimated`` is 1 if ``cost_usd`` is an estimate. ``tools`` is a JSON list of the called tools. ``error`` is the type of the
-error that ended the turn. Turns of the same case have the same ``case_key``: the case ID or, if content is stored, a hash of the
-input. ``facts`` is a JSON object from :func:`~otel_agenteval.evaluation.turn_facts.facts_of`. ``fault`` is a
+root span's resource. ``attributes`` has the configured span attributes as a JSON object. ``start`` and ``stored_at`` are Unix
+times in seconds. ``skipped`` is a JSON object with a reason per skipped metric. ``content`` is the turn in ``turn.v1`` form, if
+configured. ``cost_estimated`` is 1 if ``cost_usd`` is an estimate. ``tools`` is a JSON list of the called tools. ``error`` is the
+type of the error that ended the turn. Turns of the same case have the same ``case_key``: the case ID or, if content is stored, a
+hash of the input. ``facts`` is a JSON object from :func:`~otel_agenteval.evaluation.turn_facts.facts_of`. ``fault`` is a
 :class:`~otel_agenteval.evaluation.first_fault.Fault` as a JSON object. Passed turns can have a fault, too. ``mode`` is the fault's
 failure mode. ``failed`` is the number of failed turns that this turn represents, or NULL if no score failed.
 """
@@ -181,7 +181,7 @@ REQUIRED: frozenset[str] = frozenset(
 HOUR = 3600
 DAY = 24
 MINUTE = 60
-"""Seconds per minute, which a row of ``minutely`` covers. Also the number of minutes per hour."""
+"""Number of seconds per minute and of minutes per hour. A row of ``minutely`` covers one minute."""
 AT = "coalesce(turns.start, turns.stored_at)"
 """SQL for a turn's start or, if unknown, the time when it was stored, in Unix seconds."""
 CURRENT = "turns.superseded_by IS NULL AND scores.revision = turns.revision"

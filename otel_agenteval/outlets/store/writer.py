@@ -1,8 +1,9 @@
 """Write access to the score store, which has one row per turn and one row per result ID.
 
 Rows above the limits for age and size are deleted. Writing is idempotent. If the same score is written again, for example by a
-retry or a replayed journal, nothing changes. Only user feedback can change: later feedback replaces earlier feedback. A revision
-doesn't overwrite earlier revisions. :data:`.statements.CURRENT` selects the latest revision, even if revisions arrive out of order.
+retry or a replayed journal, nothing changes. Only user feedback can change: later feedback replaces earlier feedback. A revision's
+scores don't overwrite the scores of earlier revisions. :data:`.statements.CURRENT` selects the latest revision, even if revisions
+arrive out of order.
 """
 
 from __future__ import annotations
@@ -281,7 +282,7 @@ class _Statements:
         )
         self.put_turn = (
             f"{syntax.insert('turns', TURN_COLUMNS)} ON CONFLICT (turn_id) DO UPDATE SET {', '.join((*updated, *causes))}"
-            # If several scores failed, the turn stands for the smallest of their numbers of turns.
+            # If several scores failed, the turn represents the smallest of their numbers of turns.
             f", failed = CASE WHEN {_REVISED} THEN excluded.failed WHEN turns.failed < excluded.failed THEN turns.failed "
             "ELSE coalesce(excluded.failed, turns.failed) END"
             # A turn that was revised under its own ID still supersedes the other turn that it replaced first.
