@@ -281,7 +281,7 @@ def _rows(trust: Trust) -> Iterator[tuple[str, str]]:
             f"{with_interval(own.size, own.interval)}, of {own.own} own and {own.others} others, p = {own.p:.3f}",
         )
     if trust.corrected is not None:
-        yield "correct alarms at that rate", percent(of.precision_at(trust.corrected.mean))
+        yield "correct alarms at the Rogan–Gladen rate", percent(of.precision_at(trust.corrected.mean))
     if trust.threshold is not None:
         value, fitted = trust.threshold
         hint = "no threshold is better" if value == trust.current else f"these labels suggest {number(value)}"

@@ -170,7 +170,7 @@ class Experiment:
         raised = [trial for trial in self.trials if trial.error]
         lines += [f"{trial.place or trial.case_id}, repetition {trial.repetition}: {trial.error}" for trial in raised[:5]]
         if len(raised) > 5:
-            lines.append(f"and {len(raised) - 5} more calls raised")
+            lines.append(f"and {len(raised) - 5} more trials raised exceptions")
         if full := [trial.place or trial.case_id for trial in self.trials if trial.reached_max_turns]:
             names = ", ".join(dict.fromkeys(full[:5]))
             lines.append(f"conversations that reached max_turns: {len(full)} ({names}{', …' * (len(full) > 5)})")

@@ -79,7 +79,7 @@ def _groups(run: Run) -> str:
             _cell(_bar(passed, passed + failed), "" if (rate := pass_rate(passed, failed)) is None else rate),
             _count(failed), _count(errors), _count(sum(row.fails_gate for row in scores)),
         ])  # fmt: skip
-    heads = ("agent", "model", "turns", "verdicts that are a pass", "failed", "errors", "failed gates")
+    heads = ("agent", "model", "turns", "pass rate", "failed", "errors", "failed gates")
     return f"<h2>Agents and models</h2>\n{html_table('All metrics that have a verdict, together.', heads, rows)}"
 
 
@@ -120,7 +120,7 @@ def _comparison(comparison: Comparison) -> str:
             _number(change.effect, effect_of(change)), _number(change.adjusted, escape(p_value(change.adjusted).removeprefix("p = "))),
             _number(change.counts[1], n_of(change)), _cell(f'<span class="{css}">{word}</span>'),
         ])  # fmt: skip
-    about = f"{describe_pairing(comparison)}. Differences are now minus then, with 95 % intervals; p after Holm's correction."
+    about = f"{describe_pairing(comparison)}. Differences are now minus then, with 95 % intervals. p is after Holm's correction."
     heads = ("metric", "measure", "then", "now", "difference", "interval", "effect", "p", "n", "verdict")
     title = f"<h2>Against {escape(comparison.baseline)}</h2>"
     return "\n".join([title, html_table(about, heads, rows), _list(remarks(comparison))])

@@ -64,7 +64,7 @@ def _worst(run: Run) -> list[str]:
             if text:
                 reasons.append(f"{word}: {_code(text, MOST_TEXT)}")
         lines.append(f"| {_code(run.short_name(about))} | {_code(about.agent or '–')} | {'<br>'.join(reasons)} |")
-    more = [f"\n{number_of(len(turns) - _WORST, 'more turn')} with something that failed."] if len(turns) > _WORST else []
+    more = [f"\n{number_of(len(turns) - _WORST, 'more turn')} with failed scores or errors."] if len(turns) > _WORST else []
     return ["", "**Worst turns**", "", *_TURN_HEAD, *_fitting(lines, "worst", "turns"), *more]
 
 
