@@ -50,7 +50,7 @@ class Route:
 ROUTES = (
     Route("GET", "/turns", Api.turns, "List turns in pages, newest first", (
         *OF_TURNS, Parameter("limit", "count", "maximum number of results", least=1, most=500, default=100), _CURSOR,
-        Parameter("order", "text", "sort order. `newest` and `oldest` sort by start. Other orders sort each page separately: the turns that are read within the time limit", ("newest", "oldest", *RANKED), default="newest"),
+        Parameter("order", "text", "sort order. `newest` and `oldest` sort by start. Other orders sort only the turns that can be read within the time limit", ("newest", "oldest", *RANKED), default="newest"),
     ), gives=("turns", "next", "searching")),
     Route("GET", "/count", Api.count, f"Count turns, up to {MOST_COUNTED:,}. If `complete` is false, there are more", OF_TURNS, gives=("turns", "complete")),
     Route("GET", "/conversations", Api.conversations, "List conversations with a matching turn and their totals in pages, latest first. A conversation can be on several pages", (
@@ -69,7 +69,7 @@ ROUTES = (
     Route("GET", "/estimates", Api.estimates, "Get fleet estimates by metric and group, with 95 % intervals. Times are rounded to whole hours", (*OF_SUMS, _BY), gives=("groups", "estimates", "hours_not_summed")),
     Route("GET", "/headline", Api.headline, "Get the share of failed turns, the duration quantiles, and the mean cost for the latest 20,000 turns, and for each half of their time range", OF_SUMS, gives=("since", "middle", "until", "is_all", "all", "before", "after")),
     Route("GET", "/series", Api.series, "Get means over time with 95 % intervals", (
-        *OF_SUMS, _BY, Parameter("step", "count", "hours per point; if unset, the shortest step of at least a minute with at most 45 points and about 20 turns per point", least=1, most=8_760),
+        *OF_SUMS, _BY, Parameter("step", "count", "hours per point; if unset, the shortest step of at least a minute with at most 45 points and about 20 turns per point. For more than 20,000 turns, a step is at least an hour", least=1, most=8_760),
     ), gives=("step_s", "since", "until", "changes", "releases", "series")),
     Route("GET", "/changes", Api.changes, "List detected score changes, latest first", (Parameter("since", "time", "changes detected at or after this time"),), gives=("changes",)),
     Route("GET", "/differences", Api.differences, "Find the facts, and pairs of facts, that distinguish turns that failed a metric from turns that passed", (
@@ -129,7 +129,7 @@ _TYPES: dict[str, dict[str, Any]] = {
 _ERROR = {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}}
 _PROBLEM = {"description": "Reason why the request failed", "content": {"application/json": {"schema": _ERROR}}}
 _TOO_LONG = {
-    "description": "Path, query and headers together are too long",
+    "description": "Path, query, and headers together are too long",
     "content": {"text/plain": {"schema": {"type": "string"}}},
 }
 

@@ -123,7 +123,7 @@ def test_a_sorted_list_says_what_was_not_read(tab: Any) -> None:
     tab.goto("/turns?order=costliest")
     status(tab, "more than 10,000 turns, first 200 shown")
     words = tab.get_by_text("costliest first, of the latest turns only")
-    assert "Choose a shorter one" in words.get_attribute("title")
+    assert "Choose a shorter time range" in words.get_attribute("title")
 
 
 def test_long_costs_fit_their_column(browser: Any, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-// Compares two releases, models or agents metric by metric, or two turns side by side.
+// Compares two releases, models, or agents metric by metric, or two turns side by side.
 import { Interval } from "./charts.js";
 import { Link, Mark, Wait, cost, count, go, html, isBad, link, number, percent, seconds, short, sumsOf, time, useGet, useState } from "./core.js";
 import { Filters } from "./filters.js";
@@ -20,7 +20,7 @@ export function Compare({ address, facets }) {
   const choose = (label, name, value) => html`<label>${label} <select value=${value} onChange=${(event) => go(to({ [name]: event.currentTarget.value }))}><option value="">choose</option>${names.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>`;
   return html`<h1>Compare</h1><${Filters} address=${address} facets=${facets} lists=${false} />
     <div class="bar"><label>By <select value=${by} onChange=${(event) => go(to({ by: event.currentTarget.value, before: "", after: "" }))}>${BY.map((one) => html`<option value=${one}>${one}</option>`)}</select></label> ${choose("Before", "before", before)} ${choose("After", "after", after)}</div>
-    ${before && after ? html`<${Wait} of=${found}>${(one) => html`<${Lines} found=${one} query=${query} />`}</${Wait}>${by !== "judge" && html`<${Cases} asked=${asked.toString()} before=${before} after=${after} />`}` : html`<p class="empty">${names.length < 2 ? `Fewer than two values of ${by} to compare.` : `Select two values of ${by}.`} Two turns are compared from the page of one of them.</p>`}`;
+    ${before && after ? html`<${Wait} of=${found}>${(one) => html`<${Lines} found=${one} query=${query} />`}</${Wait}>${by !== "judge" && html`<${Cases} asked=${asked.toString()} before=${before} after=${after} />`}` : html`<p class="empty">${names.length < 2 ? `Fewer than two values of ${by} to compare.` : `Select two values of ${by}.`} To compare two turns, select Compare on the page of one of them.</p>`}`;
 }
 
 function Lines({ found, query }) {
@@ -34,8 +34,8 @@ function Lines({ found, query }) {
     const better = (difference.size > 0) === (line.direction === "up");
     return html`<span class=${`mark ${better ? "good" : "bad"}`}>${better ? "better" : "worse"}</span>`;
   };
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Groups"><table><thead><tr><th scope="col">${found.by}</th><th scope="col" class="n">turns</th><th scope="col" class="n">mean duration</th><th scope="col" class="n">cost a turn</th></tr></thead><tbody><tr><th scope="row">${found.before.group}</th>${side(found.before)}</tr><tr><th scope="row">${found.after.group}</th>${side(found.after)}</tr></tbody></table></div>
-    <div class="scroll" tabindex="0" role="region" aria-label="Differences"><table class="compared"><caption>After minus before, with 95 % intervals. p is corrected for the number of metrics. Amounts are tested on a logarithmic scale. ${rows.some((line) => line.difference?.pairs) ? "Turns with the same case id are pairs. " : "All turns are compared, none is paired. "}${found.others ? `${count(found.others)} turns of other groups are left out.` : ""}</caption><thead><tr><th scope="col">metric</th><th scope="col">verdict</th><th scope="col" class="n">difference</th><th scope="col">interval</th><th scope="col" class="n">${found.before.group}</th><th scope="col" class="n">${found.after.group}</th><th scope="col" class="n">p</th><th scope="col" class="n">would show</th></tr></thead>
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Groups"><table><thead><tr><th scope="col">${found.by}</th><th scope="col" class="n">turns</th><th scope="col" class="n">mean duration</th><th scope="col" class="n">cost per turn</th></tr></thead><tbody><tr><th scope="row">${found.before.group}</th>${side(found.before)}</tr><tr><th scope="row">${found.after.group}</th>${side(found.after)}</tr></tbody></table></div>
+    <div class="scroll" tabindex="0" role="region" aria-label="Differences"><table class="compared"><caption>After minus before, with 95 % intervals. p is corrected for the number of metrics. Amounts are tested on a logarithmic scale. ${rows.some((line) => line.difference?.pairs) ? "Turns with the same case ID are pairs. " : "All turns are compared, none is paired. "}${found.others ? `${count(found.others)} turns of other groups are left out.` : ""}</caption><thead><tr><th scope="col">metric</th><th scope="col">verdict</th><th scope="col" class="n">difference</th><th scope="col">interval</th><th scope="col" class="n">${found.before.group}</th><th scope="col" class="n">${found.after.group}</th><th scope="col" class="n">p</th><th scope="col" class="n">detectable difference</th></tr></thead>
     <tbody>${rows.map((line) => {
       const d = line.difference, wide = d ? Math.max(Math.abs(d.low), Math.abs(d.high)) || 1 : 1, signed = (value) => `${value > 0 ? "+" : ""}${number(value, line.unit)}`;
       return html`<tr><td><${Link} to=${link("/turns", query, { metric: line.metric, outcome: "fail", [found.by]: found.after.group })}><code>${line.metric}</code></${Link}></td><td>${verdict(line)}</td><td class="n">${d ? signed(d.size) : "–"}</td>
@@ -47,7 +47,7 @@ function Lines({ found, query }) {
 // One row for each case in both groups, with the scores that differ.
 function Cases({ asked, before, after }) {
   const [parts, set] = useState([""]);
-  return html`<section><h2 id="cases">Case by case</h2><div class="scroll" tabindex="0" role="region" aria-labelledby="cases"><table><caption>The latest turn of each case in both groups. Turns belong to the same case if they have the same case id or the same input.</caption>
+  return html`<section><h2 id="cases">Case by case</h2><div class="scroll" tabindex="0" role="region" aria-labelledby="cases"><table><caption>The latest turn of each case in both groups. Turns belong to the same case if they have the same case ID or the same input.</caption>
     <thead><tr><th scope="col">case</th><th scope="col">${before}</th><th scope="col">${after}</th><th scope="col">what differs</th></tr></thead>
     <tbody>${parts.map((cursor, i) => html`<${Part} key=${`${asked} ${cursor}`} asked=${asked} cursor=${cursor} more=${i === parts.length - 1 ? (next) => set([...parts, next]) : null} />`)}</tbody></table></div></section>`;
 }

@@ -28,7 +28,7 @@ export function Fleet({ address, facets }) {
       <${Groups} found=${found} by=${by} query=${query} />
       <${Wait} of=${series}>${(over) => html`<${Multiples} found=${found} over=${over} by=${by} query=${query} /><${Changes} title="Other changes" changes=${over.changes.filter((one) => one.verdict !== "worse")} query=${query} />`}</${Wait}>
       <${Table} found=${found} by=${by} query=${query} />
-      ${found.hours_not_summed > 2 && html`<p class="dim">${count(found.hours_not_summed)} hours aren't summarized yet. Until then, this view is slower, but complete.</p>`}`}
+      ${found.hours_not_summed > 2 && html`<p class="dim">${count(found.hours_not_summed)} hours aren't summarized yet, so this view is slower, but complete.</p>`}`}
     </${Wait}>`;
 }
 
@@ -48,12 +48,12 @@ function Headline({ found, halves, facets, query }) {
     ["turns", html`<${Link} to=${link("/turns", query)}>${count(turns)}</${Link}>`, halves.is_all ? pair("turns", count) : ""],
     ["with a failed score", all.failed === null ? "–" : html`<${Link} to=${link("/turns", query, { outcome: "fail" })}>${percent(all.failed, 1)}</${Link}>`, pair("failed", (x) => percent(x, 1))],
     ["duration, median", seconds(all.p50_s), pair("p50_s", seconds)],
-    ["duration, 95 %", seconds(all.p95_s), pair("p95_s", seconds)],
-    ["cost", dollars(sum("cost_usd")), pair("cost_usd", dollars) && `${pair("cost_usd", dollars)} a turn`],
+    ["duration, 95th percentile", seconds(all.p95_s), pair("p95_s", seconds)],
+    ["cost", dollars(sum("cost_usd")), pair("cost_usd", dollars) && `${pair("cost_usd", dollars)} per turn`],
     ["cost of judges", dollars(spent), typeof facets?.budget_usd === "number" ? html`<${Link} to="/health">${dollars(facets.budget_usd)} of the budget left</${Link}>` : ""],
   ];
   return html`<section aria-label="Headline"><dl class="headline">${rows.map(([name, value, change]) => html`<div><dt>${name}</dt><dd>${value}</dd><dd class="dim small">${change}</dd></div>`)}</dl>
-    ${before.turns > 0 && after.turns > 0 && html`<p class="dim small">Arrows: first and second half of the time, divided at ${time(halves.middle).slice(0, 16)} UTC${halves.is_all ? "" : `, of the latest ${count(all.turns)} turns`}.</p>`}</section>`;
+    ${before.turns > 0 && after.turns > 0 && html`<p class="dim small">Arrows show the change from the first to the second half of the time range, divided at ${time(halves.middle).slice(0, 16)} UTC${halves.is_all ? "" : `, of the latest ${count(all.turns)} turns`}.</p>`}</section>`;
 }
 
 const nameOf = (group, by) => group ?? `no ${by}`;
@@ -133,7 +133,7 @@ function Warnings({ facets }) {
   const amount = (n, unit) => (unit === "usd" ? dollars(n) : `${count(n)} ${unit}`);
   return html`<section aria-labelledby="warnings"><h2 id="warnings">Warnings</h2><ul class="changes">
     ${budgets.map((one) => html`<li><span class="mark warn">judge budget</span> <${Link} to="/health">${amount(one.remaining, one.unit)} of ${amount(one.limit, one.unit)} left this ${one.window}</${Link}>${one.metric && html` for <code>${one.metric}</code>`}</li>`)}
-    ${unread > 0 && html`<li><span class="mark warn">unread</span> <${Link} to="/health">${count(unread)} traces gave no turn or no text</${Link}></li>`}</ul></section>`;
+    ${unread > 0 && html`<li><span class="mark warn">unread</span> <${Link} to="/health">${count(unread)} traces contained no turn or no text</${Link}></li>`}</ul></section>`;
 }
 
 const allTurns = (found) => found.groups.reduce((sum, one) => sum + one.turns, 0);

@@ -12,7 +12,7 @@ export function LabelForm({ turnId, scores, labels, done, chosen = "hand" }) {
     const number = (text) => (text === "" ? undefined : Number(text));
     try {
       await post("labels", { turn_id: turnId, label, chosen, ...(metric ? { metric } : {}), ...(comment ? { comment } : {}), value: number(value), rating: number(rating) });
-      say(label === null ? "Label removed." : `Kept: ${label}.`);
+      say(label === null ? "Label removed." : `Label stored: ${label}.`);
       done(label);
     } catch (error) { say(error.message); }
   };
@@ -22,7 +22,7 @@ export function LabelForm({ turnId, scores, labels, done, chosen = "hand" }) {
       <label>about <select value=${metric} onChange=${(event) => setMetric(event.currentTarget.value)}><option value="">the whole turn</option>${scores.map((score) => html`<option value=${score.metric}>${score.metric}</option>`)}</select></label></div>
     <details><summary class="dim">Rating, corrected score, comment</summary><div class="bar">
       <label>Rating <input type="number" min="1" max="5" value=${rating} onInput=${(event) => setRating(event.currentTarget.value)} /></label>
-      <label>Score should be <input type="number" step="any" value=${value} onInput=${(event) => setValue(event.currentTarget.value)} /></label>
+      <label>Correct score <input type="number" step="any" value=${value} onInput=${(event) => setValue(event.currentTarget.value)} /></label>
       <label>Comment <input type="text" value=${comment} onInput=${(event) => setComment(event.currentTarget.value)} /></label></div></details>
     <p role="status" class="dim small">${said}</p>
     ${labels.length > 0 && html`<ul class="labels">${labels.map((label) => html`<li><span class=${`mark ${label.label === "pass" ? "good" : "bad"}`}>${label.label}</span> ${label.metric ?? "the whole turn"} <span class="dim">by ${label.by}${label.comment ? `: ${label.comment}` : ""}</span></li>`)}</ul>`}
@@ -36,7 +36,7 @@ export function LabelNext({ address, facets }) {
   const [turn, next] = useState(0);
   const asked = filtersOf(query, ["since", "until", "agent", "service", "version", "model", "metric"]);
   const path = facets?.labels ? `labels/next?choice=${choice}&${asked}` : null, found = useGet(path, turn);
-  if (facets && !facets.labels) return html`<h1>Label</h1><p class="empty">Labeling is off. To turn it on, name a file: <code>serve.page.labels</code>, or <code>otel-agenteval ui PATH --labels labels.jsonl</code>; then <code>otel-agenteval calibrate labels.jsonl</code> compares the labels with each judge.</p>`;
+  if (facets && !facets.labels) return html`<h1>Label</h1><p class="empty">Labeling is off. To turn it on, set <code>serve.page.labels</code> to a file, or run <code>otel-agenteval ui PATH --labels labels.jsonl</code>. Then <code>otel-agenteval calibrate labels.jsonl</code> compares the labels with each judge.</p>`;
   return html`<h1>Label</h1>
     <p class="bar"><label>About <select value=${metric} onChange=${(event) => to({ metric: event.currentTarget.value })}><option value="">any metric</option>${(facets?.metrics ?? []).map((one) => html`<option value=${one.name}>${one.name}</option>`)}</select></label>
       <label>Turns <select value=${choice} onChange=${(event) => to({ choice: event.currentTarget.value === "doubtful" ? "doubtful" : null })}><option value="random">at random, without verdicts</option><option value="doubtful">closest to the threshold</option></select></label></p>

@@ -36,7 +36,7 @@ function Found({ found: { modes, turns }, query, cases }) {
   const of = (id) => link("/turns", failedOf(query), { mode: id });
   return html`<p class="bar"><${Link} to=${link("/turns", failedOf(query), { outcome: "fail" })}>${count(modes.reduce((sum, one) => sum + one.failed, 0))} of ${count(turns)} turns failed${metric && html` <code>${metric}</code>`}</${Link}>
       ${metric && html`<${Link} to=${link("/differences", sumsOf(query))}>Differences</${Link}>`}</p>
-    <p class="dim">A turn counts in the mode of its first fault. The trend compares ${groups ? "the two versions that appeared last" : "the first and the second half of the time"}.</p>
+    <p class="dim">A turn counts in the mode of its first fault. The trend compares ${groups ? "the two versions that appeared last" : "the first and the second half of the time range"}.</p>
     <div class="scroll" tabindex="0" role="region" aria-label="Failure modes"><table>
       <thead><tr><th scope="col">mode</th><th scope="col">trend</th><th scope="col">change</th>${(groups ?? ["all turns"]).map((group) => html`<th scope="col" class="n">of <bdi>${group}</bdi></th><th scope="col">interval</th>`)}<th scope="col" class="n">failed turns</th><th scope="col">latest</th>${cases && html`<th scope="col">test cases</th>`}</tr></thead>
       <tbody>${sorted.map((one) => html`<tr data-path=${one.id} tabindex="-1" class=${one.id === selected ? "chosen" : ""}><td class="fact"><${Link} to=${of(one.id)}><bdi>${modeName(one)}</bdi></${Link}></td>

@@ -18,9 +18,9 @@ function Metric({ one, open }) {
 }
 
 // Readable texts for the API's words.
-const WORDS = { ok: "accepted", partial: "accepted in part", gated: "not sent, because the budget is used up", unreadable: "with an unreadable reply", root_ended: "its root span ended", recorded_file: "read from a file", not_in_a_turn: "not part of a turn", held: "in open turns", vacuous: "nothing to evaluate", pass: "passed", fail: "failed", error: "errors", delay: "after the wait for late spans", made: "to deliver", queue_full: "the queue is full", fault: "internal error", too_long: "too long", poisoned: "they crashed the sidecar", unauthenticated: "without a valid token", worker: "spans to score", requests: "received requests", journal: "journal", judge: "turns to judge" };
+const WORDS = { ok: "accepted", partial: "accepted in part", gated: "not sent, because the budget is used up", unreadable: "with an unreadable reply", cancelled: "canceled by the sender", root_ended: "its root span ended", recorded_file: "read from a file", not_in_a_turn: "not part of a turn", held: "in open turns", vacuous: "nothing to evaluate", pass: "passed", fail: "failed", error: "errors", delay: "after the wait for late spans", made: "to deliver", queue_full: "the queue is full", fault: "internal error", too_long: "too long", poisoned: "they crashed the sidecar", unauthenticated: "without a valid token", worker: "spans to score", requests: "received requests", journal: "journal", judge: "turns to judge" };
 const LOST = ["queue_full", "shutdown", "fault", "stuck", "too_long", "poisoned", "error"]; // other reasons are choices of the configuration
-const SKIPPED = ["none", "judged metrics", "judged and embedding metrics", "judged, embedding and heavy computed metrics"];
+const SKIPPED = ["none", "judged metrics", "judged and embedding metrics", "judged, embedding, and heavy computed metrics"];
 const plain = (word) => WORDS[word] ?? word.replaceAll("_", " ");
 const known = (of) => Object.entries(of ?? {}).filter(([, n]) => n > 0), many = (n, unit) => `${count(n)} ${unit}${n === 1 ? "" : "s"}`;
 const part = (unit, n) => (unit === "usd" ? dollars(n) : many(n, unit.replace(/s$/, "")));
@@ -32,7 +32,7 @@ function problemsOf(sidecar) {
   const results = sidecar.results ?? {}, all = Object.values(results).reduce((sum, n) => sum + n, 0), unread = (sidecar.unread_traces ?? []).reduce((sum, one) => sum + one.traces, 0), [[, level] = []] = gauges(sidecar, "load_level");
   return [
     ...known(sidecar.faults).map(([where, n]) => `${many(n, "internal error")} in ${plain(where)} (see the log)`),
-    ...known(sidecar.requests).filter(([name]) => name !== "ok").map(([name, n]) => `${many(n, "request")} ${name === "partial" ? plain(name) : `refused: ${plain(name)}`}`),
+    ...known(sidecar.requests).filter(([name]) => name !== "ok").map(([name, n]) => `${many(n, "request")} ${["partial", "cancelled"].includes(name) ? plain(name) : `refused: ${plain(name)}`}`),
     ...known(sidecar.spans?.not_used).filter(([name]) => LOST.includes(name)).map(([name, n]) => `${many(n, "span")} lost: ${plain(name)}`),
     ...known(sidecar.outlet_errors).map(([name, n]) => `${many(n, "error")} of outlet ${plain(name)}`),
     ...Object.entries(sidecar.outlets ?? {}).flatMap(([outlet, { failed }]) => known(failed).map(([name, n]) => `${many(n, "record")} not delivered to ${outlet}: ${plain(name)}`)),
@@ -53,6 +53,6 @@ export function Health() {
   return html`<h1>Health</h1><p class="bar"><button type="button" onClick=${() => again(version + 1)}>Refresh</button></p>
     <${Wait} of=${found}>${({ sidecar, store }) => html`${sidecar ? verdict(problemsOf(sidecar)) : html`<p class="dim">This page shows a file, so no sidecar status is available.</p>`}<div class="tables">
       ${table("Store", [["turns", many(store.turns, "turn")], ["first (UTC)", time(store.since)], ["last (UTC)", time(store.until)], ["not summarized yet", many(store.hours_not_summed, "hour")]])}
-      ${sidecar && html`${table("Spans", [...rows(sidecar.spans, "span"), ...rows(sidecar.spans?.not_used, "span", "not used: ")])}${table("Turns", [...rows(sidecar.turns, "turn"), ...rows(sidecar.turns?.closed, "turn", "closed: ")])}${table("Requests with spans", rows(sidecar.requests, "request"))}${table("Results of metrics", rows({ ...sidecar.results, measured: sidecar.results?.ok, ok: null }, "result"))}
+      ${sidecar && html`${table("Spans", [...rows(sidecar.spans, "span"), ...rows(sidecar.spans?.not_used, "span", "not used: ")])}${table("Turns", [...rows(sidecar.turns, "turn"), ...rows(sidecar.turns?.closed, "turn", "closed: ")])}${table("Requests", rows(sidecar.requests, "request"))}${table("Results of metrics", rows({ ...sidecar.results, measured: sidecar.results?.ok, ok: null, "excluded by their condition (when)": sidecar.results?.gated, gated: null }, "result"))}
         ${table("Outlets", Object.entries(sidecar.outlets ?? {}).flatMap(([name, account]) => rows({ ...account, ...account.failed }, "record", `${name}: `)))}${table("Judge budget left", (sidecar.budgets ?? []).map((one) => [one.metric ?? "all metrics", left({ ...one, metric: null })]))}${table("Judge requests", gauges(sidecar, "judge.requests").map(([name, n]) => [plain(name), many(n, "request")]))}${table("Queues", queuesOf(sidecar).map(({ name, n, most }) => [name, `${bytes(n)} of ${bytes(most)}`]))}${unread(sidecar.unread_traces ?? [])}`}</div>`}</${Wait}>`;
 }

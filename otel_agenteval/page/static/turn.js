@@ -156,7 +156,7 @@ function Scores({ all, query }) {
   return html`${list(scores.filter((score) => order(score) < 2))}
     ${folded.length > 0 && html`<details class="folded"><summary>${[passed && `${count(passed)} passed`, folded.length > passed && `${count(folded.length - passed)} measured`].filter(Boolean).join(", ")}</summary>${list(folded)}</details>`}
     ${scores.length === 0 && html`<p class="dim">No scores.</p>`}
-    ${others.length > 0 && html`<details class="why"><summary>${others.length} metrics without a score</summary><dl>${others.map(([metric, why]) => html`<div><dt><code>${metric}</code></dt><dd>${why}</dd></div>`)}</dl></details>`}`;
+    ${others.length > 0 && html`<details class="why"><summary>Metrics without a score: ${others.length}</summary><dl>${others.map(([metric, why]) => html`<div><dt><code>${metric}</code></dt><dd>${why}</dd></div>`)}</dl></details>`}`;
 }
 function Question({ turnId, metric, version }) {
   const [open, set] = useState(false);
@@ -202,7 +202,7 @@ function Steps({ content, aimed, fault, to }) {
     ${step.error && html`<span class="bad small">${textOf(step.error.type)} ${textOf(step.error.message ?? (typeof step.error === "string" ? step.error : ""))}</span>`}
     ${step.kind === "tool" && html`<div class="step-texts">${step.arguments !== undefined && html`<${Json} value=${step.arguments} summary="arguments" path=${`${step.path}.arguments`} />`}${step.result !== undefined && html`<${Json} value=${step.result} summary="result" path=${`${step.path}.result`} />`}</div>`}
     ${step.kind === "retrieval" && html`<div class="step-texts"><${Json} value=${step.documents ?? []} summary=${`${count((step.documents ?? []).length)} documents`} path=${`${step.path}.documents`} /></div>`}
-    <${Below} path=${step.path} but=${["arguments", "result", "documents"].map((name) => `${step.path}.${name}`)} /></li>`)}</ol>${steps.length > 500 && html`<p class="dim">The first 500 of ${count(steps.length)} steps. The spans have all of them.</p>`}</details></section>`;
+    <${Below} path=${step.path} but=${["arguments", "result", "documents"].map((name) => `${step.path}.${name}`)} /></li>`)}</ol>${steps.length > 500 && html`<p class="dim">Only the first 500 of ${count(steps.length)} steps are shown. The trace has all of them.</p>`}</details></section>`;
 }
 
 // A step's tokens, cost (including the steps within it), time to the first token and end, if known.

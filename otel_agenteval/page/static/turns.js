@@ -1,4 +1,4 @@
-// The list of turns, live, filtered, sorted and of any length, or the list of their conversations.
+// The list of turns, live, filtered, sorted, and of any length, or the list of their conversations.
 import { API, FILTERS, Link, Rows, Wait, cost, count, filtersOf, get, go, html, isBad, link, number, seconds, short, sumsOf, time, useCallback, useEffect, useGet, useKeys, useMemo, useRef, useState } from "./core.js";
 import { Filters } from "./filters.js";
 
@@ -84,7 +84,7 @@ export function Turns({ address, facets }) {
   return html`<h1>Turns</h1><${Filters} address=${address} facets=${facets} names=${names} kept=${{ order: query.get("order") }} />
     <div class="bar"><${Tabs} query=${query} order=${query.get("order")} />
       <span role="status" aria-live="polite">${list.error ? "" : rows.length || list.done ? howMany(counted.path === `count?${filters}` ? counted.value : null, rows.length, list) : "Looking …"}${list.searching && !list.done && rows.length === 0 ? " in older turns" : ""}</span>
-      ${order === "newest" ? html`<label class="check"><input type="checkbox" checked=${live} onChange=${(event) => setLive(event.currentTarget.checked)} /> Live</label>` : html`<span class="dim" title=${list.ranked === "some" ? "Only the latest turns of the time range were read. Choose a shorter one to sort all" : ""}>${WORDS[order]}${list.ranked === "some" ? ", of the latest turns only" : ""}</span>`}
+      ${order === "newest" ? html`<label class="check"><input type="checkbox" checked=${live} onChange=${(event) => setLive(event.currentTarget.checked)} /> Live</label>` : html`<span class="dim" title=${list.ranked === "some" ? "Only the latest turns of the time range were read. Choose a shorter time range to sort all turns" : ""}>${WORDS[order]}${list.ranked === "some" ? ", of the latest turns only" : ""}</span>`}
       ${waiting.length > 0 && html`<button type="button" onClick=${takeIn}>Show ${count(waiting.length)} new</button>`}
       ${metric && html`<${Link} to=${`/differences?${sumsOf(query)}`}>Differences</${Link}>`}
       <${Link} to=${link("/failure-modes", sumsOf(query), { mode: query.get("mode") })}>Failure modes</${Link}>
@@ -117,9 +117,9 @@ export function Conversations({ address, facets }) {
   const to = (cursor) => link("/turns", query, { group: "conversation", cursor }), cursor = query.get("cursor");
   const found = useGet(`conversations?${filtersOf(query, [...FILTERS, "cursor"])}`);
   return html`<h1>Conversations</h1><${Filters} address=${address} facets=${facets} kept=${{ group: "conversation" }} />
-    <div class="bar"><${Tabs} query=${query} grouped=${true} /><span class="dim">Conversations with a turn that matches, the latest first. The numbers are for the whole conversation.</span></div>
-    <${Wait} of=${found}>${({ conversations, next }) => html`${conversations.length > 0 ? html`<div class="scroll" role="region" aria-label="Conversations" tabindex="0"><table><thead><tr><th scope="col">conversation</th>${facets?.content && html`<th scope="col" class="said">latest that matches</th>`}${["turns", "failed", "errors", "cost", "duration", "last turn (UTC)"].map((name) => html`<th scope="col" class="n">${name}</th>`)}</tr></thead>
-      <tbody>${conversations.map((one) => html`<${ConversationRow} key=${one.id} one=${one} content=${facets?.content} />`)}</tbody></table></div>` : html`<p class="empty">No turn that matches belongs to a conversation.</p>`}
+    <div class="bar"><${Tabs} query=${query} grouped=${true} /><span class="dim">Conversations with a matching turn, latest first. The numbers are for the whole conversation.</span></div>
+    <${Wait} of=${found}>${({ conversations, next }) => html`${conversations.length > 0 ? html`<div class="scroll" role="region" aria-label="Conversations" tabindex="0"><table><thead><tr><th scope="col">conversation</th>${facets?.content && html`<th scope="col" class="said">latest matching turn</th>`}${["turns", "failed", "errors", "cost", "duration", "last turn (UTC)"].map((name) => html`<th scope="col" class="n">${name}</th>`)}</tr></thead>
+      <tbody>${conversations.map((one) => html`<${ConversationRow} key=${one.id} one=${one} content=${facets?.content} />`)}</tbody></table></div>` : html`<p class="empty">No matching turn belongs to a conversation.</p>`}
       <p class="bar">${cursor && html`<${Link} class="button" to=${to(null)}>Latest</${Link}>`}${next && html`<${Link} class="button" to=${to(next)}>Older</${Link}>`}</p>`}</${Wait}>`;
 }
 function ConversationRow({ one, content }) {
