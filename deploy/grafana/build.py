@@ -98,12 +98,12 @@ def quantile(q: float, name: str, labels: str, by: str = "") -> str:
 # --- why a panel is empty ----------------------------------------------------------------------------------------------
 
 _EMPTY = (
-    ("agenteval_journal", "No journal, or no sidecar (serve.journal)"),
+    ("agenteval_journal", "No sidecar with a journal (serve.journal) is scraped"),
     (r"agenteval_(judge|budget|estimate)|metric=~\"\(llm", "No judge has scored a turn in this time range"),
     ("agenteval_change", "No change was detected"),
     ("agenteval_(late|findings|emit_errors|spans_dropped|dropped)|refused", "None in this time range"),
     ("agenteval_(serve|config)", "No sidecar is scraped"),
-    ("agenteval_span_events", "No agent's own process is scraped"),
+    ("agenteval_span_events", "Prometheus scrapes no agent process"),
     ("", "No turn in this time range, or Prometheus doesn't scrape otel-agenteval"),
 )
 """Texts for panels without data, by a pattern of the query. The first match is used."""
@@ -229,7 +229,7 @@ def fleet() -> Dashboard:
     """Return the dashboard of all agents: quality, cost, latency, errors, and judge coverage."""
     turns, verdicts = semconv.TURNS, 'metric="code_turn_error"'
     chosen = f'outcome!~"sampled_out|skipped|superseded",{JUDGED}'
-    found = _new("agenteval-fleet", "Agents: fleet overview", "Quality, cost, latency, errors and judge coverage of all agents.")
+    found = _new("agenteval-fleet", "Agents: fleet overview", "Quality, cost, latency, errors, and judge coverage of all agents.")
     found.with_variable(_services()).with_variable(_agents())
     found.with_row(Row("The time range at a glance"))
     found.with_panel(
@@ -287,7 +287,7 @@ def fleet() -> Dashboard:
     found.with_panel(
         lines(
             "Judged metrics: estimated means",
-            "Means over all turns of the last hour, judged or not. The dashboard of one metric has the intervals.",
+            "Means over all turns of the last hour, judged or not. For intervals, see the dashboard of one metric.",
             units.Short, (estimate(f'window="1h",{AGENT}', "agent, metric"), "{{agent}}: {{metric}}"), most=1,
         )
     )  # fmt: skip
@@ -301,7 +301,7 @@ def fleet() -> Dashboard:
     found.with_panel(
         lines(
             "Findings, by severity",
-            "Results per hour that found a problem: critical (look now), warning (the metric failed) or info (counted only).", units.Short,
+            "Results per hour that found a problem: critical (look now), warning (the metric failed), or info (counted only).", units.Short,
             (f"3600 * sum by (severity) ({rate(semconv.FINDINGS, AGENT)})", "{{severity}}"),
         )
     )  # fmt: skip
@@ -344,7 +344,7 @@ def fleet() -> Dashboard:
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Turns, by close reason", "Why turns closed. Incomplete turns have complete=false for any reason.",
+            "Turns, by close reason", "Reasons why turns closed. A turn can be incomplete for any close reason.",
             units.CountsPerSecond,
             (f"sum by (close_reason) ({rate(turns, AGENT_AND_SERVICE)})", "{{close_reason}}"), stacked=True,
         )
@@ -352,7 +352,7 @@ def fleet() -> Dashboard:
     found.with_row(Row("Coverage of judging"))
     found.with_panel(
         lines(
-            "Results of judged metrics", "sampled_out: not chosen by sampling. gated: waiting for the budget. dropped: the queue was full.",
+            "Results of judged metrics", "sampled_out: not chosen by sampling. gated: excluded by the metric's condition (when). dropped: not judged, for example because the queue was full.",
             units.CountsPerSecond, (rates(semconv.RESULTS, "outcome", JUDGED), "{{outcome}}"), stacked=True,
         )
     )  # fmt: skip
@@ -377,7 +377,7 @@ def fleet() -> Dashboard:
 
 
 def agent() -> Dashboard:
-    found = _new("agenteval-agent", "Agents: one agent", "Traffic, quality, latency and cost of one agent.")
+    found = _new("agenteval-agent", "Agents: one agent", "Traffic, quality, latency, and cost of one agent.")
     found.with_variable(_services()).with_variable(_agents(several=False))
     found.with_row(Row("Traffic"))
     turns = rate(semconv.TURNS, AGENT_AND_SERVICE)
@@ -551,7 +551,7 @@ def itself() -> Dashboard:
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Missing results", "Results without a value, by reason: error, gated (waiting for the budget) or dropped (full queue).",
+            "Missing results", "Results without a value, by reason: error, gated (excluded by the metric's condition), or dropped (for example, full queue).",
             units.CountsPerSecond,
             (rates(semconv.RESULTS, "outcome", 'outcome=~"error|gated|dropped"'), "{{outcome}}"), stacked=True,
         )
@@ -591,7 +591,7 @@ def itself() -> Dashboard:
     found.with_row(Row("Sidecar: who sends, and what runs"))
     found.with_panel(
         lines(
-            "Refused requests, by outcome", "Share of all requests. Senders retry overloaded, throttled, stopping and error.",
+            "Refused requests, by outcome", "Share of all requests. Senders retry overloaded, throttled, stopping, and error.",
             units.PercentUnit,
             (
                 f"sum by (outcome) ({rate(semconv.SERVE_REQUESTS, REFUSED)}) / on () group_left () (sum({rate(semconv.SERVE_REQUESTS)}) > 0)",
@@ -675,7 +675,7 @@ def itself() -> Dashboard:
     )  # fmt: skip
     found.with_panel(
         lines(
-            "Remaining budget", "US dollars by instance, metric (empty: all metrics) and window.", units.Dollars,
+            "Remaining budget", "US dollars by instance, metric (empty: all metrics), and window.", units.Dollars,
             (gauge(semconv.BUDGET_REMAINING), "{{instance}} {{metric}} per {{window}}"),
         )
     )  # fmt: skip
