@@ -60,7 +60,7 @@ class CascadeOptions(_AsGiven):
     """Condition on the cheaper metric's score. If the condition holds, the turn is judged. Otherwise, the rate decides."""
 
 
-_RULE_OF_QUOTA = "must be a whole number from 1, or null"
+_RULE_OF_QUOTA = "must be a positive whole number, or null"
 Quota = Annotated[int, Before(lambda value: whole_number(value, 1, 10**6, _RULE_OF_QUOTA))]
 
 

@@ -41,7 +41,7 @@ class SpoolOptions(Section):
     directory: FilePath
     """Folder for the files, created if missing. Processes can share the folder, because each process uses its own file."""
     max_bytes: Size = 256 * 2**20
-    """Maximum size of one file. Above the limit, new scores are dropped and counted, unless a sidecar has a journal."""
+    """Maximum size of one file. Above the limit, the same rules apply as for ``outlets.otlp.queue_bytes``."""
 
 
 def _endpoint(value: Any) -> str:
@@ -80,7 +80,7 @@ class OtlpOptions(Section):
     retry_for: Duration = 3600.0
     """Maximum seconds to retry before a score is dropped."""
     queue_bytes: Size = 16 * 2**20
-    """Maximum bytes of undelivered scores in memory. Above the limit, new scores are dropped and counted, unless a sidecar has a journal."""
+    """Maximum bytes of undelivered scores in memory. Above the limit, new scores are dropped and counted. A sidecar with a journal and a Kafka worker drop none, and delay turns instead."""
     spool: SpoolOptions | None = None
     """Files for undelivered scores. Null keeps them only in memory."""
 
@@ -184,7 +184,7 @@ class StoreOptions(Section):
     """Maximum size of the file. At the limit, the oldest turns are deleted. PostgreSQL ignores this option."""
     queue_bytes: Size = 64 * 2**20
     """Maximum memory for turns that wait while the store is unavailable. Above the limit, the oldest turns are dropped and counted.
-    In a sidecar with a journal, senders must retry instead."""
+    A sidecar with a journal makes senders retry instead, and a Kafka worker pauses reading."""
     content: Switch = False
     """Store the messages of each turn, and the prompts and replies of its judge calls, redacted by ``privacy.redact``."""
     causes: Switch = True

@@ -113,4 +113,4 @@ class ReferenceOptions(Section):
     trim: Switch = False
     """Ignore white space at the end of an answer and at the end of its ground truth."""
     dataset: FilePath | None = None
-    """File of cases (JSON, YAML, CSV, or Parquet). Each case has a ``case_id`` or ``input``, and ``metrics`` or reference data."""
+    """File of cases (JSON, YAML, CSV, or Parquet). Each case contains a ``case_id`` or ``input`` that identifies its turns, and also reference data or ``metrics``."""

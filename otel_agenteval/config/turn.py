@@ -34,7 +34,7 @@ class TurnOptions(Section):
 
 class QueueOptions(Section):
     max_bytes: Size = 64 * 2**20
-    """Maximum bytes of turns that wait to be scored. Above it, new turns are dropped and counted, or a sidecar's senders must retry."""
+    """Maximum bytes of turns that wait to be scored. Above the limit, new turns are dropped and counted. A sidecar makes senders retry instead, and a Kafka worker pauses reading."""
 
 
 class ConversationOptions(Section):
