@@ -1,13 +1,13 @@
 """Track open turns and close each one when its spans are complete.
 
-The assembler receives spans in two ways. Spans of this process are reported when they start and when they end. Their turn closes
+The assembler receives spans in two ways. This process reports its spans when they start and when they end. Their turn closes
 when the root and all spans below it have ended, but no later than ``decision_delay`` after the root's end. *Loose* spans are
 reported only after their end, because they arrive over OTLP or started before the span processor was added. Their turn closes
 ``decision_delay`` after the local root arrives. If no local root arrives, the turn closes after ``idle_timeout`` without new spans.
 
-A *candidate* is a span that might be a turn's root. It is a local root, or the topmost agent, workflow, chain, or GenAI span of
-unknown role below the application's own spans. All spans below a candidate are assigned to it, even if their direct parent has
-ended. If the candidate turns out not to be a root, its spans move to the next candidate above it.
+A *candidate* is a span that might be a turn's root: a local root, or the topmost GenAI span below the application's own spans if
+this span is an agent, workflow, chain, or of unknown role. All spans below a candidate are assigned to the candidate, even if
+their direct parent has ended. If the candidate turns out not to be a turn's root, its spans move to the next candidate above.
 
 The assembler does no I/O. Callers must hold :attr:`Assembler.lock` for most methods, and evaluate the returned :class:`Closed`
 spans after they release the lock. :mod:`.open_traces` stores open traces. :mod:`.late_data` stores data that arrives after its turn
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 _TURN_ROLES = frozenset((AGENT, WORKFLOW))
 _MAX_PLAIN_SPANS = 256
-"""Maximum number of an application's own spans that are kept below a possible turn root before a GenAI span arrives."""
+"""Maximum number of application spans (not GenAI spans) to keep below a possible turn root until a GenAI span arrives."""
 _MAX_PLAIN_TRACES = 2_048
 _PER_TICK = 3_000
 _MOST_BESIDE = 32
 
 
 class Assembler:
-    """Tracker of open turns. The function ``role`` returns the current role of an open or ended span. Callers must hold
+    """Tracker of open turns. The function ``role`` returns a span's current role, before or after its end. Callers must hold
     :attr:`lock`, unless they call :meth:`start_below`, :meth:`ending`, or :meth:`open_spans`, which acquire the lock.
     """
 
@@ -58,9 +58,9 @@ class Assembler:
         self.set_limits(limits)
         self._traces = self._open.by_id
         self._plain_traces: OrderedDict[int, None] = OrderedDict()
-        """IDs of traces that ended without GenAI spans. Their later spans don't count as orphans if the parent is missing."""
+        """IDs of traces that ended without GenAI spans. Later spans of these traces aren't orphans, even without a parent."""
         self.plain_scopes: dict[str, bool] = {}
-        """Maps an instrumentation scope to True if no known GenAI instrumentation uses it. The caller fills this dictionary."""
+        """Maps each instrumentation scope to True unless a known GenAI instrumentation uses the scope. Callers add entries."""
         self.received = 0
         self.orphan_parents = 0
         self.pruned_spans = 0
@@ -151,7 +151,7 @@ class Assembler:
     ) -> None:
         """Record the start of a span. ``parent_id`` is the local parent's ID, and ``carried_id`` is the remote parent's ID.
 
-        An ID of 0 means no such parent. If the application itself copied the context, ``carried_id`` can be a local span's ID.
+        An ID is 0 if this parent doesn't exist. If the application copied the context, ``carried_id`` can be a local span's ID.
         """
         trace = self._traces.get(trace_id)
         closed = self.late.roles_in(trace_id)
@@ -365,7 +365,7 @@ class Assembler:
         return self._added(trace, spans, size, local_root)
 
     def _without_copies(self, trace: OpenTrace, spans: Sequence[WireSpan], known: Collection[bytes]) -> list[WireSpan]:
-        """Return the spans that are new to the trace. In ``trace.loose``, replace copies that are less complete."""
+        """Return the ``spans`` that the trace doesn't contain yet. Replace copies in ``trace.loose`` that are less complete."""
         places = {span.id: place for place, span in enumerate(trace.loose)}
         new: dict[bytes, WireSpan] = {}
         for span in spans:
@@ -402,7 +402,7 @@ class Assembler:
         self._open.set_deadline(trace, None, min(trace.last_seen + delay, trace.first_seen + limits.max_duration))
 
     def add_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0) -> bool:
-        """Keep a log record. Return False if the trace is unknown or can't be revised, or if the span has too many records."""
+        """Keep a span's log record. Return False if the trace is unknown or not revisable, or the span has too many records."""
         trace = self._traces.get(trace_id)
         if trace is not None and span_id not in self.late.roles_in(trace_id):
             if trace.logs is None:
@@ -423,7 +423,7 @@ class Assembler:
     # --- deadlines, limits and shutdown
 
     def tick(self, room: float = math.inf) -> list[Closed]:
-        """Close turns and late data that are due, and turns that exceed a limit. Stop after about ``room`` bytes of loose spans."""
+        """Close turns and late data that are due, and turns above a limit. Stop after about ``room`` bytes of loose spans."""
         now = self._now()
         closed = self._evict() + self.late.close_due()
         for trace, oldest in self._open.overdue(now - self.limits.max_duration, _PER_TICK):
@@ -465,12 +465,12 @@ class Assembler:
         return closed
 
     def open_spans(self) -> list[list[Any]]:
-        """Return one list per open trace: the trace's loose spans and its topmost possible turn roots."""
+        """Return one list per open trace. Each list contains the trace's loose spans and its topmost possible turn roots."""
         with self.lock:
             return [[*trace.loose, *(top.span for top in trace.outermost)] for trace in self._traces.values()]
 
     def forget_traces(self, trace_ids: Iterable[int]) -> None:
-        """Drop traces because another process evaluates them. Count their received spans in ``moved``."""
+        """Drop traces that another process evaluates. Add the number of their received spans to :attr:`moved`."""
         for trace_id in trace_ids:
             trace = self._traces.pop(trace_id, None)
             if trace is not None:
@@ -530,7 +530,7 @@ class Assembler:
     # --- closing
 
     def _is_root(self, candidate: Candidate) -> bool:
-        """Return True if a candidate is a turn's root, or False if its spans belong to the candidate above."""
+        """Return True if a candidate is a turn's root, or False if its spans belong to the next candidate above."""
         if candidate.parent is None:
             return True
         if candidate.role not in _TURN_ROLES and not (
@@ -540,7 +540,7 @@ class Assembler:
         return self._role(candidate.parent.span) not in CANDIDATE_ROLES  # later attributes can make the parent an agent
 
     def _complete(self, trace: OpenTrace, candidate: Candidate) -> list[Closed]:
-        """Close a candidate because all of its spans have ended. If the candidate isn't a turn's root, drop or move its spans."""
+        """Close a candidate after all of its spans have ended. If the candidate isn't a turn's root, drop or move its spans."""
         if candidate.closed:
             return self._leave(trace, candidate)
         closed: list[Closed] = []
@@ -622,7 +622,7 @@ class Assembler:
         return self._open.outermost[runs[0]].trace_id if len(runs) == 1 else None
 
     def _leave(self, trace: OpenTrace, candidate: Candidate) -> list[Closed]:
-        """Remove a finished candidate from its trace. This can complete the candidate above, or the whole trace."""
+        """Remove a finished candidate from its trace. This can complete the next candidate above, or the whole trace."""
         trace.unfinished -= 1
         if candidate.parent is not None:
             if candidate.parent.children is not None:
@@ -679,7 +679,7 @@ class Assembler:
         return closed
 
     def _force(self, trace: OpenTrace, candidate: Candidate, reason: CloseReason) -> list[Closed]:
-        """Close a candidate while spans below it are still open. These spans count as late when they end."""
+        """Close a candidate although spans below the candidate are still open. When these spans end, they count as late."""
         candidate.role = self._role(candidate.span)
         closed = [self._close(trace, candidate, reason, complete=False)]
         below = candidate.children or {}

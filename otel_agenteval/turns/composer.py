@@ -1,8 +1,8 @@
 """Compose turns from closed spans.
 
-The :class:`Composer` attaches log records to closed spans, and splits the spans into one :class:`~.roots.SpanGroup` per turn. It
-joins the groups of a turn that has several traces, and revises turns when late spans arrive. :meth:`Composer.read` builds a turn
-from its group.
+The :class:`Composer` attaches log records to closed spans, and splits the spans into one :class:`~.roots.SpanGroup` per turn. If
+a turn has several traces, the composer joins their groups. When late spans arrive, it revises the turn. :meth:`Composer.read`
+builds a turn from its group.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from .stitching import Stitcher, reader_of
 
 SCORED = "scored"
 _NO_PART_OF_A_TURN = frozenset((SCOPE, LOGFIRE_SCOPE))
-"""Scopes of otel-agenteval and of Logfire's user feedback. Their spans never belong to a turn."""
+"""Instrumentation scopes of otel-agenteval and Logfire's user feedback. Spans with these scopes never belong to a turn."""
 _HELD_BYTES = 32 * 1024 * 1024
-"""Maximum bytes of incomplete turns that wait for another trace."""
+"""Maximum total bytes of all incomplete turns that wait for another trace."""
 REVISABLE_BYTES = 8 * 2**20
-"""Maximum bytes of evaluated turns kept in memory so that late OTLP spans can revise them."""
+"""Maximum total bytes of evaluated turns to keep in memory, so that late OTLP spans can revise these turns."""
 _REVISABLE_SECONDS = 120.0
 
 
 class SpanCounts:
-    """Thread-safe counts of received spans. Each span is counted once: as scored, or with the reason why it wasn't scored."""
+    """Thread-safe counts of received spans. Each span is counted once, either as scored or by the reason why it wasn't scored."""
 
     def __init__(self) -> None:
         self.reset()
@@ -68,9 +68,9 @@ class Composer:
 
     Args:
         patience: seconds that an incomplete turn waits for another trace that continues it.
-        revisable_bytes: maximum bytes of evaluated turns kept in memory, so that late spans can revise them.
-        max_age: maximum seconds that a turn waits after its first trace arrived.
-        open_spans: function that returns the known spans of each open trace.
+        revisable_bytes: maximum total bytes of evaluated turns to keep in memory, so that late spans can revise these turns.
+        max_age: maximum seconds that an incomplete turn waits after its first trace arrived.
+        open_spans: function that returns one list of known spans per open trace.
     """
 
     def __init__(
@@ -84,14 +84,14 @@ class Composer:
         self.spans = SpanCounts()
         self.readings = Readings()
         self.notes: deque[SpanRecord] = deque()
-        """Spans with user feedback. The caller removes each span and adds its feedback to the turn of the parent span."""
+        """Spans with user feedback. The caller removes each span, and adds its feedback to the parent span's turn."""
         self._tenant_labels: Mapping[str, Mapping[str, str]] = {}
         self._now = now
         self._holding = threading.Lock()
         self._lost_tools = LostTools(patience, lambda time_ns: _spans_before(open_spans(), time_ns))
         self._patience = patience
         self._calls: dict[int, tuple[float, list[SpanGroup]]] = {}
-        """Model calls from other traces that wait for an open agent run. Maps the run's trace ID to (first arrival time, calls)."""
+        """Maps an open agent run's trace ID to (first arrival time, waiting model calls from other traces)."""
         self._parts = Duplicates(Stitcher(patience, _HELD_BYTES, max_age), revisable_bytes)
         self._revisions = Revisions(revisable_bytes, _REVISABLE_SECONDS, now)
 
@@ -101,7 +101,7 @@ class Composer:
     # --- closed spans → groups
 
     def compose(self, closed: Closed) -> list[SpanGroup]:
-        """Return the turns that can be evaluated now. Hold incomplete turns, because another trace might continue them."""
+        """Return the turns that can be evaluated now. Hold incomplete turns, because another trace might continue these turns."""
         found: list[SpanGroup] = []
         for group in self._groups(closed):
             with self._holding:
@@ -147,7 +147,7 @@ class Composer:
         return found
 
     def _records(self, closed: Closed) -> tuple[list[SpanRecord], list[LogPart]]:
-        """Return the closed spans that can belong to a turn, and the log records of calls and prompts that have no span."""
+        """Return the closed spans that can belong to a turn, and the log records of calls and prompts without a span."""
         records = [record_of(span) for span in closed.spans]
         others = [record for record in records if record.scope in _NO_PART_OF_A_TURN]
         if others:
@@ -161,7 +161,7 @@ class Composer:
         return records, [] if closed.late or not closed.logs else _attach_logs(records, closed.logs, closed.root is None)
 
     def _groups_in_trace(self, closed: Closed, records: list[SpanRecord], loose: Sequence[LogPart]) -> list[SpanGroup]:
-        """Return one group of spans per turn of a trace. If a turn's root is still open, add the root to ``records``."""
+        """Return one span group for each turn in a trace. If a turn's root is still open, add the root to ``records``."""
         if closed.sole:
             root_id = closed.root.context.span_id
             root = next((record for record in records if record.span_id == root_id), None)
@@ -260,7 +260,7 @@ class Composer:
         return None if found is None else found[1].turn_id
 
     def read_again(self, trace_id: int, span_id: int) -> tuple[SpanGroup, ScoredTurn] | None:
-        """Rebuild the turn that contains a span. Return its spans and the turn without scores, or None if it was forgotten."""
+        """Rebuild the turn that contains a span. Return (turn's spans, turn without scores), or None if the turn was forgotten."""
         found = self._revisions.holding(trace_id, span_id)
         if found is None:
             return None

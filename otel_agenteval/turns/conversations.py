@@ -1,11 +1,11 @@
 """Group turns by conversation ID until the conversation ends.
 
-A conversation ends if the application ends it, if it is idle for too long, if a limit is reached, or at shutdown. All of its turns
+A conversation ends when the application ends it, when it is idle for too long, when a limit is reached, or at shutdown. Its turns
 are then evaluated as one :class:`~otel_agenteval.core.turn.Turn` that contains all messages. A later turn reopens the conversation.
-When the conversation ends again, its new scores replace the earlier ones.
+When the conversation ends again, its new scores replace the earlier scores.
 
-Some turn scores are *signals*: scores that metrics of the whole conversation read. If a judge returns a signal after the
-conversation ended, the conversation's metrics are evaluated again, as a new revision.
+Some turn scores are *signals*, which conversation metrics read. If a judge returns a signal after the conversation ended, the
+conversation's metrics are evaluated again, as a new revision.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from ..metrics.bound_metric import BoundMetric, asked_in
 
 EndReason = Literal["ended", "idle", "evicted", "shutdown", "signals"]
 _SIGNAL_PAUSE = 30.0
-"""Seconds without new signals after which an ended conversation is evaluated again. A shorter ``idle_timeout`` replaces it."""
+"""Seconds without new signals before an ended conversation is evaluated again. A shorter ``idle_timeout`` replaces this value."""
 _HISTORY = 20
 """Maximum number of earlier turns in a turn's history."""
 _EARLY = 1_000
-"""Maximum number of turns whose signals (scores) are kept until the turn itself arrives."""
+"""Maximum number of turns whose signals (scores) are kept before the turn itself arrives."""
 _FIELDS = (
     "turn_id", "tenant", "trace_id", "conversation_id", "user_id", "service", "agent", "framework", "start", "duration_s", "error", "input",
     "output", "llm_calls", "tool_calls", "tool_definitions", "retrievals", "context", "retrieved_ids", "agent_runs", "handoffs",
@@ -45,10 +45,10 @@ _JOINED = (
 @dataclass(slots=True)
 class Ended:
     turn: Turn
-    """The conversation as one turn. Its ID is ``conversation-<conversation id>``, with the prefix ``<tenant>:`` if any."""
+    """The conversation as one turn. Its ID is ``conversation-<conversation id>``, or ``<tenant>:conversation-…`` with a tenant."""
     reason: EndReason
     last: Any
-    """Value that the caller passed as ``last`` with the conversation's latest turn, such as the turn's root."""
+    """Argument ``last`` that the caller of :meth:`Conversations.add` passed with the latest turn, such as the turn's root."""
     supersedes: str | None
 
 
@@ -71,9 +71,9 @@ class Conversations:
         idle_timeout: seconds without a new turn after which a conversation ends.
         max_open: maximum number of open conversations. If exceeded, the longest idle conversation ends.
         max_turns: maximum number of turns per conversation. If exceeded, the oldest turns are dropped.
-        max_bytes: maximum size of all conversations. If exceeded, drops ended conversations, then ends the longest idle one.
+        max_bytes: maximum total size. If exceeded, ended conversations are dropped, and then the longest idle conversation ends.
         now: function that returns monotonic seconds.
-        gives_history: True to set each turn's ``history`` to the earlier turns of its conversation.
+        gives_history: set each turn's ``history`` to the earlier turns of its conversation.
     """
 
     def __init__(
@@ -99,9 +99,9 @@ class Conversations:
         self._open: OrderedDict[str, _Conversation] = OrderedDict()
         self._ended: OrderedDict[str, _Conversation] = OrderedDict()
         self._revisions: OrderedDict[str, int] = OrderedDict()
-        """Latest revision of each recently dropped conversation, so that its next result gets a new ID."""
+        """Maps each recently dropped conversation's key to its latest revision, so that its next result gets a new ID."""
         self._conversation_of: dict[str, str] = {}
-        """Conversation key of each held turn, by turn ID. A revision can move a turn to another conversation."""
+        """Maps each held turn's ID to its conversation key. A revision can move a turn to another conversation."""
         self._early: OrderedDict[str, dict[str, float]] = OrderedDict()
         self._bytes = 0
 
@@ -109,9 +109,9 @@ class Conversations:
         return len(self._open) + sum(found.stale_at is not None for found in self._ended.values())
 
     def add(self, turn: Turn, size: int, last: Any = None, replaces: Iterable[str] = ()) -> list[Ended]:
-        """Add an evaluated turn. Return the conversations that ended because a limit was reached.
+        """Add an evaluated turn. Return the conversations that ended because of a limit.
 
-        The turn replaces turns with the IDs ``turn.supersedes`` and ``replaces``. :attr:`Ended.last` is the latest turn's ``last``.
+        ``turn`` replaces the turns with the IDs ``turn.supersedes`` and ``replaces``. ``Ended.last`` is the latest turn's ``last``.
         """
         key = conversation_of(turn)
         turn_id = turn.turn_id or ""
@@ -191,7 +191,7 @@ class Conversations:
             return self._end([conversation_id] if conversation_id in self._open else [], reason)
 
     def due(self) -> list[Ended]:
-        """End idle conversations. Return them and the ended conversations whose turns got new signals (see :meth:`note`)."""
+        """End idle conversations. Return these and earlier ended conversations whose turns got new signals (:meth:`note`)."""
         now = self._now()
         oldest = now - self._idle_timeout
         with self._lock:
@@ -243,7 +243,7 @@ def _ended_as(found: _Conversation, reason: EndReason) -> Ended:
 
 
 def conversation_of(turn: Turn) -> str:
-    """Return a turn's conversation ID with its tenant, such as ``acme:chat-7``, or ``""`` if it has none."""
+    """Return a turn's tenant and conversation ID, such as ``acme:chat-7``, or ``""`` if the turn lacks a conversation ID."""
     return qualified(turn.tenant, turn.conversation_id) if turn.conversation_id else ""
 
 
@@ -323,11 +323,11 @@ def of_conversations(metric: BoundMetric) -> bool:
 
 
 class RecordedConversations:
-    """Conversations in recorded turns. Turns must be added in order of start time. All conversations end after the last turn.
+    """Conversations in recorded turns. Callers must add turns in order of start time. All conversations end after the last turn.
 
     Args:
-        history: True to set each turn's ``history`` to the earlier turns of its conversation.
-        whole: True to return whole conversations from :meth:`ended`.
+        history: set each turn's ``history`` to the earlier turns of its conversation.
+        whole: return whole conversations from :meth:`ended`.
     """
 
     def __init__(self, options: ConversationOptions, *, history: bool, whole: bool) -> None:
@@ -348,5 +348,5 @@ class RecordedConversations:
             self._store.note(conversation_of(turn), turn.turn_id or "", signals_in(scores))
 
     def ended(self) -> list[Ended]:
-        """Return all conversations by start time (none if ``whole`` is False). Each ``last`` is the last turn's root span ID."""
+        """Return conversations by start time, or ``[]`` if ``whole`` is False. ``Ended.last`` is the last turn's root span ID."""
         return sorted(self._store.end_all(), key=lambda one: (str(one.turn.start), one.turn.turn_id)) if self._ends else []

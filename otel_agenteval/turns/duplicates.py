@@ -1,8 +1,8 @@
 """Join traces that record the same model call, and join agent runs with their model calls in other traces.
 
 This module implements the stitching rules *same response*, *same failure*, *run without steps*, and *run in another trace* for live
-traces. (Recorded files: :mod:`.relations`.) Responses and failures stay in memory while their turn can be revised. If a turn isn't
-evaluated yet, its duplicates are added to it. Otherwise, its duplicates are collected, and the turn is revised once.
+traces (:mod:`.relations` does so for recorded files). Response IDs and failed calls stay in memory while their turn can be revised.
+If a turn isn't evaluated yet, its duplicates join the turn. Otherwise, its duplicates are collected, and the turn is revised once.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from .stitching import Stitcher, is_bare_call, steps_of
 
 _MOST_CALLS = 10_000
 _MOST_FAILURES = 32
-"""Maximum number of failed calls to remember per model, and of calls, runs, or turns to remember per process."""
+"""Maximum number of remembered failed calls per model, of remembered calls and runs per process, and of turns per process."""
 _MOST_DUPLICATES = 32
-"""Maximum number of recordings that are joined into one waiting call. No program has more instrumentations."""
+"""Maximum number of duplicates that are joined into one waiting call. Programs don't have more instrumentations than this."""
 
 
 class Duplicates:
-    """Joiner of duplicate turns, including turns that the :class:`~.stitching.Stitcher` already released. Not thread-safe."""
+    """Joiner of duplicate turns, even if the :class:`~.stitching.Stitcher` has already released one of them. Not thread-safe."""
 
     def __init__(self, stitcher: Stitcher, max_bytes: float = float("inf")) -> None:
         self._stitcher = stitcher
@@ -51,7 +51,7 @@ class Duplicates:
         self._by_response_id: OrderedDict[tuple[int, str], _Recording] = OrderedDict()
         self._failed_by_model: OrderedDict[tuple[int, str | None], deque[tuple[_Recording, SpanRecord]]] = OrderedDict()
         self._waiting_duplicates: OrderedDict[_Recording, tuple[float, list[SpanGroup]]] = OrderedDict()
-        """Duplicates of evaluated turns, as (arrival time of the first duplicate, duplicates)."""
+        """Maps each evaluated turn's recording to (arrival time of the first duplicate, duplicates)."""
         self._latest_by_process: OrderedDict[Hashable, deque[_Recording]] = OrderedDict()
         self._turns_by_process: OrderedDict[Hashable, deque[_Recording]] = OrderedDict()
         self._bytes = 0
@@ -84,7 +84,7 @@ class Duplicates:
         return self._add_duplicate(group, other, whole, now)
 
     def _add_run(self, run: SpanGroup, now: float) -> list[SpanGroup]:
-        """Join an agent run whose trace has no model calls with its calls, which arrived earlier in separate traces."""
+        """If an agent run's trace lacks model calls, join the run with its calls that arrived earlier in separate traces."""
         recording = _Recording(run, is_lone_call=False)
         latest = [(other, other.group()) for other in self._latest_by_process.get(process_of(run.root), ())]
         calls = {other: whole for other, whole in latest if other.is_lone_call and whole is not None and is_lost_call(whole)}
@@ -109,7 +109,7 @@ class Duplicates:
         return released
 
     def _run_of(self, call: SpanGroup) -> dict[_Recording, SpanGroup]:
-        """Return ``{recording: run}`` for the agent run that made this call, or ``{}``. Search runs that arrived without calls."""
+        """Return ``{recording: run}`` for the agent run that made ``call``, or ``{}``. Search only runs that lacked calls."""
         latest = self._latest_by_process.get(process_of(call.root), ()) if is_lost_call(call) else ()
         runs = [recording for recording in latest if not recording.is_lone_call]
         for recording in runs:
@@ -147,7 +147,7 @@ class Duplicates:
         return sorted(self._with_delegates(turns), key=order)
 
     def _with_delegates(self, groups: list[SpanGroup]) -> list[SpanGroup]:
-        """Join turns with agent runs that their tools started in other traces. These runs usually arrive before the turn."""
+        """Join each turn with the agent runs that its tools started in other traces. Usually, these runs arrive before the turn."""
         turns: dict[int, SpanGroup] = {}  # by id() of their root
         for whole in groups:
             process = process_of(whole.root)
@@ -162,7 +162,7 @@ class Duplicates:
         return [*turns.values()]
 
     def _nested_turns(self, whole: SpanGroup, process: Hashable) -> list[SpanGroup]:
-        """Return recent agent runs that tools of ``whole`` started. If none, return the turn whose tool started ``whole``."""
+        """Return recent runs that tools of ``whole`` started. If there aren't any, return the turn whose tool started ``whole``."""
         start, end = whole.root.start_ns, end_of(whole)
         recent = self._turns_by_process.get(process, ())
         # Most turns aren't nested.
@@ -196,7 +196,7 @@ class Duplicates:
         return all_dropped
 
     def _duplicates_of(self, recording: _Recording, group: SpanGroup, calls: list[Step]) -> dict[_Recording, SpanGroup]:
-        """Return earlier recordings of these calls by other instrumentations. Map each recording to the turn that contains it."""
+        """Map other instrumentations' earlier recordings of ``calls`` to the turns that contain these recordings."""
         tenant = number_in(recording.trace_id)
         duplicates: dict[_Recording, SpanGroup] = {}
         for call in calls:
@@ -251,7 +251,7 @@ class Duplicates:
         return joined + [whole for part in unrelated for whole in self._stitch(part, now)]
 
     def _with_duplicates(self, recording: _Recording, now: float) -> list[SpanGroup]:
-        """Return an evaluated turn joined with its duplicates, or only the duplicates if the turn was forgotten."""
+        """Return an evaluated turn joined with its duplicates. If the turn was forgotten, return only the duplicates."""
         _, groups = self._waiting_duplicates.pop(recording)
         self._bytes -= sum(group.size for group in groups)
         evaluated = recording.group()
@@ -276,7 +276,7 @@ class Duplicates:
 
 
 class _Recording:
-    """IDs, times, and scope of a turn's root, with a weak reference to the span group that now contains it."""
+    """A turn root's IDs, times, and instrumentation scope, with a weak reference to the span group that now contains the root."""
 
     __slots__ = ("end_ns", "group", "is_lone_call", "scope", "span_id", "start_ns", "trace_id")
 
@@ -285,7 +285,7 @@ class _Recording:
         self.trace_id, self.span_id = root.trace_id, root.span_id
         self.start_ns, self.end_ns, self.scope = root.start_ns, end_of(group), root.scope
         self.is_lone_call = is_lone_call
-        """True for a model call in a separate trace. At least one of two duplicates must be in a separate trace."""
+        """True for a model call that is alone in its trace. At least one of two duplicates must be alone."""
         self.group = weakref.ref(group)
 
 
@@ -299,7 +299,7 @@ def _overlap(recording: _Recording, span: SpanRecord) -> bool:
 
 
 def _are_duplicates(recording: _Recording, group: SpanGroup, other: _Recording, whole: SpanGroup) -> bool:
-    """Return True if two groups can be recordings of the same call, but aren't revisions of one turn."""
+    """Return True if two groups can be recordings of one call, and aren't two revisions of one turn."""
     if not (recording.is_lone_call or other.is_lone_call):
         return False
     if recording.trace_id == other.trace_id and (_has_span_of(group, other) or _has_span_of(whole, recording)):

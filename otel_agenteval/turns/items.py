@@ -1,7 +1,7 @@
 """Detect independent items, such as inputs of a batch job, that a program processes below one span.
 
-Each item is a turn: an input that a batch job sends to a model, or a message that a chat loop answers. The model calls of an
-agent aren't independent items, because later prompts contain tool results or earlier texts.
+Each item is a turn: an input that a batch job sends to a model, or a message that a chat loop answers. An agent's model calls
+aren't independent items, because the agent's later prompts contain tool results or earlier texts.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ..spans.record import SpanRecord
 
 _MOST_TEXTS = 128
 _QUOTED = 8
-"""Minimum length of a text that is searched for in longer texts. A shorter text matches only an equal text."""
+"""Minimum length of a text that can match as part of a longer text. A shorter text matches only an equal text."""
 _TYPING_NS = 1_000_000_000
-"""Minimum nanoseconds between an answer and a person's next message. A shorter pause indicates a program."""
+"""Minimum nanoseconds between an answer and the next message if a person typed it. A shorter pause indicates a program."""
 
 
 def are_items(root: SpanRecord, calls: Sequence[SpanRecord]) -> bool:
-    """Return True if each model call below a span processes an independent item. ``calls`` must be sorted by start time."""
+    """Return True if each model call below ``root`` processes an independent item. ``calls`` must be sorted by start time."""
     steps = [read(call) for call in calls]
     if len({(jsonio.text_of(step.system), step.request_model or step.model) for step in steps}) > 1:
         return False  # steps of one job, not items
@@ -49,7 +49,7 @@ def are_items(root: SpanRecord, calls: Sequence[SpanRecord]) -> bool:
 
 
 def _holds_one_text(root: Step, items: int) -> bool:
-    """Return True if any input or output of the span isn't a list with exactly one text per model call."""
+    """Return True if an input or output of the span isn't a list of ``items`` texts (one for each model call)."""
     values = (root.input_messages, root.input_value, root.output_messages, root.output_value, root.final_result)
     lists = (parsed(raw) for raw in values if raw is not None)
     return any(not isinstance(one, (list, tuple)) or len(one) != items or any(isinstance(x, dict) for x in one) for one in lists)
@@ -77,7 +77,7 @@ class _Spoken:
         return tuple(spoken[-3:-1]) == self._latest and spoken[-1] not in self._texts
 
     def is_in(self, messages: Sequence[Message]) -> bool:
-        """Return True if a message contains an earlier text, or if a user message is part of one. Short texts must be equal."""
+        """Return True if a message contains an earlier text, or if an earlier text contains a user message."""
         contents = [(one.role, one.content) for one in messages if one.content]
         return any(
             text == content or (len(text) >= _QUOTED and text in content)

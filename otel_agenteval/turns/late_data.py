@@ -1,4 +1,4 @@
-"""Remember closed traces and hold their late spans and log records. Also hold log records that arrive before their trace."""
+"""Remember closed traces, and hold their late spans and log records. Also hold log records that arrive before any span."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ..spans.wire import WireSpan
 from .state import Closed, HeldBytes, Role, TurnLimits
 
 MAX_TRACES = 2_048
-"""Maximum number of closed traces that are remembered, and of traces with late data."""
+"""Maximum number of remembered closed traces, and maximum number of traces with late data."""
 _MAX_SPAN_IDS = 50_000
-"""Maximum number of remembered span IDs. A new span whose parent has a remembered ID belongs to the parent's turn."""
+"""Maximum number of remembered span IDs. If a late span's parent ID is remembered, the span belongs to the parent's turn."""
 FEEDBACK = "feedback"
-"""Role of a span with user feedback. The turn of its parent span has usually closed before."""
+"""Role of a span with user feedback. When this span arrives, its parent's turn has usually closed."""
 _REVISING_ROLES = frozenset((LLM, TOOL, RETRIEVAL, AGENT, WORKFLOW, FEEDBACK))
 _AT_LIMIT: frozenset[CloseReason] = frozenset(("span_limit", "byte_limit", "evicted", "shutdown", "exit"))
 _TOO_LARGE: frozenset[CloseReason] = frozenset(("span_limit", "byte_limit"))
@@ -36,10 +36,10 @@ class _ClosedTrace:
     def __init__(self) -> None:
         self.closed_at = 0.0
         self.continues = False
-        """True if the trace's received spans exceeded a turn limit. Later spans are treated as a new trace."""
+        """True if the trace closed because it exceeded a size limit. Its later spans are treated as a new trace."""
         self.roles: dict[int, str | None] | None = {}
-        """Role of each span's candidate (possible turn root), by span ID. The role is ``""`` if the candidate has no role, and
-        None if the span started after the trace closed. The attribute itself is None if late spans can't revise the turn.
+        """Maps a span ID to the role of the span's candidate (possible turn root). The role is ``""`` if the candidate lacks a
+        role, or None if the span started after the trace closed. The attribute is None if late spans can't revise the turn.
         """
 
 
@@ -65,9 +65,9 @@ class LateData:
         self._known_ids = 0
         self.count = 0
         self.ages: deque[float] = deque(maxlen=1_024)
-        """Seconds from the latest closing of the trace to each late span. The engine exports and removes these values."""
+        """For each late span, the seconds since its trace last closed. The engine exports and removes these values."""
         self.unused = 0
-        """Number of late spans that can't revise a turn because of a limit or their role."""
+        """Number of late spans that can't revise a turn, either because of a limit or because of their role."""
 
     def __bool__(self) -> bool:
         return bool(self._held)
@@ -81,7 +81,7 @@ class LateData:
         return trace_id in self._closed
 
     def receives(self, trace_id: int) -> bool:
-        """Return True if new spans of a trace are late. Spans of a trace that closed because of its size aren't."""
+        """Return True if a trace's new spans are late. They aren't late if the trace closed because of its size."""
         closed = self._closed.get(trace_id)
         return closed is not None and not closed.continues
 
@@ -90,7 +90,7 @@ class LateData:
         return _NO_SPANS if closed is None or closed.roles is None else closed.roles
 
     def remember(self, trace_id: int, reason: CloseReason, roles: dict[int, str | None]) -> None:
-        """Remember the roles of a closed turn's spans. If it closed at a limit or at shutdown, forget its trace's roles."""
+        """Remember the roles of a closed turn's spans. If a limit or shutdown closed the turn, forget its trace's roles."""
         closed = self._remembered(trace_id)
         if reason in _AT_LIMIT:
             self._forget_ids(closed)
@@ -145,7 +145,7 @@ class LateData:
             self.ages.append(self._now() - closed.closed_at)
 
     def hold(self, trace_id: int, span: Any, size: int, local_root: bool = False) -> None:
-        """Hold a late span. If a limit is reached or the turn can't be revised, count the span as unused."""
+        """Hold a late span. If a limit is reached or the turn can't be revised, count the span in :attr:`unused` instead."""
         late = self._late_of(trace_id)
         if late is not None and len(late.spans) < self.limits.max_spans and late.size + size <= self.limits.max_bytes:
             late.revises = late.revises or local_root or self._role(span) in _REVISING_ROLES
@@ -156,7 +156,7 @@ class LateData:
             self.unused += 1
 
     def logs_of(self, trace_id: int) -> dict[int, list[LogPart]] | None:
-        """Return the trace's late log records by span ID, or None if they can't be kept. The caller can add records to the result."""
+        """Return a trace's late log records by span ID, or None if records can't be kept. Callers can add records to the result."""
         late = self._late_of(trace_id) if trace_id in self._closed else None
         return late.logs if late is not None else None
 
@@ -174,7 +174,7 @@ class LateData:
         return found
 
     def close_oldest(self) -> list[Closed]:
-        """Remove and return the oldest late data. If this data can't revise a turn, count its spans as unused and return ``[]``."""
+        """Remove and return the oldest late data. If the data can't revise a turn, count its spans as unused, and return ``[]``."""
         trace_id, late = self._held.popitem(last=False)
         self._bytes.used -= late.size
         if not late.revises and not late.logs:
@@ -195,7 +195,7 @@ class LateData:
         return len(late.spans)
 
     def forget_all(self, open_traces: Iterable[int]) -> None:
-        """In a forked child process, drop all data, because the parent process evaluates ``open_traces``."""
+        """Drop all data in a forked child process, because the parent process evaluates ``open_traces`` and the closed traces."""
         for trace_id in [*open_traces, *self._closed]:
             self._remembered(trace_id).roles = None
         self._held.clear()
@@ -216,13 +216,13 @@ def role_of_span(span: Any) -> str | None:
 
 
 Parts = list[tuple[int, LogPart, int]]
-"""List of (span ID, log record, size in bytes)."""
+"""Log records, each as (span ID, log record, size in bytes)."""
 
 
 class EarlyLogs:
     """Log records that arrived before any span of their trace. Not thread-safe.
 
-    A trace's records are dropped after ``max_age()`` seconds. Above ``max_bytes``, the records of the oldest traces are dropped.
+    A trace's records are dropped after ``max_age()`` seconds. If ``max_bytes`` is exceeded, the oldest traces' records are dropped.
     """
 
     def __init__(self, max_bytes: int, max_age: Callable[[], float], now: Callable[[], float]) -> None:
@@ -239,7 +239,7 @@ class EarlyLogs:
         return trace_id in self._traces
 
     def add(self, trace_id: int, span_id: int, part: LogPart, size: int) -> int:
-        """Keep a record. Return the number of records dropped because of their age or the size limit."""
+        """Keep a log record (``part``). Return how many records were dropped because of their age or the size limit."""
         self._traces.setdefault(trace_id, (self._now(), []))[1].append((span_id, part, size))
         self._bytes += size
         lost = self.expire()

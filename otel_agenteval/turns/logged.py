@@ -1,7 +1,7 @@
 """Read model calls, tool calls, and prompts that exist only in log records.
 
-A logged call becomes a child of the span that wrote its log record. If that span is unknown, the logged call or user prompt belongs
-to the trace's only turn. If a call is logged and also has a span, the span's values take precedence.
+A logged call becomes a child of the span that wrote its log record. If this span is unknown, the logged call or user prompt belongs
+to the trace's only turn. If a call has both a log record and a span, the span's values take precedence.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Logged(NamedTuple):
 
 
 def take_logged(records: Iterable[SpanRecord], loose: Iterable[LogPart] = ()) -> list[Logged]:
-    """Return all logged calls, prompts, and answers in time order. Remove the calls from the spans that wrote them."""
+    """Return all logged calls, prompts, and answers in time order. Remove each call's log record from the span that wrote it."""
     found = [Logged(kind, part, None) for part in loose if (kind := kind_of_part(part)) is not None]
     for record in records:
         if not record.logs or is_genai_scope(record.scope):
@@ -46,7 +46,7 @@ def take_logged(records: Iterable[SpanRecord], loose: Iterable[LogPart] = ()) ->
 
 
 def calls_of_turn(root: SpanRecord, records: Sequence[SpanRecord], loose: Iterable[LogPart] = ()) -> list[SpanRecord]:
-    """Return the logged calls of a turn. Add its logged prompt and answer to its root span."""
+    """Return a turn's logged calls. Add the turn's logged prompt and answer to its root span."""
     logged = take_logged(records, loose)
     add_prompt(logged, root)
     calls = calls_in(logged, records, [root]) if logged else []
@@ -61,7 +61,7 @@ def add_prompt(logged: Sequence[Logged], root: SpanRecord) -> None:
 
 
 def add_answers(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], roots: Sequence[SpanRecord]) -> None:
-    """Add each turn's last logged answer to its root, if a prompt is logged and no model span has an answer."""
+    """If a prompt is logged and no model span has an answer, add each turn's last logged answer to the turn's root."""
     answers = [one for one in logged if one.kind == ANSWER]
     if not answers or all(one.kind != PROMPT for one in logged):
         return
@@ -82,7 +82,7 @@ def add_answers(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], roots
 
 
 def turns_by_prompts(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], models: Iterable[SpanRecord]) -> list[SpanRecord]:
-    """Add a session's prompts to its turns. Return the turns' roots: the topmost spans that contain only some of the prompts."""
+    """Add a session's prompts to its turns. Return the turns' roots, which are the topmost spans that don't contain all prompts."""
     prompts = [one for one in logged if one.kind == PROMPT]
     if len(prompts) < 2:
         return []
@@ -109,7 +109,7 @@ def turns_by_prompts(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], 
 
 
 def _with_writers(logged: Iterable[Logged], by_id: Mapping[int, SpanRecord]) -> Iterator[tuple[Logged, SpanRecord | None]]:
-    """Yield each record with the span that wrote it. If unknown, use the innermost running span, or None if ambiguous."""
+    """Yield (record, its writer). If the writing span is unknown, use the innermost running span, or None if ambiguous."""
     starts = sorted(by_id.values(), key=_START, reverse=True)
     running: list[SpanRecord] = []
     for one in logged:
@@ -130,7 +130,7 @@ def _path(span: SpanRecord | None, by_id: Mapping[int, SpanRecord]) -> list[Span
 
 
 def calls_in(logged: Sequence[Logged], records: Sequence[SpanRecord], roots: Sequence[SpanRecord]) -> list[LoggedCall]:
-    """Return logged calls, including those that only add values to a span. A call without a span belongs to the running turn."""
+    """Return all logged calls, even if a call only adds values to a span. A call without a span belongs to the running turn."""
     steps = [read(record) for record in records if role_in(record) in (LLM, TOOL) and not isinstance(record, LoggedCall)]
     model_spans = [step for step in steps if step.role == LLM]
     tools = [one for one in logged if one.kind == TOOL]
@@ -161,11 +161,11 @@ def _requested(steps: Iterable[Step]) -> set[str | None] | None:
 
 
 Matched = Iterable[tuple[Logged, SpanRecord | None]]
-"""(log record, span of its call). The span is None for a call without a span."""
+"""Pairs (log record, span of the logged call). The span is None if the call doesn't have a span."""
 
 
 def _by_tool(logged: Sequence[Logged], steps: Sequence[Step]) -> Matched:
-    """Match logged tool calls with spans by writer or call ID, or by tool name if the tool has as many calls as spans."""
+    """Match logged tool calls with spans by writer or call ID. If a tool has as many calls as spans, also match by tool name."""
     ids = {step.tool_call_id: step.record for step in steps if step.tool_call_id}
     calls = [(one, read(call_of(one.part, TOOL, one.writer or _NOWHERE))) for one in logged]
     others: list[tuple[Logged, Step]] = []
@@ -205,7 +205,7 @@ def _by_model(logged: Sequence[Logged], steps: Sequence[Step], by_id: dict[int, 
 
 
 def _without_repetitions(logged: Sequence[Logged]) -> list[Logged]:
-    """Drop records that log the same calls again under another event name, with equal token counts."""
+    """Drop records that log the same calls again with another event name and equal token counts."""
     named: dict[str, list[Logged]] = {}
     for one in logged:
         named.setdefault(one.part.name, []).append(one)

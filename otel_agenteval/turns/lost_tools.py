@@ -1,7 +1,7 @@
-"""Find the turn of tool spans that are in a separate trace because the context wasn't propagated.
+"""Find the turn of each tool whose spans are in a separate trace, because the context wasn't propagated.
 
-The tool belongs to the turn that was running in the same process when the tool started. If no turn or several turns were running,
-the tool's spans are counted as ``not_in_a_turn``.
+The tool belongs to the only turn that was running in the same process when the tool started. If several turns or no turn were
+running, the tool's spans are counted as ``not_in_a_turn``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _end_of(turn: SpanGroup) -> int:
 
 
 def with_tools(turns: list[SpanGroup], tools: Iterable[SpanGroup]) -> tuple[list[SpanGroup], list[SpanGroup]]:
-    """Join each tool with the only turn that was running in its process. Return all turns, and the tools that weren't joined."""
+    """Join each tool with the only turn that was running in the tool's process. Return (all turns, tools that weren't joined)."""
     running: dict[Hashable, Times[int]] = {}
     for place, turn in enumerate(turns):
         running.setdefault(process_of(turn.root), Times()).add(turn.root.start_ns, _end_of(turn), place)
@@ -58,8 +58,8 @@ class _ReleasedTurn:
 
 
 class LostTools:
-    """Tools in separate traces that are waiting for their turn. A tool waits ``patience`` seconds, or longer if an open turn might
-    have called it. ``running(time_ns)`` returns a span for each open trace that began before this time. Not thread-safe.
+    """Store of tools that are in separate traces and wait for their turn. A tool waits ``patience`` seconds, or longer if an
+    open turn might have called it. ``running(time_ns)`` returns one span per open trace older than ``time_ns``. Not thread-safe.
     """
 
     def __init__(self, patience: float, running: Callable[[int], Iterable[SpanRecord]]) -> None:
@@ -83,12 +83,12 @@ class LostTools:
         return dropped
 
     def add(self, tool: SpanGroup, now: float) -> list[SpanGroup]:
-        """Hold a tool. If more than 256 tools are held, remove the oldest one, and return it without a turn."""
+        """Hold a tool. If more than 256 tools are held, remove the oldest tool, and return its spans without a turn."""
         self._tools.append((now, tool))
         return [self._tools.popleft()[1]] if len(self._tools) > _MOST_TOOLS else []
 
     def joined(self, turn: SpanGroup) -> SpanGroup:
-        """Remember a released turn. Return the turn, joined with its tools that arrived earlier."""
+        """Remember a released turn. Return this turn joined with its tools that arrived earlier."""
         process = process_of(turn.root)
         turns = self._turns.setdefault(process, deque(maxlen=_MOST_TURNS))
         self._turns.move_to_end(process)
@@ -103,7 +103,7 @@ class LostTools:
         return self._join(turn, [tool for _, tool in self._tools if self._owner_of(tool) is turn]) if self._tools else turn
 
     def due(self, now: float, *, everything: bool = False) -> Iterator[tuple[SpanGroup, bool]]:
-        """Remove tools after their wait. Yield ``(turn with its tools, True)``, or ``(tool, False)`` for a tool without a turn."""
+        """Remove tools that have waited long enough. Yield ``(turn with its tools, True)``, or ``(tool, False)`` without a turn."""
         found: dict[int, tuple[SpanGroup, list[SpanGroup]]] = {}
         for since, tool in [*self._tools]:
             if now - since < self._patience and not everything:

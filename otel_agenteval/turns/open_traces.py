@@ -24,17 +24,17 @@ class OpenTraces:
         self._bytes = held
         self.by_id: OrderedDict[int, OpenTrace] = OrderedDict()
         self.outermost: dict[Candidate, OpenTrace] = {}
-        """Topmost open candidates (possible turn roots), oldest first. The oldest reaches ``max_duration`` first."""
+        """Topmost open candidates (possible turn roots), oldest first. The oldest candidate reaches ``max_duration`` first."""
         self.waiting: OrderedDict[int, Entry] = OrderedDict()
-        """Turns that only wait for ``decision_delay`` to pass, oldest first. They are evicted before other turns."""
+        """Turns that only wait for ``decision_delay`` to pass, oldest first. These turns are evicted before other turns."""
         self.shares: dict[int, TenantShare] = {}
         """Open received traces of each tenant, by tenant number. Empty if no trace has a tenant."""
         self.deadlines: list[tuple[float, int, OpenTrace, Candidate | None]] = []
-        """Heap of (deadline, number, trace, candidate or, for the trace's loose spans, None). ``max_duration`` isn't included."""
+        """Heap of (deadline, number, trace, candidate). The candidate is None for loose spans. ``max_duration`` isn't included."""
         self._sequence = itertools.count()
 
     def open_received(self, trace_id: int, now: float) -> OpenTrace:
-        """Open a trace of received spans. If it has a tenant, it counts toward the tenant's share."""
+        """Open a trace of received spans. If the trace has a tenant, the trace counts toward the tenant's share."""
         trace = self.by_id[trace_id] = OpenTrace(trace_id, now)
         tenant = number_in(trace_id)
         if tenant:
@@ -102,9 +102,9 @@ class OpenTraces:
                 yield trace, candidate
 
     def next_of_largest_tenant(self, crowded: bool) -> tuple[OpenTrace | None, bool]:
-        """Return the next trace to close when a limit is exceeded, and True if it only waits for its deadline.
+        """Return the next trace to close when a limit is exceeded, and True if the trace only waits for its deadline.
 
-        To protect other tenants, the trace belongs to the tenant with the most open traces (if ``crowded``) or the most bytes.
+        To protect other tenants, choose a trace of the tenant with the most open traces (if ``crowded``) or with the most bytes.
         """
         most = max(self.shares.values(), key=lambda share: len(share.traces) if crowded else share.size)
         return next(iter((most.waiting or most.traces).values()), None), bool(most.waiting)

@@ -1,6 +1,6 @@
-"""Count how well turns could be read from each instrumentation scope, and warn about missing turns or texts.
+"""Count how completely each instrumentation scope's turns could be read, and warn about missing turns or texts.
 
-The counts show for which frameworks a dialect (parser) is missing.
+The counts show which frameworks lack a dialect (parser).
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class _Waiting:
 class Readings:
     """Thread-safe counts of turns by instrumentation scope, and of traces without a turn or without texts.
 
-    A scope causes at most one warning per kind of missing data. Missing texts cause a warning immediately. A missing turn, or a
-    tool without a turn, causes one after ``enough`` traces or in :meth:`finish`. Turns with texts suppress their scope's warnings
-    except about tools. So do other scopes' turns with the same answer. If ``enough`` is infinite, :meth:`finish` logs them all.
+    Each scope causes at most one warning per kind of missing data. Missing texts cause a warning immediately. A missing turn, or a
+    tool without a turn, causes a warning after ``enough`` traces or in :meth:`finish`. If ``enough`` is infinite, ``finish`` logs
+    all warnings. A turn with texts suppresses warnings (except about tools) of its scope, and of scopes with the same answer.
     """
 
     def __init__(self, enough: float = 3) -> None:
@@ -54,16 +54,16 @@ class Readings:
         self._lock = threading.Lock()
         self._scopes: set[str] = set()
         self._read: set[str] = set()
-        """Scopes that need no warning, because their turns have texts, or their traces repeat answers of turns with texts."""
+        """Scopes without warnings, because their turns have texts, or their traces repeat answers of turns that have texts."""
         self._answers: dict[int, None] = {}
         self._waiting: dict[tuple[str, str], _Waiting] = {}
-        """Warnings that aren't logged yet, by scope and kind of missing data."""
+        """Maps (scope, kind of missing data) to a warning that isn't logged yet."""
         self.turns: Counter[tuple[str, str]] = Counter()
         self.unread: Counter[tuple[str, str]] = Counter()
         self.limited: Counter[str] = Counter()
 
     def note(self, turn: Turn, reader: TurnReader) -> None:
-        """Count a turn. If it has texts, later warnings about its instrumentation scopes are suppressed."""
+        """Count a turn. If the turn has texts, suppress later warnings about its instrumentation scopes."""
         root, inferred = reader.root.record.scope, reader.inferred_scope()
         call = scope_of_call(reader)
         # Don't parse texts only to count the turn.
@@ -85,7 +85,7 @@ class Readings:
                 self._add(call, CONTENT, records)
 
     def note_unread(self, trace: UnreadTrace | None) -> None:
-        """Count a trace without a turn. Do nothing if ``trace`` is None, which means that the trace doesn't contain GenAI spans."""
+        """Count a trace without a turn. If ``trace`` is None (the trace doesn't contain GenAI spans), do nothing."""
         if trace is not None:
             answers = {_key(answer) for answer in trace.answers if len(answer) >= _SHORTEST_ANSWER}
             if answers.isdisjoint(self._answers):

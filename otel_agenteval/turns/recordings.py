@@ -1,6 +1,6 @@
 """Load turns from recorded telemetry.
 
-Supported formats are OTLP/JSON lines, as written by the Collector's file exporter, and exports from other tools.
+Supported formats are OTLP/JSON lines (which the Collector's file exporter writes) and exports from other tools.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from .roots import SpanGroup, split
 from .stitching import reader_of
 
 Report = Callable[[str], None]
-"""Function that receives one line of text for each error in the recordings."""
+"""Function that receives one line of text per error in the recordings."""
 Fault = Callable[[str, int | None, str], None]
-"""Function that receives the file, the line number (None for the whole file), and the error."""
+"""Function that receives an error's file, line number (or None, if the error concerns the whole file), and text."""
 Unread = Callable[[UnreadTrace], None]
 _MOST_REPORTED = 10
 ANSWER_KEYS = ("output", "actual_output", "answer", "response", "prediction")
-"""Names of the column with the answer, most likely name first."""
+"""Possible names of the column that contains the answer, most likely name first."""
 _CASE_KEYS = frozenset(("case_id", "input", "ground_truth", "references", "expected_output"))
 _HEAD = 16_384
 _NODE = b"  traceId: '"
@@ -72,7 +72,7 @@ class Reading:
 def load_turns(
     paths: Iterable[str | Path] | str | Path, *, report: Report | None = None, reading: Reading | None = None
 ) -> Iterator[Turn]:
-    """Yield the turns in recorded traces, by start time.
+    """Yield the turns in recorded traces, sorted by start time.
 
     Args:
         paths: files of OTLP/JSON lines with traces and logs in any order, or exports of other tools (:mod:`..spans.exports`).
@@ -94,7 +94,7 @@ def load_turns(
 
 
 def turns_of(items: Iterable[SpanRecord | OtlpLog]) -> Iterator[Turn]:
-    """Yield the turns in spans and log records, by start time. The items can be in any order. All items stay in memory."""
+    """Yield the turns in spans and log records, sorted by start time. ``items`` can be in any order, and all stay in memory."""
     readings = Readings(math.inf)
     for _, turn in read_turns(wholes_of(items, readings.note_unread), readings):
         yield turn
@@ -102,7 +102,7 @@ def turns_of(items: Iterable[SpanRecord | OtlpLog]) -> Iterator[Turn]:
 
 
 def read_turns(groups: Iterable[SpanGroup], readings: Readings) -> Iterator[tuple[SpanGroup, Turn]]:
-    """Yield each turn with its spans. A turn is counted in ``readings`` when the caller requests the next turn."""
+    """Yield (spans, turn) for each group. A turn is counted in ``readings`` when the caller requests the next turn."""
     for group in groups:
         turn = turn_of(group)
         yield group, turn
@@ -126,7 +126,7 @@ def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -
 
 
 def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -> Iterator[list[SpanGroup]]:
-    """Yield a list for each trace: its turns, or a tool call without a turn. Turns with several traces aren't joined yet."""
+    """Yield one list per trace, with its turns or a tool call without a turn. Turns with several traces aren't joined yet."""
     traces: dict[int, dict[int, SpanRecord]] = {}
     logs: list[OtlpLog] = []
     for item in items:
@@ -184,7 +184,7 @@ class RecordingErrors:
         self._held: list[str] = []
 
     def __call__(self, path: str, number: int | None, why: str) -> None:
-        """Report an error in a file or line. The caller must report all errors of a file before it reports the next file's errors."""
+        """Report an error in a file or line. Callers must report all errors of one file before the errors of the next file."""
         self.more(path, 1)
         line = f"{path}: {why}" if number is None else f"{path}:{number}: {why}"
         if self._report is not to_stderr:
@@ -306,7 +306,7 @@ def _lines(path: str, seen: Reading, faults: Fault) -> Iterator[tuple[int, bytes
 
 
 def open_recording(path: str) -> IO[bytes] | gzip.GzipFile | io.BufferedReader:
-    """Open a file of JSON lines, and decompress it if necessary. ``-`` is standard input. Raise AgentEvalError on failure."""
+    """Open a file of JSON lines, decompressed if necessary. ``-`` is standard input. Raise AgentEvalError on failure."""
     try:
         if path == "-":
             return sys.stdin.buffer

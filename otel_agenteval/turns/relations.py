@@ -1,6 +1,6 @@
-"""Join traces of one process if they belong to the same turn.
+"""Join a process's traces that belong to the same turn.
 
-A turn has several traces if the context wasn't propagated, or if two instrumentations recorded the same model call.
+A turn has several traces if the context wasn't propagated, or if two instrumentations recorded one model call.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Timed(Protocol):
 
 
 def order(group: SpanGroup) -> tuple[int, int, int, int]:
-    """Return a key that sorts turns by start time, independently of the order of input files."""
+    """Return a sort key for turns by start time. The order doesn't depend on the order of the input files."""
     root = group.root
     return root.start_ns, root.end_ns, root.span_id, root.trace_id
 
@@ -51,9 +51,9 @@ def is_lost_call(group: SpanGroup) -> bool:
 
 
 def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> list[SpanGroup]:
-    """Return the model calls in other traces that an agent run made: calls during the run for which :func:`agree` isn't False.
-    If another run overlaps (``beside`` is True), :func:`agree` must be True. If it isn't True for any call, return the first call,
-    unless the run has a user ID or conversation ID.
+    """Return the model calls in other traces that an agent run made. These are calls during the run for which :func:`agree` doesn't
+    return False. If another run overlaps (``beside``), :func:`agree` must return True. If :func:`agree` doesn't return True for any
+    call, return the first call, unless the run has a user ID or conversation ID.
     """
     found = [
         (call, agrees)
@@ -70,7 +70,7 @@ def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> lis
 
 
 def agree(run: SpanGroup, call: SpanGroup) -> bool | None:
-    """Return True if the inputs or the outputs of a run and a call are equal, False if not, or None if texts are missing."""
+    """Return True if a run and a call have equal inputs or equal outputs, False if not, or None if texts are missing."""
     of_run, of_call = reader_of(run), reader_of(call)
     pairs = ((of_run.input(), of_call.input()), (of_run.output(), of_call.output()))
     same = [one.strip() == other.strip() for one, other in pairs if one is not None and other is not None]
@@ -78,7 +78,7 @@ def agree(run: SpanGroup, call: SpanGroup) -> bool | None:
 
 
 def delegates_of(outer: SpanGroup, others: Iterable[SpanGroup]) -> list[SpanGroup]:
-    """Return the turns that the tools of ``outer`` started: their input is a tool argument, and their output is that tool's result."""
+    """Return turns that tools of ``outer`` started: the turn's input is a tool's argument, and its output is this tool's result."""
     during = [
         other for other in others
         if other.root.parent_id == 0 and other.root.trace_id != outer.root.trace_id
@@ -99,7 +99,7 @@ def delegates_of(outer: SpanGroup, others: Iterable[SpanGroup]) -> list[SpanGrou
 
 
 def _begins_a_run(group: SpanGroup) -> bool:
-    """Return True if the turn starts with a new prompt, not with the continuation of an earlier model call."""
+    """Return True if the turn starts with a new prompt, or False if its first call continues an earlier call."""
     turn = steps_of(group)
     if LLM not in turn.of_role:
         return False
@@ -113,7 +113,7 @@ def is_recorded_within(inner: Timed, outer: Timed) -> bool:
 
 
 def is_next_to(one: SpanGroup, other: SpanGroup) -> bool:
-    """Return True if the groups have no model call in common. Two different calls can have the same response ID."""
+    """Return True if two groups don't contain the same model call. Different calls can have the same response ID."""
     first, last = steps_of(one), steps_of(other)
     pairs = [((first, a), (last, b)) for a in first.llm for b in last.llm if a.response_id == b.response_id]
     in_order = (sorted(pair, key=lambda call: call[1].record.start_ns) for pair in pairs)
@@ -121,7 +121,7 @@ def is_next_to(one: SpanGroup, other: SpanGroup) -> bool:
 
 
 def together(groups: list[SpanGroup]) -> SpanGroup:
-    """Join span groups. The result has the root of the earliest group. Groups that another group contains are dropped."""
+    """Join span groups. The result has the earliest group's root. Drop groups that another group contains."""
     seen: set[tuple[int, int]] = set()
     latest = []
     for group in sorted(groups, key=lambda group: -len(group.members)):
@@ -141,13 +141,13 @@ def together(groups: list[SpanGroup]) -> SpanGroup:
 # --- parts of turns in recorded files
 
 _MOST_DELEGATES = 256
-"""Maximum number of earlier turns per process that are compared with a turn's tool calls."""
+"""Maximum number of a process's earlier turns that are compared with a turn's tool calls."""
 _MOST_REPEATED = 32
-"""Maximum number of earlier groups with the same response ID that are compared with a model call."""
+"""Maximum number of earlier groups that are compared with a model call because they have the same response ID."""
 
 
 def stitch(groups: Iterable[SpanGroup]) -> list[SpanGroup]:
-    """Return the turns in recorded span groups, sorted by start time. A turn's groups can be far apart in the recording."""
+    """Return the turns in recorded span groups, sorted by start time. One turn's groups can be far apart in the recording."""
     parts = join_duplicates([part for group in groups for part in separate(group)])
     if len(parts) == 1 and steps_of(parts[0]).root.thread is None:
         return parts
@@ -158,7 +158,7 @@ def stitch(groups: Iterable[SpanGroup]) -> list[SpanGroup]:
 
 
 def join_duplicates(groups: list[SpanGroup]) -> list[SpanGroup]:
-    """Join span groups in which two instrumentations recorded the same model call."""
+    """Join span groups that contain two instrumentations' recordings of the same model call."""
     if len(groups) < 2 or not any(map(is_bare_call, groups)):
         return groups
     found: list[list[SpanGroup]] = []
@@ -176,10 +176,10 @@ class _RecordedCalls:
     def __init__(self) -> None:
         self._answered: dict[str, list[tuple[int, SpanGroup]]] = {}
         self._failed: dict[str | None, list[tuple[int, SpanRecord]]] = {}
-        """Failed calls by model. They have no response IDs, so their times identify duplicates."""
+        """Failed calls by model, as (group index, span). These calls lack response IDs, so their times identify duplicates."""
 
     def place_of(self, group: SpanGroup, new: int) -> int:
-        """Return the index of an earlier group that contains the same call, or ``new`` if this is the first group with the call."""
+        """Return the index of the earlier group that contains a call of ``group``, or ``new`` if there isn't an earlier group."""
         calls = steps_of(group).llm
         if not is_bare_call(group):
             for call in calls:

@@ -1,20 +1,20 @@
 """Remember recently evaluated turns, so that late spans and log records can revise them.
 
-Late data never changes an evaluated turn. Instead, a new revision of the turn is built from the old spans and the late data, and
-then evaluated.
+Late data never changes an evaluated turn. Instead, a new revision of this turn is built from its old spans and the late data. The
+new revision is then evaluated.
 
 Terms:
 
-- A *part* of a trace is a closed turn, or one span without a turn.
-- A parent is *missing* if it isn't among the spans of its part.
-- A turn is *rootless* if its root was never seen. One of its missing parents is its root.
-- A new part *absorbs* older parts: the earlier revision of its turn, and other turns and single spans that it now contains.
-- A log record is *loose* if its span is unknown.
+- A *part* of a trace is either a closed turn or one span without a turn.
+- A span's parent is *missing* if the span's part doesn't contain the parent.
+- A turn is *rootless* if its root never arrived. One of the turn's missing parents is its root.
+- A new part *absorbs* older parts: its turn's earlier revision, and other turns and single spans that the new part now contains.
+- A log record is *loose* if the span that wrote it is unknown.
 
-Example: A trace closes without its root 1. The model calls 2 and 3 below it are two rootless turns, which are evaluated and
-remembered. Then span 1, an agent, arrives late. ``revised`` finds both parts, because their parent 1 was missing, and builds one
-turn from the spans 1, 2, and 3. ``before`` returns the evaluation of 2, with the turn ID of 3 in ``also``. After the new turn is
-evaluated, ``remember`` adds it as a part that absorbs both older parts.
+Example: A trace closes without its root span 1. The model calls 2 and 3 below span 1 are two rootless turns, which are evaluated
+and remembered. Then span 1, an agent, arrives late. ``revised`` finds both parts, because their parent 1 was missing, and builds
+one turn from the spans 1, 2, and 3. ``before`` returns the evaluation of turn 2, with the ID of turn 3 in ``also``. After the new
+turn is evaluated, ``remember`` adds this turn as a part that absorbs both older parts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Earlier(NamedTuple):
     revision: int = 0
     first_id: str | None = None
     also: tuple[str, ...] = ()
-    """IDs of turns that were evaluated separately before they became parts of this turn."""
+    """IDs of turns that were evaluated separately, before this turn absorbed them."""
 
 
 NOT_EVALUATED = Earlier()
@@ -54,15 +54,15 @@ class TracePart:
         self.group = group
         self.earlier = earlier
         self.missing = {record.parent_id for record in records} - {record.span_id for record in records} - {0}
-        """IDs of parents that aren't among ``records``."""
+        """IDs of parent spans that ``records`` doesn't contain."""
 
     def lacks_root(self, span_id: int) -> bool:
-        """Return True if ``span_id``, a span that this part lacks, might be the part's root."""
+        """Return True if the span with the ID ``span_id``, which this part lacks, might be the part's root."""
         return self.group is None or (not self.group.root_seen and self.group.root.parent_id == span_id)
 
 
 class RevisableTrace:
-    """Turns and single spans of one trace, with indexes that find the parts affected by a late span."""
+    """Turns and single spans of one trace, with indexes to find the parts that a late span affects."""
 
     __slots__ = ("_below", "_by_end", "_of_root", "_of_span", "_parts", "kept_at", "size")
 
@@ -73,9 +73,9 @@ class RevisableTrace:
         self._of_span: dict[int, TracePart] = {}
         self._of_root: dict[int, TracePart] = {}
         self._below: dict[int, dict[TracePart, None]] = {}
-        """Parts (turns or single spans) by the IDs of their missing parents."""
+        """Maps a missing parent's ID to the parts (turns or single spans) below this parent."""
         self._by_end: list[tuple[int, int, TracePart]] = []
-        """Turns sorted by the end of their root: (end, ``id()`` of the part, part)."""
+        """Turns as (root's end time, ``id()`` of the part, part), sorted by end time."""
 
     @property
     def turns(self) -> int:
@@ -125,7 +125,7 @@ class RevisableTrace:
         return self._of_span.get(span_id)
 
     def earlier(self, group: SpanGroup) -> list[Earlier]:
-        """Return the earlier evaluation of this turn, followed by the evaluations of turns that are now part of it."""
+        """Return this turn's earlier evaluation, followed by the evaluations of turns that this turn absorbs."""
         own = self._of_root.get(group.root.span_id)
         found = {} if own is None else {own: None}
         for record in group.members:
@@ -146,10 +146,10 @@ class RevisableTrace:
         return (part for part in self._below.get(span_id, ()) if part.lacks_root(span_id))
 
     def affected(self, late: list[SpanRecord], with_logs: Iterable[int], *, loose: bool) -> list[TracePart]:
-        """Return the parts of the trace that late data might change, and all parts connected to them.
+        """Return the trace's parts that late data might change, and all parts connected to those parts.
 
-        Late data consists of spans (``late``), new log records of the known spans ``with_logs``, and log records of unknown spans
-        (``loose``). Log records of unknown spans only affect traces with at most one turn.
+        Late data consists of spans (``late``), new log records of known spans (IDs in ``with_logs``), and, if ``loose`` is True,
+        log records of unknown spans. Log records of unknown spans affect only traces with at most one turn.
         """
         found = [part for span_id in with_logs if (part := self._of_span.get(span_id)) is not None]
         if loose and self.turns < 2:
@@ -193,7 +193,7 @@ class RevisableTrace:
 
 
 def _is_part_of(turn: TracePart, group: SpanGroup) -> bool:
-    """Return True if a turn is part of a group. The turn of a request that another process served stays separate."""
+    """Return True if a group contains a turn. If another process served a request, the request's turn stays separate."""
     assert turn.group is not None
     root = turn.group.root
     return root.span_id == group.root.span_id or not root.remote_parent or root.resource == group.root.resource
@@ -201,7 +201,7 @@ def _is_part_of(turn: TracePart, group: SpanGroup) -> bool:
 
 @dataclass(slots=True)
 class SingleTurn:
-    """Trace with one turn whose root is known (the usual case). To save time, its spans are indexed only when late data arrives."""
+    """Trace with one turn whose root is known (the usual case). To save time, spans are indexed only after late data arrives."""
 
     kept_at: float
     group: SpanGroup
@@ -220,7 +220,7 @@ _MOST_MISSING_ROOTS = 10_000
 
 
 class Revisions:
-    """Thread-safe memory of evaluated turns. Drops traces after ``max_age`` seconds and, if above ``max_bytes``, the oldest traces."""
+    """Thread-safe store of evaluated turns. Drops traces after ``max_age`` seconds, and the oldest traces above ``max_bytes``."""
 
     def __init__(self, max_bytes: int, max_age: float, now: Callable[[], float]) -> None:
         self._max_bytes = max_bytes
@@ -234,7 +234,7 @@ class Revisions:
         self._traces: OrderedDict[int, RevisableTrace | SingleTurn] = OrderedDict()
         self._bytes = 0
         self._missing_roots: OrderedDict[tuple[int, int], None] = OrderedDict()
-        """(trace ID, span ID) of each root that never arrived, if turns without this root were evaluated and then forgotten."""
+        """Keys: (trace ID, span ID) of roots that never arrived, if turns without the root were evaluated and then forgotten."""
 
     def forget_traces(self, trace_ids: Iterable[int]) -> None:
         with self._lock:
@@ -246,7 +246,7 @@ class Revisions:
     # --- closed turns
 
     def remember(self, group: SpanGroup, evaluation: Earlier) -> None:
-        """Remember an evaluated turn. The turn replaces its earlier revision and turns that are now part of it."""
+        """Remember an evaluated turn. The turn replaces its earlier revision, and turns that it now contains."""
         group.reader = None  # readers need several times the memory of their spans, and are rarely needed again
         for record in group.members:
             record.dialects = None
@@ -269,7 +269,7 @@ class Revisions:
                     self._bytes += trace.size
 
     def remember_unmatched(self, trace_id: int, records: list[SpanRecord], size: int) -> None:
-        """Remember spans that don't belong to a turn. Late spans can make them part of a turn."""
+        """Remember spans that don't belong to a turn, because late spans can make these spans part of a turn."""
         self._add_parts(trace_id, [TracePart([record], size // len(records)) for record in records])
 
     def _add_parts(self, trace_id: int, parts: list[TracePart]) -> None:
@@ -305,9 +305,9 @@ class Revisions:
     def revised(
         self, trace_id: int, late: Iterable[SpanRecord], with_logs: Iterable[int], loose: Sequence[LogPart] = ()
     ) -> list[SpanGroup]:
-        """Return the turns that late spans or log records change. ``with_logs`` contains the IDs of known spans with new logs.
+        """Return the turns that late spans or log records change. ``with_logs`` contains IDs of known spans that have new logs.
 
-        ``loose`` contains logs of unknown spans. If the trace was forgotten, return only new turns that consist of late spans.
+        ``loose`` contains log records of unknown spans. If the trace was forgotten, return only new turns made of late spans.
         """
         late = list(late)
         with self._lock:
@@ -342,7 +342,7 @@ class Revisions:
     # --- earlier evaluations
 
     def before(self, group: SpanGroup) -> Earlier:
-        """Return a turn's earlier evaluation or :data:`NOT_EVALUATED`. Its ``also`` lists the turns that are now part of it."""
+        """Return a turn's earlier evaluation or :data:`NOT_EVALUATED`. ``Earlier.also`` lists turns that the turn absorbs."""
         with self._lock:
             traces = [self._trace_of(trace_id) for trace_id in _traces_of(group)]
             found = [earlier for trace in traces if trace is not None for earlier in trace.earlier(group)]
@@ -369,7 +369,7 @@ class Revisions:
 
 
 def stands_alone(group: SpanGroup) -> bool:
-    """Return True if the spans are a turn even without the rest of the trace: the root is a local root, agent, or workflow."""
+    """Return True if the group is a turn even without its trace's other spans: its root is a local root, agent, or workflow."""
     root = group.root
     return group.root_seen and (root.parent_id == 0 or root.remote_parent or role_in(root) in (AGENT, WORKFLOW))
 

@@ -1,16 +1,16 @@
 """Split the spans of a trace into turns.
 
 A *local root* is a span without a parent in its process. A turn's root is the topmost agent or workflow span, at or below the local
-root. An OpenInference chain that contains a model call or an agent can also be the root. Otherwise, the local root is the turn's
-root if there are model calls below it. A model call alone is its own root. ``create_agent`` and similar spans don't start a turn.
-Successive agent runs are one turn if each run receives the previous run's tool results or retries a failed run. Agent runs below
-the parentless span of an agent graph are also one turn.
+root. An OpenInference chain that contains a model call or an agent can also be the root. Otherwise, a local root with model calls
+below it is the turn's root. A single model call is its own root. ``create_agent`` and similar spans don't start a turn. Successive
+agent runs are one turn if each run receives the previous run's tool results or retries the previous run, which failed. Agent runs
+below an agent graph's parentless span are also one turn.
 
-Model and tool spans next to an agent run belong to the run's turn if they started during this run and no other run. If there is
-only one run, and it lacks model calls and an output, spans that started after the run also belong to its turn.
+Model and tool spans next to an agent run belong to the run's turn if they started during this run and no other run. If the trace
+has only one run, and this run lacks model calls and an output, spans that started after the run also belong to the run's turn.
 
-An *orphan* is a span whose parent in the same process was never received. It joins the turn that was running when it started, or
-the trace's only turn. If no turn fits, an orphan that contains a model call or an agent becomes a separate turn.
+An *orphan* is a span whose parent in the same process was never received. The orphan joins the turn that was running when the
+orphan started, or the trace's only turn. If no turn fits, an orphan that contains a model call or an agent is a separate turn.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _CLOCK_STEP_NS = 2_000_000
 """Nanoseconds of tolerance for OpenTelemetry JS, which rounds start times to milliseconds but not end times."""
 _NEVER = 2**64
 _MOST_LAYERS = 32
-"""Maximum number of spans between a model call and the request that a gateway or server receives for this call."""
+"""Maximum number of spans between a model call and the server span of the gateway or model server that serves this call."""
 _MOST_RUNS = 32
-"""Maximum number of agent runs in an agent graph. A span with more runs below it isn't a graph."""
+"""Maximum number of agent runs in an agent graph. A span with more agent runs below it isn't a graph."""
 _Owner = TypeVar("_Owner")
 _START = attrgetter("record.start_ns")
 _TURN_ROLES = (LLM, AGENT, WORKFLOW)
@@ -56,23 +56,23 @@ class SpanGroup:
         self.members = members
         self.root_seen = root_seen
         self.ancestor: SpanRecord | None = None
-        """A span above this turn. Only the span's user ID and conversation ID are read. It can be above other turns, too."""
+        """A span above this turn, which can also be above other turns. Only this span's user ID and conversation ID are read."""
         self.reason: CloseReason = "recorded_file"
         self.complete = True
-        """True if no span is known to be missing or open."""
+        """True unless a span is known to be missing or still open."""
         self.size = 0
         self.pending: tuple[PendingSpans, ...] = ()
-        """Spans that aren't counted yet, neither as scored nor with a reason why they weren't scored."""
+        """Spans that aren't counted yet, either as scored or by the reason why they weren't scored."""
         self.reader: Any = None
         """Cached :class:`~.reading.turn.TurnReader`."""
         self.until_ns: int | None = None
-        """End of the turn in nanoseconds if it has spans in several traces, or None."""
+        """End time in nanoseconds if the turn has spans in several traces. Otherwise, None."""
         self.recordings: list[Any] = []
-        """Entries in :class:`~.duplicates.Duplicates` for this group and the groups that were joined into it."""
+        """Entries in :class:`~.duplicates.Duplicates` for this group, and for groups that were joined into this group."""
 
     @classmethod
     def joined(cls, groups: Sequence[SpanGroup]) -> SpanGroup:
-        """Join groups of one turn. The result has the first group's root. The caller must set ``reader``."""
+        """Join the groups of one turn. The result has the first group's root. The caller must set the result's ``reader``."""
         whole = cls(groups[0].root, [record for group in groups for record in group.members])
         whole.root_seen, whole.complete = all(group.root_seen for group in groups), all(group.complete for group in groups)
         whole.reason = groups[-1].reason
@@ -95,9 +95,9 @@ class _Node:
         self.children: list[_Node] = []
         self.parent: _Node | None = None
         self.marks = _MARK_OF_ROLE.get(self.role, 0) if self.role is not None else 0
-        """Bits of :data:`_MARK_OF_ROLE` for the roles of this span and all spans below it."""
+        """Bit mask (see :data:`_MARK_OF_ROLE`) of the roles that this span and all spans below it have."""
         self.root_count = 0
-        """Number of topmost roots (:attr:`is_root`) at or below this span."""
+        """Number of topmost turn roots (:attr:`is_root`) at or below this span."""
 
     @property
     def is_root(self) -> bool:
@@ -107,8 +107,8 @@ class _Node:
 def split(
     records: Iterable[SpanRecord], known_roots: frozenset[int] = frozenset(), alone: bool = True, loose: Iterable[LogPart] = ()
 ) -> list[SpanGroup]:
-    """Return the turns in the spans of one trace, sorted by start time. ``known_roots`` contains IDs of roots whose parents might
-    be missing. ``alone`` is True if the trace has no other turns. ``loose`` contains log records whose spans aren't in ``records``.
+    """Return the turns in one trace's spans, sorted by start time. ``known_roots`` contains IDs of roots whose parents might be
+    missing. Pass ``alone=False`` if the trace has other turns. ``loose`` contains log records whose spans aren't in ``records``.
     """
     spans: dict[int, SpanRecord] = {}
     for record in records:
@@ -157,8 +157,8 @@ def _groups(spans: dict[int, SpanRecord], known_roots: frozenset[int], alone: bo
 
 
 def _roots_of_served_requests(nodes: dict[int, _Node], local_roots: list[_Node], reached: list[_Node]) -> list[_Node]:
-    """Return the root spans of requests that another process served. Each request is a turn in that process, and also part of the
-    caller's turn. A gateway or model server that only serves the caller's model call has no separate turn.
+    """Return the root spans of requests that another process served. Each request is a turn of the serving process, and also part
+    of the caller's turn. If a gateway or model server only serves the caller's model call, the request isn't a separate turn.
     """
     remote = [node for node in reached if node.record.remote_parent and node.marks]
     local_ids = set(map(id, local_roots)) if remote else ()
@@ -181,8 +181,8 @@ def _is_in_model_call(node: _Node | None) -> bool:
 
 
 def _link(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[_Node], list[_Node], list[_Node]]:
-    """Attach each span to its parent. Return local roots, orphans, and *leaks*: application spans and runs that started after their
-    parent ended. A leak's parent might be wrong, because the application can still use the context of an ended request.
+    """Attach each span to its parent. Return (local roots, orphans, leaks). *Leaks* are application spans and runs that started
+    after their parent ended. A leak's parent might be wrong, because the application can still use an ended request's context.
     """
     local_roots, orphans, leaks = [], [], []
     for node in nodes.values():
@@ -204,7 +204,7 @@ def _link(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[_N
 
 
 def _nodes_below(local_roots: Iterable[_Node]) -> list[_Node]:
-    """Return ``local_roots`` and all nodes below them, parents first. Also update their ``marks`` and ``root_count``."""
+    """Return ``local_roots`` and all nodes below them, parents first. Also update each node's ``marks`` and ``root_count``."""
     parents_first: list[_Node] = []
     for top in local_roots:
         index = len(parents_first)
@@ -224,7 +224,7 @@ def _nodes_below(local_roots: Iterable[_Node]) -> list[_Node]:
 
 
 def _split_leaks(leaks: list[_Node]) -> list[_Node]:
-    """Return leaks (see :func:`_link`) that are separate requests. Attach the others to their parents."""
+    """Return leaks (see :func:`_link`) that are separate requests. Attach the other leaks to their parents."""
     local_roots = []
     topmost: dict[int, _Node] = {}
     undecided = set(map(id, leaks))
@@ -247,7 +247,7 @@ def _split_leaks(leaks: list[_Node]) -> list[_Node]:
 
 
 def _topmost_ancestor(node: _Node, undecided: set[int], topmost: dict[int, _Node]) -> _Node:
-    """Return the topmost ancestor of a span, or the span itself. Don't go above ``undecided`` spans. ``topmost`` is a cache."""
+    """Return a span's topmost ancestor, or the span itself. Don't go above spans in ``undecided``. ``topmost`` is a cache."""
     path: dict[int, _Node] = {}
     while True:
         cached = topmost.get(id(node))
@@ -278,7 +278,7 @@ def _groups_under(top: _Node, root_seen: bool = True) -> list[SpanGroup]:
 
 
 def _group_of(loop: list[_Node], top: _Node, root_seen: bool) -> SpanGroup:
-    """Return the group for a turn's agent runs. Its root is a span that contains exactly these runs, or the first run."""
+    """Return the group for a turn's agent runs. The group's root is a span that contains exactly these runs, or the first run."""
     if len(loop) > 1:
         above = loop[0].parent if loop[0] is not top else None
         while above is not None and above is not top and above.root_count < len(loop):
@@ -289,7 +289,7 @@ def _group_of(loop: list[_Node], top: _Node, root_seen: bool) -> SpanGroup:
 
 
 def _split_items(root: _Node) -> list[list[_Node]]:
-    """Return one list of spans per independent item below ``root``, or ``[]`` if all spans are one turn."""
+    """Return one list of spans per independent item below ``root``, or ``[]`` if ``root`` is a single turn."""
     if root.role not in (None, CHAIN, WORKFLOW):
         return []
     items = sorted((child for child in root.children if child.marks & _LLM), key=_START)
@@ -311,7 +311,7 @@ def _calls_in(node: _Node) -> list[SpanRecord]:
 
 
 def _loops_of(roots: list[_Node]) -> list[list[_Node]]:
-    """Group agent runs by turn. A run joins the previous run's turn if it receives that run's tool results or retries that run."""
+    """Group agent runs by turn. A run joins the previous run's turn if it receives that run's tool results, or retries it."""
     loops: list[list[_Node]] = []
     latest_by_parent: dict[int, list[_Node]] = {}
     for run in sorted(roots, key=_START):
@@ -329,7 +329,7 @@ def _loops_of(roots: list[_Node]) -> list[list[_Node]]:
 
 
 def _continues_loop(first: _Node, second: _Node) -> bool:
-    """Return True if the second run has the results of the first run's tool calls, or retries it after an error."""
+    """Return True if the ``second`` run receives results of the ``first`` run's tool calls, or retries the failed first run."""
     if second.record.start_ns + _CLOCK_STEP_NS < first.record.end_ns or not first.marks & second.marks & _LLM:
         return False
     last_call, next_call = max(_calls_in(first), key=attrgetter("end_ns")), min(_calls_in(second), key=attrgetter("start_ns"))
@@ -349,7 +349,7 @@ def _prompt_of(record: SpanRecord) -> list[Message]:
 
 
 def _is_graph(top: _Node, runs: list[_Node]) -> bool:
-    """Return True if a parentless span is a graph whose agent runs are one turn: no later run has a new user message."""
+    """Return True if a parentless span is a graph whose agent runs are one turn: later runs don't have new user messages."""
     record = top.record
     if record.parent_id or record.server or len(runs) > _MOST_RUNS or not is_graph(record.name):
         return False
@@ -371,8 +371,8 @@ def _last_text(raw: Any, role: str) -> str | None:
 
 
 def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None:
-    """Add spans next to an agent run to the run's turn if they started during this run and no other run. If the only run lacks
-    model calls and an output, also add later spans. The run's span probably ended early because the run returned a generator.
+    """Add spans next to an agent run to the run's turn if they started during this run and no other run. If there is only one run,
+    and it lacks model calls and an output, also add later spans: the run's span ended early if the run returned a generator.
     """
     beside: dict[int, tuple[_Node, list[tuple[_Node, SpanGroup]]]] = {}
     for loop, group in zip(loops, groups, strict=True):
@@ -392,7 +392,7 @@ def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None
 
 
 def _adopt_parentless(local_roots: list[_Node]) -> list[_Node]:
-    """Attach model calls, tools, and similar local roots to the only request or agent run in their process at that time."""
+    """Attach local roots such as model calls and tools to the only request or agent run that was running in their process."""
     if len(local_roots) < 2:
         return local_roots
     hosts = [node for node in local_roots if node.role is None or node.role in ROOT_ROLES]
@@ -415,16 +415,16 @@ def _process_key(node: _Node) -> Hashable:
 
 
 class Times(Generic[_Owner]):
-    """Time periods, each with an owner, such as a turn. Call :meth:`only_at` with increasing times."""
+    """Time periods with owners, such as turns. Callers must call :meth:`only_at` with increasing times."""
 
     def __init__(self, periods: Iterable[tuple[int, int, _Owner]] = ()) -> None:
         self._periods: list[tuple[int, _Owner]] = []
-        """(end, owner) of each period. The index is the period's number."""
+        """All periods as (end, owner). A period's index in this list is its number."""
         self._starts: list[tuple[int, int]] = []
-        """Heap of (start, number) tuples for the periods that begin after the latest requested time."""
+        """Heap of (start, period number) for periods that begin after the latest requested time."""
         self._running: dict[int, _Owner] = {}
         self._ends: list[tuple[int, int]] = []
-        """Heap of (end, number) of running periods."""
+        """Heap of (end, period number) for running periods."""
         for start, end, owner in periods:
             self.add(start, end, owner)
 
@@ -433,7 +433,7 @@ class Times(Generic[_Owner]):
         self._periods.append((end, owner))
 
     def only_at(self, time_ns: int) -> _Owner | None:
-        """Return the owner of the only period that contains ``time_ns``. Return None if there are several or none."""
+        """Return the owner of the only period that contains ``time_ns``, or None if several periods or no period contain it."""
         while self._starts and self._starts[0][0] <= time_ns:
             _, number = heapq.heappop(self._starts)
             end, self._running[number] = self._periods[number]
@@ -462,7 +462,7 @@ def _ends_with_results(record: SpanRecord) -> bool:
 
 
 def _topmost_roots(top: _Node) -> list[_Node]:
-    """Return the topmost turn roots. If all are inside tools, and a model call outside tools began earlier, return ``[]``."""
+    """Return the topmost turn roots. If all roots are inside tools, and a model call outside tools began earlier, return ``[]``."""
     outside_tools: list[_Node] = []
     in_tools: list[_Node] = []
     stack, call_starts = [(top, False)], []
@@ -512,19 +512,19 @@ def _place_orphans(orphans: list[_Node], groups: list[SpanGroup], alone: bool) -
 
 
 class _OrphanTurns:
-    """Turns that orphans can join. Call :meth:`turn_of` by start time, first for orphans that contain a model call or agent."""
+    """Turns that orphans can join. Call :meth:`turn_of` in order of start time: first for orphans with a model call or agent."""
 
     def __init__(self, groups: list[SpanGroup], alone: bool) -> None:
         self._alone = alone
         self._groups: list[SpanGroup] = []
         self._rootless: dict[int, SpanGroup] = {}
-        """First turn without its root, by the ID of its missing parent."""
+        """Maps a missing parent's ID to the first turn below this parent whose root is missing."""
         self._is_first_pass = True
         self._times: Times[SpanGroup] = Times()
         self._first_stop: int | None = None
-        """End time of the first model call that requested tools. Only used if there is only one turn."""
+        """End time of the first model call that requested tools, used only if there is exactly one turn."""
         self._checked = 0
-        """Number of spans that were searched for ``_first_stop``."""
+        """Number of the turn's spans that have already been searched for ``_first_stop``."""
         self.add(groups)
 
     def add(self, groups: Iterable[SpanGroup]) -> None:
@@ -552,7 +552,7 @@ class _OrphanTurns:
         return None
 
     def _is_continued_by(self, orphan: _Node) -> bool:
-        """Return True if an orphaned model call continues the only turn after its model requested tools."""
+        """Return True if ``orphan`` is a model call that continues the only turn after this turn requested tools."""
         if orphan.role != LLM:
             return False
         members = self._groups[0].members
@@ -566,7 +566,7 @@ class _OrphanTurns:
 
 
 def _join_rootless(groups: list[SpanGroup]) -> list[SpanGroup]:
-    """Join groups without a turn root, if their topmost spans have the same missing parent."""
+    """Join groups whose turn root is missing if their topmost spans have the same missing parent."""
     rootless: dict[int, SpanGroup] = {}
     joined = []
     for group in groups:

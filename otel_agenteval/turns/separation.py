@@ -1,4 +1,4 @@
-"""Separate turns below one parent span by comparing their messages (stitching rule *shared parent*).
+"""Separate turns that share one parent span by comparing their messages (stitching rule *shared parent*).
 
 docs/internals/turn-stitching-rules.md describes this rule and names an example recording.
 """
@@ -15,7 +15,7 @@ from .stitching import after_last_answer, has_user_message, last_answer, steps_o
 
 
 def separate(group: SpanGroup) -> list[SpanGroup]:
-    """Split a span group if several agents (or spans named ``turn`` or similar) below its root each answer a new user message."""
+    """Split a span group if several agents below its root (or spans with names like ``turn``) each answer a new user message."""
     turn = steps_of(group)
     if len(turn.llm) < 2:
         return [group]
@@ -38,7 +38,7 @@ def separate(group: SpanGroup) -> list[SpanGroup]:
 
 
 def _answered_before_question(turn: TurnCalls, previous: Step, step: Step) -> bool:
-    """Return True if the prompt of ``step`` contains the previous call's answer, followed by a user message."""
+    """Return True if the prompt of ``step`` contains the answer of ``previous``, followed by a user message."""
     answer = last_answer(turn.outputs(previous))
     if answer is None or answer.content is None or answer.tool_calls:
         return False
@@ -51,7 +51,7 @@ def _answered_before_question(turn: TurnCalls, previous: Step, step: Step) -> bo
 
 
 def _has_new_question(turn: TurnCalls, previous: Step, step: Step) -> bool:
-    """Return True if the prompt of ``step`` ends with a new user message, and the previous call didn't request tools."""
+    """Return True if the prompt of ``step`` ends with a new user message, and ``previous`` didn't request tools."""
     answer = last_answer(turn.outputs(previous))
     messages, before = turn.inputs(step), turn.inputs(previous)
     if answer is None or answer.tool_calls or not messages or not before or messages[-1].tool_results:
@@ -61,8 +61,8 @@ def _has_new_question(turn: TurnCalls, previous: Step, step: Step) -> bool:
 
 
 def _branch(turn: TurnCalls, previous: Step, step: Step) -> Step | None:
-    """Return the branch that contains ``step`` if it began after the sibling branch that contains ``previous`` ended. Otherwise, or
-    if one agent's loop made both calls, return None.
+    """Return the branch that contains ``step`` if this branch began after the sibling branch with ``previous`` ended. Return None
+    if it began earlier, or if one agent's loop made both calls.
     """
     branch, other = turn.tree.below_fork(step, previous), turn.tree.below_fork(previous, step)
     if branch is None or other is None or turn.tree.parent(branch) is None or branch.record.start_ns < other.record.end_ns:
@@ -91,7 +91,7 @@ def _is_of_agent(turn: TurnCalls, step: Step, top: Step) -> bool:
 
 
 def _cut(group: SpanGroup, turn: TurnCalls, starts: list[Step]) -> list[SpanGroup]:
-    """Split a group into turns. ``starts`` contains the first span of each turn except the first."""
+    """Split a group into turns. ``starts`` contains the first span of every turn except the first turn."""
     times = sorted(start.record.start_ns for start in starts)
     parts: list[list[Step]] = [[] for _ in range(len(starts) + 1)]
     shared: set[int] = set()

@@ -1,15 +1,15 @@
-"""Read recordings that don't fit into memory, with one or more processes.
+"""Read recordings that don't fit into memory, in one or more processes.
 
-Spans are written to temporary files, and sorted into :data:`SLOTS` slots by trace ID. A process reads one slot at a time, with all
-spans of its traces. Some traces must be read together: model calls in separate traces, other recordings of these calls, and (with
-``meet=True``) all traces of a conversation. A survey finds these traces, and they are moved into the same slot.
+Spans are written to temporary files, which form :data:`SLOTS` slots by trace ID. A process reads one slot at a time, with all spans
+of the slot's traces. Some traces must be read together: model calls in separate traces, other recordings of these calls, and (with
+``meet=True``) all traces of a conversation. A survey finds these traces, and then they are moved into the same slot.
 
 ::
 
     lines ─ keep ─► spans by slot ─ survey ─► traces to join ─ move ─► turns of each slot ─ merge ─► turns in order
 
-Every step except the merge can run in several processes. The temporary folder contains texts of users and agents, so only its owner
-can read it.
+Every step except the merge can run in several processes. The temporary folder contains users' and agents' texts, so only the
+folder's owner can read it.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ from .stitching import is_bare_call, may_go_on, steps_of
 
 SLOTS = 256
 _JOINED = SLOTS
-"""Number of the slot for traces that might be parts of one turn."""
+"""Number of the extra slot for traces that might be parts of one turn."""
 BATCH_BYTES = 4 * 2**20
-"""Maximum total bytes of the lines that a process reads in one batch."""
+"""Maximum total bytes of lines per batch. A process reads one batch at a time."""
 SMALL_BYTES = 16 * 2**20
-"""Maximum bytes of recordings that are read without temporary files. Up to four times this size, one process is fastest."""
+"""Maximum size of recordings that are read without temporary files. Up to four times this size, one process is fastest."""
 _PACKED = 10
 _MOST_FAULTS = 10
 
@@ -85,7 +85,7 @@ class Slot(NamedTuple):
 
 
 class TurnWork(Protocol):
-    """Function that computes results from turns. If there are several processes, the function must be picklable."""
+    """Function that computes results from turns. If several processes call the function, it must be picklable."""
 
     def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, Any]]:
         """Yield (sort key, result) pairs in sorted order. ``turns`` yields (sort key, turn) pairs."""
@@ -117,9 +117,9 @@ def results(
     seen: Reading,
     report: Report = to_stderr,
 ) -> Iterator[Any]:
-    """Yield the results of ``work`` for all turns in recorded traces, in order of start time. ``jobs`` is the number of processes,
-    but if ``alone`` is True, only this process calls ``work``. If ``meet`` is True, all turns of a conversation are read together.
-    The counts in ``seen`` are updated. ``report`` receives one text line for each input line or span that can't be read.
+    """Yield the results of ``work`` for all turns in recorded traces, by start time. ``jobs`` is the number of processes. If
+    ``alone`` is True, only this process calls ``work``. If ``meet`` is True, all turns of a conversation are read together. Counts
+    in ``seen`` are updated. ``report`` is called with one line of text for each input line or span that can't be read.
     """
     size = _bytes_of(paths)
     if size <= SMALL_BYTES:
@@ -149,7 +149,7 @@ def results(
 
 
 def _bytes_of(paths: Iterable[str | Path]) -> float:
-    """Return the approximate size after decompression. An unknown size, such as that of standard input, is infinite."""
+    """Return the approximate size of all files after decompression, or infinity if a size is unknown (standard input)."""
     total = 0.0
     for path in map(Path, paths):
         try:
@@ -240,7 +240,7 @@ def _private(path: str, flags: int) -> int:
 
 class _Survey(NamedTuple):
     open: frozenset[int]
-    """Traces that another trace might continue."""
+    """IDs of traces that another trace might continue."""
     responses: frozenset[str]
     failed: frozenset[str | None]
     conversations: Mapping[str, Sequence[int]]
@@ -316,7 +316,7 @@ def _groups_in(slot: Slot) -> Iterator[SpanGroup]:
 
 
 def _slots_of_conversations(conversations: Iterable[Sequence[int]], targets: Mapping[int, int]) -> dict[int, int]:
-    """Return new slot numbers for traces that share a conversation, directly or through other traces."""
+    """Map traces to new slot numbers, so that traces with a conversation in common (even indirectly) share a slot."""
     first: dict[int, int] = {}
 
     def first_of(trace: int) -> int:

@@ -20,7 +20,7 @@ Role = Callable[[Any], "str | None"]
 
 
 def size_of(attributes: Mapping[str, Any]) -> int:
-    """Return the estimated bytes of a span: the length of its texts plus a fixed amount."""
+    """Return a span's estimated size in bytes: the length of its texts plus a fixed amount."""
     size = 512
     for value in attributes.values():
         if value.__class__ is str:
@@ -29,7 +29,7 @@ def size_of(attributes: Mapping[str, Any]) -> int:
 
 
 class PendingSpans:
-    """Number of spans that are later counted together, as scored or with the reason why not. Only the first outcome counts."""
+    """Number of spans to count together later, either as scored or by the reason why not. Only the first outcome counts."""
 
     __slots__ = ("_count", "spans")
 
@@ -61,7 +61,7 @@ class HeldBytes:
 
 
 class Candidate:
-    """Span that might be the root of a turn, and the spans that are assigned to it."""
+    """Span that might be a turn's root, together with the spans assigned to it."""
 
     # Class attributes save memory and time: most of these values never change.
     references: dict[str, Any] | None = None
@@ -71,17 +71,17 @@ class Candidate:
     deadline = 0.0
     started = 0.0
     stale_context = False
-    """True if the candidate started below a request that had already ended."""
+    """True if the candidate started below a request span that had already ended."""
     pruned = False
     parent_id = 0
     beside: Candidate | None = None
-    """Agent run with the same parent. If this candidate isn't a turn's root, its spans are moved to that run."""
+    """Agent run with the same parent. If this candidate isn't a turn's root, its spans move to the agent run."""
     children: dict[Candidate, None] | None = None
-    """Unfinished candidates below this one, by start time."""
+    """Unfinished candidates below this candidate, by start time."""
     tools: set[int] = set()  # noqa: RUF012 - shared while it is empty
-    """IDs of an application's tool spans, and of spans below them."""
+    """IDs of tool spans from the application, and of all spans below those tool spans."""
     orphan = False
-    """True if the span's local parent was never seen. Such a span can only be a turn's root if it is an agent or a workflow."""
+    """True if the span's local parent was never reported. An orphan can be a turn's root only if it is an agent or a workflow."""
 
     def __init__(self, span: Any, role: str | None, span_id: int, parent: Candidate | None) -> None:
         self.span = span
@@ -90,14 +90,14 @@ class Candidate:
         """True if all spans that start below this candidate are assigned to it."""
         self.span_id = span_id
         self.parent = parent
-        """Candidate above this one: an application's own span, or None."""
+        """Next candidate above (one of the application's own spans), or None."""
         self.open = 1
-        """Number of open spans, including this span and the candidates below it."""
+        """Number of open spans, including this candidate's own span and candidates below it."""
         self.spans: list[Any] = []
         self.genai = role is not None
         self.closed = False
         self.merged_into: Candidate | None = None
-        """Candidate that received this candidate's spans, because this candidate isn't a turn's root."""
+        """Candidate that received this candidate's spans because this candidate isn't a turn's root. Otherwise, None."""
         self.span_ids: set[int] | None = None
         """IDs of this candidate's spans, or None if the trace has no other candidate."""
 
@@ -126,9 +126,9 @@ class OpenTrace:
     outermost = _NO_CANDIDATES
     """Topmost open candidates (possible turn roots), by start time."""
     agents = _NO_CANDIDATES
-    """Open agents and workflows. Most received traces share an empty dictionary."""
+    """Open candidates that are agents or workflows. Most received traces share one empty dictionary."""
     continued = False
-    """True if earlier spans of the trace were closed because it was too large."""
+    """True if earlier spans of the trace were closed because the trace was too large."""
     loose_size = 0
     logs: dict[int, list[LogPart]] | None = None
     received_ids: set[bytes] | None = None
@@ -139,9 +139,9 @@ class OpenTrace:
     def __init__(self, trace_id: int, now: float) -> None:
         self.trace_id = trace_id
         self.candidate_of: dict[int, Candidate] = {}
-        """Candidate (possible turn root) to which each span of this process is assigned, by span ID."""
+        """Maps each of this process's span IDs to the candidate (possible turn root) that the span is assigned to."""
         self.loose: list[Any] = []
-        """Ended spans whose start wasn't reported."""
+        """Ended spans whose start wasn't reported, such as spans received over OTLP."""
         self.first_seen = now
         self.last_seen = now
 
@@ -158,18 +158,18 @@ class Closed:
     sole: bool = False
     """True if the spans are exactly one turn with the root ``root``."""
     remainder: bool = False
-    """True if turns below this local root closed before. The remaining spans are a turn only if their root is a GenAI span."""
+    """True if turns below this local root closed earlier. The remaining spans are a turn only if the root is a GenAI span."""
     logs: dict[int, list[LogPart]] | None = None
     references: dict[str, Any] | None = None
     size: int = 0
     late: bool = False
-    """True if the trace's turns had closed before these spans arrived. The spans revise those turns."""
+    """True if the trace's turns closed before these spans arrived. These spans then revise the closed turns."""
     ancestor: Any = None
-    """Application's span above the candidate. It might still be open."""
+    """Application's own span above the candidate. The application's span might still be open."""
     continued: bool = False
-    """True if earlier spans of the trace closed because it was too large. Only agents, workflows, and local roots start turns."""
+    """True if earlier spans closed because the trace was too large. Then only agents, workflows, and local roots start turns."""
     cut_off: bool = False
-    """True if the root's parent is a local span that isn't among the spans."""
+    """True if the root's parent is a local span that ``spans`` doesn't contain."""
     beside: int | None = None
-    """Trace ID of the only open agent run without spans below it. This run might have made this model call."""
+    """Trace ID of the only open agent run without spans below it, because this run might have made this model call."""
     pending: PendingSpans | None = None

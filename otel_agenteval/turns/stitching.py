@@ -1,8 +1,8 @@
 """Join model calls in separate traces into turns, by comparing IDs, messages, and token counts.
 
-If an agent loop has no agent span, each model call is a separate trace. A *piece* consists of one or more joined calls. If its last
-call requests tools, the piece waits for the next call. For the rules *tool call ids*, *repeated messages*, *previous response*,
-*same conversation*, and *next call*, see docs/internals/turn-stitching-rules.md. Turns with agent spans aren't stitched.
+If an agent loop lacks an agent span, each model call is a separate trace. A *piece* consists of one or more joined calls. If its
+last call requests tools, the piece waits for the next call. The rules *tool call ids*, *repeated messages*, *previous response*,
+*same conversation*, and *next call* are in docs/internals/turn-stitching-rules.md. Turns with agent spans aren't stitched.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _ASKS_FOR_TOOLS = frozenset(("tool_calls", "tool_call", "tool_use", "function_ca
 _MAX_PAUSE_NS = 600 * 10**9
 """Maximum nanoseconds between two calls that are joined without a shared ID."""
 _MOST_RESPONSES = 8
-"""Number of a piece's latest response IDs that a later call can refer to."""
+"""Number of latest response IDs that a piece keeps, because a later call can refer to them."""
 _MOST_CANDIDATES = 64
 """Maximum number of waiting pieces that are compared with one call, latest first."""
 _LATE_END_NS = 10**9
-"""Tolerated overlap of two calls. The span of a streamed response can end after the next call started."""
+"""Tolerated overlap of two calls in nanoseconds. A streamed response's span can end after the next call started."""
 
 
 def reader_of(group: SpanGroup) -> TurnReader:
@@ -50,14 +50,14 @@ def steps_of(group: SpanGroup) -> TurnCalls:
 
 @dataclass(slots=True, eq=False)
 class _PlaceOfPart:
-    """Reference to one of a piece's span groups. A more complete group can replace the referenced group."""
+    """Reference to one of a piece's span groups. A more complete group can replace this group."""
 
     group: SpanGroup
     piece: _Piece
 
 
 class _Piece:
-    """One or more joined span groups of a turn, each from one trace. Another trace might continue the turn."""
+    """One or more joined span groups of one turn, each from a different trace. Another trace might continue the turn."""
 
     __slots__ = (
         "continues", "end_ns", "facts", "first_arrival", "first_call", "lacks_request", "last_arrival", "number", "places", "requested_ids",
@@ -68,9 +68,9 @@ class _Piece:
         self.places = deque((_PlaceOfPart(group, self),))
         self.first_arrival = self.last_arrival = first_arrival
         self.number = 0
-        """Sequence number of this piece among the pieces that wait."""
+        """Sequence number of this piece in the order in which pieces began to wait."""
         self.facts: tuple[Hashable, ...] = ()
-        """Keys under which :class:`_PieceIndex` finds this piece while it waits."""
+        """Keys under which :class:`_PieceIndex` finds this piece while the piece waits."""
         self.end_ns = group.root.end_ns
         self.size = group.size
         self.response_ids: dict[str, None] = {}
@@ -82,11 +82,11 @@ class _Piece:
         new_messages = after_last_answer(turn.inputs(self.first_call))
         results = (result for message in new_messages for result in message.tool_results)
         self.result_ids = dict.fromkeys(result.call_id for result in results if result.call_id)
-        """Call IDs of new tool results in the first prompt (after its last assistant message)."""
+        """Call IDs of new tool results, which are after the last assistant message in the first prompt."""
         self.lacks_request = bool(self.result_ids)
-        """True if the first prompt has new tool results, but the call that requested the tools is missing."""
+        """True if the first prompt has new tool results, but the model call that requested these tools is missing."""
         self.continues = bool(new_messages) and not has_user_message(new_messages)
-        """True if the first prompt has new messages, none of which is from the user."""
+        """True if the first prompt has new messages, and the user didn't send any of them."""
 
     def _read_end(self, turn: TurnCalls) -> None:
         last = turn.llm[-1]
@@ -120,7 +120,7 @@ class _Piece:
         return self.first_group.root.start_ns
 
     def join(self, later: _Piece) -> _Piece:
-        """Join this piece with a ``later`` piece that continues it. Return the larger piece, which now contains both."""
+        """Join this piece with the ``later`` piece that continues it. Return the larger piece, which now contains both pieces."""
         responses = {**self.response_ids, **later.response_ids}
         for response_id in [*responses][:-_MOST_RESPONSES]:
             del responses[response_id]
@@ -161,7 +161,7 @@ class _Piece:
 
 
 def may_go_on(group: SpanGroup) -> bool:
-    """Return True if another trace might continue a group: a message of a thread, or a model call outside an agent."""
+    """Return True if another trace might continue a group, which is a thread's message or a model call outside an agent."""
     turn = steps_of(group)
     root = turn.root
     if root.thread is not None or is_bare_call(group):
@@ -185,7 +185,7 @@ class _TenantPieces:
 
 
 class _PieceIndex:
-    """Index of waiting pieces by keys that can also be computed from the model call that continues a piece."""
+    """Index of waiting pieces. The index keys can also be computed from the model call that continues a piece."""
 
     def __init__(self) -> None:
         self._pieces: dict[Hashable, list[tuple[int, int, _Piece]]] = {}  # sorted (end, number, piece)
@@ -202,7 +202,7 @@ class _PieceIndex:
                 del self._pieces[fact]
 
     def ended(self, fact: Hashable, first_ns: int, last_ns: int) -> list[_Piece]:
-        """Return up to ``_MOST_CANDIDATES + 1`` pieces that have a key and ended in a time period, latest first."""
+        """Return pieces with the key ``fact`` that ended in a time period, latest first (at most ``_MOST_CANDIDATES + 1``)."""
         pieces = self._pieces.get(fact, ())
         stop = bisect.bisect_left(pieces, (last_ns + 1,))
         start = bisect.bisect_left(pieces, (first_ns,))
@@ -211,15 +211,15 @@ class _PieceIndex:
 
 
 class Stitcher:
-    """Store of pieces that wait until they are complete, or for ``patience`` seconds without a new trace. Not thread-safe.
+    """Store of pieces. A piece waits until it is complete, or for ``patience`` seconds without a new trace. Not thread-safe.
 
-    Above ``max_bytes``, the oldest piece of the largest tenant is released. No piece waits longer than ``max_age`` seconds after
-    its first trace.
+    If ``max_bytes`` is exceeded, the largest tenant's oldest piece is released. A piece waits at most ``max_age`` seconds after its
+    first trace arrived.
     """
 
     def __init__(self, patience: float, max_bytes: float = math.inf, max_age: float = math.inf) -> None:
         self.patience = patience
-        """Seconds that a piece waits. If 0, no piece is held."""
+        """Seconds that a piece waits for its next trace. If 0, pieces aren't held."""
         self._max_bytes = max_bytes
         self._max_age = max_age
         self._threads = Threads()
@@ -233,7 +233,7 @@ class Stitcher:
         self._shares: dict[int, _TenantPieces] = {}
         self._waiting = _PieceIndex()
         self._by_requested_id: dict[tuple[int, str], _Piece] = {}
-        """Pieces by (tenant, call ID). Call IDs aren't globally unique."""
+        """Maps (tenant number, requested call ID) to a piece. The key has a tenant because call IDs aren't globally unique."""
         self._by_result_id: dict[tuple[int, str], _Piece] = {}
         self._by_response_id: dict[tuple[int, str], _Piece] = {}
         self._places: dict[int, _PlaceOfPart] = {}
@@ -242,7 +242,7 @@ class Stitcher:
         return len(self._held) + len(self._threads)
 
     def add(self, group: SpanGroup, now: float, first_arrival: float | None = None) -> list[SpanGroup]:
-        """Add a group, and return the turns that can be evaluated now. If it replaces a group, pass that group's ``first_arrival``."""
+        """Add a group, and return the turns that can be evaluated now. If it replaces a group, pass the old ``first_arrival``."""
         if self.patience <= 0 or not may_go_on(group):
             return [group]
         thread = steps_of(group).root.thread
@@ -288,7 +288,7 @@ class Stitcher:
         return piece
 
     def _whole_or_held(self, piece: _Piece, now: float) -> list[SpanGroup]:
-        """Return the turn if it is complete or too old. Otherwise, hold the turn, and return turns that are released to make room."""
+        """Return the turn if it is complete or too old. Otherwise, hold the turn, and return turns released to make room."""
         if not (piece.waits or piece.lacks_request) or now - piece.first_arrival >= self._max_age:
             return [self._untrack(piece).joined()]
         self._hold(piece)
@@ -318,7 +318,7 @@ class Stitcher:
         return held | self._threads.traces()
 
     def forget_traces(self, trace_ids: set[int]) -> list[SpanGroup]:
-        """Drop and return the waiting groups of these traces, and all groups joined with them."""
+        """Drop and return these traces' waiting groups, and all groups joined with those groups."""
         pieces = [piece for piece in self._held.values() if any(group.root.trace_id in trace_ids for group in piece.groups)]
         dropped = [group for piece in pieces for group in self._untrack(self._release(piece)).groups]
         return dropped + self._threads.forget_traces(trace_ids)
@@ -335,7 +335,7 @@ class Stitcher:
         return max(continued, key=lambda held: held.number, default=None) or self._only_waiting(piece)
 
     def _candidates(self, piece: _Piece) -> Iterator[_Piece]:
-        """Yield waiting pieces, latest first, with a key of this call (rules *repeated messages* and *same conversation*)."""
+        """Yield waiting pieces that share a key with this call, latest first (*repeated messages*, *same conversation*)."""
         yielded: set[int] = set()
         for fact in _facts_in_prompt(piece):
             for held in self._waiting.ended(fact, piece.start_ns - _MAX_PAUSE_NS, piece.start_ns + _LATE_END_NS):
@@ -346,7 +346,7 @@ class Stitcher:
                     yield held
 
     def _only_waiting(self, piece: _Piece) -> _Piece | None:
-        """Return the piece that a call continues by the rule *next call*. Return None unless exactly one piece fits."""
+        """Return the waiting piece that a call continues by the rule *next call*, or None unless exactly one piece fits."""
         if not is_bare_call(piece.first_group):
             return None
         program = _program_key(piece.first_group, piece.first_call)
@@ -394,7 +394,7 @@ class Stitcher:
 
 
 def _facts_while_waiting(held: _Piece) -> Iterator[Hashable]:
-    """Yield the keys under which a waiting piece is found when the next call of its turn arrives."""
+    """Yield the keys under which to find a waiting piece when its turn's next call arrives."""
     tenant, turn = held.tenant, steps_of(held.last_group)
     last = turn.llm[-1]
     yield from ((tenant, "asks", call_id) for call_id in held.requested_ids)
@@ -410,7 +410,7 @@ def _facts_while_waiting(held: _Piece) -> Iterator[Hashable]:
 
 
 def _facts_in_prompt(piece: _Piece) -> Iterator[Hashable]:
-    """Yield the keys under which to search for the piece that a call continues, based on the call's prompt."""
+    """Yield keys from a call's prompt under which to search for the piece that the call continues."""
     tenant, turn = piece.tenant, steps_of(piece.first_group)
     messages = turn.inputs(piece.first_call)
     repeated_answer = last_answer(messages)
@@ -428,7 +428,7 @@ def _facts_in_prompt(piece: _Piece) -> Iterator[Hashable]:
 
 
 def _hashes_of_beginnings(messages: list[Message]) -> list[int]:
-    """Return one hash for each beginning of a prompt: the first 0, 1, 2, … messages."""
+    """Return one hash for each beginning of a prompt (the first 0, 1, 2, … messages)."""
     return list(itertools.accumulate(_roles_and_texts(messages), lambda before, message: hash((before, message)), initial=0))
 
 
@@ -437,14 +437,14 @@ def _program_key(group: SpanGroup, call: Step) -> Hashable:
 
 
 def _min_tokens(held: _Piece) -> int:
-    """Return the minimum number of input tokens of a call that continues this piece."""
+    """Return the minimum number of input tokens that a call needs to continue the piece ``held``."""
     last = steps_of(held.last_group).llm[-1]
     answer_tokens = 0 if held.requested_ids else last.output_tokens or 0  # without ids, only tokens can be compared
     return (last.input_tokens or 0) + answer_tokens
 
 
 def _follows(held: _Piece, piece: _Piece) -> bool:
-    """Return True if a call continues a waiting piece by the rule *repeated messages* or *same conversation*."""
+    """Return True if ``piece`` continues the waiting piece ``held`` by the rule *repeated messages* or *same conversation*."""
     if not _begins_soon_after(held, piece, _LATE_END_NS):
         return False
     turn, earlier = steps_of(piece.first_group), steps_of(held.last_group)
@@ -475,7 +475,7 @@ def _adds_tools_only(before: list[Message], messages: list[Message]) -> bool:
 
 
 def _may_be_next(held: _Piece, piece: _Piece) -> bool:
-    """Return True if a call might continue a piece: same program and model, and more input tokens (or the call failed)."""
+    """Return True if ``piece`` might continue ``held``: the program and model are equal, and it has more input tokens or failed."""
     last_group, call = held.last_group, piece.first_call
     if not _begins_soon_after(held, piece):
         return False
@@ -490,7 +490,7 @@ def _may_be_next(held: _Piece, piece: _Piece) -> bool:
 
 
 def _omits_tool_calls(held: _Piece, piece: _Piece) -> bool:
-    """Return True if the prompt lacks the earlier tool calls because tool calls aren't captured."""
+    """Return True if the prompt of ``piece`` lacks the tool calls of ``held``, because tool calls aren't captured."""
     turn = steps_of(held.last_group)
     before, messages = turn.inputs(turn.llm[-1]), steps_of(piece.first_group).inputs(piece.first_call)
     if not messages:
@@ -516,7 +516,7 @@ def _begins_soon_after(held: _Piece, piece: _Piece, overlap_ns: int = 0) -> bool
 
 
 def after_last_answer(messages: list[Message]) -> list[Message]:
-    """Return the messages after the last assistant message. If there is none, return all messages."""
+    """Return the messages after the last assistant message, or all messages if there isn't an assistant message."""
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].role == "assistant":
             return messages[index + 1 :]

@@ -1,6 +1,6 @@
-"""Join the traces of a thread (such as the messages of an agent team) if each message is a separate trace.
+"""Join a thread's traces if each message in the thread is a separate trace, as in some agent teams.
 
-A message from outside the thread starts a turn, which includes later messages. A pause or the maximum age ends the turn.
+A message from outside the thread starts a turn, and later messages join this turn. A pause or the maximum age ends the turn.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _Key = tuple[int, str]
 
 
 class Threads:
-    """Messages that are waiting for later messages of their conversation thread. Not thread-safe."""
+    """Store of messages that wait for later messages in their conversation thread. Not thread-safe."""
 
     def __init__(self) -> None:
         self._held: dict[_Key, list[tuple[float, SpanGroup]]] = {}

@@ -1,4 +1,4 @@
-"""Find a turn's agents in agent spans, in the steps of agent loops, and in tools that called a model."""
+"""Find a turn's agents in agent spans, in agent loops' steps, and in tools that called a model."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def agent_runs(turn: TurnCalls, tools: ToolCalls) -> list[AgentRun]:
 
 
 def _begins_run(step: Step, in_loops: dict[int, str | None]) -> bool:
-    """Return True for an agent's span, or for the first loop step of an agent that has no span."""
+    """Return True if ``step`` is an agent's span, or the first loop step of an agent without a span."""
     if step.role != INNER or not step.agent:
         return step.role == AGENT
     if in_loops.get(step.record.parent_id) == step.agent:
@@ -56,7 +56,7 @@ def _begins_run(step: Step, in_loops: dict[int, str | None]) -> bool:
 
 
 def _agents_in_tools(turn: TurnCalls, tools: ToolCalls) -> dict[int, str | None]:
-    """Return the agent's name (or None) for each tool span with a model call below it, by span ID."""
+    """Map each tool span with a model call below it to the agent's name (or None), by the tool's span ID."""
     if len(turn.llm) < 2 or not tools.spans:
         return {}
     ids = {tool.step.record.span_id for tool in tools.spans}
@@ -75,7 +75,7 @@ def _agents_in_tools(turn: TurnCalls, tools: ToolCalls) -> dict[int, str | None]
 
 
 def _agents_in_messages(turn: TurnCalls, tools: ToolCalls) -> Iterator[AgentRun]:
-    """If no tool has a span, yield an agent for each tool call with an argument that equals a model call's user message."""
+    """If tools don't have spans, yield one agent per tool call with an argument that equals a model call's user message."""
     if len(turn.llm) < 3 or tools.spans:
         return
     asked = {last_user_text(turn.inputs(step)) for step in turn.llm}
@@ -92,7 +92,7 @@ class _Names:
         self._requests: dict[int, list[str]] = {}
 
     def is_same_run(self, parent: Step, step: Step) -> bool:
-        """Return True if a nested agent span describes the same run as the agent span ``parent`` around it."""
+        """Return True if the agent span ``step`` describes the same run as ``parent``, the agent span around it."""
         if step.agent and not step.agent_is_class:
             return parent.agent == step.agent
         if self._turn.parent(step) is not parent:
@@ -100,7 +100,7 @@ class _Names:
         return parent.agent == step.agent if step.agent_is_class else self._requested_name(step, parent) is None
 
     def name_of(self, step: Step) -> str | None:
-        """Return the agent's name. If it is unset or a class name, return the name of the tool that runs the agent, if any."""
+        """Return the agent's name. If it is unset or only a class name, return the name of the tool that runs the agent."""
         caller = self._turn.nearest(step, TOOL_OR_CALLER)
         if step.agent and not step.agent_is_class:
             chosen = arguments_of(caller.tool_arguments) if caller is not None and caller.tool_name == step.agent else None
@@ -110,7 +110,7 @@ class _Names:
         return step.agent or self._requested_name(step, caller)
 
     def _requested_name(self, step: Step, caller: Step) -> str | None:
-        """Return the tool name of the request that started an agent. A call's first request starts the first agent, and so on."""
+        """Return the tool name in the request that started an agent. A call's n-th request starts the n-th agent after the call."""
         calls = self._calls.get(caller.record.span_id, []) if caller.role == AGENT else []
         place = bisect_right(calls, step.record.start_ns, key=END)
         if not place:

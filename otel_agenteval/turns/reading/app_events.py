@@ -1,14 +1,14 @@
-"""Read application events and attributes about hand-offs, interactions, conflicts, and user feedback.
+"""Read an application's events and attributes about hand-offs, interactions, conflicts, and user feedback.
 
-No semantic convention covers these events. They can be on any span of the turn, and their attributes can have the event's name as a
-prefix, such as ``agent.handoff.from``:
+Semantic conventions don't cover these events. Any span of the turn can have the events. The event's name can be a prefix of its
+attributes, such as ``agent.handoff.from``:
 
 - ``agent.handoff``: ``from``, ``to``, ``success``, ``duration_s``
 - ``agent.interaction``: ``from``, ``to`` (one or more names), ``type``, ``message_type``, ``success``, ``response_time_s``
 - ``agent.conflict``: ``resolved``, ``resolution_time_s``
 
-The span attribute ``agent.stop_kind`` is the reason why the turn stopped. User feedback is in events, log records, or configured
-attributes.
+The span attribute ``agent.stop_kind`` contains the reason why the turn stopped. User feedback is in events, log records, or
+configured attributes.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _FACTS: dict[str, dict[str, Any]] = {
     },
     "agent.conflict": {"resolved": bool, "resolution_time_s": _NUMBER},
 }  # fmt: skip
-"""Expected types of each event's attributes. Values of other types are ignored."""
+"""Maps each event to the expected types of its attributes. Values of other types are ignored."""
 
 
 def stop_kind(root: Step, steps: Iterable[Step]) -> str | None:
-    """Return a valid ``agent.stop_kind`` from the root or, if the root has none, from the last span that has one."""
+    """Return the root's ``agent.stop_kind`` or, if missing or invalid, the last valid one in ``steps``."""
     kinds = [step.record.attributes.get("agent.stop_kind") for step in (*steps, root)]
     return next((kind for kind in reversed(kinds) if isinstance(kind, str) and kind in STOP_KINDS), None)
 
@@ -67,7 +67,7 @@ def facts_in(steps: Iterable[Step], name: str) -> list[dict[str, Any]]:
 
 
 def feedback_in(records: Iterable[SpanRecord], attributes: Sequence[str] = ()) -> list[Feedback]:
-    """Return user feedback in span events, log records, and the span attributes named ``attributes``, by time."""
+    """Return user feedback by time. Read span events, log records, and the span attributes whose names are in ``attributes``."""
     found: list[tuple[int, Feedback]] = []
     for record in records:
         for event in record.events:

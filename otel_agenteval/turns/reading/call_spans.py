@@ -1,9 +1,9 @@
 """Find one span for each model call of a turn.
 
-Several spans can describe one model call. A model span inside another one is usually a duplicate, such as an SDK's span in a
-framework's span. So are model spans with the same parent if one ran during the other, and model spans with the same response ID.
-Because some servers reuse response IDs, :func:`is_next_call` also compares times and texts. Missing values are copied from the
-duplicates.
+Several spans can describe one model call. A model span inside another model span is usually a duplicate, such as an SDK's span in
+a framework's span. Two model spans are also duplicates if they have the same parent and one ran during the other, or if they have
+the same response ID. Because some servers reuse response IDs, :func:`is_next_call` also compares times and texts. Values that a
+call's span lacks are copied from its duplicates.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MERGED = (
     "response_id", "service_tier", "time_to_first_token_s", "input_messages", "output_messages", "system", "tool_definitions", "logprobs",
 )  # fmt: skip
 _SDK_SCOPES = ("com.anthropic.",)
-"""Instrumentation scopes of model providers' SDKs. Their token counts take precedence."""
+"""Instrumentation scopes of model providers' SDKs. Token counts from these scopes take precedence."""
 _COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
 _COUNTS_OF_MODEL = (*_COUNTS, "model", "provider")
 _LLM_OR_LOOP = (LLM, AGENT, TOOL, WORKFLOW)
@@ -29,11 +29,11 @@ CLOCK_STEP_NS = 2_000_000
 """Nanoseconds of tolerance, because OpenTelemetry JS rounds start times to milliseconds, and callbacks can end spans late."""
 _LAYERS = 8
 _MOST_COMPARED = 64
-"""Maximum number of earlier spans that are compared with a span. Its duplicate usually began shortly before."""
+"""Maximum number of earlier spans that are compared with a span. A span's duplicate usually began shortly before the span."""
 
 
 def find_calls(turn: TurnSteps) -> tuple[list[Step], list[Step]]:
-    """Return one span per model call by start time, and agent loop spans. Loop spans can have token counts that calls lack."""
+    """Return (one span per model call by start time, agent loop spans). The loop spans can have token counts that calls lack."""
     loops = [step for step in turn.of_role.get(AGENT, ()) if step.loop]
     if LLM not in turn.of_role:
         return [turn.root] if turn.root.calls_model else [], loops
@@ -46,8 +46,8 @@ def find_calls(turn: TurnSteps) -> tuple[list[Step], list[Step]]:
 
 
 def _open_loops(turn: TurnSteps) -> list[Step]:
-    """Mark model spans that cover whole agent loops as inner steps. Return the loops in which no model call has token counts. A
-    model span covers a loop if its dialect marks it as a loop, or if its token counts are the sums of the counts below it.
+    """Mark model spans that cover whole agent loops as inner steps. Return the loops whose model calls all lack token counts. A
+    model span covers a loop if its dialect marks it as a loop, or if its token counts are the sums of the counts of calls below it.
     """
     totals = []
     calls_in, below = _calls_below(turn)
@@ -69,7 +69,7 @@ def _open_loops(turn: TurnSteps) -> list[Step]:
 
 
 def _calls_below(turn: TurnSteps) -> tuple[dict[int, list[Step]], dict[int, list[Step]]]:
-    """Return two maps from model span IDs to the model spans below. Only the second map includes spans in agent runs and tools."""
+    """Return two maps from a model span's ID to the model spans below it. Only the second map includes spans in runs and tools."""
     calls_in: dict[int, list[Step]] = {}
     below: dict[int, list[Step]] = {}
     for step in turn.of_role[LLM]:
@@ -83,7 +83,7 @@ def _calls_below(turn: TurnSteps) -> tuple[dict[int, list[Step]], dict[int, list
 
 
 def _without_duplicates(turn: TurnSteps, nested: bool) -> list[Step]:
-    """Return one span per call, completed with values from its duplicates. ``nested`` is True if model spans are nested."""
+    """Return one span per call, completed with its duplicates' values. ``nested`` is True if model spans contain model spans."""
     leaves: list[Step] = []
     by_response: dict[str, Step] = {}
     steps = turn.of_role[LLM]
@@ -126,7 +126,7 @@ def _without_duplicates(turn: TurnSteps, nested: bool) -> list[Step]:
 
 
 def _failed_with(turn: TurnSteps, consumer: Step, step: Step, is_last: bool) -> bool:
-    """Return True if ``consumer``, an agent run or loop step, failed because this call returned nothing."""
+    """Return True if ``consumer``, an agent run or loop step, failed because the call ``step`` didn't return anything."""
     if consumer.role == INNER:
         return step.deferred and step.output_messages is None
     if not is_last or consumer.role != AGENT or step.response_id is not None or step.finish_reason is not None:
@@ -135,7 +135,7 @@ def _failed_with(turn: TurnSteps, consumer: Step, step: Step, is_last: bool) -> 
 
 
 def _of_response(turn: TurnSteps, step: Step, by_response: dict[str, Step]) -> Step | None:
-    """Return an earlier span with the same response ID that overlaps in time, or None. Some servers reuse response IDs."""
+    """Return the earlier span of the same call with the same response ID, or None. Some servers reuse response IDs."""
     call = by_response.get(step.response_id) if step.response_id else None
     if call is None or not (call.deferred or step.record.start_ns <= call.record.end_ns + CLOCK_STEP_NS):
         return None
@@ -145,7 +145,7 @@ def _of_response(turn: TurnSteps, step: Step, by_response: dict[str, Step]) -> S
 
 
 def is_next_call(turn: TurnSteps, call: Step, of_next: TurnSteps, step: Step) -> bool:
-    """Return True if ``step`` is a separate call after ``call``, even if response IDs or token counts are equal."""
+    """Return True if ``step`` is a separate call after ``call``, although their response IDs or token counts can be equal."""
     one, other = call.record, step.record
     shorter_ns = min(one.end_ns - one.start_ns, other.end_ns - other.start_ns)
     if one.start_ns == other.start_ns or one.end_ns - other.start_ns > min(CLOCK_STEP_NS, shorter_ns // 2):
@@ -166,8 +166,8 @@ def _said(answers: list[Message]) -> tuple[list[str], list[tuple[str | None, str
 
 
 def _duplicates(turn: TurnSteps, steps: list[Step]) -> dict[int, Step]:
-    """Map inner span IDs to the outer span, for each call that two instrumentations recorded separately. The spans have the same
-    parent, and one ran during the other. Or they overlap in one agent run, and have equal token counts or answers.
+    """For each call that two instrumentations recorded, map the inner span's ID to the outer span. Either the spans have the same
+    parent, and one span ran during the other, or they overlap in one agent run, and have equal token counts or answers.
     """
     found: dict[int, Step] = {}
     running: dict[tuple[bool, int, str], list[Step]] = {}
@@ -200,7 +200,7 @@ def _places(turn: TurnSteps, step: Step) -> list[tuple[bool, int]]:
 
 
 def _is_alike(turn: TurnSteps, one: Step, other: Step) -> bool:
-    """Return True if two spans have equal token counts or, if counts are unknown, equal answers."""
+    """Return True if two spans have equal token counts or, if a count is unknown, equal answers."""
     counts = (one.input_tokens, one.output_tokens)
     if counts == (other.input_tokens, other.output_tokens) and one.input_tokens and one.output_tokens:
         return True
@@ -220,7 +220,7 @@ def _add_sender(turn: TurnSteps, step: Step, senders: dict[tuple[str, int], Step
 
 def _share_totals(turn: TurnSteps, steps: list[Step]) -> None:
     """Convert running token totals, which some instrumentations write, to token counts per call. If a streamed call requested
-    tools, its span contains the later calls and repeats their values. Remove these repetitions.
+    tools, its span contains the later calls' spans, and repeats their values. Remove these repetitions.
     """
     latest: dict[int, Step] = {}
     for step in steps:
@@ -239,7 +239,7 @@ def _share_totals(turn: TurnSteps, steps: list[Step]) -> None:
 
 
 def _outer_llm(turn: TurnSteps, step: Step, outermost: dict[int, Step | None]) -> Step | None:
-    """Return the topmost model span around ``step`` that records the same call, or None. ``outermost`` is a cache."""
+    """Return the topmost model span above ``step`` that records the same call, or None. ``outermost`` is a cache."""
     path: list[Step] = []
     at = step
     while id(at) not in outermost:
@@ -257,7 +257,7 @@ def _outer_llm(turn: TurnSteps, step: Step, outermost: dict[int, Step | None]) -
 
 
 def _is_later_call(turn: TurnSteps, step: Step, outer: Step) -> bool:
-    """Return True if a nested model span is a separate call, judging by times, token counts, and answers."""
+    """Return True if ``step`` is a separate call from the span ``outer`` around it, judging by times, token counts, and answers."""
     if step.totals is not None and outer.totals is not None:
         return True
     if isinstance(step.record, LoggedCall):  # its time is the time of a log record
@@ -297,7 +297,7 @@ def fill(target: Step, source: Step, names: Iterable[str]) -> None:
 
 
 def _fill_call(target: Step, source: Step) -> None:
-    """Fill in a call's missing values from its duplicate. More reliable token counts replace the call's counts."""
+    """Fill in missing values of ``target`` from its duplicate ``source``. More reliable token counts replace the call's counts."""
     if source.verbatim or (target.texts_only and not source.texts_only):
         for name in ("input_messages", "output_messages"):
             if getattr(source, name) is not None:
@@ -325,8 +325,8 @@ def _counts_more(source: Step, target: Step) -> bool:
 def _take_duplicate(
     running: list[Step], step: Step, taken: set[int], is_alike: Callable[[Step, Step], bool] | None
 ) -> Step | None:
-    """Remove and return the latest span in ``running`` that matches ``step`` and isn't ``taken``, or None. Also remove spans that
-    can't match later spans. ``is_alike`` decides if two spans match. If it is None, ``step`` must have run during the other span.
+    """Remove and return the latest span in ``running`` that matches ``step`` and isn't in ``taken``, or None. Also remove spans
+    that can't match later spans. ``is_alike`` decides if two spans match. If None, ``step`` must have run during the other span.
     """
     record = step.record
     found: Step | None = None

@@ -28,7 +28,7 @@ _PLUGIN = "Handoff-"
 
 @lru_cache(1024)
 def is_handoff_tool(name: str | None) -> bool:
-    """Return True for a tool that hands the turn to another agent, such as ``transfer_to_billing``."""
+    """Return True if a tool hands the turn to another agent, as ``transfer_to_billing`` does."""
     return name is not None and _HANDOFF_TOOL.match(name.removeprefix(_PLUGIN)) is not None
 
 
@@ -48,7 +48,7 @@ def handoffs(turn: TurnCalls) -> list[Handoff]:
 
 
 def _in_spans(turn: TurnCalls) -> list[tuple[Handoff, Step]]:
-    """Return hand-offs from their spans, which have names such as ``X → Y.handoff``, ``handoff from X to Y``, or ``handoff to Y``."""
+    """Return hand-offs from spans with names such as ``X → Y.handoff``, ``handoff from X to Y``, or ``handoff to Y``."""
     found = []
     for step in turn.of_role.get(HANDOFF, ()):
         if turn.nearest(step, (HANDOFF,)) is not None:
@@ -78,7 +78,7 @@ def _in_requests(turn: TurnCalls) -> list[tuple[Handoff, Step]]:
 
 
 def _of_tool(turn: TurnCalls, step: Step, arguments: Any, name: str, failed: bool) -> Handoff:
-    """Return the hand-off that a tool made. Its ``success`` is False if the tool failed, and otherwise None (unknown)."""
+    """Return the hand-off that a tool made. ``Handoff.success`` is False if the tool failed, or None (unknown) if not."""
     target = _target_in(arguments)
     if target is None:
         name = name.removeprefix(_PLUGIN)
@@ -132,7 +132,7 @@ class _Named:
 
 
 class NamedRuns:
-    """Start times of a turn's named agents, from their run spans and loop steps."""
+    """Start times of a turn's named agents, according to their run spans and loop steps."""
 
     def __init__(self, *roles: Iterable[Step]) -> None:
         self._roles = [_Named(steps) for steps in roles]
@@ -142,7 +142,7 @@ class NamedRuns:
                 names = latest.setdefault(as_tool_name(name), {})
                 names[name] = max(start, names.get(name, start))
         self._latest = {key: sorted(names.items(), key=itemgetter(1))[-2:] for key, names in latest.items()}
-        """Names and start times of the two agents that started last, for each tool name that :func:`as_tool_name` returns."""
+        """Maps a tool name (:func:`as_tool_name`) to (name, start time) of the two agents with this tool name that started last."""
 
     def first_after(self, at: int, besides: str | None) -> str | None:
         return next((name for role in self._roles if (name := role.first_after(at, besides))), None)

@@ -1,4 +1,4 @@
-"""Read a turn's model calls, token counts, and cost. An agent's token totals are used only if its calls lack counts."""
+"""Read a turn's model calls, token counts, and cost. An agent's token totals are used only if the agent's calls lack counts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .steps import END, TurnSteps, computed_once
 from .templates import last_user_text, question_in
 
 _QUOTED = 8
-"""Minimum length of an answer that is searched for in later prompts."""
+"""Minimum length of an answer. Shorter answers aren't searched for in later prompts."""
 _SUMMARIZE = ("summar", "compress", "compact", "condens")
 _CONVERSATION = ("conversation", "messages", "session", "history", "so far", "transcript", "user:")
 _TOKENS = attrgetter("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cache_write_tokens")
@@ -29,16 +29,16 @@ _APART = (GUARDRAIL, SETUP)
 
 
 class TurnCalls(TurnSteps):
-    """Spans of one turn, with its model calls. After creation, the spans don't change."""
+    """One turn's spans and model calls. After creation, the set of spans doesn't change."""
 
     llm: list[Step]
     """One span per model call, by start time."""
     own_llm: list[Step]
-    """Model calls of this service. Calls of another service are counted in that service's turn."""
+    """Model calls that this service made. Another service's calls are counted in that service's turn."""
     totals: list[Step]
-    """Loop spans whose token counts are used because their calls lack counts."""
+    """Agent loop spans whose token counts are used because the loop's calls lack counts."""
     main_llm: list[Step]
-    """Model calls outside guardrails. The answer of a guardrail's call isn't the turn's answer."""
+    """Model calls outside guardrails. A guardrail call's answer isn't the turn's answer."""
 
     def _set_steps(self, root: SpanRecord, steps: list[Step]) -> None:
         super()._set_steps(root, steps)
@@ -50,7 +50,7 @@ class TurnCalls(TurnSteps):
         self.own_llm = self._of_this_service()
 
     def _drop_uncounted(self, step: Step) -> None:
-        """If the call has an answer, replace token counts of 0 with None. Some streaming clients write 0 for unknown counts."""
+        """If the call has an answer, replace 0 in token counts with None, because some streaming clients write 0 if unknown."""
         if any(one.content or one.reasoning or one.tool_calls for one in self.outputs(step)):
             step.output_tokens = step.output_tokens or None
             if not (step.cached_tokens or step.cache_write_tokens):
@@ -85,7 +85,7 @@ class TurnCalls(TurnSteps):
         return found
 
     def overwritten_calls(self, step: Step) -> list[LlmCall]:
-        """Return an agent run's earlier calls, which events, the prompt, or tool spans show. Its only span shows the last call."""
+        """Return an agent run's earlier calls from events, the prompt, or tool spans. The run's only span has the last call."""
         counted = _counted_before(step)
         if counted:
             return [LlmCall(f"{step.record.span_id:016x}", step.model, step.provider, *tokens) for tokens in counted]
@@ -117,7 +117,7 @@ class TurnCalls(TurnSteps):
         return self._usage(*sums)
 
     def _usage(self, input_tokens: int | None, output_tokens: int | None, *details: int | None) -> Usage | None:
-        """Return the token counts and their sum, or None if all are unknown. An out-of-range count becomes None."""
+        """Return the token counts and their sum, or None if all counts are unknown. An out-of-range count becomes None."""
         sums = [input_tokens, output_tokens, sum_of((input_tokens, output_tokens)), *details]
         for place, count in enumerate(sums):
             if count is not None and not is_count(count):
@@ -126,7 +126,7 @@ class TurnCalls(TurnSteps):
         return Usage(*sums) if any(count is not None for count in sums) else None
 
     def _runs_without_calls(self) -> list[Step]:
-        """Return the outermost sub-agents that have token counts, but no model calls below or during them."""
+        """Return the outermost sub-agents with token counts and without model calls below or during the sub-agent's run."""
         runs = [run for run in self.of_role.get(AGENT, ()) if run is not self.root and run.input_tokens and run.output_tokens]
         if not runs or not any(call.input_tokens or call.output_tokens for call in self.own_llm):
             return []
@@ -146,7 +146,7 @@ class TurnCalls(TurnSteps):
         ]
 
     def _counted_runs(self) -> list[Step]:
-        """Return the root if it has token counts. Otherwise, return the outermost agent runs if all of them have counts."""
+        """Return the root if it has token counts. Otherwise, return the outermost agent runs if all these runs have counts."""
         root = self.root
         if root.input_tokens is not None or root.output_tokens is not None:
             return [root]
@@ -173,7 +173,7 @@ class TurnCalls(TurnSteps):
 
     @computed_once
     def answering_call(self) -> Step | None:
-        """Model call that returned the turn's output, usually the last call. A failed call is used only if all calls failed."""
+        """Model call that returned the turn's output: usually the last call, and a failed call only if all calls failed."""
         if not self.llm:
             return None
         found, root = self._in_foreground(self._last_call()), self.root
@@ -205,7 +205,7 @@ class TurnCalls(TurnSteps):
         return found
 
     def _in_foreground(self, last: Step) -> Step:
-        """Return ``last``, or the last call outside tools if ``last`` belongs to a tool that ran in the background."""
+        """Return ``last``. If it belongs to a tool that ran in the background, return the last call outside tools instead."""
         tool = self.nearest(last, (TOOL,)) if len(self.main_llm) > 1 else None
         if tool is None or tool.record.end_ns >= last.record.end_ns:
             return last
@@ -213,7 +213,7 @@ class TurnCalls(TurnSteps):
         return max((step for step in later if self.nearest(step, (TOOL,)) is None), key=END, default=last)
 
     def _without_helpers(self, last: Step) -> Step:
-        """Return the answering call. Skip later calls that only add a title, follow-up questions, or a grade."""
+        """Return the answering call, without later calls that only add a title, follow-up questions, or a grade."""
         run = self.nearest(last, (AGENT,))
         earlier = [
             step for step in self.main_llm if step.record.end_ns <= last.record.start_ns and self.nearest(step, (AGENT,)) is run
@@ -225,8 +225,8 @@ class TurnCalls(TurnSteps):
         return last
 
     def _is_about(self, step: Step, answer: str, answering: Step) -> bool:
-        """Return True if a call only processes an earlier answer. Its prompt quotes the question and the answer, or it returns a
-        rating or a list. Return False if the earlier call only prepared this call's answer.
+        """Return True if the call ``step`` only processes the earlier ``answer``: its prompt quotes question and answer, or it
+        returns a rating or a list. Return False if the earlier call ``answering`` only prepared this call's answer.
         """
         asked = [one.content for one in self.inputs(step) if one.role in ("system", "user") and one.content]
         around = [text.replace(answer, "") for text in asked if len(text) > len(answer) and answer in text]
@@ -247,7 +247,7 @@ class TurnCalls(TurnSteps):
         return answer in asked[-1] and all(len(text) < _QUOTED or text[0] in "[{`" or 2 * len(text) < longest for text in made)
 
     def _compacts(self, call: Step, later: Step) -> bool:
-        """Return True if a call summarizes the conversation of an unfinished run that a later call continues."""
+        """Return True if ``call`` summarizes an unfinished run's conversation, and the call ``later`` continues this run."""
         text = " ".join((*self._instructions(call), last_user_text(self.inputs(call)) or "")).lower()
         asks = all(any(word in text for word in words) for words in (_SUMMARIZE, _CONVERSATION))
         unfinished = any(self.requests_of(step) for step in self.main_llm if step.record.end_ns <= call.record.start_ns)
@@ -261,7 +261,7 @@ class TurnCalls(TurnSteps):
         return max(self.main_llm, key=END).error if self.llm else self.root.error
 
     def _outside_guards(self) -> list[Step]:
-        """Return the calls outside guardrails. If there are none, return calls without a guardrail's name. If none, return all."""
+        """Return calls outside guardrails. If there aren't any, return calls without a guardrail's name or, if none, all calls."""
         calls = [step for step in self.llm if not _is_guard(step.record.name)] or self.llm
         undecided = [step for role in _UNDECIDED if role in self.of_role for step in self.of_role[role]]
         if self.of_role.keys().isdisjoint(_APART) and not any(_is_guard(step.record.name) for step in undecided):
@@ -298,7 +298,7 @@ def _sums_of(steps: Iterable[Step]) -> list[int | None]:
 
 
 def _counted_before(step: Step) -> list[tuple[int | None, int | None]]:
-    """Return the token counts of an agent run's earlier calls from span events, if the run's only span describes its last call."""
+    """If an agent run's only span describes its last call, return the earlier calls' token counts from span events, or ``[]``."""
     last = (step.input_tokens, step.output_tokens)
     return step.counted[:-1] if step.counted and step.counted[-1] == last else []
 
@@ -314,9 +314,9 @@ _BY_ITSELF = frozenset(("stop", "endturn", "completed", "stopsequence"))
 _ASKS = frozenset(("toolcalls", "toolcall", "tooluse", "functioncall", "functioncalls"))
 _NOT_SAID = frozenset(("", "n/a", "unknown", "other", "none", "null", "unspecified", "finishreasonunspecified"))
 _ALSO_WITH_TOOLS = frozenset(("completed", "complete", "success"))
-"""Finish reasons that calls report with and without tool requests, such as statuses of the Responses API."""
+"""Finish reasons that calls report with or without tool requests, such as statuses in the Responses API."""
 _ALWAYS_STOP = ("gemini", "ollama")
-"""Models and servers that report ``stop`` even when they request tools."""
+"""Prefixes of models and servers that report ``stop`` even if they request tools."""
 
 
 def _folded(reason: str | None) -> str:
@@ -332,7 +332,7 @@ def asks_for_tools(reason: str | None) -> bool:
 
 
 def rules_out_tools(step: Step, is_last: bool) -> bool:
-    """Return True if the finish reason shows that the call didn't request tools."""
+    """Return True if a call's finish reason shows that the call didn't request tools."""
     reason = _folded(step.finish_reason)
     if reason in _NOT_SAID or reason in _ASKS:
         return False

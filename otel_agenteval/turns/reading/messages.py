@@ -1,7 +1,7 @@
 """Read the messages of a turn: its input, its output, and the messages between them.
 
-The *input* is the last user message before the turn's first model call. The *output* is the root's output or, if unset, the text
-of the last model call. Text that wasn't captured is None, not ``""``. The text of an error isn't an output.
+The *input* is the last user message before the turn's first model call. The *output* is the root's output or, if unset, the last
+model call's text. Text that wasn't captured is None, not ``""``. An error's text isn't an output.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from .tool_calls import ToolCalls
 _ANSWER_KEYS = frozenset(("answer", "content", "final_output", "message", "output", "reply", "response", "result", "text"))
 _ERROR_KEYS = ("error", "error_code", "error_message")
 _QUOTED = 8
-"""Minimum length of a message that is searched for in longer texts."""
+"""Minimum length of a message. Shorter messages aren't searched for in longer texts."""
 _AROUND_AN_ERROR = 40
-"""A text that contains an error message is an error if it has at most twice the message's length plus this many characters."""
+"""A text that contains an error message is an error if the text has at most twice the message's length plus this constant."""
 
 
 class MessageReader:
@@ -55,7 +55,7 @@ class MessageReader:
         return None
 
     def _user_text_of(self, step: Step, field: str) -> str | None:
-        """Return the last user message in a field, or None if a later user message might have been cut off."""
+        """Return the last user message in a span's field, or None if a later user message might have been cut off."""
         found = self.calls.decode(step, field, "user")
         text = last_user_text(found.messages)
         if text is None or not (found.truncated or (step.record.truncated and getattr(step, field).__class__ is not str)):
@@ -80,9 +80,9 @@ class MessageReader:
         return None
 
     def _user_text_in_template(self, text: str, step: Step) -> str | None:
-        """Return the user message in the answering call's prompt if ``text`` is only the prompt of a helper call (``step``), and
-        otherwise None. A helper call's prompt quotes the conversation, or its answer, such as a summary, is in the answering call's
-        prompt.
+        """If ``text`` is only the prompt of a helper call (``step``), return the user message in the answering call's prompt.
+        Otherwise, return None. In a helper call, the prompt quotes the conversation, or the answer (such as a summary) is part of
+        the answering call's prompt.
         """
         last = self.calls.answering_call
         if last is None or last is step or last.role != LLM or self.calls.loop_of(last) != self.calls.loop_of(step):
@@ -102,8 +102,8 @@ class MessageReader:
         return asked if len(made) >= _QUOTED and made in before else None
 
     def _after_history(self, text: str, is_history: bool) -> str | None:
-        """If the first prompt contains ``text``, its answer, and a newer user message, return the newer message. If ``is_history``
-        is True, and the prompt lacks ``text``, return the root's input text. Otherwise, return None.
+        """If the first prompt contains ``text``, its answer, and a newer user message, return the newer message. If the prompt
+        lacks ``text``, and ``is_history`` is True, return the root's input text. Otherwise, return None.
         """
         prompt = self.calls.inputs(self.calls.main_llm[0]) if self.calls.main_llm else []
         known = [place for place, message in enumerate(prompt) if message.role == "user" and message.content == text]
@@ -141,7 +141,7 @@ class MessageReader:
         return None
 
     def _is_empty_answer(self, step: Step) -> bool:
-        """Return True if the model returned an empty answer, or False if the answer might not have been captured."""
+        """Return True if the model returned an empty answer, or False if an answer might exist that wasn't captured."""
         tokens, reason, outputs = step.output_tokens, step.finish_reason, self.calls.outputs(step)
         if self._asks_for_tools(step):
             return False
@@ -191,7 +191,7 @@ class MessageReader:
         return (answer[-1].content or "") if answer and answer[-1].finish_reason == "error" else None
 
     def _answer_among(self, raw: Any) -> str | None:
-        """Return the answer in a function's return value (JSON text or an object), or None if it is ambiguous."""
+        """Return the answer in a function's return value (JSON text or an object), or None if the answer is ambiguous."""
         value = parsed(raw)
         if isinstance(value, str):
             return value
@@ -239,7 +239,7 @@ class MessageReader:
 
     def instructions_lost_at(self) -> int | None:
         """Return the index in ``llm_calls()`` of the first call whose prompt lost the conversation's instructions or user message.
-        Return None if no prompt lost them. See :class:`_PromptHistory`.
+        Return None if all prompts are complete. See :class:`_PromptHistory`.
         """
         turn = self.calls
         if len(turn.main_llm) < 2:
@@ -323,8 +323,8 @@ class MessageReader:
         return found if len(found) > 1 else []
 
     def _answer_call(self) -> Step | None:
-        """Return the call that should contain the turn's answer, or None if it has no answer. If content wasn't captured, a normal
-        finish reason counts as an answer.
+        """Return the call that should contain the turn's answer, or None if this call lacks an answer. If content wasn't captured,
+        a normal finish reason counts as an answer.
         """
         call = self.calls.answering_call
         if call is None or call.error is not None:
@@ -335,7 +335,7 @@ class MessageReader:
         return call if (self._output_of_root() or last_assistant_text(answers)) is not None else None
 
     def _continued_after(self, error: ErrorInfo) -> bool:
-        """Return True if the error came from a tool, and a later model call returned an answer."""
+        """Return True if a tool caused the error, and a later model call returned an answer."""
         call = self._answer_call()
         return call is not None and any(
             tool.error is not None and tool.error.message == error.message and tool.record.end_ns <= call.record.start_ns
@@ -390,7 +390,7 @@ class _PromptHistory:
 
 
 def _speakers(prompt: list[Message], system: list[Message]) -> Iterator[str]:
-    """Yield ``system`` if a prompt contains instructions, and ``user`` once per user message."""
+    """Yield ``system`` for instructions in the prompt, and ``user`` once per user message."""
     if any(message.content for message in system):
         yield "system"
     for message in prompt:
@@ -399,7 +399,7 @@ def _speakers(prompt: list[Message], system: list[Message]) -> Iterator[str]:
 
 
 def _repeatable_texts(messages: list[Message]) -> Iterator[str]:
-    """Yield message texts and tool request IDs. A later prompt of the same conversation repeats some of them."""
+    """Yield message texts and tool request IDs, because a conversation's later prompts repeat some of these strings."""
     for message in messages:
         if message.role in ("user", "assistant"):
             if message.content:

@@ -1,6 +1,6 @@
 """Read tool definitions, the models' tool requests, and the tool results in later prompts.
 
-Tool requests are matched with tool spans. Results are matched with requests by call ID or, if it is missing or unknown, by order.
+Tool requests are matched with tool spans. Results are matched with requests by call ID or, without a known ID, by order.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .steps import LONGEST_CONSTANT
 # --- definitions of tools
 
 OUTPUT_TOOLS = frozenset(("final_result", "final_answer", "set_model_response", "Handoff-complete_task"))
-"""Framework tools whose arguments are the turn's answer."""
+"""Names of framework tools whose arguments are the turn's answer."""
 
 
 def is_output_tool(name: str | None) -> bool:
@@ -31,7 +31,7 @@ def is_output_tool(name: str | None) -> bool:
 
 
 def tool_definitions(turn: TurnCalls) -> list[dict[str, Any]]:
-    """Return the definitions of all tools in the turn, except output tools. Some are recorded only on agent spans."""
+    """Return the turn's tool definitions, except output tools. Agent spans are read, too: some definitions are only there."""
     found: dict[str, dict[str, Any]] = {}
     seen: set[str] = set()
     for step in (turn.root, *turn.of_role.get(AGENT, ()), *turn.llm):
@@ -57,7 +57,7 @@ def parameters_of(definition: Mapping[str, Any]) -> list[str]:
 
 
 def _parse(raw: str) -> tuple[list[dict[str, Any]], bool]:
-    """Return the tool definitions in a JSON text, and True if the text is truncated."""
+    """Return (tool definitions in a JSON text, True if the text is truncated)."""
     value, cut = jsonio.loads_or_text(raw)
     return _definitions_in(value), cut
 
@@ -66,7 +66,7 @@ _parse_constant = lru_cache(maxsize=32)(_parse)
 
 
 def _definitions_in(raw: Any) -> list[dict[str, Any]]:
-    """Return all definitions that have a name, without wrappers such as ``{"type": "function", "function": {…}}``."""
+    """Return all tool definitions with a name. Remove wrappers such as ``{"type": "function", "function": {…}}``."""
     found = []
     if isinstance(raw, dict):  # a model request with definitions
         config = raw.get("config")
@@ -98,7 +98,7 @@ T = TypeVar("T")
 
 
 class TakenOnce(Generic[T]):
-    """Items by key, in order. An item can have several keys, but can be taken only once."""
+    """Items by key, in order of addition. An item can have several keys, but can be taken only once."""
 
     def __init__(self) -> None:
         self._left: dict[int, T] = {}
@@ -128,8 +128,8 @@ class TakenOnce(Generic[T]):
 
 
 class OrderedResults:
-    """Tool results in the prompts of one agent loop, in order. Repetitions of earlier results in later prompts are ignored. Results
-    of calls with IDs in ``known`` are omitted, because they are matched by ID.
+    """Tool results in one agent loop's prompts, in order. If a later prompt repeats an earlier result, the repetition is ignored.
+    Results of calls whose IDs are in ``known`` are omitted, because these results are matched by ID.
     """
 
     def __init__(self, prompts: Iterable[Sequence[Message]], known: AbstractSet[str]) -> None:
@@ -155,7 +155,7 @@ class OrderedResults:
 
 
 def since_user(messages: Sequence[Message]) -> Sequence[Message]:
-    """Return the current turn's messages: those after the last user message or, if there is none, all messages."""
+    """Return the current turn's messages: the messages after the last user message or, without a user message, all messages."""
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
         if message.role == "user" and message.content and not message.tool_results:
@@ -164,8 +164,8 @@ def since_user(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def add_results_by_id(messages: Iterable[Message], requested: Iterable[str], results: dict[str, Any]) -> None:
-    """Add a prompt's tool results to ``results`` by call ID. Because some APIs use two IDs per call, a result with an unknown ID is
-    assigned to the first request that has no result yet.
+    """Add a prompt's tool results to ``results`` by call ID. A result with an unknown ID belongs to the first request that doesn't
+    have a result yet, because some APIs use two IDs per call.
     """
     waiting: OrderedDict[str, None] = OrderedDict.fromkeys(requested)
     answered = True
@@ -186,7 +186,7 @@ def add_results_by_id(messages: Iterable[Message], requested: Iterable[str], res
 
 
 def pairs_with_results(messages: Iterable[Message]) -> Iterator[tuple[ToolRequest, ToolResponse]]:
-    """Yield (request, result) pairs, matched by ID, name, or order. Create missing requests for results that have a tool name."""
+    """Yield (request, result) pairs, matched by ID, name, or order. If a result has a tool name, create its missing request."""
     waiting: TakenOnce[ToolRequest] = TakenOnce()
     for message in messages:
         for request in message.tool_calls:
@@ -208,7 +208,7 @@ _CallKey = tuple[str | None, Hashable]
 
 
 def tool_requests(turn: TurnCalls) -> list[Requested]:
-    """Return the tool requests of all model calls or, if there are no model calls, of all agent runs."""
+    """Return all model calls' tool requests. If the turn doesn't have model calls, return all agent runs' tool requests."""
     steps = turn.llm or [
         step for role in ROOTS for step in turn.of_role.get(role, ()) if step.output_messages is not None
     ]  # fmt: skip
@@ -217,7 +217,7 @@ def tool_requests(turn: TurnCalls) -> list[Requested]:
 
 
 def requests_read_back(turn: TurnCalls, requested: list[Requested]) -> list[Requested]:
-    """Return tool requests that only a later prompt contains, because the requesting call's span is missing or incomplete."""
+    """Return tool requests that appear only in later prompts, because the requesting call's span is missing or incomplete."""
     known = {id_without_name(request.name, request.call_id) for request, _ in requested}
     counts: Counter[_CallKey] | None = None
     found = []
@@ -233,8 +233,8 @@ def requests_read_back(turn: TurnCalls, requested: list[Requested]) -> list[Requ
 
 
 def _start_of_turn(turn: TurnCalls, step: Step, messages: Sequence[Message]) -> int:
-    """Return the index of the last user message or answer in the first call's prompt, or 0. Later tool requests belong to this
-    turn. If the call itself requests tools, return ``len(messages)``, because requests in its prompt might belong to other turns.
+    """Return the index of the last user message or answer in the first call's prompt, or 0. Tool requests after this index belong
+    to this turn. If the call itself requests tools, return ``len(messages)``: requests in its prompt might belong to other turns.
     """
     if not step.overwritten and turn.requests_of(step):
         return len(messages)
@@ -248,7 +248,7 @@ def _start_of_turn(turn: TurnCalls, step: Step, messages: Sequence[Message]) -> 
 
 
 def _with_new_ids(messages: Sequence[Message], first: int, known: set[str]) -> Iterator[ToolRequest]:
-    """Yield requests with new IDs (not in ``known``), starting at index ``first``. Add all IDs to ``known``."""
+    """Yield requests whose IDs aren't in ``known``, starting at the message with index ``first``. Add all IDs to ``known``."""
     for place, message in enumerate(messages):
         for request in message.tool_calls:
             if request.call_id and (call_id := id_without_name(request.name, request.call_id)) not in known:
@@ -258,7 +258,7 @@ def _with_new_ids(messages: Sequence[Message], first: int, known: set[str]) -> I
 
 
 def _more_than(counts: Counter[_CallKey], messages: Iterable[Message]) -> Iterator[ToolRequest]:
-    """Yield requests without an ID that occur more often in a prompt than in ``counts``. Add them to ``counts``."""
+    """Yield requests without an ID that occur more often in ``messages`` than in ``counts``. Count the yielded requests."""
     in_prompt: Counter[_CallKey] = Counter()
     for request in (request for message in messages for request in message.tool_calls):
         key = _key(request)
@@ -269,7 +269,7 @@ def _more_than(counts: Counter[_CallKey], messages: Iterable[Message]) -> Iterat
 
 
 def without_copies(requested: list[Requested], read_back: list[ToolRequest], results: Mapping[str, Any]) -> list[Requested]:
-    """Drop requests that a later prompt repeats with a new ID, if the original request lacks an ID or a result."""
+    """Drop requests that lack an ID or a result if a later prompt repeats the request with a new ID."""
     copies = Counter(map(_key, read_back))
     kept = []
     for request, step in requested:
@@ -290,7 +290,7 @@ def _key(request: ToolRequest) -> _CallKey:
 
 
 class RequestMatcher:
-    """Matcher of tool spans with tool requests, by call ID or by name and arguments."""
+    """Matcher that finds a tool span's request by call ID, or by tool name and arguments."""
 
     def __init__(self, requests: Iterable[ToolRequest]) -> None:
         self._by_id: dict[str, ToolRequest] = {}
@@ -302,13 +302,13 @@ class RequestMatcher:
             self._left.add(request, ("name", request.name))
 
     def take(self, name: str | None, call_id: str | None, raw: Any, arguments: dict[str, Any] | None) -> ToolRequest | None:
-        """Return the request for a tool span, or None. A request is returned only once, unless the span has the request's call ID.
+        """Return a tool span's request, or None. A request is returned only once, unless the span has the request's call ID.
 
         Args:
             name: the tool's name, or None if the span has only a class name.
             call_id: the call's ID, if known.
-            raw: the arguments as recorded.
-            arguments: the parsed arguments if they are an object.
+            raw: the arguments as recorded in the span.
+            arguments: the parsed arguments, or None if they aren't an object.
         """
         if call_id and call_id in self._by_id:
             return self._by_id[call_id]

@@ -1,4 +1,4 @@
-"""Read the spans of one turn and their place in the span tree. Values are read once and cached."""
+"""Read one turn's spans and their places in the span tree. Values are read once and cached."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _TOOLS = (TOOL,)
 _CALLS = (LLM, TOOL)
 _EVENTS = ENDS | {"start"}
 _SHORT = 8
-"""Number of a span's ancestors that are checked one by one. To search for farther ancestors, the span tree is built."""
+"""Number of ancestors per span that are checked one by one. To search farther ancestors, the span tree is built."""
 _DEEPEST_TIE = 32
-"""To sort spans with equal start times, at most this many ancestors per span are counted."""
+"""Maximum number of ancestors per span that are counted to sort spans with equal start times."""
 _LONG_PROMPT = 1_000
-"""Minimum length of a prompt that is compared with earlier prompts."""
+"""Minimum length of a prompt. Shorter prompts aren't compared with earlier prompts."""
 _BEGINNING = 200
 LONGEST_CONSTANT = 32_768
-"""Maximum characters of instructions and tool definitions that are cached after parsing. Many turns repeat them."""
+"""Maximum characters of instructions or tool definitions to cache after parsing. Many turns repeat the same text."""
 
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class TurnSteps:
         self.cut = False
         """True if any content read so far was truncated before it was received."""
         self.limited: list[str] = []
-        """Kinds of values that were omitted or truncated because they exceeded a limit."""
+        """Kinds of values that were omitted or truncated because the value exceeded a limit."""
         of_role: dict[str | None, list[Step]] = {}
         for step in steps:
             record = step.record
@@ -83,9 +83,9 @@ class TurnSteps:
         self.root = self.by_id.get(root.span_id) or read(root)
         self._decoded: dict[tuple[int, str], Decoded] = {}
         self._prompts: dict[int, Decoded] = {}
-        """Decoded long prompts by span ID. Later prompts can begin with the same messages."""
+        """Decoded long prompts by span ID. Later prompts can begin with the same messages, which are then reused."""
         self.ancestor: Step | None = None
-        """A span above this turn. Only the span's user ID and conversation ID are read. It can be above other turns, too."""
+        """A span above this turn, which can also be above other turns. Only this span's user ID and conversation ID are read."""
         self.until_ns: int | None = None
 
     def share(self, ancestor: SpanRecord) -> None:
@@ -146,7 +146,7 @@ class TurnSteps:
         return step.agent or self.agent_of(step)
 
     def loop_of(self, step: Step) -> int:
-        """Return the span ID of the agent run that contains a span, or 0 if the span isn't in an agent run."""
+        """Return the span ID of the agent run that contains ``step``, or 0 if ``step`` isn't in an agent run."""
         agent = self.nearest(step, _AGENTS)
         return agent.record.span_id if agent is not None else 0
 
@@ -174,7 +174,7 @@ class TurnSteps:
         return found
 
     def _decode_prompt(self, step: Step) -> Decoded:
-        """Decode a call's prompt. If it begins with an earlier call's prompt, reuse the decoded messages of that prompt."""
+        """Decode a call's prompt. If the prompt begins with an earlier call's prompt, reuse the earlier prompt's messages."""
         longer = [step]
         before = self._prompt_before.get(step.record.span_id)
         while before is not None and goes_on(longer[-1].input_messages, before.input_messages):
@@ -194,7 +194,7 @@ class TurnSteps:
 
     @computed_once
     def _prompt_before(self) -> dict[int, Step]:
-        """Maps a call's span ID to the latest earlier call whose prompt has the same beginning."""
+        """Maps a call's span ID to the latest earlier call whose prompt begins the same way."""
         found: dict[int, Step] = {}
         latest: dict[str, Step] = {}
         for step in self.of_role.get(LLM, ()):
@@ -210,7 +210,7 @@ class TurnSteps:
         return self.decode(step, "input_messages", "user").messages
 
     def outputs(self, step: Step) -> list[Message]:
-        """Return the messages that a model call returned, one for each choice."""
+        """Return the messages that a model call returned (one per choice)."""
         return self.decode(step, "output_messages", "assistant").messages
 
     def requests_of(self, step: Step) -> list[ToolRequest]:
@@ -218,8 +218,8 @@ class TurnSteps:
 
 
 def _join_events(steps: list[Step]) -> None:
-    """Join spans that are events of one call, such as ``tool.start-3`` and ``tool.success-3``, into the first span. An end event
-    without a start event with the same number is joined with the latest start event.
+    """Join spans that are events of one call, such as ``tool.start-3`` and ``tool.success-3``, into the first span. If no start
+    event has the number of an end event, join this end event with the latest start event.
     """
     calls: dict[tuple[int, str, str], Step] = {}
     latest: dict[str, Step] = {}
@@ -256,7 +256,7 @@ def _join(call: Step, step: Step, event: str) -> None:
 
 
 def _order_ties(steps: list[Step]) -> None:
-    """Sort spans by start time. If start times are equal (JavaScript rounds them), ancestors come first, then shorter prompts."""
+    """Sort spans by start time. If start times are equal (JavaScript rounds times), sort ancestors first, then shorter prompts."""
     by_id = {step.record.span_id: step for step in steps}
 
     def place(step: Step) -> tuple[int, int, int, int, int, int]:
@@ -271,7 +271,7 @@ def _order_ties(steps: list[Step]) -> None:
 
 @lru_cache(maxsize=32)
 def _decode_constant(raw: str, role: str) -> Decoded:
-    """Decode a text that many calls repeat, and cache the result. Don't change the returned messages, because they are shared."""
+    """Decode a text that many calls repeat, and cache the result. Callers must not change the messages, because they are shared."""
     return decode(raw, role)
 
 
@@ -292,7 +292,7 @@ class SpanTree:
                 children.setdefault(step.record.parent_id, []).append(step)
         self._top_down: list[Step] = []
         self._enters: dict[int, int] = {}
-        """Number of each span in a depth-first walk, by span ID. ``_leaves`` has the largest number in each span's subtree."""
+        """Maps a span ID to the span's number in a depth-first walk. ``_leaves`` has the largest number in each subtree."""
         self._leaves: dict[int, int] = {}
         clock = 0
         while stack:
@@ -313,7 +313,7 @@ class SpanTree:
         return at is not None and start is not None and start < at <= self._leaves[upper.record.span_id]
 
     def below_fork(self, step: Step, other: Step) -> Step | None:
-        """Return the topmost ancestor of ``step`` (or ``step`` itself) that isn't an ancestor of ``other``, or None."""
+        """Return the topmost span among ``step`` and its ancestors that isn't an ancestor of ``other``, or None."""
         if step is other or self.is_ancestor(step, other):
             return None
         while (parent := self.parent(step)) is not None and parent is not other and not self.is_ancestor(parent, other):
@@ -323,7 +323,7 @@ class SpanTree:
 
     @cached_property
     def _far_ancestor(self) -> dict[int, Step]:
-        """Maps a span's ID to a distant ancestor, so that a walk to the root takes fewer steps."""
+        """Maps a span ID to a distant ancestor, so that a walk to the root visits fewer spans."""
         found: dict[int, Step] = {}
         depth: dict[int, int] = {}
         for step in self._top_down:

@@ -62,7 +62,7 @@ _AFTER_DSPY_FIELDS = re.compile(r"\n\s{0,20}Respond with (?:the corresponding ou
 
 
 def question_in(prompt: str) -> str:
-    """Return the user's question in a filled-in prompt template, or the whole prompt if it doesn't contain a recognizable question."""
+    """Return the user's question in a filled-in prompt template. If the question can't be recognized, return the whole prompt."""
     if "\n" not in prompt or len(prompt) > _LONGEST_TEMPLATE:
         return prompt
     if prompt.startswith("[[ ## "):  # DSPy: "[[ ## question ## ]]\nWhat is …?"
@@ -90,7 +90,7 @@ def question_in(prompt: str) -> str:
 
 
 def answer_in(text: str) -> str:
-    """Return the answer in DSPy output fields. A text in another format is returned unchanged."""
+    """Return the answer in DSPy output fields. If the text has another format, return the text unchanged."""
     if not text.startswith("[[ ## ") or len(text) > _LONGEST_TEMPLATE:
         return text
     fields = _fields(text)

@@ -1,8 +1,8 @@
 """Read the tool calls of a turn.
 
-A tool call has a span, or it is only in messages. In messages, a model requests the tool, and then a later prompt contains the
-result, or the run ends. Hand-offs (``transfer_to_x``) and the output tools of frameworks aren't tool calls. An empty list means
-that no tool was called. None means that calls might not have been recorded.
+A tool call has a span, or it appears only in messages. In messages, a model requests the tool, and then a later prompt contains
+the result, or the run ends. Hand-offs (``transfer_to_x``) and frameworks' output tools aren't tool calls. If no tool was called,
+the list of calls is empty. If calls might not have been recorded, the list is None.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from .steps import computed_once
 from .tool_spans import ToolSpan, is_no_tool, join_layers
 
 _CODE = ("<code>", "<end_code>")
-"""Delimiters of code that an agent runs. The code can call tools, but isn't a tool request."""
+"""Delimiters around code that an agent runs. This code can call tools, but isn't a tool request itself."""
 _WITH_RESULTS = frozenset((*ROOT_ROLES, LLM, TOOL))
 _ANSWER_ACCEPTED = re.compile(r"Successfully validated \w+ structured output$|Returning structured response: ")
-"""Matches results of output tools that are named after the answer's type."""
+"""Matches the results of output tools whose name is the answer's type, such as ``WeatherReport``."""
 
 
 class ToolCalls:
@@ -53,7 +53,7 @@ class ToolCalls:
 
     @computed_once
     def calls(self) -> list[ToolCall] | None:
-        """Tool calls by start time, or None if some might not have been recorded."""
+        """Tool calls by start time, or None if some calls might not have been recorded."""
         if self.spans:
             in_spans = (self._call_of_span(*matched) for matched in self._matched)
             calls = self._with_lost_spans([call for call in in_spans if call is not None])
@@ -87,7 +87,7 @@ class ToolCalls:
         return tool_definitions(self._turn)
 
     def name_at(self, step: Step) -> str | None:
-        """Return the tool name of a span. If it is only a class name, return the name in the model's request."""
+        """Return a span's tool name. If this name is only a class name, return the tool name in the model's request."""
         return self._names.get(step.record.span_id, step.tool_name)
 
     @computed_once
@@ -100,7 +100,7 @@ class ToolCalls:
 
     @computed_once
     def _matched(self) -> list[tuple[ToolSpan, dict[str, Any] | None, ToolRequest | None]]:
-        """Span, arguments, and request of each call. The request is None if the span already has arguments, call ID, and tool name."""
+        """(span, arguments, request) of each call. The request is None if the span has arguments, a call ID, and a tool name."""
         matcher: RequestMatcher | None = None
         found = []
         for span in self.spans:
@@ -114,7 +114,7 @@ class ToolCalls:
         return found
 
     def _call_of_span(self, span: ToolSpan, arguments: dict[str, Any] | None, request: ToolRequest | None) -> ToolCall | None:
-        """Convert a tool span to a tool call. Return None for output tools and hand-offs."""
+        """Convert a tool span to a tool call. Return None if the tool is an output tool or a hand-off."""
         step, name = span.step, _name_of(span, request)
         if request is not None and step.tool_unnamed and self._is_no_tool(name):
             return None
@@ -146,7 +146,7 @@ class ToolCalls:
         )  # fmt: skip
 
     def _with_lost_spans(self, calls: list[ToolCall]) -> list[ToolCall]:
-        """Insert tool calls that have a result but no span into ``calls``, in the order of their requests."""
+        """Insert tool calls that have a result but lack a span into ``calls``, in the order of their requests."""
         places = {request.call_id: place for place, (request, _) in enumerate(self._requested) if request.call_id}
         if len(places) <= len(calls):
             return calls
@@ -199,7 +199,7 @@ class ToolCalls:
         return calls
 
     def _calls_in_code(self, request: ToolRequest, output: Any, step: Step) -> list[ToolCall]:
-        """Return the tool calls in code that an agent wrote. If there is only one call, the code's output is the call's result."""
+        """Return the tool calls in code that an agent wrote. If the code has only one call, the code's output is its result."""
         parameters = {tool["name"]: parameters_of(tool) for tool in self.definitions if tool["name"] not in OUTPUT_TOOLS}
         found = calls_in_code(request.arguments, parameters)
         result = output if len(found) == 1 else None
@@ -225,7 +225,7 @@ class ToolCalls:
         )  # fmt: skip
 
     def _root_answers(self, request: ToolRequest) -> bool:
-        """Return True if the root's output contains more than the unanswered tool request."""
+        """Return True if the root's output contains text other than the unanswered tool ``request``."""
         root, texts = self._turn.root, []
         for field in ("output_messages", "output_value"):
             decoded = self._turn.decode(root, field, "assistant")
@@ -247,7 +247,7 @@ class ToolCalls:
         return found
 
     def _calls_of_runs(self) -> list[ToolCall]:
-        """Return tool calls with results in agent runs' outputs. To avoid duplicates, take calls without IDs from one output."""
+        """Return tool calls with results in agent runs' outputs. To avoid duplicates, use one output for calls without IDs."""
         turn, found = self._turn, dict[str | int, ToolCall]()
         for step in (turn.root, *(step for role in ROOTS for step in turn.of_role.get(role, ()))):
             for field in ("output_messages", "output_value"):
@@ -288,7 +288,7 @@ class ToolCalls:
         return results
 
     def _results_of_repeated_ids(self, ids: Iterable[str | None]) -> dict[str | None, Iterator[Any]]:
-        """Return the ordered results for each call ID that several requests share. Some programs use tool names as call IDs."""
+        """Map each call ID that several requests share to its results, in order. Some programs use tool names as call IDs."""
         found = {one: list[Any]() for one, count in Counter(ids).items() if one and count > 1}
         for step in self._turn.llm if found else ():
             results = [result for message in since_user(self._turn.inputs(step)) for result in message.tool_results]
@@ -297,7 +297,7 @@ class ToolCalls:
         return {call_id: iter(results) for call_id, results in found.items()}
 
     def _take_result(self, step: Step, name: str | None, arguments: dict[str, Any] | None) -> Any:
-        """Remove and return the next unused result of a tool, in the order of the prompts."""
+        """Remove and return a tool's next unused result, in prompt order."""
         results = self._ordered_results.get(self._turn.loop_of(step))
         return results.take(name, arguments) if results is not None else None
 
@@ -313,7 +313,7 @@ class ToolCalls:
     # --- turns without calls
 
     def _none_was_called(self) -> bool:
-        """Return True if no tool was called, and a call would have been recorded. Hand-offs and output tools don't count."""
+        """Return True if no tool was called (hand-offs and output tools don't count), and a call would have been recorded."""
         others = [step for step in self._tool_steps if step is not self._turn.root]
         if others or HANDOFF in self._turn.of_role:
             return all(self._is_no_tool(self.name_at(step)) for step in others)
@@ -344,7 +344,7 @@ class ToolCalls:
         return rules_out_tools(step, is_last)
 
     def _stopped_for_tools(self) -> bool:
-        """Return True if the last recorded model call requested tools, but the root has an answer, so calls are missing."""
+        """Return True if the last recorded model call requested tools, but the root has an output. Then model calls are missing."""
         root, last = self._turn.root, self._turn.answering_call
         if last is None or last.role != LLM or last is root or (root.output_messages is None and root.output_value is None):
             return False
@@ -355,7 +355,7 @@ class ToolCalls:
 
     @computed_once
     def _named_after_answers(self) -> set[str | None]:
-        """Names of output tools that are named after the answer's type (``WeatherReport``), detected from spans or results."""
+        """Output tools whose name is the answer's type, such as ``WeatherReport``, according to spans or results."""
         steps = self._tool_steps
         return {
             *(step.tool_name for step in steps if step.gives_form or _accepts_answer(unwrap_result(step.tool_result))),
@@ -372,7 +372,7 @@ def _accepts_answer(result: Any) -> bool:
 
 
 def _is_cut(arguments: Any) -> bool:
-    """Return True if unparsable arguments begin like a JSON object, so they are truncated or malformed."""
+    """Return True if arguments that can't be parsed begin like a JSON object, which means that they are truncated or malformed."""
     return isinstance(arguments, str) and arguments.lstrip()[:1] == "{"
 
 
@@ -386,9 +386,9 @@ _NOT_A_TOOL_S = re.compile(
     r"server ?(?:had an ?)?error|unavailable|overloaded|too ?many ?requests|cancelled",
     re.IGNORECASE,
 )
-"""Matches errors from a loop's limits or from a model, not from a tool."""
+"""Matches error texts that come from a loop's limits or from a model, not from a tool."""
 _LONGEST_REFUSAL = 300
-"""Maximum characters of a result that only explains why a tool didn't run."""
+"""Maximum characters of a tool result that only explains why the tool didn't run."""
 _DECLINED = re.compile(
     r"\b(?:user|human|operator|reviewer)\b (?:has |have )?(?:declined|denied|rejected|refused|doesn't want|did(?:n't| not) (?:approve|allow|accept|confirm))\b|"
     r"\btool(?: call| use| execution| request)? (?:was |is |has been )?(?:denied|rejected|declined|not approved)\b",
@@ -401,7 +401,7 @@ _WAITS = re.compile(
 
 
 def error_in(result: Any) -> ErrorInfo | None:
-    """Return the error that a tool result contains, as text or in an object, or None."""
+    """Return the error that a tool result contains (as text or in an object), or None."""
     if isinstance(result, str):
         result = unquoted(result)
     if isinstance(result, str):
@@ -424,7 +424,7 @@ def error_in(result: Any) -> ErrorInfo | None:
 
 
 def error_by_flag(raw: Any) -> ErrorInfo | None:
-    """Return the error if a flag next to the result's content reports an error. The flag is lost when the result is unwrapped."""
+    """Return an error if a flag next to the result's content reports one. Call this before unwrapping, which removes the flag."""
     if raw.__class__ is str:
         if raw[:1] != "{" or ("rror" not in raw[-200:] and "rror" not in raw[:200]):
             return None

@@ -1,4 +1,4 @@
-"""Find one span per tool call. Several spans can describe one call, such as spans of a framework and its MCP client."""
+"""Find one span per tool call. Several spans can describe one call, such as a framework's span and its MCP client's span."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOOL_OR_CALLER = (TOOL, AGENT, LLM)
 
 @dataclass(slots=True)
 class ToolSpan:
-    """Values of one tool call. Inner spans of the same call provide values that the outer span lacks."""
+    """One tool call's values. If the outer span lacks a value, inner spans of the same call provide it."""
 
     step: Step
     name: str | None
@@ -57,12 +57,12 @@ class ToolSpan:
 
 
 def is_no_tool(name: str | None) -> bool:
-    """Return True for tools that only hand the turn over to another agent or structure the turn's answer."""
+    """Return True if a tool only hands the turn over to another agent, or only structures the turn's answer."""
     return is_handoff_tool(name) or is_output_tool(name)
 
 
 def join_layers(turn: TurnCalls, tools: Iterable[ToolSpan]) -> list[ToolSpan]:
-    """Join spans of the same call, and omit hand-offs and output tools. ``tools`` contains all tool spans by start time."""
+    """Join spans that describe one call, and omit hand-offs and output tools. ``tools`` contains all tool spans by start time."""
     found: list[ToolSpan] = []
     layers: list[tuple[ToolSpan, ToolSpan]] = []
     outermost: dict[int, ToolSpan] = {}
@@ -91,7 +91,7 @@ def join_layers(turn: TurnCalls, tools: Iterable[ToolSpan]) -> list[ToolSpan]:
 
 
 def _layer_around(turn: TurnCalls, tool: ToolSpan, by_span_id: dict[int, ToolSpan]) -> ToolSpan | None:
-    """Return the tool span around ``tool`` that describes the same call, or None."""
+    """Return the tool span above ``tool`` that describes the same call, or None."""
     around = turn.nearest(tool.step, TOOL_OR_CALLER)
     outer = by_span_id.get(around.record.span_id) if around is not None and around.role == TOOL else None
     if outer is None:
@@ -104,7 +104,7 @@ def _layer_around(turn: TurnCalls, tool: ToolSpan, by_span_id: dict[int, ToolSpa
 
 
 def _drop_empty_copies(tools: list[ToolSpan], layers: list[tuple[ToolSpan, ToolSpan]]) -> list[ToolSpan]:
-    """Drop spans without content if another span of the same tool has content, or if their name is only an operation's name."""
+    """Drop a span without content if another span of the same tool has content, or if the span only has an operation's name."""
     names = {tool.name for tool in tools if tool.has_only_name}
     for outer, name in [(outer, inner.name) for outer, inner in layers if inner.name != outer.name]:
         if name in names:
@@ -119,14 +119,14 @@ def _drop_empty_copies(tools: list[ToolSpan], layers: list[tuple[ToolSpan, ToolS
 
 
 def _is_copy(tool: ToolSpan, other: ToolSpan) -> bool:
-    """Return True if a failed span started during another failed span of the same tool and only repeats its failure."""
+    """Return True if ``tool`` started during ``other``, a failed span of the same tool, and only repeats its failure."""
     starts_within = other.step.record.start_ns <= tool.step.record.start_ns < other.step.record.end_ns
     return starts_within and not other.has_only_name and other.error is not None and _is_same_tool(other, tool)
 
 
 def _is_same_tool(outer: ToolSpan, inner: ToolSpan) -> bool:
-    """Return True if two nested tool spans describe one call: their names are equal, or the inner span has no name. If one name
-    only ends with the other name, the inner span must also be an MCP span or have the same arguments.
+    """Return True if two nested tool spans describe one call: their names are equal, or the inner span lacks a name. If one name
+    only ends with the other name, the inner span must also be an MCP span, or have the same arguments.
     """
     if outer.name is None or outer.name == inner.name or not inner.name:
         return outer.name == inner.name or not inner.name

@@ -35,7 +35,7 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 def build_turn(
     root: SpanRecord, members: Iterable[SpanRecord], *, close_reason: CloseReason, complete: bool = True, revision: int = 1
 ) -> Turn:
-    """Build a turn from its spans. Most content is parsed when it is first used."""
+    """Build a turn from its spans. Most content is parsed on first use."""
     return TurnReader(TurnCalls(root, members)).turn(close_reason, complete, revision)
 
 
@@ -93,7 +93,7 @@ class TurnReader(MessageReader):
         return next((step.record.scope for step in self.calls.steps if step.inferred), None)
 
     def reading(self) -> Reading | None:
-        """Return ``exact``, or ``inferred`` if :meth:`inferred_scope` isn't None, or None if the turn has no input and no output."""
+        """Return ``inferred`` if :meth:`inferred_scope` isn't None, otherwise ``exact``. Return None without input and output."""
         if self.output() is None and self.input() is None:
             return None
         return "exact" if self.inferred_scope() is None else "inferred"
@@ -105,7 +105,7 @@ class TurnReader(MessageReader):
         return self.root.framework or self.calls.first("framework") or (self.root.record.scope or None)
 
     def stop_kind(self) -> str | None:
-        """Return ``agent.stop_kind`` or, if unset, ``completed`` or ``unknown``. Return None if it's unset and no call answered."""
+        """Return ``agent.stop_kind``. If unset, return ``completed`` or ``unknown`` if a call answered, and otherwise None."""
         reported = app_events.stop_kind(self.root, self.calls.steps)
         if reported is not None:
             return reported
