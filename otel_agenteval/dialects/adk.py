@@ -1,8 +1,8 @@
 """Parser for Google's Agent Development Kit (ADK).
 
 ADK writes the GenAI convention's attributes and ``gcp.vertex.agent.*``, in two span layouts. In the older layout, the root span
-``invocation`` doesn't show its role, and a ``call_llm`` span encloses each model call. Requests and responses are JSON in
-``gcp.vertex.agent.*``. The newer layout follows the convention. In both layouts, models called through LiteLLM have names such as
+``invocation`` doesn't show its role, a ``call_llm`` span encloses each model call, and ``gcp.vertex.agent.*`` has requests and
+responses as JSON. The newer layout follows the convention. In both layouts, models called through LiteLLM have names such as
 ``provider/model``.
 """
 
@@ -30,7 +30,7 @@ _NOT_SPECIFIED = ('{"result": "<not specified>"}', '{"result":"<not specified>"}
 _RESPONSE_MODEL = re.compile(r'\{\s*"model_version"\s*:\s*"([^"\\]{1,200})"')
 _AGENT_RUN = re.compile(r"agent_run \[(.*)\]$")
 _COLLECTIONS = frozenset(("endpoints", "locations", "models", "projects", "publishers", "tunedModels"))
-"""First segments of Google's resource names. Other first segments of a model name are LiteLLM providers."""
+"""First segments of Google's resource names. If a model name has another first segment, this segment is a LiteLLM provider."""
 _LONGEST_FAILURE = 16_384
 _EXECUTE, _MERGED = "execute_tool ", "execute_tool (merged)"
 

@@ -17,7 +17,7 @@ _TYPES = {
     "agent": AGENT, "llm": LLM, "tool": TOOL, "conversation": WORKFLOW, "multi_conversation": WORKFLOW, "code_execution": TOOL,
     "usage": SETUP, "agent_lifetime": SETUP, "agent_event": SETUP,
 }  # fmt: skip
-"""Roles by span type. Spans with the type ``usage`` only repeat token counts of model calls."""
+"""Roles by span type. Spans with the type ``usage`` only repeat the token counts of model calls."""
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
@@ -40,7 +40,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _last_words(raw: Any) -> list[dict[str, Any]]:
-    """Return a chat's last text that isn't a tool result as the answer. In AG2's messages, its role can be ``user``."""
+    """Return a chat's answer: the last text that isn't a tool result. In AG2, the answer's message can have the role ``user``."""
     history = decode(raw, "assistant").messages
     texts = (message.content for message in reversed(history) if message.role != "tool" and message.content)
     return [{"role": "assistant", "content": next(texts, None)}]

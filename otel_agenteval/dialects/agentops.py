@@ -1,8 +1,8 @@
 """Parser for AgentOps, which writes ``agentops.*`` and messages in Traceloop's format.
 
-The attribute names of a decorated function's input and output contain the function's kind, as in ``agentops.task.input``.
+The attributes with a decorated function's input and output contain the function's kind in their names: ``agentops.task.input``.
 
-Applications can run several turns in a session. So a ``session`` span is a possible turn only if it has an input.
+A session can contain several turns, so a ``session`` span is a possible turn only if this span has an input.
 """
 
 from __future__ import annotations

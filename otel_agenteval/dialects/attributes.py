@@ -1,4 +1,4 @@
-"""Convert attribute values to the types of a step's fields."""
+"""Convert attribute values to the types that a step's fields have."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ refusals = _Refusals()
 
 
 def as_int(value: Any) -> int | None:
-    """Convert a number or text to a token count. Return None for other values, and for counts outside 0 to 2⁶³ - 1."""
+    """Convert a number or text to a token count. Return None for other values, negative counts, and counts above 2⁶³ - 1."""
     number: float
     if value.__class__ is int:
         number = value
@@ -38,7 +38,7 @@ def as_int(value: Any) -> int | None:
 
 
 _DIGITS = 40
-"""Texts of at least this length are parsed with ``float()``, which is less precise than ``int()``, but faster for long texts."""
+"""Length from which texts are parsed with ``float()``, which is less precise than ``int()``, but faster for long texts."""
 
 
 def as_float(value: Any) -> float | None:
@@ -57,7 +57,7 @@ def as_text(value: Any) -> str | None:
 
 
 def seconds_until(moment: Any, start_ns: int) -> float | None:
-    """Return the seconds from a span's start to ``moment`` (ISO 8601 or Unix ms). Return None for an invalid or earlier time."""
+    """Return the seconds from a span's start to ``moment`` (ISO 8601 or Unix ms), or None if ``moment`` is invalid or earlier."""
     if moment.__class__ in (int, float):
         return as_float(round(moment / 1_000 - start_ns / 1e9, 6)) if 1e12 < moment < 1e13 else None
     text = as_text(jsonio.loads_or_text(moment)[0]) if moment.__class__ is str else None
@@ -83,7 +83,7 @@ def text_under(values: Mapping[str, Any], names: Iterable[str]) -> str | None:
 
 
 def first_text(value: Any) -> str | None:
-    """Return the first text in a list, a JSON list, or comma-separated text. Return None if there isn't any text."""
+    """Return the first text in a list, a JSON list, or comma-separated text, or None if the value doesn't contain text."""
     if value.__class__ is str:
         if value[:1] != "[":
             return value.partition(", ")[0] or None

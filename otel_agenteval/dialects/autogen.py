@@ -1,7 +1,7 @@
 """Parser for AutoGen's runtime, which writes one span per message, with JSON text.
 
-Each message is a separate trace. The addresses of a run's messages contain the ID of the team of agents, which connects these
-traces. Agents and tools also have spans in the GenAI convention's format.
+Each message is a separate trace. The agent team's ID, which is in the addresses of all messages in a run, connects these traces.
+Agents and tools also have spans in the GenAI convention's format.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from .step import AGENT, INNER, LLM, SETUP, WORKFLOW, Step
 MARKS: frozenset[str] = frozenset()
 SCOPES = re.compile(r"autogen( |-core\b)")
 _TEAM = re.compile(r"_([0-9a-f-]{36})(?:\.\(|/)\1")
-"""Pattern for a team's ID, which a message's address contains twice: after the agent's name and as the agent instance's key."""
+"""Pattern for a team's ID. A message's address contains the ID twice: after the agent's name, and as the agent instance's key."""
 _USED = '"models_usage":{'
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role of a message's span based on its recipient and content. Return None for other spans."""
+    """Return the role of a message's span based on the message's recipient and content. Return None for other spans."""
     if not scope.startswith("autogen "):
         return SETUP if name.startswith("create_agent") and scope == "autogen-core" else None
     message = attributes.get("message")
@@ -79,7 +79,7 @@ def _read_model_call(step: Step, text: str) -> None:
 
 
 def _read_own_message(record: SpanRecord, step: Step, text: str) -> None:
-    """Read a message of an application's own type. The answer is in a separate trace, with no address except the sender's."""
+    """Read a message whose type the application defines. The answer is in a separate trace that only has the sender's address."""
     get = record.attributes.get
     step.thread = "core"
     if record.name.startswith("autogen ack"):

@@ -1,7 +1,7 @@
 """Parser for BeeAI's spans from OpenInference, in Python and TypeScript.
 
-In TypeScript, a model or tool call isn't a span. Instead, each event of the call is a span: ``start`` with the input, ``success``
-or ``error`` with the output, and an empty ``finish``. The last segment of ``target`` is the event's name.
+In TypeScript, a model or tool call isn't a span. Instead, each event of the call is a span: ``start`` (contains the input),
+``success`` or ``error`` (contains the output), and ``finish`` (empty). The last segment of ``target`` is the event's name.
 """
 
 from __future__ import annotations

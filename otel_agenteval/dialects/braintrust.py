@@ -1,7 +1,7 @@
 """Parser for Braintrust, which writes ``braintrust.input_json`` and ``braintrust.output_json``.
 
-Braintrust's SDKs for Go and Java write ``braintrust.*`` attributes, and applications can write them too.
-``braintrust.span_attributes`` contains the role. Spans of wrapped clients can have a model in their metadata instead.
+Braintrust's SDKs for Go and Java write ``braintrust.*`` attributes, and applications can write these attributes, too.
+``braintrust.span_attributes`` contains the role. Wrapped clients' spans can have a model name in their metadata instead.
 """
 
 from __future__ import annotations

@@ -21,13 +21,13 @@ class Capture:
 
     name: str
     scopes: str
-    """Regular expression for the start of the instrumentation's scope names."""
+    """Regular expression that matches the start of the instrumentation's scope names."""
     packages: str
-    """Regular expression for the names of the instrumentation's Python packages. Empty for other languages."""
+    """Regular expression for the names of the instrumentation's Python packages. Empty if it isn't a Python instrumentation."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Environment variables to set, with their values. Empty if content capture can be turned on only in code."""
     old: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables that suffice if the application uses the older convention."""
+    """Environment variables to set instead if the application uses the older GenAI convention."""
     code: str = ""
     """Additional advice, for example about a setting in code."""
     by_default: bool = False
@@ -70,16 +70,16 @@ CAPTURES: Sequence[Capture] = (
         off={"OPENINFERENCE_HIDE_INPUTS": "true", "OPENINFERENCE_HIDE_OUTPUTS": "true"},
     ),
     Capture(
-        "OpenTelemetry (`opentelemetry-instrumentation-genai-…`)", r"opentelemetry\.instrumentation\.genai|opentelemetry\.util\.genai",
-        r"opentelemetry-(instrumentation-genai-.+|util-genai)", {_GENAI: "SPAN_AND_EVENT"},
+        "OpenTelemetry (`opentelemetry-instrumentation-genai-…`, and `…-google-genai` 1.x)", r"opentelemetry\.(instrumentation\.(google_)?genai|util\.genai)",
+        r"opentelemetry-(instrumentation-(genai-.+|google-genai)|util-genai)", {_GENAI: "SPAN_AND_EVENT"},
     ),
     Capture(
-        "OpenTelemetry, older packages (`opentelemetry-instrumentation-openai-v2`, `…-google-genai`, `…-vertexai`, and `…-botocore`)",
-        r"opentelemetry\.instrumentation\.(openai_v2|google_genai|vertexai|botocore|openai_agents_v2)",
-        r"opentelemetry-instrumentation-(openai-v2|google-genai|vertexai|botocore|openai-agents-v2)",
+        "OpenTelemetry, older packages (`opentelemetry-instrumentation-openai-v2`, `…-vertexai` 2.x, and `…-google-genai` 0.x)",
+        r"opentelemetry\.instrumentation\.(openai_v2|vertexai|openai_agents_v2)", r"opentelemetry-instrumentation-(openai-v2|vertexai|openai-agents-v2)",
         {_GENAI: "SPAN_AND_EVENT", _OPT_IN: _LATEST}, old={_GENAI: "true"},
         code=f"if `{_OPT_IN}` isn't set, set `{_GENAI}` to `true`, which writes content to log records",
     ),
+    Capture("OpenTelemetry (`opentelemetry-instrumentation-botocore`)", r"opentelemetry\.instrumentation\.botocore", r"opentelemetry-instrumentation-botocore", {_GENAI: "true"}, code="content is in log records"),
     Capture(
         "OpenLLMetry (Traceloop)", r"opentelemetry\.instrumentation\.|traceloop", r"opentelemetry-instrumentation-.+|traceloop-sdk", by_default=True,
         off={"TRACELOOP_TRACE_CONTENT": "false"},
@@ -96,7 +96,7 @@ CAPTURES: Sequence[Capture] = (
     ),
     Capture(
         "Google ADK", r"gcp\.vertex\.agent", r"google-adk", {_GENAI: "SPAN_AND_EVENT"},
-        code="ADK 1.x captures content by default", off={"ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS": "false"},
+        code="ADK before 2.13 captures content by default, and only these versions read `ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS`", off={"ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS": "false"},
     ),
     Capture("Strands Agents", r"strands", r"strands-agents", by_default=True, code=f"`{_OPT_IN}={_LATEST}` writes the newer attributes"),
     Capture(
@@ -122,7 +122,7 @@ CAPTURES: Sequence[Capture] = (
     ),
     Capture("Claude Code", r"com\.anthropic\.claude_code", "", {"OTEL_LOG_USER_PROMPTS": "1", "OTEL_LOG_TOOL_DETAILS": "1"}),
 )  # fmt: skip
-"""Settings by instrumentation. The first match applies, so OpenLLMetry's general pattern is after more specific patterns."""
+"""Settings by instrumentation. The first matching entry applies, so OpenLLMetry's general pattern follows specific patterns."""
 
 
 def of_scope(scope: str) -> Capture | None:
@@ -135,7 +135,7 @@ def of_package(name: str) -> Capture | None:
 
 
 def advice_without_turn(scopes: Sequence[str]) -> str:
-    """Return a hint for an application that has neither agent spans nor model calls."""
+    """Return a hint for an application that records neither agent spans nor model calls."""
     known = ", ".join(sorted(filter(is_genai_scope, scopes)))
     if known:
         return f"trace model calls too, because the spans of {known} contain none"
@@ -143,7 +143,7 @@ def advice_without_turn(scopes: Sequence[str]) -> str:
 
 
 def advice_on(missing: str, scopes: Sequence[str]) -> str:
-    """Return advice on how to record what is missing: turns, callers of tools, or content."""
+    """Return advice on how to record the missing data: turns, callers of tools, or content."""
     if missing == CALLER:
         return "pass the caller's OpenTelemetry context to the thread or stream that runs tools"
     if missing == TURN:

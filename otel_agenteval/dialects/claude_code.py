@@ -1,7 +1,7 @@
 """Parser for Claude Code and the Claude Agent SDK: ``claude_code.*`` spans and log events.
 
 Spans contain prompts and tool data only if the user enabled content capture. The answer is in a log event or, with detailed
-tracing, in the model call's span. Input token counts exclude tokens that are read from or written to the cache.
+tracing, in the model call's span. Input token counts don't include tokens that are read from or written to the cache.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HELD_BACK = "<REDACTED>"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role for a span's name. A tool that runs a subagent is an agent. Calls that only create a title aren't turns."""
+    """Return the role that a span's name indicates. A tool that runs a subagent is an agent. Calls for titles aren't turns."""
     role = _ROLES.get(name)
     if role == TOOL and "subagent_type" in attributes:
         return AGENT

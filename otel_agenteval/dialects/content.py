@@ -8,7 +8,7 @@ Formats:
 - content blocks (Anthropic, Bedrock)
 - LangChain messages (serialized constructors, ``{type, data}``, and dumps)
 
-Messages can be JSON text, nested, or truncated. If a part has a type but no text, its text is None (not captured), not ``""``.
+Messages can be JSON text, nested, or truncated. If a part has a type but lacks text, its text is None (not captured), not ``""``.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _Placeholders:
 
 
 HIDDEN = _Placeholders()
-"""Texts in place of content that an instrumentation or the Collector doesn't capture: ``[REDACTED]``, ``<generator object at 0x7f…>``."""
+"""Placeholders for content that an instrumentation or the Collector omits: ``[REDACTED]``, ``<generator object at 0x7f…>``."""
 
 _TEXT_TYPES = frozenset(("text", "output_text", "input_text", "refusal", "summary_text"))
 _REASONING_TYPES = frozenset(("reasoning", "thinking", "redacted_thinking", "reasoning_text"))
@@ -73,7 +73,7 @@ _FRAMEWORK_WORDS = (
     "Continue processing previous requests as instructed.", "Handle the requests as specified in the System Instruction.",
     "For context:\n[",
 )  # fmt: skip
-"""Starts of texts that Google's ADK adds with the role ``user``. They contain instructions or other agents' messages."""
+"""First words of ``user`` messages that Google's ADK adds. These messages contain instructions or other agents' messages."""
 _MAX_NESTING = 6
 
 
@@ -88,11 +88,11 @@ class Decoded:
         self.hidden = hidden
         """True if any text is missing, for example because content capture is off."""
         self.append_items: Callable[[Sequence[Any], str, Decoded, int], None] | None = None
-        """Function that appends the new messages of a longer history. None if longer histories must be decoded completely."""
+        """Function that appends a longer history's new messages. None if longer histories must be decoded completely."""
 
 
 def decode(raw: Any, role: str) -> Decoded:
-    """Decode the messages in an attribute's value. Plain text and messages without a role get ``role``."""
+    """Decode the messages in an attribute's value. Plain text, and messages without a role, get the role ``role``."""
     out = Decoded([])
     if raw.__class__ is Later:
         raw = raw.reader(raw.raw)
@@ -117,12 +117,12 @@ _RESPONSE_FIELDS = frozenset((
     "content", "candidates", "choices", "finish_reason", "finishReason", "error_code", "errorCode", "usage", "usage_metadata",
     "usageMetadata", "prompt_feedback", "promptFeedback", "model_version", "modelVersion",
 ))  # fmt: skip
-"""Fields that identify a complete model response. A response without a message, such as a blocked one, has an empty answer."""
+"""Fields that identify a complete model response. If a response lacks a message (for example, if blocked), its answer is empty."""
 
 
 def decode_longer(raw: str, shorter: str, known: Decoded) -> Decoded | None:
     """Decode a history that extends ``shorter``, such as ``[1, 2, 3]`` after ``[1, 2]``. Parse only the new messages, because
-    ``known`` contains the decoded messages of ``shorter``. Return None if ``raw`` must be decoded completely.
+    ``known`` contains the decoded messages in ``shorter``. Return None if ``raw`` must be decoded completely.
     """
     comma = len(shorter) - 1
     if known.append_items is None or known.truncated or not goes_on(raw, shorter):
@@ -148,7 +148,7 @@ def goes_on(raw: Any, shorter: Any) -> bool:
 
 
 def _join_streamed_messages(messages: list[Message]) -> None:
-    """Join assistant messages that are chunks of a streamed answer. The last chunk has a finish reason or a tool call."""
+    """Join assistant messages that are chunks of a streamed answer. The answer's last chunk has a finish reason or a tool call."""
     pieces: list[Message] = []
     joined = []
     for message in (*messages, Message("")):  # the empty message ends the last answer
@@ -167,7 +167,7 @@ def _join_streamed_messages(messages: list[Message]) -> None:
 
 
 def _is_streamed(texts: Sequence[str]) -> bool:
-    """Return True if the texts are chunks of one text. In that case, at least one text continues the preceding text's sentence."""
+    """Return True if the texts are chunks of one text, which means that a text continues the preceding text's sentence."""
     return any(_CONTINUATION.match(later) or earlier[-1:] == " " for earlier, later in pairwise(texts))
 
 
@@ -204,7 +204,7 @@ _MESSAGE_ROLES = frozenset((*ROLES, *ROLES.values(), "user", "assistant", "syste
 
 
 def _parse_shown_text(text: str) -> Any:
-    """Parse messages from Java's ``toString()``, a Python ``repr``, or repeatedly encoded JSON. Return other texts unchanged."""
+    """Parse messages in the format of Java's ``toString()``, a Python ``repr``, or JSON in JSON. Return other texts unchanged."""
     if (shown := literals.java_value(text)) is not None:
         return shown
     if text[:2] == "{'" and "Message(" in text:
@@ -302,7 +302,7 @@ _ANSWER_KEYS = (*_MESSAGE_KEYS[:5], "output", *_MESSAGE_KEYS[5:])
 
 
 def _add_list(raw: Sequence[Any], role: str, out: Decoded, depth: int) -> None:
-    """Add the messages in a list. A list that consists of message parts becomes one message."""
+    """Add the messages in a list. If the list consists of message parts, add one message."""
     first = raw[0] if raw and raw[0].__class__ is dict else {}
     if "parts" in first and "role" in first:
         out.append_items = None if depth else _add_convention_messages
@@ -346,7 +346,7 @@ def _add_convention_messages(raw: Sequence[Any], role: str, out: Decoded, depth:
 
 
 def _events_of_role(events: Sequence[Any], role: str) -> list[Any]:
-    """Return the output events at the end of the list if ``role`` is ``assistant``, and otherwise the events before them."""
+    """If ``role`` is ``assistant``, return the output events at the end of the list. Otherwise, return the preceding events."""
     first_output = len(events)
     has_choices = any(isinstance(event, Mapping) and event.get("event.name") == "gen_ai.choice" for event in events)
     output_names = ("gen_ai.choice",) if has_choices else ("gen_ai.assistant.message", "gen_ai.unknown")
@@ -384,7 +384,7 @@ def _add_function_arguments(call: Mapping[str, Any], role: str, out: Decoded, de
 
 
 def _append_pieces(messages: list[Message], pieces: list[Message]) -> None:
-    """Append chunks of a streamed message to the last message, and clear ``pieces``. The last chunk can repeat the whole text."""
+    """Append a streamed message's chunks to the last message, and clear ``pieces``. The last chunk can repeat the whole text."""
     if not pieces:
         return
     message, last = messages[-1], pieces[-1]
@@ -441,7 +441,7 @@ def _is_part(value: Mapping[str, Any]) -> bool:
 
 
 def _is_block(value: Mapping[str, Any]) -> bool:
-    """Return True if an object is a message part. Without a type, an object with ``text`` and other fields is a tool result."""
+    """Return True if an object is a message part. If it lacks a type, but has ``text`` and other fields, it is a tool result."""
     return _is_part(value) and (_kind(value) is not None or "text" not in value or TEXT_BLOCK_FIELDS.issuperset(value))
 
 
@@ -520,7 +520,7 @@ def _author_and_parts(value: Mapping[str, Any], parts: Any) -> tuple[Any, Any]:
 
 
 def _with_text(message: Message, texts: list[str], out: Decoded) -> Message:
-    """Set a message's text, and parse tool calls and results that frameworks write into it."""
+    """Set a message's text, and parse tool calls and results that frameworks write into this text."""
     if len(texts) > 1 and message.role == "user":
         texts = [text for text in texts if not is_tagged(text)] or texts
     content = message.content = texts[0] if len(texts) == 1 else _joined_texts(texts)
@@ -545,7 +545,7 @@ def _joined_texts(texts: list[str]) -> str:
 
 
 def is_tagged(text: str) -> bool:
-    """Return True if one XML element encloses the whole text. Frameworks add such texts to the user's message."""
+    """Return True if one XML element encloses the whole text. Frameworks add this kind of text to the user's message."""
     if text[:1] != "<" and text.lstrip()[:1] != "<":
         return False
     text = text.strip()
@@ -556,7 +556,7 @@ def is_tagged(text: str) -> bool:
 _TAG = re.compile(r"<([A-Za-z][\w.:-]{0,60})(?: [^<>]{0,200})?>")
 
 _LEADING_NOTES = re.compile(r"(?:<([a-z]+[_-][\w-]{1,58})>[^<>\n]{0,200}</\1>\n\n)+(?=\S)")
-"""Pattern for one-line notes that a framework adds before the user's message: ``<current_datetime>…</current_datetime>``."""
+"""Pattern for one-line notes that a framework adds above the user's message: ``<current_datetime>…</current_datetime>``."""
 _REQUEST_ITEMS = ("function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "computer_call")
 _RESULT_ITEMS = tuple(f"{kind}_output" for kind in _REQUEST_ITEMS)
 _PROVIDER_ITEMS = ("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call")
@@ -690,7 +690,7 @@ _T = TypeVar("_T")
 
 
 def _with_appended(items: Sequence[_T], item: _T) -> list[_T]:
-    """Append an item and return the list. Lists are changed in place, because copying thousands of items would be slow."""
+    """Append an item, and return the list. A list is changed in place, because copying thousands of items would be slow."""
     if isinstance(items, list):
         items.append(item)
         return items
@@ -758,7 +758,7 @@ def _add_media_of_result(result: Any, message: Message) -> None:
 
 
 def _typed_tool_response(part: Mapping[str, Any], message: Message) -> None:
-    """Add a result in Vercel's format: ``{type: "text" | "json" | "error-text" | …, value}``, or a value with ``isError``."""
+    """Add a tool result in Vercel's format: ``{type: "text" | "json" | "error-text" | …, value}``, or a value with ``isError``."""
     result = part.get("output")
     kind = _kind(result) if isinstance(result, Mapping) else None
     has_failed = part.get("isError") is True
@@ -780,7 +780,7 @@ def _tool_response_with_origin(part: Mapping[str, Any], message: Message) -> Non
 
 
 def _provider_run(part: Mapping[str, Any], message: Message) -> None:
-    """Add a call to a tool that the model provider ran itself, such as a web search."""
+    """Add a tool call that the model provider ran itself, such as a web search."""
     inner = part.get("server_tool_call")
     item = inner if isinstance(inner, Mapping) else part
     arguments = next((item[key] for key in ("arguments", "args", "input", "action") if item.get(key) is not None), None)
@@ -805,7 +805,7 @@ class ProviderRun(ToolRequest):
 
 
 def provider_runs(message: Message) -> list[Any]:
-    """Return the calls to tools that the model provider ran itself for this message."""
+    """Return the tool calls that the model provider ran itself for this message."""
     return [ProviderRun(**run) for run in message.extra[_RUNS]] if message.extra else []
 
 
@@ -843,7 +843,7 @@ _MODALITIES = frozenset(("image", "audio", "video"))
 _UNTYPED_MEDIA_KEYS = ("inline_data", "inlineData", "file_data", "fileData", "image", "video", "audio")
 """Keys of media parts without a type (Google, Bedrock)."""
 _MOST_PARTS = 1_000
-"""Maximum number of parts of a tool result to search for media."""
+"""Maximum number of a tool result's parts that are searched for media."""
 
 
 def _attachment(part: Mapping[str, Any], message: Message, modality: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Parser for CrewAI's spans from OpenInference and OpenLLMetry. The role of a CrewAI agent is used as its name.
+"""Parser for CrewAI's spans from OpenInference and OpenLLMetry. A CrewAI agent's ``role`` is used as the agent's name.
 
 A crew's inputs (``{"question": "Why?"}``) and tasks (``[{"description": "Answer {question}"}]``) contain the user's words. The
 output is the ``repr`` of a ``TaskOutput(…)``. CrewAI's product telemetry (scope ``crewai.telemetry``) isn't part of a turn.
@@ -24,12 +24,12 @@ SCOPES = re.compile(r"(openinference|opentelemetry)\.instrumentation\.crewai(\.|
 _DELEGATING = frozenset(
     ("Delegate work to coworker", "Ask question to coworker", "delegate_work_to_coworker", "ask_question_to_coworker")
 )
-"""CrewAI's own tools for delegation. The spans of the agent that gets the work are below the tool's span."""
+"""CrewAI's own tools for delegation. The agent that gets the work has spans below the tool's span."""
 _INPUTS_OF_USER = (
     "question", "query", "user_query", "user_question", "input", "user_input", "user_message", "customer_message", "message",
     "user_request", "customer_request", "request", "prompt", "text", "task", "topic",
 )  # fmt: skip
-"""Usual names of crew inputs with the user's words, most likely first. Developers can choose other names."""
+"""Usual names of crew inputs that contain the user's words, most likely name first. Developers can choose other names."""
 # Parts of "TaskOutput(description='Answer Why?', …, messages=[{'role': 'user', 'content': '[…]'}])"
 _TASK_TEXT = re.compile(r"""TaskOutput\(description=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
 _MESSAGES = ", messages=["
@@ -120,7 +120,7 @@ def _loaded(raw: Any) -> Any:
 
 
 def _user_words(tasks: Any, raw_inputs: Any, outputs: Any, has_finished: bool) -> str | None:
-    """Return the first of these texts: a crew input such as ``question``, the only crew input, the main task's text, or None."""
+    """Return a crew input such as ``question`` or, if missing, the only crew input or the main task's text, or None."""
     index, template = _main_task(tasks)
     has_places = template is not None and PLACE.search(template) is not None
     inputs = _loaded(raw_inputs)
@@ -168,7 +168,7 @@ def _messages_of_tasks(outputs: str) -> list[Any]:
 
 
 def _end_of_list(text: str, start: int) -> int:
-    """Return the end of the list that begins at ``start``, or of the text if it's truncated."""
+    """Return the index after the list that begins at ``start``. If the text is truncated, return the text's length."""
     depth = 0
     for token in _STRING_OR_BRACKET.finditer(text, start):
         if token[0] == "[":

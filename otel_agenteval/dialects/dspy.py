@@ -1,4 +1,4 @@
-"""Parser for DSPy's spans from OpenInference and OpenTelemetry. Inputs and outputs are fields of a DSPy signature."""
+"""Parser for DSPy's spans from OpenInference and OpenTelemetry. Inputs and outputs are the fields in a DSPy signature."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ SCOPES = re.compile(r"openinference\.instrumentation\.dspy|opentelemetry\.instru
 _MODULE = (".forward", ".aforward")
 _TOOL = (".__call__", ".acall")
 _CLASSES = frozenset(("ReAct", "ReActV2", "CodeAct", "RLM", "ProgramOfThought", "Avatar"))
-"""DSPy's own classes, whose names aren't names of agents."""
+"""Names of DSPy's own classes, which aren't agent names."""
 _AGENT = re.compile(r"(ReAct\w*|CodeAct|RLM|\w*Agent)\.a?forward$")
 ASKED = (
     "question", "query", "user_message", "user_input", "user_query", "user_request", "message", "request", "input", "prompt", "task",
     "text",
 )  # fmt: skip
-"""Names of fields with the user's words, most likely first."""
+"""Names of fields that contain the user's words, most likely name first."""
 _BACKGROUND = frozenset(
     ("context", "history", "trajectory", "passages", "documents", "instructions", "system_prompt", "template")
 )
@@ -33,7 +33,7 @@ _WORKING = frozenset(("reasoning", "rationale", "trajectory", "completions", "hi
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return ``AGENT`` for a module such as ReAct, and ``INNER`` for ReAct's tool ``finish``."""
+    """Return ``AGENT`` for a module such as ReAct, ``INNER`` for ReAct's tool ``finish``, and None for other spans."""
     if name.endswith(_MODULE):
         return AGENT if _AGENT.match(name) else None
     return INNER if name in ("finish.__call__", "finish.acall") else None
@@ -64,7 +64,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def user_words(raw: Any) -> Any:
-    """Return the user's message: a field such as ``question``, the first text field, or the field ``messages``."""
+    """Return the user's message: a field such as ``question`` or, if missing, the first text field or the field ``messages``."""
     fields, _ = jsonio.loads_or_text(raw) if isinstance(raw, str) else (raw, False)
     while isinstance(fields, dict) and len(fields) == 1:  # ``forward(**inputs)`` is one argument
         inner = next(iter(fields.values()))
@@ -100,7 +100,7 @@ def _answer(raw: Any) -> Any:
 
 
 def answer_of(value: Any) -> str:
-    """Return the answer without reasoning: a field such as ``answer``, the only field, or all fields."""
+    """Return the answer without reasoning: a field such as ``answer`` or, if missing, the only field or all fields."""
     if isinstance(value, Mapping):
         left = {name: inner for name, inner in value.items() if name not in _WORKING}
         named = next((left[name] for name in _ANSWERS if isinstance(left.get(name), str)), None)

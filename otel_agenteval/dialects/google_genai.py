@@ -1,6 +1,6 @@
 """Parser for spans of Google's Gen AI SDK from OpenInference and OpenTelemetry.
 
-The SDK can run tools itself. One span then describes all model requests of a turn. Its ``output.value`` contains the earlier
+The SDK can run tools itself. One span then describes all model requests of a turn. The span's ``output.value`` contains earlier
 messages (``automatic_function_calling_history``), and ``message.tool_calls.*`` contains only tool calls. Older versions write tool
 results as the user's text. OpenTelemetry's instrumentation writes a tool's arguments and result to ``code.function.*``.
 """
@@ -80,7 +80,7 @@ def _history(raw: Any) -> list[Any] | None:
 
 
 def _with_results(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """If a user message contains one JSON object for each of the preceding tool requests, replace the message with tool results."""
+    """Replace each user message that contains one JSON object per preceding tool request with these objects as tool results."""
     found: list[dict[str, Any]] = []
     for message in messages:
         calls = found[-1].get("tool_calls") if found else None

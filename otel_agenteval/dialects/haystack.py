@@ -1,6 +1,6 @@
 """Parser for Haystack's own spans (``haystack.*`` tags) and OpenInference's Haystack spans.
 
-Haystack's own spans are recognized by their names and component types. They contain messages only if content tracing is on.
+Haystack's own spans are recognized by name and component type. They contain messages only if content tracing is on.
 OpenInference writes messages as the ``repr`` of Python objects, and only this ``repr`` contains call IDs and tool results.
 """
 
@@ -129,7 +129,7 @@ def _read_replies(raw: Any, step: Step) -> None:
 
 
 def _asked(raw: Any) -> Any:
-    """Return the user's words from the inputs of an agent or a pipeline's components, or None."""
+    """Return the user's words from an agent's inputs or from a pipeline component's inputs, or None."""
     inputs = _object(raw)
     if isinstance(inputs.get("data"), dict):
         inputs = inputs["data"]

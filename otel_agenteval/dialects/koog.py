@@ -1,7 +1,7 @@
 """Parser for JetBrains Koog.
 
-Koog writes the GenAI convention's attributes, and ``koog.*`` spans for an agent's steps. Its scope name is the application's
-service name. An agent's span repeats the initial prompt, but contains neither the user's message nor the answer or token counts.
+Koog writes the GenAI convention's attributes, and ``koog.*`` spans for an agent's steps. The scope name is the application's
+service name. An agent's span repeats the initial prompt, but doesn't contain the user's message, the answer, or token counts.
 Unless the application calls ``setVerbose(true)``, ``HIDDEN:non-empty`` replaces content.
 """
 
@@ -26,7 +26,7 @@ SCOPES = re.compile(r"ai\.koog\b")
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return ``INNER`` for a span without an operation, which is a step of an agent. Return None for other spans."""
+    """Return ``INNER`` for a span without an operation, which is an agent's step. Return None for other spans."""
     return None if "gen_ai.operation.name" in attributes else INNER
 
 
@@ -50,7 +50,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _messages(raw: Any) -> Any:
-    """Convert Koog's enum names to the convention's roles. Omit the empty tool messages that Koog writes if no tool ran."""
+    """Convert Koog's enum names to the convention's message roles. Omit empty tool messages, which Koog writes if no tool ran."""
     messages = jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] == "[" else raw
     if not isinstance(messages, list):
         return messages

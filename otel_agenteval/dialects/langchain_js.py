@@ -70,7 +70,7 @@ def _messages_in(raw: Any) -> list[tuple[str | None, Mapping[str, Any], Any]]:
 
 
 def _read_run(messages: list[tuple[str | None, Mapping[str, Any], Any]], step: Step) -> None:
-    """Read a run's model calls and tokens from its messages. The calls' spans are in other traces."""
+    """Read a run's model calls and tokens from the run's messages, because the calls' spans are in other traces."""
     if not messages or messages[-1][0] != "ai":
         return
     step.calls_model = step.overwritten = True

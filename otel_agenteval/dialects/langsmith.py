@@ -1,7 +1,7 @@
 """Parser for LangSmith's OpenTelemetry mode.
 
 ``gen_ai.prompt`` and ``gen_ai.completion`` contain a run's inputs and outputs as JSON: named parameters, a request and its
-response, or LangChain's state. A failed run often has the status OK, which is set at the start, but it has an exception event.
+response, or LangChain's state. LangSmith sets the status OK at a run's start, so a failed run often has OK and an exception event.
 ``langsmith.metadata.*`` contains metadata. ``langsmith.trace.session_id`` identifies a project, not a conversation.
 """
 
@@ -120,7 +120,7 @@ def _read_usage(usage: Any, step: Step) -> None:
 
 
 def _answer(raw: str) -> Any:
-    """Return a run's output without LangSmith's wrapper. From a list of LangGraph commands, return the last update."""
+    """Return a run's output without LangSmith's wrapper. If it is a list of LangGraph commands, return the last update."""
     value = jsonio.loads_or_text(raw)[0]
     if isinstance(value, Mapping) and value.keys() == {"output"}:
         value = value["output"]

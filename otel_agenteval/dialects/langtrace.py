@@ -74,7 +74,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 _CLASS_NAMES = re.compile(r'\{\s*"\w+": "\w+"\s*\}')
-"""Pattern for an input or output that contains only the class name of a value."""
+"""Pattern for an input or output that contains only a value's class name."""
 
 
 def _first(raw: str) -> Any:
@@ -95,7 +95,7 @@ def _read_langchain(raw_input: Any, raw_output: Any, step: Step) -> None:
 
 
 def _answer(raw: str) -> Any:
-    """Add the role and content to a message if Langtrace omitted them. Return other values, such as generations, unchanged."""
+    """If Langtrace omitted a message's role and content, add them. Return other values, such as generations, unchanged."""
     value = jsonio.loads_or_text(raw)[0]
     if isinstance(value, Mapping) and "generations" not in value:
         return [{"role": "assistant", "content": None, **value}]

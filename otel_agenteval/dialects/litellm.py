@@ -1,7 +1,7 @@
 """Parser for LiteLLM's callback.
 
-The callback writes ``litellm_request`` spans, each with a raw request below it. A ``raw_gen_ai_request`` span contains the
-provider's parameters and response as Python literals (``llm.openai.messages``, ``llm.openai.choices``). If the application has an
+The callback writes ``litellm_request`` spans. Each contains a raw request, a ``raw_gen_ai_request`` span with the provider's
+parameters and response as Python literals (``llm.openai.messages``, ``llm.openai.choices``). If the application has an
 active span, LiteLLM writes to this span instead of creating a ``litellm_request`` span. Each call overwrites the attributes of the
 preceding call, so only raw requests have one span per call.
 
@@ -26,7 +26,7 @@ SCOPES = re.compile(r"litellm$")
 _FOREIGN = re.compile(
     r"gcp\.vertex|pydantic|logfire|agent_framework|semantic_kernel|strands|crewai|openinference|opentelemetry\."
 )
-"""Scopes of frameworks that use LiteLLM. The roles of spans with these scopes come from the framework."""
+"""Scopes of frameworks that use LiteLLM. If a span has one of these scopes, the framework's dialect determines its role."""
 _CALL_TYPES = {
     **dict.fromkeys(("completion", "text_completion", "responses", "anthropic_messages", "generate_content", "generate_content_stream"), LLM),
     "embedding": EMBEDDING, "rerank": RERANK,
@@ -36,7 +36,7 @@ _RAW_NAME = "raw_gen_ai_request"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role of a LiteLLM call, or of an application's span with a call's attributes. Return None for other spans."""
+    """Return the role of a LiteLLM call, or of an application span that has a call's attributes. Return None for other spans."""
     own = SCOPES.match(scope) is not None
     has_answer = name == "litellm_request" or "gen_ai.output.messages" in attributes or "gen_ai.completion.0.role" in attributes
     operation = attributes.get("gen_ai.operation.name") if own and has_answer else None
@@ -103,7 +103,7 @@ def _session(raw: Any) -> str | None:
 
 
 def _answer(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the answer with its tool requests. LiteLLM writes the requests to separate attributes, without IDs."""
+    """Return the answer with its tool requests, which LiteLLM writes to separate attributes without IDs."""
     value = parsed(attributes.get("gen_ai.output.messages"))
     flat = objects_under(attributes, "gen_ai.completion.") or []
     messages = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

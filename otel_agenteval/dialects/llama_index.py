@@ -155,7 +155,7 @@ def _name_in(text: Any) -> str | None:
 
 
 def _read_output(raw: Any, step: Step) -> None:
-    """Read a root's output: a response object, or the often truncated ``repr`` of a workflow's last event."""
+    """Read a root's output, which is a response object, or the (often truncated) ``repr`` of a workflow's last event."""
     if raw.__class__ is not str or step.output_messages is not None:
         return
     if raw[:1] == "{" and '"response":' in raw:

@@ -1,8 +1,8 @@
-"""Parser for Logfire's spans of the OpenAI and Anthropic clients and the OpenAI Agents SDK.
+"""Parser for Logfire's spans of the OpenAI client, the Anthropic client, and the OpenAI Agents SDK.
 
-A client's span has ``request_data``, ``response_data``, and ``events``. A streamed call has two spans. One ends when the
-response begins. The other is a log (a span without duration) with the request and the answer. Only the log is read. The names of
-the Agents SDK's spans are message templates.
+A client's span has ``request_data``, ``response_data``, and ``events``. A streamed call has two spans. The first span ends when
+the response begins. The second span is a log (a span without duration) with the request and the answer. Only the log is read. The
+Agents SDK's spans have message templates as names.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WRAPPED_INPUT = '{\\"input\\":'
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return an Agents SDK span's role. Return ``UNKNOWN`` for a client's request without an answer."""
+    """Return the role of an Agents SDK span, or ``UNKNOWN`` for a client's request without an answer."""
     if _AGENTS.match(scope):
         return next((role for start, role in _ROLES if name.startswith(start)), None)
     if "request_data" not in attributes or not _ANSWERS.isdisjoint(attributes):

@@ -1,7 +1,7 @@
 """Parser for Mastra's exporters: ``mastra.*`` and some of the GenAI convention's attributes.
 
 Before version 1, ``input`` and ``output`` contain the content. A ``model_generation`` span encloses an agent's whole loop and has
-the loop's total tokens. Each model request is a ``model_step`` span, with a ``model_inference`` span below it since version 1.4.
+the loop's total tokens. Each model request is a ``model_step`` span. Since version 1.4, it contains a ``model_inference`` span.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ROLES = {
 }  # fmt: skip
 _CONVERSATION = ("threadId", *CONVERSATION_NAMES)
 _BRIEF = re.compile(r"\[(tool|tool-result): ([^\]]+)\]$")
-"""Pattern for placeholders for tool requests and results in a step's messages."""
+"""Pattern for placeholders that replace tool requests and results in a step's messages."""
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:

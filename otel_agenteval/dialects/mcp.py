@@ -1,7 +1,7 @@
 """Parser for MCP requests, in spans from the SDK, FastMCP, OpenLLMetry, or Logfire.
 
-One tool call can have up to four nested spans: from the framework's tool, the client, the SDK, and the server. They count as one
-call. Only requests with the method ``tools/call`` are tool calls. Other requests, such as handshakes, aren't steps.
+One tool call can have up to four nested spans, written by the framework's tool, the client, the SDK, and the server. These spans
+count as one call. Only requests with the method ``tools/call`` are tool calls. Other requests, such as handshakes, aren't steps.
 """
 
 from __future__ import annotations

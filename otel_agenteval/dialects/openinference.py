@@ -24,9 +24,9 @@ MARKS = frozenset(("openinference.span.kind",))
 SCOPES = re.compile(r"openinference\b")
 _LANGCHAIN = ("openinference.instrumentation.langchain", "@arizeai/openinference-instrumentation-langchain")
 _CALL_PARTS = ("llm.input_messages.", "llm.output_messages.", "llm.token_count.")
-"""Attribute prefixes of model calls. A span without a kind is a model call if its attributes have two of these prefixes."""
+"""Attribute prefixes of model calls. A span without a kind is a model call if its attributes use at least two of these prefixes."""
 _SPEECH = ("stt", "tts")
-"""Values in span names or ``service.type`` that identify speech services."""
+"""Words in a span's name or ``service.type`` that identify speech services."""
 _MAX_INDEX = 2_000
 _MAX_PATH = 16
 
@@ -98,7 +98,7 @@ _LANGGRAPH_AGENT = re.compile(r'"lc_agent_name": ?"((?:[^"\\]|\\.)+)"')
 
 
 def _langgraph_agent(get: Any) -> str | None:
-    """Return the agent's name from LangChain's metadata, or None. All spans of an agent's run have this metadata."""
+    """Return the agent's name from LangChain's metadata, or None. All spans in an agent's run have this metadata."""
     metadata = get("metadata")
     found = _LANGGRAPH_AGENT.search(metadata) if metadata.__class__ is str else None
     if found is None:
@@ -144,7 +144,7 @@ def _read_llm(attributes: dict[str, Any], step: Step, *, is_whole: bool) -> None
 
 
 def _output(value: Any) -> Any:
-    """Return an output. Return a smolagents stream's final answer, and None for the ``repr`` of any other stream."""
+    """Return an output value. For a smolagents stream, return the final answer. For another stream's ``repr``, return None."""
     if value.__class__ is not str:
         return value
     if _OBJECTS.match(value):
@@ -154,7 +154,7 @@ def _output(value: Any) -> Any:
 
 
 _OBJECTS = re.compile(r"[A-Z]\w*\(\w+=")
-"""Pattern for the start of the ``repr`` of objects in a streamed run."""
+"""Pattern for the start of an object's ``repr`` in a streamed run's output."""
 _COUNTS = (
     ("input_tokens", "llm.token_count.prompt"),
     ("output_tokens", "llm.token_count.completion"),
@@ -222,7 +222,7 @@ def _documents(attributes: dict[str, Any], prefix: str) -> list[Document] | None
 
 
 def _later(attributes: dict[str, Any], prefix: str, reader: Callable[[dict[str, Any]], Any]) -> Any:
-    """Return a value that ``reader`` builds from attributes on first use. Without attributes under ``prefix``, return None."""
+    """Return a value that ``reader`` builds from attributes on first use, or None if no attribute starts with ``prefix``."""
     return Later(reader, attributes) if any(key.startswith(prefix) for key in attributes) else None
 
 
@@ -277,7 +277,7 @@ def messages_of(attributes: dict[str, Any], prefix: str) -> list[dict[str, Any]]
 
 
 def _outputs(attributes: dict[str, Any]) -> Any:
-    """Return the answers. Read refusals from the raw response, because flattened messages don't contain them."""
+    """Return the model's answers. Refusals are read from the raw response, because flattened messages don't contain refusals."""
     messages = messages_of(attributes, "llm.output_messages.")
     response = attributes.get("output.value")
     has_content = any(one.get("content") or one.get("tool_calls") for one in messages)
@@ -322,7 +322,7 @@ def _part(flat: dict[str, Any], beside: Any) -> dict[str, Any]:
 
 
 def objects_under(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]] | None:
-    """Return the list of objects in attributes such as ``prefix.0.a``, or None if there is no list."""
+    """Return the list of objects in attributes such as ``prefix.0.a``, or None if the attributes don't form a list."""
     items = unflatten(attributes, prefix)
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else None
 

@@ -1,8 +1,8 @@
-"""Parser for OpenLIT, which writes the GenAI convention's attributes and some older ones.
+"""Parser for OpenLIT, which writes the GenAI convention's attributes and some older attributes.
 
 A decorated function has ``function.args`` and ``function.kwargs`` as a Python ``repr``, and its result in the message attributes.
-Before version 1.36, prompts were ``role: text`` lines, and tool calls were separate from the answer. LangChain's calls had two
-spans, with tokens estimated from texts.
+Before version 1.36, prompts were ``role: text`` lines, tool calls were separate from the answer, and LangChain's calls had two
+spans, with token counts estimated from texts.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ SCOPES = re.compile(r"openlit\b")
 _LINE = re.compile(r"^(system|user|assistant|tool|developer|function|human|ai|model): ?", re.MULTILINE)
 _WITHOUT_START = re.compile(r"openlit\.(?:otel\.tracing$|instrumentation\.)")
 _NODES = frozenset(("model", "tools", "agent", "__start__", "model_request", "call_model"))
-"""Node names in a LangChain agent's loop."""
+"""Names of the graph nodes in a LangChain agent's loop."""
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role of a function, a graph's node, or a failed call without attributes. Return None for other spans."""
+    """Return the role of a function, a graph node, or a failed call without attributes. Return None for other spans."""
     if "function.args" in attributes or scope == "openlit":
         return CHAIN
     if _WITHOUT_START.match(scope) and "gen_ai.operation.name" not in attributes:
@@ -71,7 +71,7 @@ def _call(args_and_kwargs: tuple[Any, Any]) -> Any:
 
 
 def _state(raw: Any) -> Any:
-    """Return the messages in the state of a graph (a Python ``repr``). Return a state without messages unchanged."""
+    """Return the messages in a graph's state, which is a Python ``repr``. Return a state without messages unchanged."""
     value = opened(raw)
     found = value.get("messages") if isinstance(value, Mapping) else None
     return [opened(item) for item in found] if isinstance(found, list) else value

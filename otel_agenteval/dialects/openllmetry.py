@@ -51,11 +51,11 @@ _LANGCHAIN = "opentelemetry.instrumentation.langchain"
 _NODES = "gen_ai.workflow.nodes"
 _AGENT_NAME = "traceloop.association.properties.lc_agent_name"
 _LOOP = frozenset(("model", "agent", "tools"))
-"""Nodes in the graph of a single LangChain agent. Graphs with several agents or steps have other nodes."""
+"""Nodes in a single LangChain agent's graph. Graphs with several agents or steps have other nodes."""
 
 
 def _graph_role(attributes: Mapping[str, Any], kind: Any) -> str | None:
-    """Return the actual role of LangChain's outermost runnable, which OpenLLMetry always records as an agent."""
+    """Return the actual role of LangChain's outermost runnable, because OpenLLMetry always records this runnable as an agent."""
     if (nodes := attributes.get(_NODES)) is not None:
         found = parsed(nodes)
         known = isinstance(found, (list, tuple)) and bool(found) and not any(as_text(node) in _LOOP for node in found)
@@ -103,7 +103,7 @@ _CONVERSATIONS = (
     "respan.threads.thread_identifier", "respan.sessions.session_identifier",
 )  # fmt: skip
 _USERS = ("traceloop.association.properties.user_id", "respan.customer_params.customer_identifier")
-"""Attributes with user IDs. Respan writes OpenLLMetry's attributes, but uses its own keys for conversation and user IDs."""
+"""Attributes with user IDs. Respan writes OpenLLMetry's attributes, but has its own keys for conversation IDs and user IDs."""
 
 
 def _conversation(raw: Any) -> str | None:

@@ -36,12 +36,12 @@ _OF_SPEECH = _SPEECH | {"node", "request", "service", "stream", "inference", "ru
 _TEXTS = ("gen_ai.prompt", "gen_ai.completion", "output", "gen_ai.output.messages")
 _OF_CALLS = (*_TEXTS[:3], "gen_ai.usage.", "gen_ai.response.", "llm.usage.")
 _STRUCTURES = "IMPORTANT: This StructuredOutputTool"
-"""Start of the description of a Strands tool that only structures the answer."""
+"""Start of a Strands tool's description if the tool only structures the answer."""
 MARKS = frozenset(("gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.request.model", "gen_ai.response.model"))
 SCOPES = re.compile(
     r"opentelemetry\.(instrumentation\.genai\.|util\.genai|instrumentation\.(openai|vertexai|google_genai))|com\.anthropic\.|strands\b|logfire(\.|$)"
 )
-"""Scopes of instrumentations that write few attributes other than the convention's."""
+"""Scopes of instrumentations that write few attributes outside the convention."""
 
 _MESSAGE_EVENTS = {
     "gen_ai.system.message": "system", "gen_ai.user.message": "user", "gen_ai.assistant.message": "assistant",
@@ -56,7 +56,7 @@ WHOLE = frozenset((
     "gen_ai.retrieval.query.text", "gen_ai.retrieval.documents", "gen_ai.retrieval.top_k", "operation.cost",
     "gen_ai.client.operation.time_to_first_chunk", "final_result", "model_request_parameters", "model_name", "agent_name", "tools",
 ))  # fmt: skip
-"""Attributes of the latest convention and of pydantic-ai. If a span has only these attributes, nothing is inferred."""
+"""Attributes from the latest convention and from pydantic-ai. If a span has only these attributes, nothing is inferred."""
 WHOLE_PREFIXES = (
     "gen_ai.request.", "gen_ai.usage.", "gen_ai.aggregated_usage.", "gen_ai.response.time", "gen_ai.server.", "logfire.", "pydantic_ai.",
     "baggage_conflict.",
@@ -64,13 +64,13 @@ WHOLE_PREFIXES = (
 EVENTS = frozenset((*_MESSAGE_EVENTS, "gen_ai.client.inference.operation.details", "exception", EVALUATION))
 """Names of span events and log records that need no inference."""
 _MERGED = "(merged tools)"
-"""Name of a span that repeats the results of parallel tools (ADK, trpc-agent-go)."""
+"""Name of a span in which ADK and trpc-agent-go repeat the results of parallel tools."""
 _DETAILS = "gen_ai.client.inference.operation.details"
 
 
 @lru_cache(256)
 def _role_of_operation(operation: str) -> str | None:
-    """Return the role of an operation outside the convention, such as ``LlmCall``, or None."""
+    """Return the role of an operation that isn't in the convention, such as ``LlmCall``, or None."""
     return LLM if not OF_MODELS.isdisjoint(words_of(operation)) else role_of_kind(operation)
 
 
@@ -324,7 +324,7 @@ def _read_both(body: Mapping[str, Any], step: Step) -> None:
 
 
 def _messages_of(side: Any, role: str) -> list[dict[str, Any]]:
-    """Return the input or output messages of a log record. A message's content can be an object with the actual message."""
+    """Return a log record's input or output messages. A message's content can be an object that contains the actual message."""
     messages = side.get("messages") if isinstance(side, Mapping) else None
     found = []
     for message in messages if isinstance(messages, (list, tuple)) else ():
@@ -361,7 +361,7 @@ def _message_in(part: Any, role: str, step: Step) -> Any:
 
 
 def _whole_event(event: tuple[str, str]) -> Mapping[str, Any]:
-    """Return the message in an Azure event's JSON text. If content wasn't captured, the message has a part with no text."""
+    """Return the message in an Azure event's JSON text. If content wasn't captured, the message has a part without text."""
     fields = object_in(event[0])
     if not fields.keys() & {"content", "tool_calls", "message"}:
         return {"role": event[1], "content": [{"type": "text"}], "finish_reason": fields.get("finish_reason")}

@@ -58,7 +58,7 @@ _LONGEST_ARGUMENTS = 100_000
 
 
 def arguments_of(raw: Any) -> dict[str, Any] | None:
-    """Return a tool call's arguments as a dict, parsed if they are text. Return None if they aren't an object."""
+    """Return a tool call's arguments as a dict. Text is parsed. Return None if the arguments aren't an object."""
     if isinstance(raw, str):
         try:
             raw = jsonio.loads(raw)
@@ -74,7 +74,7 @@ def arguments_of(raw: Any) -> dict[str, Any] | None:
 
 
 def first_argument(raw: Any) -> Any:
-    """Return the query or the first text in the JSON text of a call's arguments, or None. Return other values unchanged."""
+    """Return the query or the first text in a call's arguments (JSON text), or None. Return other values unchanged."""
     if raw.__class__ is not str or raw[:1] not in '{["':
         return raw
     value, _ = jsonio.loads_or_text(raw)
@@ -97,7 +97,7 @@ _RESULT_KEYS = frozenset((
     "toolUseId", "status", "content", "isError", "is_error", "structuredContent", "structured_content", "meta", "_meta", "resultType",
 ))  # fmt: skip
 _WRAPPER_KEYS = ('"content"', '"text"', '"response"')
-"""Keys of wrappers around a tool's result. Every wrapper has at least one of them."""
+"""Keys in wrappers around a tool's result. Every wrapper has at least one of these keys."""
 
 
 def unwrap_result(raw: Any) -> Any:
@@ -121,7 +121,7 @@ def unwrap_result(raw: Any) -> Any:
 
 
 def _is_text_block(item: Any) -> bool:
-    """Return True for a framework's text block. Other data with a ``text`` key has no ``type``, and has more keys."""
+    """Return True for a framework's text block. Other data with a ``text`` key lacks ``type``, and has more keys."""
     if not isinstance(item, Mapping):
         return False
     kind = item.get("type")

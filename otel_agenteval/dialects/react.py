@@ -1,7 +1,7 @@
 """Parse tool calls and results that frameworks write as text in messages.
 
-smolagents writes tool calls after the model's text and ``Calling tools:``. Other frameworks write them after ``Tool calls:``. Like
-ReAct agents, smolagents writes results after ``Observation:``. It appends errors to the preceding message.
+smolagents writes tool calls after the model's text and ``Calling tools:``. Other frameworks write tool calls after ``Tool calls:``.
+Like ReAct agents, smolagents writes results after ``Observation:``. smolagents appends errors to the preceding message.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _without_failures(text: str) -> tuple[str, list[str]]:
 
 
 def _observations(text: str, asked: Message) -> list[ToolResponse]:
-    """Return one result per call: the call's line in the text. If the numbers of lines and calls differ, return the whole text."""
+    """Return one result per call: its line in the text. If the numbers of lines and calls differ, the result is the whole text."""
     calls = asked.tool_calls
     lines = text.split("\n")
     if len(calls) < 2:
@@ -103,7 +103,7 @@ def _observations(text: str, asked: Message) -> list[ToolResponse]:
 
 
 INTERPRETER = "python_interpreter"
-"""Tool that runs a code agent's code. Its calls don't count as tool calls, but the code can call other tools."""
+"""Tool that runs a code agent's code. Calls to this tool don't count as tool calls, but the code can call other tools."""
 _LOGGED = "Execution logs:\n"
 _LAST = "\nLast output from code snippet:\n"
 

@@ -1,8 +1,8 @@
 """Choose the dialects for each span, and combine their results into one step.
 
-A span's scope and attribute names (its :class:`Shape`) determine the dialects that apply. Several dialects can apply to one span,
-for example if a framework adds attributes to an SDK's span. Most dialects fill only empty fields. If the format is unknown,
-:mod:`.generic` infers the role and the fields.
+A span's scope and attribute names (its :class:`Shape`) determine which dialects apply. Several dialects can apply to one span, for
+example if a framework adds attributes to an SDK's span. Most dialects fill only empty fields. If a span's format is unknown,
+:mod:`.generic` infers its role and fields.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ from .step import AGENT, CHAIN, LLM, NO_FAILURES, TOOL, UNKNOWN, Step, limit
 
 
 class Dialect(Protocol):
-    """Module that parses the spans of one instrumentation."""
+    """Module that parses one instrumentation's spans."""
 
     MARKS: frozenset[str]
-    """Attribute names of this instrumentation. The dialect applies to each span with at least one of these attributes."""
+    """This instrumentation's attribute names. The dialect applies to each span that has at least one of these attributes."""
     SCOPES: Any
-    """Regular expression for the start of a scope's name. The dialect applies to each span with a matching scope."""
+    """Regular expression for the start of a scope's name. The dialect applies to each span whose scope matches."""
 
     def role_of(self, attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
         """Return the span's role, or None if its current attributes don't show the role."""
@@ -81,10 +81,10 @@ DIALECTS: tuple[Dialect, ...] = (
     google_genai, beeai, openinference, braintrust, logfire, mcp, claude_code, langsmith, agentops,
     langtrace, openlit, ag2, litellm, autogen, openllmetry, otel_genai, agent_framework, adk, koog, semantic_kernel,
 )  # fmt: skip
-"""All dialects in the order of reading. Usually, the first dialect with a value for a field determines the field."""
+"""All dialects in the order in which they read a span. Usually, the first dialect with a value for a field sets this field."""
 
 ROLE_KEYS = frozenset[str]().union(*(dialect.MARKS for dialect in DIALECTS))
-"""``MARKS`` of all dialects. A single ``isdisjoint`` call excludes most application spans."""
+"""``MARKS`` of all dialects in one set, so that a single ``isdisjoint`` call excludes most application spans."""
 
 _OTHER_KEYS = ROLE_KEYS - otel_genai.MARKS
 _SHARED_MARKS = otel_genai.MARKS | {
@@ -93,7 +93,7 @@ _SHARED_MARKS = otel_genai.MARKS | {
     "traceloop.association.properties.session_id", "traceloop.association.properties.thread_id",
     "traceloop.association.properties.conversation_id", "traceloop.association.properties.user_id",
 }  # fmt: skip
-"""Attributes that don't identify an instrumentation. Several instrumentations write them."""
+"""Attributes that don't identify an instrumentation, because several instrumentations write them."""
 _OWN_MARKS = ROLE_KEYS - _SHARED_MARKS
 _MAX_CACHED = 4_096
 _dialects_by_marks: dict[tuple[str, Hashable], tuple[Dialect, ...]] = {}
@@ -101,7 +101,7 @@ _dialects_by_marks: dict[tuple[str, Hashable], tuple[Dialect, ...]] = {}
 
 @lru_cache(_MAX_CACHED)
 def is_genai_scope(scope: str) -> bool:
-    """Return True for the scope of a GenAI instrumentation. Some of its spans don't show their role until they end."""
+    """Return True for a GenAI instrumentation's scope. Some spans with this scope don't show their role until they end."""
     return any(dialect.SCOPES.match(scope) for dialect in DIALECTS)
 
 
@@ -134,12 +134,12 @@ class Shape:
         self._names = names
         self.dialects = _dialects_of(names, scope)
         self.is_known = is_genai_scope(scope) or (bool(self.dialects) and not _OWN_MARKS.isdisjoint(names))
-        """False if the scope is unknown and no attribute identifies an instrumentation."""
+        """True if the scope is known or an attribute identifies an instrumentation."""
         self.has_identities = not _IDENTITY_KEYS.isdisjoint(names)
 
     @cached_property
     def is_whole(self) -> bool:
-        """True if all GenAI attributes are from the convention or pydantic-ai. Nothing then needs to be inferred."""
+        """True if all GenAI attributes are from the convention or pydantic-ai, so that nothing needs to be inferred."""
         known, prefixes = otel_genai.WHOLE, otel_genai.WHOLE_PREFIXES
         return all(name in known or name.startswith(prefixes) or not interest.is_useful(name) for name in self._names)
 
@@ -174,7 +174,7 @@ class Shape:
 
 
 _MAX_SHAPES_SIZE = 8_000_000
-"""Maximum total size of cached shapes. The size of a name is its length plus :data:`_SIZE_OF_NAME`."""
+"""Maximum total size of cached shapes. A name's size is its length plus :data:`_SIZE_OF_NAME`."""
 _SIZE_OF_NAME = 64
 _shapes: dict[tuple[str, ...], Shape] = {}
 _shapes_size = 0
@@ -197,7 +197,7 @@ def shape_of(attributes: Mapping[str, Any], scope: str) -> Shape:
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return a span's role, or None if the span isn't about GenAI. A GenAI span that doesn't show its role yet is ``unknown``."""
+    """Return a span's role, ``unknown`` for a GenAI span that doesn't show its role yet, or None if it isn't about GenAI."""
     # Fast path on the agent's thread: the convention's attributes show the role of most spans.
     if _OTHER_KEYS.isdisjoint(attributes) and _is_otel_only(scope):
         operation = attributes.get("gen_ai.operation.name")
@@ -225,10 +225,10 @@ class Understood:
         self.shape = shape
         self.role = role
         self.stated_role = role
-        """Role that the dialects returned."""
+        """Role that the dialects returned for this span."""
         self.facts: Facts | None = None
         self.named = shape.is_known
-        """True if the span's format is known. If false, the span's role is inferred."""
+        """True if the span's format is known, or False if the span's role must be inferred."""
         self.inferred = False
         """True if the role was inferred and differs from :attr:`stated_role`."""
 
@@ -238,7 +238,7 @@ class Understood:
 
 
 def understood(record: SpanRecord) -> Understood:
-    """Return the shape and role of an ended span. They're cached in the record."""
+    """Return an ended span's shape and role, which are cached in the record."""
     span: Understood | None = record.dialects
     if span is None:
         if isinstance(record, LoggedCall):
@@ -260,7 +260,7 @@ def understood(record: SpanRecord) -> Understood:
 
 
 def state_role(record: SpanRecord, role: str) -> Understood:
-    """Set a span's role to the role that its log records show, and infer its other data."""
+    """Set a span's role to ``role``, which its log records show, and infer the span's other data."""
     span = record.dialects = Understood(shape_of(record.attributes, record.scope), None)
     span.named, span.inferred, span.role, span.facts = False, True, role, facts_of(record)
     span.facts.kind, span.facts.kind_strength = role, EXACT
@@ -268,7 +268,7 @@ def state_role(record: SpanRecord, role: str) -> Understood:
 
 
 def _is_complete(record: SpanRecord, span: Understood) -> bool:
-    """Return True if a span has only the convention's data or isn't about GenAI. Nothing then needs to be inferred."""
+    """Return True if nothing needs to be inferred, because the span has only the convention's data or isn't about GenAI."""
     if span.role is None:
         if record.logs or (record.events and not all(event.name == "exception" for event in record.events)):
             return False
@@ -280,7 +280,7 @@ def _is_complete(record: SpanRecord, span: Understood) -> bool:
 
 
 def infer(record: SpanRecord) -> None:
-    """Infer the data of a span in an unknown format. Also infer its role, unless a dialect returned a specific role."""
+    """Infer the data of a span whose format is unknown. Also infer the role, unless a dialect returned a specific role."""
     span = record.dialects
     facts = facts_of(record)
     stated_role: str | None = span.stated_role
@@ -298,8 +298,8 @@ def infer(record: SpanRecord) -> None:
 
 
 def _role(dialects: tuple[Dialect, ...], attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the first role that a dialect finds, or ``chain`` only if no dialect finds another role. If no role is found, return
-    ``unknown`` for a span with a GenAI scope.
+    """Return the first role other than ``chain`` that a dialect finds, or ``chain`` if dialects find only this role. If dialects
+    don't find a role, return ``unknown`` for a span with a GenAI scope, and None for other spans.
     """
     if name.__class__ is not str:  # the SDK accepts names of any type
         name = str(name)
@@ -313,11 +313,11 @@ def _role(dialects: tuple[Dialect, ...], attributes: Mapping[str, Any], scope: s
 
 
 _PLACEHOLDER_NAMES = frozenset(("unknown", "Unknown", "OpenAI Agent"))
-"""Placeholders that instrumentations write if they don't know the agent's name."""
+"""Placeholders that instrumentations write if the agent's name is unknown."""
 _CONVERSATION_KEYS = (
     "session.id", "langfuse.session.id", "langwatch.thread.id", "galileo.session.id", "lmnr.association.properties.session_id",
 )  # fmt: skip
-"""Session ID attributes that observability products add to any instrumentation's spans."""
+"""Session ID attributes that observability products can add to any instrumentation's spans."""
 _IDENTITY_KEYS = frozenset((*_CONVERSATION_KEYS, "user.id", "enduser.id"))
 
 
@@ -397,7 +397,7 @@ def _read_identities(attributes: Mapping[str, Any], step: Step) -> None:
 
 
 def error_of(record: SpanRecord, step: Step) -> ErrorInfo | None:
-    """Return a failed span's error. Return None for a descendant's handled error, or for an exception in ``NO_FAILURES``."""
+    """Return a failed span's error, or None if the span handled a lower span's error or the exception is in ``NO_FAILURES``."""
     kind = as_text(record.attributes.get("error.type"))
     facts = record.dialects and record.dialects.facts
     message = record.status_message or (facts.fields.get("error_message") if facts is not None else None)
@@ -427,11 +427,11 @@ def raised(record: SpanRecord, step: Step) -> bool:
 
 
 TURN, CONTENT, CALLER = "turn", "content", "caller"
-"""Data that can be missing in a trace: a turn, the turn's input and output, or a tool's caller."""
+"""Kinds of data that can be missing in a trace: a turn, the turn's input and output, or a tool's caller."""
 
 
 class UnreadTrace(NamedTuple):
-    """Trace that has no turn, but seems to contain an agent's work."""
+    """Trace without a turn that seems to contain an agent's work."""
 
     scope: str
     answers: frozenset[str]
@@ -441,7 +441,7 @@ class UnreadTrace(NamedTuple):
 
 def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
     """Describe a trace without a turn, or return None if the trace seems unrelated to agents. A related trace contains a span that
-    resembles a model call, or a tool span. The tool span has no parent, or other spans contain a question and an answer.
+    resembles a model call, a tool span without a parent, or a tool span next to other spans with a question and an answer.
     """
     records = [record for record in records if understood(record)]
     agent_work = next(filter(traces.resembles_call, records), None) or _tool_of_run(records)
@@ -453,12 +453,12 @@ def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
 
 
 def is_lost_tool(record: SpanRecord) -> bool:
-    """Return True for a tool span with a stated role and no parent (servers' spans excepted). Its context was probably lost."""
+    """Return True for a tool span (stated role, not a server's span) without a parent. Its context was probably lost."""
     return role_in(record) == TOOL and not (record.parent_id or record.server or record.dialects.inferred)
 
 
 def _tool_of_run(records: Collection[SpanRecord]) -> SpanRecord | None:
-    """Return a trace's first tool span if other spans contain a question and an answer, or None."""
+    """If other spans contain a question and an answer, return a trace's first tool span. Otherwise, return None."""
     first_tool = None
     others = []
     for record in records:
@@ -482,7 +482,7 @@ def _content_directions(record: SpanRecord) -> set[str | None]:
 
 
 def review_roles(records: Collection[SpanRecord]) -> None:
-    """Determine all spans' roles in a trace, then correct inferred roles that don't fit."""
+    """Determine the roles of all spans in a trace, and then correct inferred roles that don't fit."""
     spans = [record.dialects or understood(record) for record in records]
     if any(span.facts is not None for span in spans):
         traces.review_roles(list(records), infer)
@@ -517,8 +517,8 @@ def cache_names(names: Iterable[str]) -> CacheNames:
 
 
 def correct_counts(attributes: Mapping[str, Any], names: CacheNames, step: Step) -> None:
-    """Read cached tokens. Add them to the input tokens if they exceed the input tokens, or if the total counts them separately.
-    For example, input 10, cached 90, output 5, and total 105 become input 100. Reasoning and output tokens have the same rules.
+    """Read cached tokens. Add them to the input tokens if there are more cached tokens, or if the total counts them separately. For
+    example, input 10, cached 90, output 5, and total 105 become input 100. Reasoning and output tokens have the same rules.
     """
     if step.cached_tokens is None:
         step.cached_tokens = _largest(attributes, names.read)

@@ -1,4 +1,4 @@
-"""Parser for Semantic Kernel. It writes the GenAI convention's attributes, some with its own values."""
+"""Parser for Semantic Kernel, which writes the GenAI convention's attributes, some with nonstandard values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMES = {
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role for the first word of a span's name, or None. A model call's span starts without attributes."""
+    """Return the role that the first word of a span's name indicates, or None. A model call's span starts without attributes."""
     return _NAMES.get(name.partition(" ")[0])
 
 

@@ -2,7 +2,7 @@
 
 Spans have ``spring.ai.*`` and the GenAI convention's attributes. Content is in Spring AI's log records (``log-prompt``,
 ``log-completion``). Milestone releases, and a filter that vendors recommend, write content to ``gen_ai.prompt`` and
-``gen_ai.completion``. Texts are quoted, but quotes inside them aren't escaped. Only the chat client's log records contain roles.
+``gen_ai.completion``. Texts are quoted, but quotes inside texts aren't escaped. Only the chat client's log records contain roles.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MARKS = frozenset((
 SCOPES = re.compile(r"org\.springframework\.ai\b")
 """Scope of Spring AI's log records. Its spans have Spring Boot's scope."""
 HOSTS = re.compile(r"org\.springframework\.boot\b")
-"""Scopes whose GenAI attributes are from Spring AI."""
+"""Scopes of spans whose GenAI attributes are from Spring AI."""
 
 _KINDS = {"chat_client": AGENT, "advisor": INNER, "tool_call": TOOL}
 _NONE = "none"
@@ -35,7 +35,7 @@ _RAG = re.compile(r"(?<!\n)\n+Context information is below, surrounded by -{3,}"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role for a span's kind, or None. A request to a vector store is a retrieval only if it is a query."""
+    """Return the role that a span's kind indicates, or None. A vector store request is a retrieval only if it is a query."""
     kind = attributes.get("spring.ai.kind")
     if kind.__class__ is not str:
         return None
@@ -83,7 +83,7 @@ def _read_call(get: Any, step: Step) -> None:
 
 
 def _read_logs(record: SpanRecord, step: Step) -> None:
-    """Read content from log records with a title on the first line and texts on the next lines."""
+    """Read content from log records. Each record has a title on the first line, and texts on the next lines."""
     for log in record.logs:
         body = log.body
         if body.__class__ is not str:
@@ -100,7 +100,7 @@ def _read_logs(record: SpanRecord, step: Step) -> None:
 
 
 def _texts(raw: str) -> list[str]:
-    """Split ``["…", "…"]`` into texts. It isn't valid JSON, because quotes inside the texts aren't escaped."""
+    """Split ``["…", "…"]`` into texts. Often, ``raw`` isn't valid JSON, because quotes inside the texts aren't escaped."""
     return raw[2:-2].split('", "') if raw[:2] == '["' and raw[-2:] == '"]' and len(raw) > 3 else []
 
 

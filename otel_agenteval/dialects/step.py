@@ -1,4 +1,4 @@
-"""Define spans' roles, and the step, which contains a span's GenAI data."""
+"""Define span roles, and the class :class:`Step`, which contains a span's GenAI data."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from ..spans.record import SpanRecord
 AGENT, WORKFLOW, LLM, TOOL, RETRIEVAL, EMBEDDING = "agent", "workflow", "llm", "tool", "retrieval", "embedding"
 RERANK, GUARDRAIL, MEMORY, CHAIN, HANDOFF, SETUP = "rerank", "guardrail", "memory", "chain", "handoff", "setup"
 INNER = "inner"
-"""Role of a step in an agent's own loop (a cycle, plan, or task). The step is never a turn's root."""
+"""Role of a step in an agent's own loop (a cycle, plan, or task). A step with this role is never a turn's root."""
 UNKNOWN = "unknown"
-"""Role of a GenAI instrumentation's span that doesn't show its actual role yet."""
+"""Role of a span from a GenAI instrumentation if the span doesn't show its actual role yet."""
 
 ROOTS = (AGENT, WORKFLOW, CHAIN)
-"""Roles of spans that can contain a whole turn. If several spans have content, the content of the first role takes precedence."""
+"""Roles of spans that can contain a whole turn. If several spans have content, the earliest role in this list takes precedence."""
 ROOT_ROLES = frozenset(ROOTS)
 CONVERSATION_NAMES = (
     "session_id", "sessionId", "thread_id", "threadId", "conversation_id", "conversationId", "chat_id", "chatId",
 )  # fmt: skip
-"""Usual names of conversation IDs in the metadata or inputs of applications."""
+"""Usual names of conversation IDs in an application's metadata or inputs."""
 NO_FAILURES = frozenset(("GeneratorExit", "ParentCommand", "GraphInterrupt", "NodeInterrupt", "GraphBubbleUp", "ToolInterrupt",
                          "ApprovalRequired", "CallDeferred"))  # fmt: skip
-"""Exceptions that don't mean an error, for example because a run waits for a person's approval."""
+"""Exceptions that don't indicate an error, for example because a run waits for a person's approval."""
 
 
 class Step:
@@ -54,50 +54,50 @@ class Step:
     user_id: str | None = None
     conversation_keys: tuple[str, ...] = ()
     deferred: bool = False
-    """True if the model is called when its stream is read, possibly after the span has ended."""
+    """True if the model is called only when the application reads the stream, possibly after the span has ended."""
     duration_s: float | None = None
-    """Duration of the work in seconds, if the work takes longer than the span."""
+    """Duration of the span's work in seconds, if the work takes longer than the span."""
     answer_only: bool = False
-    """True for a span with only a model's answer. The request's span ended earlier."""
+    """True for a span that contains only a model's answer, because the request's span ended earlier."""
     verbatim: bool = False
-    """True for a model call as sent over the network. Unlike the messages of spans around it, its messages are complete."""
+    """True for a model call as sent over the network. Its messages are complete, unlike the messages of spans around it."""
     loop: bool = False
-    """True for a model span with the tokens of a whole loop. It counts as a model call only if no calls are below it."""
+    """True for a model span with a whole loop's tokens. The span counts as a model call only if no model calls are below it."""
     texts_only: bool = False
-    """True for a model call whose messages don't contain tool requests. Messages of other spans take precedence."""
+    """True for a model call whose messages lack tool requests. If other spans have messages, their messages take precedence."""
     secondhand: bool = False
-    """True for a model call that only a message describes. It's ignored if any model call has a span."""
+    """True for a model call that only a message describes. If any model call has a span, this call is ignored."""
     overwritten: bool = False
-    """True for a span of all model calls in a run. Each call overwrote the attributes of the preceding call."""
+    """True for a span that covers all model calls in a run. Each call overwrote the preceding call's attributes."""
     counted: list[tuple[int | None, int | None]] | None = None
     """``(input tokens, output tokens)`` of each model call that has an event in this span."""
     recovered: bool = False
     """True if an agent's run ended normally, so errors inside it were handled."""
     totals: tuple[int, int] | None = None
-    """``(input tokens, output tokens)`` of a model call. They can include tokens of earlier calls in the same loop."""
+    """``(input tokens, output tokens)`` of a model call, which can include tokens of earlier calls in the same loop."""
     function: bool = False
     """True for an application's function whose decorator doesn't show a role. The function's name can identify a tool."""
     guesses_tokens: bool = False
-    """True if tokens were estimated from texts. Counts of spans below this span take precedence."""
+    """True if tokens were estimated from texts. Token counts in spans below this span take precedence."""
     calls_model: bool = False
     """True for a run whose model calls don't have spans in this trace."""
 
     input_messages: Any = None
-    """Raw input messages of a model call, or an agent's user messages. They can be text, JSON text, or structured values."""
+    """A model call's raw input messages, or an agent's user messages: text, JSON text, or structured values."""
     output_messages: Any = None
     logprobs: Any = None
-    """Raw value with log probabilities of the answer's tokens."""
+    """Raw value that contains the log probabilities of the answer's tokens."""
     system: Any = None
     tool_definitions: Any = None
     input_value: Any = None
     """Input of a span with any role, if the dialect can't identify messages."""
     output_value: Any = None
     final_result: Any = None
-    """Agent's result, if the messages don't contain it."""
+    """Agent's final result, if the messages don't contain this result."""
 
     tool_name: str | None = None
     tool_unnamed: bool = False
-    """True if ``tool_name`` isn't the name that models request, but for example a shared class name."""
+    """True if ``tool_name`` isn't the name that models request. For example, several tools can share a class name."""
     tool_call_id: str | None = None
     tool_arguments: Any = None
     tool_result: Any = None
@@ -109,7 +109,7 @@ class Step:
     """Tool arguments by call ID, if the calls don't contain them."""
 
     thread: str | None = None
-    """ID that connects the traces of a turn if each message is a separate trace. Later turns have the same ID."""
+    """ID that connects a turn's traces if each message is a separate trace. Later turns of the thread have the same ID."""
     begins: bool = False
     """True for the message that begins a turn of the thread."""
     handoff_to: str | None = None
@@ -118,7 +118,7 @@ class Step:
     workflow: str | None = None
 
     limited: tuple[str, ...] = ()
-    """Kinds of values that exceeded a limit and were truncated or dropped: ``count``, ``amount``, ``name``."""
+    """Kinds of values that were truncated or dropped because of a limit: ``count``, ``amount``, ``name``."""
     inferred: bool = False
     """True if the role or some content was inferred."""
 
@@ -138,7 +138,7 @@ _names_of, _numbers_of = attrgetter(*_NAMES), attrgetter(*_NUMBERS)
 
 
 def limit(step: Step, refused: int) -> None:
-    """Truncate long names, and remove numbers out of range. ``refused`` is the number of counts that were already rejected."""
+    """Truncate long names, and remove out-of-range numbers. ``refused`` is the number of counts that were rejected before."""
     if not refused and _is_within_limits(step):
         return
     found = ["count"] * refused

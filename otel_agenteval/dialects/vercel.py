@@ -29,7 +29,7 @@ _INNER_OPERATIONS = {"doGenerate": LLM, "doStream": LLM, "doEmbed": EMBEDDING, "
 
 _STREAMS = ("ai.streamText", "ai.streamObject")
 _PLACES = ("ai.telemetry.metadata.", "ai.settings.context.")
-"""Prefixes of an application's own metadata: the first up to version 6, the second since version 7."""
+"""Prefixes of an application's own metadata. Versions up to 6 write the first prefix, and version 7 writes the second."""
 _CONVERSATION = tuple(
     place + key
     for place in _PLACES
@@ -77,7 +77,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _read_end(record: SpanRecord, step: Step) -> None:
-    """Read the finish reason, which shows that the run ended normally. Without a finish reason, a streaming span has no answer."""
+    """Read the finish reason, which shows that the run ended normally. If a streaming span lacks it, the span has no answer."""
     get = record.attributes.get
     if (reason := as_text(get("ai.response.finishReason"))) is not None:
         step.recovered = reason != "error"
@@ -89,7 +89,7 @@ def _read_end(record: SpanRecord, step: Step) -> None:
 
 
 def _answer(get: Any) -> Any:
-    """Combine an answer's text (or object), reasoning, and tool requests into a message. Tool requests stay JSON text."""
+    """Combine an answer's text (or object), reasoning, and tool requests into one message. Tool requests stay JSON text."""
     if (text := get("ai.response.text")) is None:
         text = get("ai.response.object")
     calls = get("ai.response.toolCalls")
@@ -144,8 +144,8 @@ _SERVICE_TIER = re.compile(r'"serviceTier" ?: ?"(\w+)"')
 
 
 def _read_providers_usage(metadata: str, step: Step) -> None:
-    """Read token counts in the provider's format, the only source of cached tokens until version 5. Add cached tokens that a
-    provider excludes from the input tokens, and thoughts that Gemini excludes from the output tokens.
+    """Read token counts in the provider's format, which until version 5 is the only source of cached tokens. If a provider's input
+    tokens exclude cached tokens, add these. Gemini's output tokens exclude thoughts, so add these, too.
     """
     providers, _ = jsonio.loads_or_text(metadata) if len(metadata) < _LONGEST_METADATA else ({}, False)
     for fields in providers.values() if isinstance(providers, Mapping) else ():
@@ -177,7 +177,7 @@ def _read_tool(get: Any, step: Step) -> None:
 
 
 def _read_ranking(get: Any, step: Step) -> None:
-    """Read documents in the order of a ranking, which refers to the documents by index."""
+    """Read documents in their ranked order. The ranking refers to documents by index."""
     if get("ai.ranking") is None and get("ai.documents") is not None:  # the span around the request's span
         step.role = INNER
         return

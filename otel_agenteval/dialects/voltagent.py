@@ -61,7 +61,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _documents(raw: Any) -> list[Document] | None:
-    """Return the retrieved documents, which are usually one text. Return None if the value isn't text."""
+    """Return the retrieved documents, usually one document with all text. Return None if the value isn't text."""
     if raw.__class__ is not str:
         return None
     return documents(raw) if raw[:1] in "[{" and raw else [Document(content=raw)] if raw else []

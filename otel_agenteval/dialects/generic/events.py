@@ -1,7 +1,7 @@
-"""Read span events and log records. Most contain one message, but log records of command-line agents can describe whole calls.
+"""Read span events and log records. Most contain one message, but command-line agents' log records can describe whole calls.
 
-Examples: ``gen_ai.user.message`` is a user message, ``fw.response`` is an answer, and a log record with a tool's name and result is
-a call.
+Examples: The event ``gen_ai.user.message`` is a user message, ``fw.response`` is an answer, and a log record with a tool's name and
+result is a call.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Event(NamedTuple):
 
 
 def is_about_span(name: str) -> bool:
-    """Return True for an event that only describes its span, such as an exception or a score."""
+    """Return True if an event only describes its span, as an exception or a score does."""
     return name == "exception" or not _ABOUT_SPANS.isdisjoint(words_of(name))
 
 
@@ -65,7 +65,7 @@ def event_of(name: str, attributes: Mapping[str, Any], body: Any) -> Event:
 
 
 def _author_in(words: frozenset[str]) -> tuple[str | None, str | None]:
-    """Return the role and direction of a message based on words in its event's name: ``choice`` → ``("assistant", OUT)``."""
+    """Return a message's role and direction based on words in its event's name: ``choice`` → ``("assistant", OUT)``."""
     if words & _ANSWER_WORDS:
         return "assistant", OUT
     role = next((role for role in ("system", "user", "assistant", "tool") if role in words), None)
@@ -75,7 +75,7 @@ def _author_in(words: frozenset[str]) -> tuple[str | None, str | None]:
 
 
 def message_in(event: Event) -> Mapping[str, Any] | None:
-    """Return the message in an event, or None if neither values nor name indicate a message."""
+    """Return the message in an event, or None if neither the event's values nor its name indicate a message."""
     values = event.values
     if is_message(values):
         return values
@@ -100,7 +100,7 @@ def _content_in(values: Mapping[str, Any]) -> Any:
 
 
 def is_property(key: str, value: Any) -> bool:
-    """Return True for an attribute, such as a version, that is neither content nor a step field."""
+    """Return True if an attribute is neither content nor a step field, such as a version."""
     meaning = meaning_of(key)
     if meaning.text or meaning.direction or meaning.field or holds_json(value):
         return False
@@ -110,9 +110,9 @@ def is_property(key: str, value: Any) -> bool:
 # --- log records of whole calls, and of a user's prompt or an agent's answer
 
 PROMPT = "prompt"
-"""Kind of a log record with the user's words."""
+"""Kind of a log record that contains the user's words."""
 ANSWER = "answer"
-"""Kind of a log record with the agent's answer."""
+"""Kind of a log record that contains the agent's answer."""
 _ANSWERS = frozenset(("response", "answer", "reply", "completion"))
 _TOOLS = frozenset(("tool_name", "tool_call_id"))
 _MOST_KEYS, _LONGEST_KEY = 128, 64
@@ -177,7 +177,7 @@ def tool_in(part: LogPart) -> str | None:
 
 
 def describes(part: LogPart, writer: SpanRecord) -> bool:
-    """Return True if the span that wrote a log record represents the same tool call as the record."""
+    """Return True if the span ``writer``, which wrote the log record, describes the same tool call as the record."""
     return writer.name == tool_in(part)
 
 

@@ -20,9 +20,9 @@ from .keys import DERIVED, EXACT, GUESS, LIKELY, STEP, SURE, word_set, words_of
 from .shapes import plain
 
 MODEL, USAGE, KIND, TELLING, MESSAGES = 1, 2, 4, 8, 16
-"""Bits for evidence of a model. ``TELLING`` stands for messages that only LLM conversations have."""
+"""Bits for evidence of a model. ``TELLING`` means messages that occur only in LLM conversations."""
 TOP, IN_LISTED_OBJECT = 0, 2
-"""Nesting depths of an attribute's own value and of a value in ``[{…}]``."""
+"""Nesting depths: of an attribute's own value, and of a value in ``[{…}]``."""
 COUNTS = frozenset(("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens", "total_tokens"))
 
 
@@ -33,7 +33,7 @@ class Content(NamedTuple):
 
 
 class Facts:
-    """Data inferred from one span. ``fields`` contains the most certain value of each step field. Three lists contain content. For
+    """Data inferred from one span. ``fields`` maps each step field to its most certain value. Three lists contain content. For
     example, the attribute ``fw.output: '{"reply": "Sunny", "chat": [{"role": …}]}'`` adds the ``chat`` list to ``messages``,
     "Sunny" to ``texts``, and the JSON text to ``whole_values``.
     """
@@ -72,7 +72,7 @@ class Facts:
         return TOOL in (self.name_role, self.kind) or "tool_name" in self.fields
 
     def has_dialog(self) -> bool:
-        """Return True if a list has user and assistant messages, and any message is of a kind that only LLMs use."""
+        """Return True if a list has user and assistant messages, and any message has a form that only LLMs use."""
         return bool(self.evidence & TELLING) and any(
             {"user", "assistant"} <= {message.role for message in decode(plain(content.value), "user").messages}
             for content in self.messages
@@ -81,13 +81,13 @@ class Facts:
     # --- fields
 
     def set(self, field: str, value: Any, strength: float) -> None:
-        """Set a field if ``strength`` is higher than the confidence in the current value."""
+        """Set a field if ``strength`` (the confidence in ``value``) is above the confidence in the current value."""
         if value is not None and strength > self._strengths.get(field, -math.inf):
             self._strengths[field] = strength
             self.fields[field] = value
 
     def _add_kind(self, field: str, value: Any, strength: float, depth: int) -> None:
-        """Set the role that a span kind indicates, unless the current role is more certain. Any other role replaces ``CHAIN``."""
+        """Set the role that a span kind indicates, unless the current role is more certain. All other roles replace ``CHAIN``."""
         if depth != TOP or value.__class__ is not str:
             return
         role = kinds.role_of_kind(value)
@@ -144,7 +144,7 @@ class Facts:
             self.set(field, str(value), strength)
 
     def complete_tokens(self) -> None:
-        """Compute missing output tokens from the total. Add reasoning and cached tokens that are included only in the total."""
+        """Compute missing output tokens from the total. Add reasoning tokens and cached tokens that only the total includes."""
         fields = self.fields
         if "output_tokens" not in fields and fields.get("total_tokens", 0) > fields.get("input_tokens", math.inf):
             self.set("output_tokens", fields["total_tokens"] - fields["input_tokens"], DERIVED)
@@ -176,7 +176,7 @@ SETTERS: Mapping[str, Callable[[Facts, str, Any, float, int], None]] = {
 
 
 def count_in(value: Any) -> int | None:
-    """Convert a count such as ``12``, ``12.0``, or ``"12"`` to an integer. Return None for other values."""
+    """Convert a token count such as ``12``, ``12.0``, or ``"12"`` to an integer. Return None for other values."""
     if value.__class__ is int:
         return int(value) if 0 <= value < 2**40 else None
     if value.__class__ is float:
@@ -191,7 +191,7 @@ _MODEL_NAME = re.compile(
     r"jamba|kimi|glm|text-embedding|davinci|minimax|nemotron|gpt-oss|openchat|vicuna|anthropic\.|amazon\.|meta\.)[\w.:@/-]*",
     re.IGNORECASE,
 )
-"""Pattern for known model names, with or without providers: ``gpt-4o``, ``aws/anthropic.claude-3``, but not ``my-gpt``."""
+"""Pattern for known model names with or without a provider: ``gpt-4o``, ``aws/anthropic.claude-3``, but not ``my-gpt``."""
 _PROVIDERS = word_set("""
     openai azure azure_openai anthropic google gemini vertex_ai vertexai googleai google_genai mistral mistralai bedrock groq ollama
     cohere litellm deepseek xai together_ai fireworks_ai perplexity openrouter compat-oai google-genai openai-compatible aws models

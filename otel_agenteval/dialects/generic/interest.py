@@ -1,4 +1,4 @@
-"""Select the attributes to read by their names. For most spans, a single set operation shows that no attribute needs to be read."""
+"""Select the attributes to read, by name. For most spans, a single set operation shows that no attribute needs to be read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .shapes import may_be_message
 from .values import Branch, Path, branches_of, paths_of, tree_of
 
 SKIP, OBJECTS, ANY_VALUE = 0, 1, 2
-"""Attribute values to read: none, objects and lists (also as JSON text), or any value."""
+"""Levels for an attribute: skip it, read only objects and lists (also as JSON text), or read any value."""
 
 _OTHER_CONVENTIONS = tuple(word_set("""
     http. url. net. network. server. client. db. messaging. rpc. user_agent. exception. thread. code. process. host. os. k8s. container.
@@ -21,23 +21,23 @@ _OTHER_CONVENTIONS = tuple(word_set("""
     cloudevents. source_path file. geo. log. logger. webengine. vcs. cicd. test. artifact. error. hw. asyncio. fastapi. express. koa.
     nestjs. next. redis. sql. kafka. rabbitmq. temporal airflow jenkins.
 """))  # fmt: skip
-"""Attribute prefixes of other conventions, whose attributes are never about a model."""
+"""Attribute prefixes of other semantic conventions. Attributes with these prefixes are never about a model."""
 _CARRIERS = word_set("body payload")
-"""Last words of names such as ``messaging.message.body``: attributes of other conventions that can contain a whole message."""
+"""Last words of attribute names in other conventions if the value can be a whole message: ``messaging.message.body``."""
 _MODEL_WORDS = word_set("""
     llm genai prompt prompts completion completions token tokens agent agents tool tools model usage generation langchain llamaindex openai
     anthropic gemini bedrock embedding embeddings retriever retrieval assistant chat workflow
 """)
-"""Words that occur only in names of attributes about models, agents, and tools: ``fw.llm.reply``."""
+"""Words that occur only in names of attributes about models, agents, or tools, such as ``llm`` in ``fw.llm.reply``."""
 _DATA_WORDS = word_set("""
     input inputs output outputs body payload message messages request response content result results arg args kwargs arguments choices
     history events query question answer documents data state
 """)
-"""Words for data of any program, which can include messages: ``fw.request``."""
+"""Words for data that any program has, and that can include messages: ``request`` in ``fw.request``."""
 SPREAD_ARGUMENTS = word_set("arguments args kwargs params parameters input inputs")
 SPREAD_RESULTS = word_set("result return returned")
 SPREAD = SPREAD_ARGUMENTS | SPREAD_RESULTS
-"""Words before the name of an argument or a result field in an attribute's name: ``kwargs`` in ``kwargs.order_id``."""
+"""Words before an argument's or result field's name in an attribute's name: ``kwargs`` in ``kwargs.order_id``."""
 
 
 @lru_cache(MOST_NAMES)
@@ -58,12 +58,12 @@ def interest_of(key: str) -> int:
 _CONTEXT_WORDS = word_set("""
     metadata attributes tags properties context contexts details error parameters params metrics timestamps
 """)
-"""Last words of names such as ``fw.metadata``. These attributes can add data to a step, but don't show that a span is a step."""
+"""Last words of attribute names such as ``fw.metadata``. These attributes can add data to a step, but aren't evidence of a step."""
 
 
 @lru_cache(MOST_NAMES)
 def is_useful(key: str) -> bool:
-    """Return True if an attribute should be read in a span that is certainly a step."""
+    """Return True if an attribute with this name is read in a span that is certainly a step."""
     if interest_of(key) != SKIP:
         return True
     if key.startswith(_OTHER_CONVENTIONS) or not words_of(key):
@@ -74,11 +74,11 @@ def is_useful(key: str) -> bool:
 # --- spans without a model, an agent or a tool
 
 PLAIN_KEYS: set[str] = set()
-"""Known attribute names that aren't about a model, up to a limit."""
+"""Cached attribute names that aren't about a model. The number of cached names is limited."""
 
 
 def is_plain(attributes: Mapping[str, Any]) -> bool:
-    """Return True if no attribute indicates a model, an agent, or a tool. For most spans, a single set operation is enough."""
+    """Return True if no attribute indicates a model, an agent, or a tool. For most spans, this is a single set operation."""
     return PLAIN_KEYS.issuperset(attributes) or not _has_hint(attributes)
 
 
@@ -129,7 +129,7 @@ def groups_of(names: Iterable[str]) -> tuple[AttributeGroup, ...]:
 
 
 def _groups_in(node: Any, path: str, level: int) -> Iterator[AttributeGroup]:
-    """Yield the groups in the subtree at ``path``. ``level`` is the number of keys before the path's last key."""
+    """Yield the groups in the subtree ``node`` at ``path``. ``level`` is the number of keys before the path's last key."""
     if node.__class__ is not Branch:
         name, _ = node
         yield AttributeGroup(path, level > 0, name, ())
@@ -186,12 +186,12 @@ _DESCRIBES_CALL = word_set("""
     trace span event logger level agent service environment env function class module method framework sdk scope turn
     tool execution version description definition tags metadata type kind schema
 """)
-"""Words for properties of a call, such as its time. Attributes with these words in their names aren't tool arguments."""
+"""Words for a call's properties, such as its time. Attributes with these words in their names aren't tool arguments."""
 
 
 @lru_cache(MOST_NAMES)
 def argument_in(key: str) -> str | None:
-    """Return the name of an attribute's tool argument (``order_id`` for ``tool.order_id``), or None."""
+    """Return the tool argument's name in an attribute's name (``order_id`` in ``tool.order_id``), or None."""
     prefix, _, name = key.replace(":", ".").rpartition(".")
     if prefix and last_word(prefix) != "tool":
         return None

@@ -1,7 +1,7 @@
-"""Classify the names of attributes and JSON fields, in any spelling.
+"""Classify the names of attributes and JSON fields in any spelling.
 
 A name is split into words: ``gen_ai.usage.inputTokens`` → gen, ai, usage, input, tokens. Three rules then try to map the words to a
-step field, and the first rule that matches applies. The result doesn't depend on values, so each name is classified only once.
+step field, and the first matching rule applies. The result doesn't depend on values, so each name is classified only once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
 MOST_NAMES = 16_384
-"""Maximum number of names to cache with their words and meanings."""
+"""Maximum number of cached names. The cache contains each name's words and meaning."""
 
 
 @lru_cache(MOST_NAMES)
@@ -39,7 +39,7 @@ as ``chatcmpl-9aXk``. The other levels depend on the attribute's name: for examp
 STEP, LEVELS_PER_STEP = 1, 20
 """Difference between two levels of confidence, and the number of nesting levels that lower the confidence by this difference."""
 NO_SYSTEM, SYSTEM_IF_LONG, SYSTEM = 0, 1, 2
-"""Conditions for a text to be a system prompt. The text must be long in ``instructions``, but can be short in ``system_prompt``."""
+"""Conditions for a system prompt. A text in ``instructions`` must be long, but a text in ``system_prompt`` can be short."""
 _SHORT_INSTRUCTIONS = 20  # characters up to which agent.instructions isn't a system prompt: "default"
 
 
@@ -49,15 +49,15 @@ class Meaning(NamedTuple):
     direction: str | None
     """Direction of content with this name: ``IN``, ``OUT``, or None."""
     text: bool
-    """True if a string under this name, such as ``fw.user_input``, counts as message content."""
+    """True if a string with this name, such as ``fw.user_input``, counts as message content."""
     content: bool
-    """True if a value with this name can be content. False for measures and properties."""
+    """True if a value with this name can be content, or False for measures and properties."""
     strength: int
-    """Confidence that a value with this name belongs to ``field``, such as ``SURE``. If ``field`` is None, 0."""
+    """Confidence (such as ``SURE``) that a value with this name belongs to ``field``, or 0 if ``field`` is None."""
     system: int
     """Condition for a text with this name to be a system prompt: ``NO_SYSTEM``, ``SYSTEM_IF_LONG``, or ``SYSTEM``."""
     read_scalars: bool
-    """False if a text or number with this name is read only as the complete value of an attribute, not inside an object or list."""
+    """False if a text or number with this name is read only as an attribute's complete value, not inside an object or list."""
 
     def is_system(self, text: str) -> bool:
         return self.system == SYSTEM or (self.system == SYSTEM_IF_LONG and len(text) > _SHORT_INSTRUCTIONS)
@@ -74,13 +74,13 @@ PROPERTIES = word_set("""
     index kind description definitions tools duration temperature version seed penalty stream tier level fingerprint state url path
     metadata usd total latency s attempt effort endpoint namespace origin originator seq slug source success timestamp truncated
 """)
-"""Words for measures and properties. For example, ``output.length`` isn't an output."""
+"""Words for measures and properties, which aren't content. For example, ``output.length`` isn't an output."""
 _TEXT_NAMES = word_set("""
     input inputs prompt question query task user_input user_message user_query user_prompt input_text input_value user_msg goal request
     output outputs completion response answer result final_output final_result reply output_text output_value response_text final_answer
     generated_text return_value text content value message
 """)
-"""Last segments of names whose texts are content: ``fw.user_input``."""
+"""Last segments of names whose texts are content: ``user_input`` in ``fw.user_input``."""
 
 
 @lru_cache(MOST_NAMES)
@@ -152,11 +152,11 @@ _NO_COUNT = word_set("""
     max min limit budget price cost rate per audio image video accepted rejected prediction tool requests calls throughput characters chars
     images videos files words bytes ratio remaining ms time tier text first source documents type modality
 """)
-"""Words for limits, prices, partial counts, and counts of other things: ``llm.max_tokens``, ``usage.inputCharacters``."""
+"""Words for limits, prices, partial counts, and counts that aren't tokens: ``llm.max_tokens``, ``usage.inputCharacters``."""
 _COUNTS_WITH_DETAILS = word_set("token tokens prompt completion input output")
-"""Words before ``details`` in the names of partial counts: ``prompt_tokens_details.text_tokens``."""
+"""Words before ``details`` in partial counts' names: ``prompt`` in ``prompt_tokens_details.text_tokens``."""
 _PART_OF_COUNT = word_set("no non uncached ephemeral miss")
-"""Words for partial counts: ``usage.non_cached_input_tokens``. Total counts have other names."""
+"""Words for partial counts: ``non`` in ``usage.non_cached_input_tokens``. Total counts have other names."""
 _CACHE = word_set("cache cached")
 _CACHE_WRITE = word_set("write creation")
 _REASONING = word_set("reasoning thoughts thinking")
@@ -195,14 +195,14 @@ def _tokens(words: tuple[str, ...]) -> _Field | None:
 
 _KIND_NAMES = word_set("kind type subtype op operation")
 _SPAN_WORDS = word_set("span observation run operation")
-"""Words for the span itself: ``fw.span.kind``, ``run_type``."""
+"""Words for the span itself: ``span`` in ``fw.span.kind``, ``run`` in ``run_type``."""
 _SUBJECTS_OF_KIND = _SPAN_WORDS | word_set("node entity component step event llm ai agent trace action category")
-"""Words before ``kind`` or ``type`` in names that probably contain a span's kind: ``step.type``."""
+"""Words before ``kind`` or ``type`` if the value is probably a span's kind: ``step`` in ``step.type``."""
 _OTHER_KINDS = word_set("""
     content message messages mime response request tool output token error exception format media author user sender parameters schema
     document service invocation
 """)
-"""Words before ``kind`` or ``type`` in names of other kinds: ``tool.parameters.type``, ``message.type``."""
+"""Words before ``kind`` or ``type`` if the value isn't a span's kind: ``message`` in ``message.type``."""
 
 
 def _kind(words: tuple[str, ...]) -> _Field | None:
@@ -244,7 +244,7 @@ _FIELDS: dict[str, dict[int, str]] = {
     "user_id": {LIKELY: "user.id", GUESS: "enduser.id"},
     "name": {LIKELY: "entity.name", GUESS: "component.name node.name observation.name span.name step.name run.name name"},
 }  # fmt: skip
-"""Endings of names that identify a field, such as ``user.id``. They're grouped by field and confidence."""
+"""Endings of names that identify a step field, such as ``user.id``. The endings are grouped by field and confidence."""
 _BY_ENDING = {
     tuple(ending.split(".")): _Field(field, strength)
     for field, endings in _FIELDS.items()
@@ -263,10 +263,10 @@ _OTHERS: dict[str, frozenset[str]] = {
     "conversation_id": word_set("mcp http transport jsonrpc"),  # mcp.session.id
     "cost_usd": word_set("input output prompt completion cache cached reasoning per tool limit max"),  # input.cost, a part
 }
-"""Words before an ending that show that the value isn't about the field, such as ``device`` in ``device.model``."""
+"""Words before an ending that exclude the field: ``device.model`` isn't a model's name, because of ``device``. Key: field."""
 _MOST_WORDS_BEFORE_NAME = 3
 _NAMED = word_set("span tool function agent agents entity step operation task messages")
-"""Words before ``name`` if the attribute names the span's subject: ``tool.name``."""
+"""Words before ``name`` if the attribute names the span's subject: ``tool`` in ``tool.name``."""
 _OTHER_SUBJECTS = word_set("""
     user users organization org customer client account tenant team company owner author person contact employee display first last full
     sdk library service host instrumentation server package app application environment class module device domain region cluster model

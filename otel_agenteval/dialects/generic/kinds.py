@@ -1,4 +1,4 @@
-"""Determine roles from a kind attribute or a span's name."""
+"""Determine roles from a span's kind attribute or name."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ _BATCH = frozenset(("tool", "calls"))
 OF_MODELS = word_set("""
     chat completion completions generate generation llm inference response responses messages stream invoke converse
 """)
-"""Words for operations that call a model if the span has a model's name too."""
+"""Words for operations that call a model if the span also has a model's name."""
 _NO_KINDS = word_set("internal server client producer consumer unspecified default span event unknown")
 FUNCTIONS = frozenset(("span", "default", "component", "unknown"))
-"""Kinds of decorated application functions that don't show the function's role."""
+"""Kinds of decorated application functions. These kinds don't show the function's role."""
 _HELPERS = word_set("builder parser template router splitter converter writer store joiner memory formatter adapter history")
-"""Last words of names such as ``ChatPromptBuilder``. Components with these names are helpers, although "chat" suggests a model."""
+"""Last words of helper components' names. ``ChatPromptBuilder`` is a helper, although "chat" suggests a model."""
 _LONGEST = 60
 
 
 def role_of_kind(value: str) -> str | None:
-    """Return the role for a kind such as ``TOOL`` or ``ai.toolCall``, or None."""
+    """Return the role that a kind such as ``TOOL`` or ``ai.toolCall`` indicates, or None."""
     if not value or len(value) > _LONGEST or "\n" in value:
         return None
     words = words_of(value)
@@ -79,7 +79,7 @@ _KIND_LAST = re.compile(
     r"(?P<name>.+?)[ .:/](?P<kind>llm|chat|tool|agent|generation|completion|workflow|retriever|embeddings?)", re.IGNORECASE
 )
 _AGENT = re.compile(r"agent:? ?(['\"`])([^'\"`\n]{1,100}?)(?:\[\d{1,9}\])?\1", re.IGNORECASE)
-"""Pattern for a quoted agent name without its number: ``triage`` in ``Agent: 'triage[2]'``."""
+"""Pattern for a quoted agent name, without the number after the name: ``triage`` in ``Agent: 'triage[2]'``."""
 _GRAPHS = frozenset(("graph", "crew", "swarm", "team"))
 _NUMBERED = frozenset(("question", "message", "request", "exchange", "round"))
 
@@ -145,6 +145,6 @@ def event_in(name: str) -> tuple[str, str] | None:
 
 
 def role_of_stem(stem: str) -> tuple[str | None, str | None]:
-    """Return a role and the rest of a stem from :func:`event_in`. The stem's last word takes precedence."""
+    """Return a role and the rest of ``stem``, which :func:`event_in` returns. The stem's last word takes precedence."""
     role, rest = role_of_name(stem)
     return _WHOLE.get(stem.rpartition(".")[2]) or role, rest

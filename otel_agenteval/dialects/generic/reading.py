@@ -51,7 +51,7 @@ _MODEL_FIELDS = (
     "response_id", "model", "cost_usd",
 )  # fmt: skip
 _STORES = ("db.", "messaging.", "aws.s3.")
-"""Attribute prefixes of requests to databases, message brokers, and object stores. These requests contain other programs' data."""
+"""Attribute prefixes for requests to databases, message brokers, and object stores, which contain other programs' data."""
 _content_of_step = attrgetter(
     "input_messages", "output_messages", "tool_arguments", "tool_result", "input_value", "output_value", "documents"
 )
@@ -86,7 +86,7 @@ def role_of(facts: Facts) -> str | None:
 
 
 def is_other_work(record: SpanRecord, facts: Facts, role: str | None) -> bool:
-    """Return True if a span with a guessed role is a request to a data store, or a received request without input or result."""
+    """Return True if a span with a guessed role is a request to a data store, or a server's request without input or result."""
     if facts.kind_strength > 1 or role not in (LLM, *ROOT_ROLES):
         return False
     if any(key.startswith(_STORES) for key in record.attributes):
@@ -108,7 +108,7 @@ def _role_of_kind(facts: Facts, has_evidence: bool) -> str | None:
 
 
 def _role_without_usage(facts: Facts, has_output_messages: bool) -> str | None:
-    """Infer the role of a span without token counts from its name, tool, or documents. Return None if they don't show a role."""
+    """Infer a role for a span without token counts from its name, tool, or documents. Return None if these don't show a role."""
     if facts.name_role == TOOL and (facts.messages or facts.texts or facts.whole_values):
         return TOOL  # even if its result resembles an answer
     if has_output_messages:
@@ -133,7 +133,7 @@ def _is_model_call(facts: Facts, has_usage: bool, has_output_messages: bool) -> 
 
 
 def returns_prompt(facts: Facts) -> bool:
-    """Return True if a span seems to prepare the next agent's prompt: it has tool definitions and output messages."""
+    """Return True if a span has tool definitions and output messages, so that it seems to prepare the next agent's prompt."""
     return facts.definitions is not None and any(content.direction == OUT for content in facts.messages)
 
 
@@ -142,7 +142,7 @@ def _ends_with_answer(content: Content) -> bool:
 
 
 def has_answer(facts: Facts) -> bool:
-    """Return True if a span has output text, or has messages that aren't its input and end with a model's message."""
+    """Return True if a span has output text, or messages (other than its input) that end with a model's message."""
     answered = any(content.direction != IN and _ends_with_answer(content) for content in facts.messages)
     return answered or any(content.direction == OUT for content in facts.texts)
 
@@ -155,7 +155,7 @@ def read(record: SpanRecord, step: Step, facts: Facts) -> bool:
 
 
 def complete(record: SpanRecord, step: Step) -> bool:
-    """Fill content that the dialects didn't find, from any attribute. Return True if any content was filled."""
+    """Fill content that the dialects didn't find, using any attribute. Return True if any content was filled."""
     old_content = _content_of_step(step)
     facts = facts_of(record)
     if step.role == TOOL:
@@ -291,7 +291,7 @@ def _messages_in(raw: Any) -> Any:
 
 
 def _have_only_roles(messages: Any) -> bool:
-    """Return True if no message has content, as in ``[{"role": "user"}]``. In that case, other attributes contain the content."""
+    """Return True if messages lack content, as in ``[{"role": "user"}]``. In this case, other attributes contain the content."""
     if not isinstance(messages, list) or not messages:
         return False
     filled = ("content", "parts", "tool_calls", "message")
@@ -303,7 +303,7 @@ def _richest_later(contents: list[Content], events: list[Content]) -> Any:
 
 
 def _richest(contents: list[Content], events: list[Content]) -> list[Any]:
-    """Return the message list with the most content. The messages of all events together count as one list."""
+    """Return the message list with the most content. All events' messages together count as one list."""
     event_ids = {id(event.value) for event in events}
     event_messages = [message for content in contents if id(content.value) in event_ids for message in plain(content.value)]
     lists = [plain(content.value) for content in contents if id(content.value) not in event_ids]
@@ -331,7 +331,7 @@ def _role_in(message: Mapping[str, Any]) -> Any:
 
 
 def _answer_after(step: Step) -> Any:
-    """Remove and return a model's answer at the end of the step's input. Return None if there is no answer."""
+    """Remove and return a model's answer at the end of the step's input, or return None if the input doesn't end with an answer."""
     messages = step.input_messages
     if not isinstance(messages, list) or len(messages) < 2:
         return None
@@ -397,7 +397,7 @@ def _tool_name(facts: Facts) -> str | None:
 
 
 def _in_record(raw: Any, step: Step, names: Iterable[str]) -> Any:
-    """Return the value under one of ``names`` if ``raw`` is a record of the tool call. Otherwise, return ``raw``."""
+    """If ``raw`` is an object that describes the tool call, return its value under one of ``names``. Otherwise, return ``raw``."""
     call_id = step.tool_call_id
     if call_id is None:
         return raw
@@ -495,7 +495,7 @@ def _read_run(step: Step, facts: Facts) -> None:
 
 
 def _is_template_around(words: str, prompt: str) -> bool:
-    """Return True if the prompt contains the user's words as separate lines, or after a label: ``Task: {words}``."""
+    """Return True if the prompt contains the user's words on separate lines, or after a label: ``Task: {words}``."""
     return words != prompt and any(f"{start}{words}\n" in f"\n{prompt}\n" for start in ("\n", ": "))
 
 
@@ -535,7 +535,7 @@ def conversation_in(steps: Iterable[Step]) -> str | None:
 
 
 def _conversation_at(key: str, value: Any) -> tuple[int, str]:
-    """Return the confidence in an attribute's conversation ID, and the ID or ``""``."""
+    """Return (confidence, conversation ID) for an attribute. The ID is ``""`` if the attribute doesn't contain one."""
     meaning = meaning_of(key)
     if meaning.field == "conversation_id":
         value = str(value) if value.__class__ in (str, int) else ""

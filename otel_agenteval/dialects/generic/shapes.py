@@ -13,7 +13,7 @@ MODEL_ROLES = word_set("""
     user assistant system tool function developer model human ai bot chatbot tool-call tool-response ipython tool_result unknown
 """)
 TELLING_ROLES = MODEL_ROLES - {"user", "human", "function", "bot", "unknown"}
-"""Roles that rarely occur in messages of ordinary applications."""
+"""Roles that rarely occur in ordinary applications' messages."""
 _CONTENT = (
     "content", "parts", "tool_calls", "contents", "blocks", "text", "function_call", "toolCalls", "items", "tool_call_id",
     "finish_reason",
@@ -25,9 +25,9 @@ _BESIDE_TYPE = _OF_TYPED | {"data", "kwargs"}
 _LANGCHAIN = word_set("human ai system tool AIMessage HumanMessage SystemMessage ToolMessage AIMessageChunk")
 _MODEL_AUTHORS = frozenset(("assistant", "ai"))
 _AUTHORS = _MODEL_AUTHORS | {"system", "user", "human", "tool"}
-"""Authors that can be a message's only key: ``{"assistant": "Hello."}``."""
+"""Authors whose name can be a message's only key: ``{"assistant": "Hello."}``."""
 _MESSAGE_KEYS = frozenset(("role", "type", "message", "parts", *_MODEL_AUTHORS))
-"""Each message contains at least one of these keys."""
+"""Keys of messages. Each message contains at least one of these keys."""
 _SURE_KEYS = frozenset(("role", "message", "parts"))
 _WRAPPERS = frozenset(("message", "tool_call", "message_content", "document", "tool", "node", "choice"))
 _ALIASES = {
@@ -41,7 +41,7 @@ _REQUEST = {
 _OPAQUE = word_set("""
     arguments args parameters inputSchema outputSchema metadata response_metadata usage_metadata usage token_usage request
 """)
-"""Message keys whose values aren't converted."""
+"""Message keys whose values :func:`plain` doesn't convert."""
 _DOCUMENT_TEXT = ("content", "page_content", "text", "pageContent", "document", "chunk", "body")
 _DOCUMENT_FACTS = ("id", "score", "metadata", "doc_id", "document_id", "similarity", "distance", "source", "title", "id_")
 _MAX_DEPTH = 12
@@ -84,7 +84,7 @@ def may_be_message(names: Collection[str]) -> bool:
 
 
 def _is_list_of_words(content: Any) -> bool:
-    """Return True for a list of single words, such as permissions. Such a list isn't message content."""
+    """Return True for a list of single words, such as permissions, which isn't message content."""
     return (
         isinstance(content, (list, tuple))
         and bool(content)
@@ -93,7 +93,7 @@ def _is_list_of_words(content: Any) -> bool:
 
 
 def is_telling(node: Mapping[str, Any]) -> bool:
-    """Return True for a message that only LLM conversations have, such as a message with the role ``assistant``."""
+    """Return True for a message that occurs only in LLM conversations, such as a message with the role ``assistant``."""
     inner = node.get("message")
     if isinstance(inner, dict) and "role" not in node:
         node = inner
@@ -178,7 +178,7 @@ def is_definition(node: Mapping[str, Any]) -> bool:
 
 
 def plain(node: Any, depth: int = 0) -> Any:
-    """Convert a value to the format of :mod:`..content`. Give keys their usual names, and remove wrappers with one key."""
+    """Convert a value to the format that :mod:`..content` reads. Use standard names for keys, and remove wrappers with one key."""
     if depth > _MAX_DEPTH:
         return node
     if node.__class__ is list:
@@ -217,7 +217,7 @@ def _unwrapped(node: dict[str, Any], depth: int) -> Any:
 
 
 def _role_in(node: dict[str, Any]) -> str | None:
-    """Return a message's role in lower case, or the role that ``source`` indicates. Return None if the role needs no change."""
+    """Return a message's role in lower case, or the role that ``source`` indicates. Return None if the role can stay unchanged."""
     role = node.get("role")
     if role == "unknown":
         return "tool"  # LangChain's tool results under LangWatch

@@ -1,4 +1,4 @@
-"""Correct inferred roles by comparing all spans of a trace."""
+"""Correct inferred roles by comparing all spans in a trace."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from .values import opened
 _ENOUGH = (
     USAGE | MODEL, USAGE | TELLING, USAGE | MESSAGES, USAGE | KIND, MODEL | TELLING, MODEL | MESSAGES, MODEL | KIND, KIND | TELLING,
 )  # fmt: skip
-"""Combinations of evidence that rarely occur in the data of ordinary applications."""
+"""Combinations of evidence that rarely occur in ordinary applications' data."""
 _WITHOUT_ANSWER = frozenset((EMBEDDING, RETRIEVAL, RERANK))
-"""Roles of calls that don't answer a user. A trace with only such calls doesn't need a turn."""
+"""Roles of calls that don't answer a user. A trace that contains only calls with these roles doesn't need a turn."""
 _DEEPEST = 10
 _OTHER_WORK = ("http.", "db.", "messaging.", "rpc.", "url.")
 _TOKENS = frozenset(("input_tokens", "output_tokens"))
 
 
 def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]) -> None:
-    """Remove or correct inferred roles that don't fit the trace. ``infer`` infers the role of a span that was skipped before."""
+    """Remove or correct inferred roles that don't fit the trace. ``infer`` infers a role for a span that was skipped before."""
     inferred = [record for record in records if record.dialects.facts is not None and record.dialects.inferred]
     if not inferred:
         _open_loops(records)
@@ -57,7 +57,7 @@ def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], No
 
 
 def _settle_events(records: Sequence[SpanRecord]) -> None:
-    """Remove inferred roles from events' spans (``agent.update-3``). Spans for the start and end of a call keep a role."""
+    """Remove inferred roles from spans that are events (``agent.update-3``). Spans for a call's start and end keep a role."""
     found = [(record, *named) for record in records if (named := event_in(record.name)) is not None]
     stems = {stem for _, stem, event in found if event == "start"} & {stem for _, stem, event in found if event in ENDS}
     for record, stem, event in found:
@@ -74,7 +74,7 @@ def _settle_events(records: Sequence[SpanRecord]) -> None:
 def _infer_skipped(
     records: Sequence[SpanRecord], inferred: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]
 ) -> list[SpanRecord]:
-    """Infer roles of skipped spans in scopes with inferred model calls, tools, or agents. Return the spans that got a role."""
+    """Infer roles for skipped spans in scopes with inferred model calls, tools, or agents. Return the spans that got a role."""
     scopes = {record.scope for record in inferred if record.dialects.role in (LLM, TOOL, AGENT)}
     found = []
     for record in records:
@@ -87,7 +87,7 @@ def _infer_skipped(
 
 
 def _drop_common_names(inferred: Sequence[SpanRecord]) -> None:
-    """Remove names that tool spans share with other spans. Such a name belongs to the application or its user, not to a tool."""
+    """Remove tool names that other spans share. A shared name is the application's or the user's name, not a tool's name."""
     roles: dict[str, set[str | None]] = {}
     for record in inferred:
         name = record.dialects.facts.fields.get("name")
@@ -113,7 +113,7 @@ def _states_kind(record: SpanRecord) -> bool:
 
 
 def is_enough(records: Sequence[SpanRecord]) -> bool:
-    """Return True if the combined evidence of the spans shows the work of a model or an agent."""
+    """Return True if the spans' combined evidence shows that a model or an agent did the work."""
     evidence = 0
     roles = set()
     for record in records:
@@ -153,7 +153,7 @@ def answers_in(facts: Facts) -> set[str]:
 
 
 def directions_in(facts: Facts) -> set[str | None]:
-    """Return the directions of a span's texts that have several words. Unknown directions are None."""
+    """Return the directions of a span's texts, counting only texts with several words. An unknown direction is None."""
     return {content.direction for content in (*facts.messages, *facts.texts, *facts.whole_values) if has_words(content.value)}
 
 
@@ -169,8 +169,8 @@ def has_words(value: Any, depth: int = 0) -> bool:
 
 
 def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -> None:
-    """Correct roles based on the tool names that models requested. A chain with a requested name becomes a tool or, if it returns a
-    prompt, an agent. A tool that returns documents and wasn't requested becomes a retrieval. Other tools get the requested name.
+    """Correct roles based on the tool names that models requested. A chain with a requested name becomes an agent if it returns a
+    prompt, or otherwise a tool. An unrequested tool that returns documents becomes a retrieval. Other tools get the requested name.
     """
     searches = [record for record in inferred if record.dialects.role == TOOL and _returns_documents(record)]
     chains = [
@@ -192,7 +192,7 @@ def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -
 
 
 def _set_own_name(record: SpanRecord, names: Collection[str]) -> None:
-    """If models requested a tool by a shorter name, use this name: ``get_order`` instead of ``shop.orders.get_order``."""
+    """If models requested a tool by a shorter name, use the shorter name: ``get_order`` instead of ``shop.orders.get_order``."""
     name = _tool_name(record)
     own = next((other for other in (record.name, name.rpartition(".")[2]) if other in names), None)
     if own is not None and name not in names:
@@ -218,7 +218,7 @@ def _tool_name(record: SpanRecord) -> str:
 
 
 def _split_sums(records: Sequence[SpanRecord]) -> None:
-    """Change a model span to a chain if its tokens are the sum of spans below it. Those spans become model calls."""
+    """If a model span's tokens are the sum of tokens in spans below it, change it to a chain, and those spans to model calls."""
     counted = [
         record for record in records
         if (facts := record.dialects.facts) is not None and facts.fields.keys() >= _TOKENS and record.dialects.role in (None, CHAIN, LLM)
@@ -249,7 +249,7 @@ def _split_sums(records: Sequence[SpanRecord]) -> None:
 
 
 def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:
-    """If some model spans have tokens, change those without tokens, answer, and error to chains. They only prepare a call."""
+    """If some model spans have tokens, change model spans without tokens, answer, and error to chains: they only prepare a call."""
     calls = [record for record in inferred if record.dialects.role == LLM]
     if any("output_tokens" in record.dialects.facts.fields for record in calls):
         for record in calls:
@@ -259,7 +259,7 @@ def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:
 
 
 def _name_roots(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord]) -> None:
-    """Change the topmost chains and inner steps to agents if no model call or agent was inferred."""
+    """If no model call or agent was inferred, change the topmost chains and inner steps to agents."""
     if any(record.dialects.role in (LLM, AGENT) for record in inferred):
         return
     by_id = {record.span_id: record for record in records}
@@ -284,13 +284,13 @@ def _spans_above(record: SpanRecord, by_id: Mapping[int, SpanRecord]) -> Iterato
 
 
 def _is_implied(record: SpanRecord) -> bool:
-    """Return True if neither the span's operation nor its instrumentation shows that it is a model call."""
+    """Return True if a model span's role is only implied: neither its operation nor its instrumentation shows a model call."""
     about = record.dialects
     return about.inferred or (not about.named and "gen_ai.operation.name" not in record.attributes)
 
 
 def _open_loops(records: Sequence[SpanRecord]) -> None:
-    """Change a model span that contains other model calls to an agent. Without tools, it becomes a chain."""
+    """Change a model span that contains other model calls to an agent or, if it doesn't contain tools, to a chain."""
     by_id = {record.span_id: record for record in records}
     below: dict[int, list[int]] = {}
     for record in records:

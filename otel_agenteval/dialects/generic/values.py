@@ -1,4 +1,4 @@
-"""Parse values: JSON text, Python's ``repr``, and attributes with dotted names."""
+"""Parse values in JSON text, in Python's ``repr``, and in attributes with dotted names."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def transcript(text: str) -> list[dict[str, Any]] | None:
 
 
 def python_value(text: str) -> Any:
-    """Parse a Python ``repr``, and convert objects to dicts of their arguments. Return None for truncated or other text."""
+    """Parse a Python ``repr``, and convert objects to dicts with the arguments. Return None for truncated or other text."""
     if len(text) > _LONGEST_REPR:
         return None
     try:
@@ -116,7 +116,7 @@ def _value_of(node: ast.expr, depth: int) -> Any:
 
 
 def _object_of(call: ast.Call, depth: int) -> Any:
-    """Convert a call such as ``Order(id=1)`` to a dict of its keywords, or to its only argument."""
+    """Convert a call such as ``Order(id=1)`` to a dict with its keyword arguments, or to its only argument."""
     if call.keywords:
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         members = {word.arg.lstrip("_"): _value_of(word.value, depth + 1) for word in call.keywords if word.arg is not None}
@@ -173,7 +173,7 @@ def _path(key: str) -> Path:
 
 
 class Branch(dict[str, Any]):
-    """Object built from attributes with dotted names. JSON objects in values are plain dicts."""
+    """Object built from attributes with dotted names, unlike JSON objects in values, which are plain dicts."""
 
 
 def _lists(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Collect all data of a span in one walk over its attributes, events, and log records.
+"""Collect all of a span's data in one walk over its attributes, events, and log records.
 
 A value's name determines its meaning: ``fw.llm.input_tokens: 12`` fills ``input_tokens``, and ``fw.prompt: "Hi"`` is input. Objects
 and lists with certain keys are messages, tool calls, or documents. The walk enters all other objects and lists.
@@ -28,7 +28,7 @@ _SCALARS = frozenset((str, int, float, bool))
 
 @dataclass(frozen=True, slots=True)
 class Nesting:
-    """Position of a value in a span: its depth, and properties of enclosing objects. Values in one object share a position."""
+    """A value's position in a span: its depth, and properties of enclosing objects. All values in one object share a position."""
 
     depth: int  # objects and lists around the value, except dotted names: 1 for x in fw.input.a: {"x": 1}
     direction: str | None  # direction of the nearest name that shows a direction
@@ -36,7 +36,7 @@ class Nesting:
     is_attribute: bool  # True for the value of one attribute, or of several with one prefix
 
     def inside(self, are_attributes: bool) -> Nesting:
-        """Return the position of values inside an object or list. Set ``are_attributes`` for objects built from dotted names."""
+        """Return the position for values inside an object or list. Set ``are_attributes`` for objects built from dotted names."""
         return _place(self.depth if are_attributes else self.depth + 1, self.direction, self.in_input, are_attributes)
 
 
@@ -67,7 +67,7 @@ class _Walk:
         self._values_read = 0
 
     def read(self, path: str, raw: Any, around: Nesting) -> None:
-        """Read a value and all values inside it. ``around`` is the position that all values of the enclosing object share."""
+        """Read a value and all values inside this value. ``around`` is the position that the enclosing object's values share."""
         self._values_read += 1
         depth = around.depth
         if depth > _MAX_DEPTH or self._values_read > _MAX_VALUES or (raw.__class__ is str and len(raw) > _MAX_TEXT):
@@ -114,7 +114,7 @@ class _Walk:
                 self.read(path if key == "" else f"{path}.{key}", inner, inside)
 
     def _read_spread(self, path: str, value: Mapping[str, Any]) -> None:
-        """Read a tool's arguments or result if each field is a separate attribute: ``inputs.city``, ``result.temperature``."""
+        """Read a tool's arguments or result whose fields are separate attributes: ``inputs.city``, ``result.temperature``."""
         last = last_word(path)
         if last in SPREAD_ARGUMENTS and _KEYS_OF_INPUT.isdisjoint(value):
             self._facts.spread_arguments = plain(value)
@@ -155,7 +155,7 @@ class _Walk:
                 self.read(path, item, inside)
 
     def _read_usage_of_run(self, items: list[Any]) -> None:
-        """Add up the token counts of all model messages after the last user message. If only one has counts, ignore them."""
+        """Add up the token counts of all model messages after the last user message. If only one has counts, skip them."""
         usages = []
         for item in reversed(items):
             message = item.get("kwargs", item) if isinstance(item, dict) else None
@@ -233,7 +233,7 @@ class _Walk:
                 self._read_answer(inner, path, wrappers + 1)
 
     def read_event(self, name: str, attributes: Mapping[str, Any], body: Any) -> None:
-        """Read an event or log record as a message or, without signs of a message, as attributes of the span."""
+        """Read an event or log record as a message. If nothing indicates a message, read it as additional span attributes."""
         if events.is_about_span(name):
             return
         event = events.event_of(name, attributes, opened(body))
@@ -255,10 +255,10 @@ class _Walk:
 
 
 _ENVELOPES = frozenset(("data", "payload"))
-"""Attributes with an object as their value. The object's fields are read as if they were separate attributes."""
+"""Names of attributes whose value is an object. The object's fields are read as if they were separate attributes."""
 _KEYS_OF_INPUT = word_set("value mime_type args kwargs arguments parameters params input messages raw json") | {""}
 _KEYS_OF_RESULT = _KEYS_OF_INPUT | word_set("content text type role output result is_error isError count length message")
-"""Keys of a complete input or result. In an object with such a key, other keys aren't arguments or result fields."""
+"""Keys of a complete input or result. If an object has one of these keys, its other keys aren't arguments or result fields."""
 _FIELDS_OF_RUN = ("usage_metadata", "response_metadata", "tool_call_id")  # a user's message lacks them
 _CALL_WORDS = frozenset(("calls", "tools", "call", "requests"))
 _RESPONSE_ID = re.compile(r"(?:chatcmpl|resp|msg|gen|cmpl|req)[-_][\w-]{4,}")  # chatcmpl-9aXk, msg_01Ab
