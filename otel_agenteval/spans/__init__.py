@@ -1,5 +1,5 @@
-"""Convert serialized spans and SDK spans to span records, the format in which the engine reads all spans.
+"""Convert serialized spans and SDK spans to span records, which is the only span format that the engine reads.
 
-Modules in this package may import :mod:`~otel_agenteval.core` and, from third parties, OpenTelemetry's SDK and protobuf classes.
+Modules in this package may import :mod:`~otel_agenteval.core`, OpenTelemetry's SDK, and protobuf classes.
 Start reading at :mod:`.record`.
 """

@@ -1,4 +1,4 @@
-"""Read and write spans in columns, as in the Collector's ClickHouse and Parquet data, and in otel-agenteval's own export.
+"""Read and write spans as table columns, as in the Collector's ClickHouse and Parquet data, and in otel-agenteval's own export.
 
 Each row of this table contains a column's OTLP name, its name in the Collector's ClickHouse exporter, and the allowed values::
 
@@ -20,8 +20,8 @@ Each row of this table contains a column's OTLP name, its name in the Collector'
     events                    Events.Name, …      a list of {name, time_unix_nano, attributes}, also as JSON text, or three lists
     log_body                  (none)              body of a log record (JSON text). ``name`` is the event name
 
-Only the trace ID, span ID, and name are required. Maps whose values are all text don't preserve types. Numbers, booleans, and lists
-are restored if the attribute's name implies their type (``gen_ai.usage.input_tokens``). Message content stays text.
+Only the trace ID, span ID, and name are required. If a map stores all values as text, types are lost. Numbers, booleans, and lists
+are then restored if the attribute's name implies a type (``gen_ai.usage.input_tokens``). Message content stays text.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _SPELLINGS: dict[str, tuple[str, ...]] = {
     "log_body": (),
 }
 COLUMNS = tuple(_SPELLINGS)
-"""otel-agenteval's names of the columns that can be read. :func:`table_of` writes fewer columns."""
+"""otel-agenteval's names for the columns that can be read. :func:`table_of` doesn't write all of these columns."""
 _NEEDED = ("trace_id", "span_id", "name")
 _CODES = {"unset": 0, "ok": 1, "error": 2, "status_code_unset": 0, "status_code_ok": 1, "status_code_error": 2}
 _NUMBERS = re.compile(
@@ -80,7 +80,7 @@ _NUMBER = re.compile(r"-?(?:\d{1,18}|\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)"
 
 
 def known_columns(names: Iterable[str]) -> dict[str, str]:
-    """Map each known column to its name in the source. Raises ValueError if a required column is missing."""
+    """Map each known column to the column's name in the source. Raises ValueError if a required column is missing."""
     names = list(names)
     found = {}
     for ours, others in _SPELLINGS.items():
@@ -94,7 +94,7 @@ def known_columns(names: Iterable[str]) -> dict[str, str]:
 
 
 def spans_of(table: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
-    """Yield a span or a log record for each row of a ``pyarrow.Table`` or record batch. Yield a NotASpan for an invalid row.
+    """Yield a span or a log record for each row in a ``pyarrow.Table`` or record batch, or a NotASpan if the row is invalid.
 
     Raises ValueError if a required column is missing.
     """

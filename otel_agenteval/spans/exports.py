@@ -1,8 +1,8 @@
 """Convert other tools' span files to OTLP/JSON.
 
 The supported formats are from console exporters, Jaeger, Zipkin, Tempo, Phoenix, Langfuse, LangSmith, Datadog, PandaProbe, Logfire,
-CloudWatch, and Application Insights. IDs, times, and attributes are converted, so that dialects can interpret the attributes. Some
-formats store all values as text, so known numeric attributes are converted back to numbers. A document's keys identify its format::
+CloudWatch, and Application Insights. IDs, times, and attributes are converted, so that dialects can interpret the attributes. If a
+format stores all values as text, known numeric attributes become numbers again. A document's keys identify its format::
 
     console     context.trace_id: ConsoleSpanExporter, span.to_json()
     Jaeger      traceID with spans and processes; {"data": [...]} from the page or the API
@@ -36,22 +36,22 @@ from .otlp import HAS_IS_REMOTE, IS_REMOTE
 from .writing import attributes_as_json, value_as_json
 
 _OTLP = re.compile(rb'\s*\{\s*"resource(?:Spans|Logs|_spans|_logs)"')
-"""Matches the start of an OTLP/JSON line. This module doesn't parse such lines."""
+"""Matches the start of an OTLP/JSON line. This module doesn't parse OTLP/JSON lines."""
 
 _MOST_BYTES = 512 * 2**20
-"""Maximum bytes of a multi-line document. A larger document is truncated, so it can't be parsed."""
+"""Maximum bytes of a JSON document on several lines. A larger document is truncated, so it can't be parsed."""
 _FIRST_LINE = 4_096
-"""Maximum bytes of the first line of a multi-line document. A longer line is read as a whole document."""
+"""Maximum bytes of the first line if a JSON document has several lines. A longer line is read as a whole document."""
 
 _PREFIX = 256
-"""Maximum bytes in a line before the JSON object, such as a log service's time, level, or stream name."""
+"""Maximum bytes before the JSON object in a line. A log service's time, level, or stream name can precede the object."""
 
 Numbered = tuple[int, bytes]
 """(line number, line)."""
 
 
 def otlp_lines(lines: Iterable[Numbered]) -> Iterator[Numbered]:
-    """Yield a file's lines as OTLP/JSON. Convert documents in other known formats, including documents of several lines."""
+    """Yield a file's lines as OTLP/JSON. Convert documents in other known formats, including documents on several lines."""
     for number, read in _documents(lines):
         if _says_otlp(read):
             yield number, read
@@ -76,7 +76,7 @@ def _says_otlp(line: bytes) -> bool:
 
 
 def _documents(lines: Iterable[Numbered]) -> Iterator[Numbered]:
-    """Yield the lines of a file. A JSON document on several lines is yielded as a whole."""
+    """Yield a file's lines. If a JSON document has several lines, yield the whole document."""
     held: list[bytes] = []
     start = tried = size = 0
     for number, line in lines:
@@ -119,7 +119,7 @@ def _is_json(text: bytes) -> bool:
 
 
 def messages_of(value: Any) -> Iterator[Any]:
-    """Convert a document in any known format to OTLP/JSON messages. Parts in other formats are yielded unchanged."""
+    """Convert a document in any known format to OTLP/JSON messages. Yield parts in unknown formats unchanged."""
     if isinstance(value, list) and value:
         for item in value:
             yield from messages_of(item)
@@ -224,7 +224,7 @@ def _nanoseconds(value: Any) -> str | None:
 
 
 _SCALES = ((1e11, 1_000_000_000), (1e14, 1_000_000), (1e17, 1_000))
-"""Upper limits of times in seconds, milliseconds, and microseconds, and the factors that convert these times to nanoseconds."""
+"""Pairs of (upper limit of a time, factor to nanoseconds) for times in seconds, milliseconds, and microseconds."""
 
 
 # --- console
@@ -378,7 +378,7 @@ def _from_to(start: Any, duration: Any) -> tuple[str, str]:
 
 
 def _tags(items: Any) -> dict[str, Any]:
-    """Return Jaeger's tags by key. Jaeger stores lists as JSON text, so lists are parsed."""
+    """Return Jaeger's tags by key. Lists are parsed, because Jaeger stores lists as JSON text."""
     return {str(item.get("key")): _as_list(item.get("value")) for item in _objects(items)}
 
 
@@ -414,7 +414,7 @@ _MEAN_NUMBERS = (
     "tokens", "_count", "temperature", "top_p", "top_k", "penalty", ".seed", "cost", "_seconds", ".port", "status_code", "_ms", ".score",
     ".prompt", ".completion", ".total", "choice.count",
 )  # fmt: skip
-"""Endings of keys with numeric values. Zipkin stores these values as text."""
+"""Endings of keys that have numeric values, which Zipkin stores as text."""
 
 
 def _from_zipkin(value: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -513,7 +513,7 @@ def _from_langfuse_trace(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _from_observation(value: Mapping[str, Any], trace: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
     def get(name: str) -> Any:
-        """Return a field by its API name, or by the same name in snake case, which files from Langfuse's web page use."""
+        """Return a field by its API name or, as in files from Langfuse's web page, by this name in snake case."""
         found = value.get(name)
         return value.get("".join(f"_{one.lower()}" if one.isupper() else one for one in name)) if found is None else found
 
@@ -552,7 +552,7 @@ def _langfuse_attributes(get: Callable[[str], Any], metadata: Mapping[str, Any],
 
 
 _LANGFUSE_OWN = frozenset(("attributes", "resourceAttributes", "scope"))
-"""Keys that Langfuse adds to the metadata of observations from OpenTelemetry spans."""
+"""Keys that Langfuse adds to an observation's metadata if the observation comes from an OpenTelemetry span."""
 
 
 def _from_pandaprobe_trace(value: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -682,13 +682,13 @@ _COLUMNS = {
     "operation_Id": "OperationId", "operation_ParentId": "ParentId", "id": "Id", "name": "Name", "message": "Message", "timestamp": "TimeGenerated",
     "session_Id": "SessionId", "duration": "DurationMs", "success": "Success", "customDimensions": "Properties", "cloud_RoleName": "AppRoleName", "itemType": "Type",
 }  # fmt: skip
-"""Column names in the classic tables of Application Insights, with the column names in a workspace."""
+"""Maps column names in classic Application Insights tables to column names in a workspace."""
 _TUPLE = re.compile(r"\('[^']*'(?:, '[^']*')*,?\)")
 """Matches a list of texts, which Azure's exporter for Python writes as a tuple."""
 
 
 def _from_azure(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Convert a row of ``requests`` or ``dependencies`` to a span, and a row of another table to a log record."""
+    """Convert a row from the tables ``requests`` or ``dependencies`` to a span, and a row from another table to a log record."""
     row = {_COLUMNS.get(key, key): one for key, one in value.items()}
     trace, parent, start = row["OperationId"], row.get("ParentId"), _nanoseconds(row.get("TimeGenerated"))
     attributes = {"session.id": row["SessionId"]} if row.get("SessionId") else {}
@@ -740,7 +740,7 @@ def _has(*keys: str, **kinds: type) -> Callable[[Mapping[str, Any]], bool]:
 
 
 _OF_LANGFUSE = frozenset(("htmlPath", "projectId", "project_id", "environment", "bookmarked", "totalCost", "total_cost"))
-"""Keys of Langfuse traces. Each trace has at least one of these keys, and other tools' spans and data sets have none."""
+"""Keys of Langfuse traces. Each trace has at least one of these keys. Other tools' spans and data sets don't have them."""
 Form = tuple[Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Iterable[Any]]]
 _FORMS: Sequence[Form] = (
     (lambda value: any(key in value for key in ("resourceSpans", "resourceLogs", "resource_spans", "resource_logs")), lambda value: [value]),
@@ -781,4 +781,4 @@ _FORMS: Sequence[Form] = (
     (_has("page", "total", content=list), lambda value: messages_of(value["content"])),
     *((_has(**{key: kind}), lambda value, key=key: messages_of(value[key])) for key in ("data", "tables", "results", "events", "logEvents", "items", "traces", "spans", "hits") for kind in (list, dict)),
 )  # fmt: skip
-"""Pairs of (test, converter), one for each format. The first format whose test succeeds is used."""
+"""Pairs of (test, converter), one pair per format. The first format whose test succeeds is used."""

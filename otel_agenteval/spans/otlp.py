@@ -1,7 +1,7 @@
 """Read spans and log records from OTLP protobuf messages and OTLP/JSON.
 
-Protobuf messages and OTLP/JSON (from the Collector's file exporter, for example) become the same records. Unknown fields are
-ignored. A span without valid IDs becomes a :class:`NotASpan`, because it can't belong to a turn.
+Protobuf messages and OTLP/JSON (from the Collector's file exporter, for example) are converted to the same record types. Unknown
+fields are ignored. A span without valid IDs becomes a :class:`NotASpan`, because this span can't belong to a turn.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from .record import LogPart, SpanEvent, SpanRecord, cut_long_values, time_of
 from .wire import Part, Vocabulary, WireSpan
 
 Signal = Literal["traces", "logs"]
-"""Names of the OTLP signals that otel-agenteval receives and exports."""
+"""Names of OTLP signals that otel-agenteval receives and exports."""
 
 HAS_IS_REMOTE, IS_REMOTE = 0x100, 0x200
 
 SERVER = 2
-"""Number of the span kind ``SERVER`` in OTLP."""
+"""OTLP's number for the span kind ``SERVER``."""
 _CODES = {"STATUS_CODE_UNSET": 0, "STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2}
 _MAX_NESTING = 64
 
@@ -131,7 +131,7 @@ def is_server(kind: Any) -> bool:
 
 
 def _event_name(attributes: Mapping[str, Any]) -> Any:
-    """Return the event name in a log record's attributes, ``event.name`` or (from LiteLLM) ``event_name``."""
+    """Return the event name in a log record's attributes: ``event.name``, or ``event_name`` if LiteLLM wrote the record."""
     return attributes.get("event.name") or attributes.get("event_name") or ""
 
 
@@ -146,7 +146,7 @@ def _log_from_json(item: Mapping[str, Any], scope: str) -> OtlpLog:
 
 
 def _id(value: Any, size: int, needed: str | None) -> int:
-    """Parse an ID from hex or base64 (protobuf's JSON). If it is invalid, return 0, or raise NotASpan if ``needed`` is set."""
+    """Parse an ID from hex or base64 (protobuf's JSON). If the ID is invalid, raise NotASpan if ``needed`` is set, or return 0."""
     if value and isinstance(value, str):
         if len(value) == 2 * size:
             raw = from_hex(value)
@@ -171,7 +171,7 @@ def from_hex(text: str) -> bytes:
 
 
 def whole_number(value: Any) -> int:
-    """Convert a number, or text with a number (as in OTLP/JSON), to an integer. Return 0 for other values."""
+    """Convert a number, or text that contains a number (as in OTLP/JSON), to an integer. Return 0 for other values."""
     if value.__class__ is int:
         return value
     try:
@@ -269,7 +269,7 @@ _LOG_SIZE = 1_024
 
 
 def json_spans(body: bytes, drop_scope: str = "", base: int = 0) -> tuple[dict[bytes, Part], int]:
-    """Split an OTLP/JSON request as :func:`.split.split_spans` does. Return spans by trace ID, and the number of invalid spans."""
+    """Split an OTLP/JSON request as :func:`.split.split_spans` does. Return (spans by trace ID, number of invalid spans)."""
     parts: dict[bytes, Part] = {}
     invalid = 0
     for span in _items(body, "traces"):
@@ -288,7 +288,7 @@ def json_spans(body: bytes, drop_scope: str = "", base: int = 0) -> tuple[dict[b
 
 
 def json_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog, int]], int]:
-    """Split a JSON request as :func:`.split.split_logs` does. Return (record, size) pairs, and the number of invalid records."""
+    """Split an OTLP/JSON request as :func:`.split.split_logs` does. Return ((record, size) pairs, number of invalid records)."""
     items = _items(body, "logs")
     logs = [item for item in items if isinstance(item, OtlpLog)]
     wanted = [

@@ -1,10 +1,10 @@
 """Read attributes from OTLP's serialized key-value pairs.
 
-Most attributes are short and repeat those of earlier spans, so a cache maps their bytes to values. A parser in this module reads
-most other texts and numbers, because a protobuf object per attribute would take five times as long. Protobuf parses the rest. This
-module never accepts bytes that protobuf rejects. Lists and objects are parsed on first use.
+Most attributes are short and repeat earlier spans' attributes, so a cache maps their bytes to values. This module's parser reads
+most other texts and numbers, because a protobuf object per attribute would take five times as long. Protobuf parses all other
+values. This module never accepts bytes that protobuf rejects. Lists and objects are parsed on first use.
 
-The caches limit their entries and bytes. Cached values are immutable, and depend only on a pair's bytes.
+The caches have limits for entries and bytes. Cached values are immutable, and depend only on a pair's bytes.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ _SHORT = 80
 _MOST_PAIRS = 4_096
 _MOST_KEYS = 4_096
 _LONGEST_KEY = 0x7F + 2
-"""Maximum end position of a key in a pair. The length of a longer key takes more than one byte."""
+"""Maximum end position of a key in a pair. A longer key's length takes more than one byte."""
 
 _parse_pair = MESSAGES["Pair"].FromString
 _real = struct.Struct("<d").unpack_from
 _lengths = struct.Struct("<BHBH").unpack_from
-"""Reads the tag and length of a value, then the tag and length of its text."""
+"""Reads a value's tag and length, and then the tag and length of the text in this value."""
 
 _known: dict[bytes, tuple[str, Any]] = {}
-"""Short pairs with immutable values from earlier spans, by their bytes."""
+"""Maps the bytes of short pairs in earlier spans to (key, value). All values are immutable."""
 _known_lists: dict[bytes, tuple[str, tuple[Any, ...]]] = {}
-"""Short lists of immutable values. Each caller receives a new list."""
+"""Maps the bytes of short pairs to (key, list of immutable values). Each caller receives a new list."""
 _known_keys: dict[bytes, str] = {}
 
 
 def pairs_of(raw_pairs: Iterable[bytes]) -> tuple[dict[str, Any], list[str]]:
-    """Return attributes in order, and the keys whose values are still :class:`Unread`. The last value of a repeated key wins.
+    """Return (attributes in order, keys whose values are still :class:`Unread`). The last value of a repeated key wins.
     Raises DecodeError for invalid bytes, and UnicodeDecodeError for text that isn't UTF-8.
     """
     found: dict[str, Any] = {}
@@ -95,7 +95,7 @@ def _read(raw: bytes, unread: list[str]) -> tuple[str, Any]:
 
 
 def _long_text(raw: bytes) -> tuple[str, str] | None:
-    """Return the key and the text of a pair whose text has up to 16,380 bytes. Return None for other pairs."""
+    """Return a pair's key and text if the text has up to 16,380 bytes. Return None for other pairs."""
     end = raw[1] + 2
     size = len(raw) - end - 6
     if raw[0] != _KEY or end > _LONGEST_KEY:
@@ -115,7 +115,7 @@ def _long_text(raw: bytes) -> tuple[str, str] | None:
 
 
 def _read_later(raw: bytes, at: int) -> Any:
-    """Parse the list or object at position ``at`` of a pair. Return None if this fails."""
+    """Parse the list or object at position ``at`` in a pair. Return None if the bytes are invalid."""
     value = _any_value(raw[at:])
     if len(raw) < _SHORT and value.__class__ is list and all(item.__class__ in _UNCHANGEABLE for item in value):
         if len(_known_lists) >= _MOST_PAIRS:
@@ -125,16 +125,16 @@ def _read_later(raw: bytes, at: int) -> Any:
 
 
 _KEY, _VALUE = 0x0A, 0x12
-"""Tags of the two fields of a pair."""
+"""Tags of a pair's two fields."""
 _TEXT, _WHOLE, _REAL = 0x0A, 0x18, 0x21
 _SHORT_TEXTS = tuple(bytes((_VALUE, size - 2, _TEXT, size - 4)) if size >= 4 else b"" for size in range(0x82))
-"""Tags and lengths of a text value, by the total size of the value's field."""
+"""Tags and lengths at the start of a text value. The index is the total size of the value's field."""
 _NOT_PLAIN = frozenset((0x2A, 0x32, 0x3A))
-"""Tags of lists, objects, and bytes."""
+"""Tags of values that are lists, objects, or bytes."""
 
 
 def _read_in_order(raw: bytes) -> tuple[str, Any] | None:
-    """Parse a pair if its fields have the usual order. Return None if protobuf must parse the pair."""
+    """Parse a pair whose fields have the usual order. Return None if protobuf must parse the pair."""
     try:
         end = raw[1] + 2
         if raw[0] != _KEY or end > _LONGEST_KEY or raw[end] != _VALUE:

@@ -1,4 +1,4 @@
-"""Span and log records with the fields that the engine needs. IDs are integers. A parent ID of 0 means no parent."""
+"""Span and log records with the fields that the engine needs. IDs are integers. The parent ID is 0 if a span lacks a parent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNSET, ERROR = 0, 2
 LAST_NS = 2**63 - 1
 """Latest valid time, in the year 2262. Later times are treated as unknown."""
 MAX_VALUE_CHARS = 1_000_000
-"""Maximum characters of a text attribute. Longer texts are truncated, and the record is marked as truncated."""
+"""Maximum characters of a text attribute. A longer text is truncated, and its record is marked as truncated."""
 
 
 class SpanEvent(NamedTuple):
@@ -37,7 +37,7 @@ class LogPart(NamedTuple):
 
 
 class SpanRecord:
-    """Span that has ended, or a turn's root span just before its end. Don't change its attributes."""
+    """Record of a span that has ended, or of a turn's root span just before its end. Don't change the attributes."""
 
     __slots__ = (
         "attributes", "dialects", "end_ns", "events", "logs", "name", "parent_id", "references", "remote_parent", "resource",
@@ -55,11 +55,11 @@ class SpanRecord:
     resource: Any
     """Resource attributes, or the SDK's Resource object."""
     sampled: bool
-    """True if the trace is sampled for export, or if this is unknown."""
+    """True if the trace is sampled for export, or if the sampling decision is unknown."""
     trace_state: Any
-    """The SDK's TraceState for a span of this process, or None for a received span."""
+    """The SDK's TraceState if this process created the span, or None if the span was received."""
     dialects: Any
-    """The span's dialects and role, after :mod:`otel_agenteval.dialects.reader` has determined them."""
+    """The span's dialects and role, or None until :mod:`otel_agenteval.dialects.reader` determines them."""
 
     def __init__(
         self,
@@ -108,12 +108,12 @@ class SpanRecord:
 
     @property
     def shown_id(self) -> int:
-        """ID of the span at which a trace viewer shows this record. (For a logged call, the span that wrote the log.)"""
+        """ID of the span at which trace viewers show this record. For a logged call, this is the span that wrote the log record."""
         return self.span_id
 
     @property
     def duration_s(self) -> float | None:
-        """Duration in seconds. None if start or end is unknown, or if the end is before the start."""
+        """Duration in seconds, or None if the start or end is unknown, or if the end is before the start."""
         return (self.end_ns - self.start_ns) / 1e9 if self.start_ns and self.end_ns >= self.start_ns else None
 
     def __repr__(self) -> str:
@@ -123,7 +123,7 @@ class SpanRecord:
 def is_more_complete(record: SpanRecord, other: SpanRecord) -> bool:
     """Compare two copies of a span. Return True if ``record`` is more complete than ``other``.
 
-    A copy that has ended is more complete than one that hasn't. Otherwise, the copy with more attributes is more complete.
+    A copy that has ended is more complete than a copy that hasn't. Otherwise, the copy with more attributes is more complete.
     """
     ended, other_ended = record.end_ns > record.start_ns, other.end_ns > other.start_ns
     return (ended, len(record.attributes)) > (other_ended, len(other.attributes))
@@ -153,7 +153,7 @@ def time_of(value: Any) -> int:
 
 
 def clean(record: SpanRecord) -> None:
-    """In the record of an SDK span, replace values that JSON can't represent. The SDK's objects stay unchanged."""
+    """Replace values that JSON can't represent in an SDK span's record. The SDK's objects stay unchanged."""
     record.name = str(plain(record.name))
     if record.status_message is not None:
         record.status_message = str(plain(record.status_message))
@@ -167,7 +167,7 @@ def clean(record: SpanRecord) -> None:
 
 
 def _is_simple(attributes: Mapping[str, Any]) -> bool:
-    """Return True if :func:`plain` isn't needed, because all attributes are ASCII texts, booleans, or valid numbers."""
+    """Return True if all attributes are ASCII texts, booleans, or valid numbers, so that :func:`plain` isn't needed."""
     for key, value in attributes.items():
         kind = value.__class__
         if not key.isascii():
@@ -186,7 +186,7 @@ def cleaned(part: LogPart) -> LogPart:
 
 
 def cut_long_values(record: SpanRecord) -> int:
-    """Truncate texts that are too long, and set ``truncated`` if there are any. Return the record's approximate size in bytes."""
+    """Truncate texts that are too long, and then set ``truncated``. Return the record's approximate size in bytes."""
     size = 512
     for key, value in list(record.attributes.items()):
         if value.__class__ is str:

@@ -83,7 +83,7 @@ Kind = Literal["trace.v1.Span", "resource.v1.Resource", "logs.v1.LogRecord", "co
 
 @cache
 def _pool() -> descriptor_pool.DescriptorPool:
-    """Return a pool of OTLP's messages in proto2 syntax, which accepts texts that aren't UTF-8."""
+    """Return a descriptor pool with OTLP's messages in proto2 syntax, which accepts texts that aren't UTF-8."""
     pool = descriptor_pool.DescriptorPool()
     for module in (common_pb2, resource_pb2, trace_pb2, logs_pb2):
         file = descriptor_pb2.FileDescriptorProto()

@@ -1,7 +1,7 @@
-"""Create span records from SDK spans of this process.
+"""Create span records from this process's SDK spans.
 
-This code runs on the agent's thread. It reads the SDK's private fields if they have the expected types, because the public
-properties copy their values. Otherwise, it reads the public properties.
+This code runs on the agent's thread. If the SDK's private fields have the expected types, the code reads these fields, because
+public properties copy their values. Otherwise, the code reads the public properties.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 
 
 def attributes_of(holder: Any) -> dict[str, Any]:
-    """Return the attributes of a span or event. Callers must not change them, because the dictionary can be the SDK's own."""
+    """Return a span's or event's attributes. Callers must not change the dictionary, because it can be the SDK's own."""
     try:
         found = holder._attributes._dict
     except AttributeError:
@@ -37,7 +37,7 @@ _BY_POSITION = _by_position()
 
 
 def has_known_fields(span: Any) -> bool:
-    """Return True if the private fields of an SDK span have the expected types. One check per span class is enough."""
+    """Return True if an SDK span's private fields have the expected types. One check per span class is enough."""
     try:
         context, parent, scope, attributes = (
             span._context,
@@ -90,7 +90,7 @@ def scope_of(span: Any) -> str:
 
 
 def from_sdk(span: Any) -> SpanRecord:
-    """Convert an SDK span to a record with JSON types only. The span can still be open."""
+    """Convert an SDK span, which can still be open, to a record that contains only JSON types."""
     record = _record_of(span)
     clean(record)
     return record

@@ -1,7 +1,7 @@
 """Split OTLP requests into serialized spans and log records.
 
 Parsing attributes takes twenty times as long as parsing the rest of a request, and most attributes are never needed. So a span
-stays serialized until its turn is evaluated. :mod:`.schemas` defines the OTLP fields, and :mod:`.pairs` parses attributes.
+stays serialized until its turn is evaluated. :mod:`.schemas` defines OTLP's fields, and :mod:`.pairs` parses attributes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _TRACE_ID, _SPAN_ID, _PARENT_ID, _FLAGS = b"\x0a\x10", b"\x12\x08", b"\x22\x08",
 """Tags and lengths of span fields. All common writers sort fields by number."""
 _NAME = 0x2A
 _HEAD = struct.Struct("2s16s2s8s2s8s")
-"""Start of a serialized span: tag and trace ID, tag and span ID, next tag and (possibly) parent ID."""
+"""Format of a serialized span's start: tag, trace ID, tag, span ID, next tag, and (if the tag matches) parent ID."""
 _NO_HEAD = (b"",) * 6
 _NO_ID = bytes(8)
 _NO_TRACE = bytes(16)
@@ -60,10 +60,10 @@ _NO_TRACE = bytes(16)
 def split_spans(
     body: bytes, drop_scope: str = "", base: int = 0, vocabulary: Vocabulary | None = None
 ) -> tuple[dict[bytes, Part], int]:
-    """Return a request's spans by trace ID, and the number of spans without valid IDs. Raises :class:`NotOtlp`.
+    """Return (a request's spans by trace ID, number of spans without valid IDs). Raises :class:`NotOtlp`.
 
-    Spans of the scope ``drop_scope`` are omitted. ``base`` is added to trace IDs (:mod:`otel_agenteval.core.tenancy`).
-    ``vocabulary`` identifies GenAI spans. Lists and objects in the attributes of other spans are parsed on first use.
+    Spans with the scope ``drop_scope`` are omitted. ``base`` is added to trace IDs (:mod:`otel_agenteval.core.tenancy`).
+    ``vocabulary`` identifies GenAI spans. In other spans, attributes that are lists or objects are parsed on first use.
     """
     parts: dict[bytes, Part] = {}
     invalid = 0
@@ -82,7 +82,7 @@ def split_spans(
 
 
 def _add_spans(items: Iterable[bytes], origin: Origin, parts: dict[bytes, Part]) -> int:
-    """Add the spans of a scope to the traces in ``parts``. Return the number of spans without valid IDs."""
+    """Add a scope's spans to the traces in ``parts``. Return the number of spans without valid IDs."""
     invalid = 0
     for raw in items:
         size = len(raw)
@@ -121,7 +121,7 @@ def count_records(body: bytes, most: int) -> int:
     """
     found = 0
     below = [(0, len(body), 0)]
-    """(start, end, level) of messages whose fields aren't counted yet. Levels are request, resource, and scope."""
+    """(start, end, level) of each message whose fields aren't counted yet. Level 0 is a request, 1 a resource, and 2 a scope."""
     try:
         while below and found <= most:
             at, end, level = below.pop()
@@ -146,7 +146,7 @@ def count_records(body: bytes, most: int) -> int:
 
 
 _NEXT_LEVEL = (0x0A, 0x12, 0)
-"""Tags of next-level messages in a request, a resource, and a scope."""
+"""Tags of messages one level below: in a request, in a resource, and in a scope (0, because records aren't entered)."""
 
 
 def _after(body: bytes, at: int) -> int:
@@ -176,7 +176,7 @@ def _varint(body: bytes, at: int) -> tuple[int, int]:
 
 
 def _ids_of(raw: bytes) -> tuple[bytes, bytes] | None:
-    """Return the trace ID and span ID of a span whose fields have an unusual order, or None if an ID is invalid."""
+    """Return (trace ID, span ID) of a span whose fields have an unusual order, or None if an ID is invalid."""
     try:
         head = _parse_head(raw)
     except DecodeError:
@@ -200,11 +200,11 @@ def _scopes(body: bytes) -> Iterator[tuple[bytes, bytes, Any]]:
 
 
 _CACHED_BYTES = 8_192
-"""Maximum bytes of a cached resource or scope, so that the cache can't fill the memory."""
+"""Maximum bytes of a cached resource or scope. The limit prevents that the cache fills the memory."""
 
 
 def resource_attributes(raw: bytes) -> dict[str, Any]:
-    """Return a resource's attributes. Callers must not change them. Short resources are cached, because requests repeat them."""
+    """Return a resource's attributes, which callers must not change. Short resources are cached, because requests repeat them."""
     return (_known_resource if len(raw) <= _CACHED_BYTES else _resource)(raw)
 
 
@@ -245,7 +245,7 @@ def _record_of(span: WireSpan) -> SpanRecord:
 
 
 def _record_of_broken(span: WireSpan) -> SpanRecord:
-    """Parse a span after replacing invalid UTF-8. If it still can't be parsed, its record has only IDs."""
+    """Replace invalid UTF-8 in a span, and parse the span. If it still can't be parsed, its record has only IDs."""
     raw, origin = span.raw, span.origin
     if (found := mended(raw, "trace.v1.Span")) is not None:
         return _record_from(span, found)

@@ -1,6 +1,6 @@
-"""Spans from OTLP requests. The spans stay serialized until they are read.
+"""Spans from OTLP requests, which stay serialized until they are read.
 
-This module doesn't import protobuf, so that processes without a receiver don't load it. :mod:`.split` creates these spans.
+This module doesn't import protobuf, so processes without a receiver don't load protobuf. :mod:`.split` creates these spans.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from typing import Any, NamedTuple
 from .record import SpanRecord
 
 OVERHEAD = 512
-"""Estimated bytes of a span in memory, in addition to its serialized form."""
+"""Estimated bytes that a span takes in memory, in addition to its serialized form."""
 
 
 class Vocabulary(NamedTuple):
-    """Names that identify GenAI spans and log records. :mod:`.split` receives them from the dialects."""
+    """Names that identify GenAI spans and log records. The dialects define these names, and pass them to :mod:`.split`."""
 
     keys: frozenset[str]
-    """Attributes that identify GenAI spans. A span without any of them is a GenAI span only if its scope is a GenAI scope."""
+    """Attributes that identify GenAI spans. A span without these attributes is a GenAI span only if its scope is a GenAI scope."""
     is_scope: Callable[[str], bool]
-    """Function that returns True for a scope of GenAI spans."""
+    """Function that returns True if a scope's spans are GenAI spans."""
     log_names: tuple[str, ...]
-    """Name prefixes of log records about GenAI spans, in any scope."""
+    """Prefixes of log record names. In any scope, a record with one of these prefixes is about a GenAI span."""
     log_texts: tuple[bytes, ...]
-    """Byte sequences in log records that might contain messages in an unknown format."""
+    """Byte sequences that suggest that a log record contains messages in an unknown format."""
     is_call: Callable[[Iterable[str]], bool]
     """Function that returns True if a log record's attributes describe a model or tool call, or contain a prompt or answer."""
 
 
 class Origin(NamedTuple):
-    """Data that all spans of a scope and resource share."""
+    """Data that all spans with the same scope and resource share."""
 
     scope: str
     resource: dict[str, Any]
@@ -38,7 +38,7 @@ class Origin(NamedTuple):
     base: int = 0
     """Number to add to a trace ID to get its trace key (:mod:`otel_agenteval.core.tenancy`)."""
     genai_keys: frozenset[str] | None = None
-    """Attributes of GenAI spans. A span that has none of them is an application's own span.
+    """Attributes of GenAI spans. A span without any of these attributes is an application's own span.
 
     If None, all attributes are parsed immediately.
     """
@@ -71,7 +71,7 @@ class WireSpan:
         return span
 
     def record(self) -> SpanRecord:
-        """Return the span's record. The first call parses it.
+        """Return the span's record. The first call parses the span.
 
         If protobuf rejects the span even after a repair, the record has only IDs and is marked as truncated.
         """
@@ -87,7 +87,7 @@ class Part:
         self.spans: list[WireSpan] = []
         self.size = 0
         self.local_root = False
-        """True if one of the spans has no local parent."""
+        """True if one of the spans doesn't have a local parent."""
 
     def add(self, span: WireSpan) -> None:
         record = span.record()
@@ -104,7 +104,7 @@ class Unread:
 
 
 class LazyAttributes(Mapping[str, Any]):
-    """Attributes of a span. :class:`Unread` values in ``found`` are parsed on first use."""
+    """A span's attributes. :class:`Unread` values in ``found`` are parsed on first use."""
 
     __slots__ = ("_found",)
 

@@ -1,6 +1,6 @@
 """Convert spans to the OTLP/JSON format that :mod:`.otlp` reads.
 
-OTLP has separate messages for traces and logs, so the spans' log records are written to a second message.
+OTLP has separate messages for traces and logs, so the log records of spans are written to a second message.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _INT64 = 2**63
 
 
 def as_otlp_json(records: Iterable[SpanRecord]) -> list[dict[str, Any]]:
-    """Return a message with the spans and, if they have log records, a second message with the log records."""
+    """Return a message with all spans and, if the spans have log records, a second message with these log records."""
     spans: dict[tuple[int, str], list[SpanRecord]] = {}
     resources: dict[int, Mapping[str, Any]] = {}
     for record in records:
@@ -102,7 +102,7 @@ def attributes_as_json(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def value_as_json(value: Any) -> dict[str, Any]:
-    """Convert a value to OTLP/JSON. Values of types that OTLP lacks become text, and None becomes ``{}``."""
+    """Convert a value to OTLP/JSON. If OTLP lacks a value's type, the value becomes text. None becomes ``{}``."""
     if isinstance(value, str):
         return {"stringValue": value}
     if isinstance(value, bool):
