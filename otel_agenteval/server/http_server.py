@@ -430,7 +430,7 @@ class _Connection:
 
     async def _answer_early(self, response: Response, head: Head) -> bool:
         whole = self._protocol.their_state is h11.DONE
-        is_small = head.length is not None and head.length <= _READ
+        is_small = response.status != 408 and head.length is not None and head.length <= _READ
         if is_small and not whole and not self._protocol.they_are_waiting_for_100_continue:
             with contextlib.suppress(asyncio.TimeoutError):
                 whole = isinstance(await asyncio.wait_for(self._read_body(_READ, lambda size: True), _LINGER), bytes)

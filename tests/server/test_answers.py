@@ -399,6 +399,7 @@ def test_a_port_that_is_taken_is_an_error_and_is_not_shared(name: str) -> None:
 
 def test_a_body_that_trickles_in_is_given_up(impatient: Sidecar) -> None:
     with connected(impatient) as slow:
+        slow.settimeout(1.5)  # no pause before the response
         slow.sendall(_head("content-length: 1000") + b"x")
         assert b"408" in slow.recv(200)
     wait(lambda: impatient.service.receiver.running == 0)
