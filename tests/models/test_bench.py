@@ -118,7 +118,7 @@ def test_a_second_judge_is_asked_in_doubt_and_stands_where_they_disagree(
     score = score_of(options)
     assert (score.value, len(models.asked), score.detail.get("judged_by")) == (value, asked, decided)
     if decided is not None:
-        assert [told["model"] for told in score.detail["judges"]] == ["small", "claude-x"]
+        assert [told["model"] for told in score.detail["judges"]] == ["small", "anthropic/claude-x"]
         assert score.detail["reasoning"] == f"so says {'small' if decided == 'first' else 'claude-x'}"
 
 
@@ -145,6 +145,13 @@ def test_a_panel_s_score_is_its_median_judge_s_or_that_of_its_majority(
     assert (score.value, score.passed, score.detail["judged_by"]) == (value, passed, combine)
     assert len(models.asked) == len(score.detail["judges"]) == 3
     assert [told.get("error") for told in score.detail["judges"]] == [None if s is not None else "http_401" for s in scores]
+
+
+def test_a_panel_names_each_judge_s_server_if_models_have_the_same_name(server: Server, configured: Any) -> None:
+    servers = {name: {"base_url": server.url} for name in ("b", "c")}
+    panel = {"models": ["small", "b/small", "b/large", "c/small"]}
+    score = score_of(configured({"small": 90, "large": 90}, servers=servers, panel=panel))
+    assert [told["model"] for told in score.detail["judges"]] == panel["models"]
 
 
 def test_a_panel_of_which_half_is_silent_has_no_score(configured: Any) -> None:
