@@ -161,7 +161,7 @@ def test_a_value_is_read(path: str, written: Any, meant: Any) -> None:
 
 DURATION = "a duration"
 SIZE = "a size of at least 1 byte"
-COUNT = "a whole number from 1"
+COUNT = "a positive whole number"
 SWITCH = "true or false"
 LOG_EVENTS = "auto, all, notable, or off (true means all, false means off)"
 LISTEN = "HOST:PORT"
@@ -256,7 +256,7 @@ OF_KINDS = {
     "duration above 0": ("1h30m", 5400.0, 0, "above 0"),
     "duration": ("5ms", 0.005, "soon", DURATION),
     "size": ("4MiB", 4 * 2**20, "0", SIZE),
-    "whole number from 1": ("7", 7, 0, COUNT),
+    "positive whole number": ("7", 7, 0, COUNT),
     "share from 0 to 1": ("0.1", 0.1, 2, "a share from 0 to 1"),
     "`true` or `false`": ("yes", True, 2, SWITCH),
     "path": ("file.pem", "file.pem", [], "the path of a file"),

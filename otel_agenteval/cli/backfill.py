@@ -100,7 +100,7 @@ def _check(args: argparse.Namespace, source: Source, shard: tuple[int, int]) -> 
     if args.ray is not None and args.engine != "daft":
         raise ConfigError("--ray: requires --engine daft")
     if args.buckets is not None and args.buckets < 1:
-        raise ConfigError(refusal("--buckets", str(args.buckets), "must be a whole number from 1"))
+        raise ConfigError(refusal("--buckets", str(args.buckets), "must be a positive whole number"))
 
 
 def _shard(text: str | None) -> tuple[int, int]:

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     if args.scores is not None and args.store is not None:
         raise ConfigError("--scores, --store: only one of them is allowed")
     if args.suggest is not None and args.suggest < 1:
-        raise ConfigError(refusal("--suggest", str(args.suggest), "must be a whole number from 1"))
+        raise ConfigError(refusal("--suggest", str(args.suggest), "must be a positive whole number"))
     if (args.labels is None) == (not args.feedback):
         raise ConfigError("LABELS, --feedback: exactly one of them is required")
     config = load_config(args.config)

@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     if GROUPED_BY.get(args.by, "").startswith("scores."):
         raise ConfigError(refusal("--by", repr(args.by), "must be a field of turns, not of scores. Example: service.version"))
     if args.limit < 1:
-        raise ConfigError(refusal("--limit", str(args.limit), "must be a whole number from 1"))
+        raise ConfigError(refusal("--limit", str(args.limit), "must be a positive whole number"))
     config = config_of_sources(args)
     labels = references_in(args.labels) if args.labels is not None else {}
     modes, cases, failed = _recorded(args, config, labels) if args.files else _stored(args, config, labels)

@@ -73,7 +73,7 @@ def configured_judge(config: Config) -> Judge | JudgeGroup:
 
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1, got {text}")
+        raise argparse.ArgumentTypeError(f"must be a positive whole number, got {text}")
     return int(text)
 
 
@@ -314,7 +314,7 @@ def _add_drift_arguments(drift: argparse.ArgumentParser) -> None:
 
 def _run_drift(args: argparse.Namespace) -> int:
     if args.limit < 1:
-        raise ConfigError(refusal("--limit", str(args.limit), "must be a whole number from 1"))
+        raise ConfigError(refusal("--limit", str(args.limit), "must be a positive whole number"))
     every = None
     if args.every is not None:
         try:

@@ -1,4 +1,4 @@
-"""Shared code of commands that score recorded turns: options, models, evaluation in one or more processes, and gates."""
+"""Code shared by the commands that score recorded turns: options, models, evaluation in one or more processes, and gates."""
 
 from __future__ import annotations
 

@@ -283,7 +283,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(SPAN_EVENTS, "counter", "{event}", ("outcome",), "Score events for root spans, by outcome: added, or why an event was not added.", about_us=True),
     Instrument(
         JUDGE_REQUESTS, "counter", "{request}", ("outcome",),
-        "Calls to judges and embedders: ok, error, or gated (not sent, because of judge.budget). unreadable counts replies that were requested again.", about_us=True,
+        "Calls to judges and embedders, by outcome: ok, error, gated (not sent, because of judge.budget), or unreadable (repeated, because the reply was unreadable).", about_us=True,
     ),
     Instrument(
         JUDGE_CACHE, "counter", "{question}", ("outcome",),

@@ -254,7 +254,7 @@ def _probes_of(spelled: str) -> list[str]:
 
 
 def _copied(wanted: str, answer: str) -> bytearray:
-    """Return one byte per letter of the prompt. The byte is 1 if the letter is part of a copy with at least :data:`RUN` letters."""
+    """Return one byte per letter of ``wanted``: 1 if the letter is in a run of :data:`RUN` or more letters that ``answer`` contains."""
     runs = {answer[i : i + RUN] for i in range(len(answer) - RUN + 1)}
     copied = bytearray(len(wanted))
     end = 0

@@ -76,7 +76,7 @@ def live_metric(
     """Return the metric for a configuration entry.
 
     Names from the seed catalog ``system`` don't need a prefix. Thresholds are from 0 to ``scale`` (1 or 100). If ``name`` is the canonical
-    name, and ``params`` sets at most ``threshold`` and ``inverse``, the parameters in :attr:`Metric.live` are added. Raises ConfigError for an
+    name, and ``params`` contains no other keys than ``threshold`` and ``inverse``, the parameters in :attr:`Metric.live` are added. Raises ConfigError for an
     unknown name or an invalid parameter.
     """
     found = resolve(under(system, name))
@@ -506,7 +506,7 @@ def _media_in(turn: Turn) -> str:
         return ""
     from .lib.media import attachments_of, modalities_of
 
-    found = Counter(kind for attachment in attachments_of(turn) for kind in modalities_of(attachment))
+    found = Counter(kind for one in {str(one): one for one in attachments_of(turn)}.values() for kind in modalities_of(one))
     return ", ".join(f"{kind} × {number}" for kind, number in sorted(found.items()))
 
 

@@ -48,7 +48,7 @@ class Budget:
                 f"the request needs more than the {self.limit} bytes that all requests can use together (serve.max_inflight)",
             )
         if self.used + size > self.limit:
-            raise Refusal("overloaded", "requests in progress use all the memory that serve.max_inflight allows; retry later")
+            raise Refusal("overloaded", "other requests use the memory that serve.max_inflight allows; retry later")
 
     def take(self, size: int, held: int) -> None:
         with self._lock:

@@ -54,7 +54,7 @@ def _equality(output: str, value: Any) -> Result:
 def code_equals(turn: Turn, *, value: Annotated[TextOrNumber | dict[str, Any] | list[Any], EXPECTED_OUTPUT]) -> Result:
     """Check that the output is exactly the expected text or JSON value.
 
-    All characters must match: ``paris`` and ``Paris `` don't equal ``Paris``. An empty output equals only an empty ``value``.
+    All characters must match, including case and spaces: ``paris`` doesn't equal ``Paris``. An empty output equals only an empty ``value``.
 
     If ``value`` is an object or list, the output is parsed as strict JSON and compared with ``value``. The order of keys doesn't matter, but
     the order of list entries does. ``1`` equals ``1.0``, but ``true`` doesn't equal ``1``. If the output isn't JSON, the metric fails.

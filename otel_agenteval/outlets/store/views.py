@@ -61,7 +61,7 @@ GROUPS = {
     "agent": "agent", "service": "service", "version": "service_version", "model": "model", "tenant": "tenant", "judge": "judge_model",
 }  # fmt: skip
 MOST_GROUPS = 30
-"""Default maximum number of groups that are listed, or that have separate sums."""
+"""Default maximum number of groups in a list, or with their own sum. Sums combine all other groups as :data:`OTHERS`."""
 OTHERS = "(others)"
 _SUM_COLUMNS = (
     "turns", "scored", "passed", "failed", "critical", "errors", "cost_usd", "priced", "estimated", "tokens", "duration_s", "timed", "wv", "wp",
