@@ -86,6 +86,19 @@ def test_the_turns_of_a_real_agent_are_captured_and_scored(provider: TracerProvi
     assert (summary.pass_at_k, summary.pass_hat_k, summary.consistency) == (1.0, 1.0, 1.0)
 
 
+def test_turn_without_content_gets_the_case_input_and_the_answer(provider: TracerProvider) -> None:
+    def task(asked: str) -> str | None:
+        with provider.get_tracer("app").start_as_current_span(
+            "invoke_agent a", attributes={"gen_ai.operation.name": "invoke_agent"}
+        ):
+            return None if "Peru" in asked else CAPITALS["France"]
+
+    found = oa.evaluate(task, CASES, EQUAL, tracer_provider=provider)
+    contents = [(turn.input, turn.output) for turn in found.turns]
+    assert contents == [(CASES[0]["input"], "Paris"), (CASES[1]["input"], "Paris"), (CASES[2]["input"], None)]
+    assert [score.passed for trial in found.trials for _, (score,) in trial.scored] == [True, False, None]
+
+
 def test_a_coroutine_runs_as_often_at_once_as_allowed_also_in_a_notebook(provider: TracerProvider) -> None:
     running, most = 0, 0
     guide = agent()

@@ -14,7 +14,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -90,8 +90,9 @@ def evaluate(
     """Run a task over a dataset, and score the resulting turns.
 
     The task is called once per case and repetition, or once per turn of a conversation. The turns of each call are captured like
-    those of a live agent, and get the case's references. If a call creates no turn, its input and output become a turn. If the task
-    raises an exception, the error is recorded and the experiment continues.
+    those of a live agent, and get the case's references. If a call creates no turn, its input and output become a turn. If the
+    turn's spans have no content, it gets this input and output. If the task raises an exception, the error is recorded and the
+    experiment continues.
 
     Args:
         task: a function or coroutine function. Its first argument is a case's input. It can have more parameters: ``history``
@@ -272,10 +273,9 @@ def recorded_answer(asked: Any, case: Mapping[str, Any]) -> Any:
 
 
 def _copied(value: Any) -> Any:
-    try:
+    with suppress(Exception):
         return copy.deepcopy(value)
-    except Exception:
-        return value
+    return value
 
 
 @contextmanager
@@ -317,13 +317,17 @@ def _score(scorer: RunScorer, runs: Sequence[_Run], concurrency: int, limit: flo
 
 
 def _assign_turns(runs: Sequence[_Run], kept: Iterable[Any]) -> None:
-    """Assign each captured turn to the call that created it. If a call created no turn, its input and output become a turn."""
+    """Assign each captured turn to its call, and add the input and output that spans lack."""
     by_call: dict[str, dict[str, Turn]] = {}
     for scored in kept:
         by_call.setdefault(str(scored.turn.references.pop(_RUN, "")), {})[scored.turn.turn_id] = scored.turn
     for call in (call for run in runs for call in run.calls):
         found = by_call.get(call.token, {}).values()
         call.turns = sorted(found, key=lambda turn: turn.start.timestamp() if turn.start else 0.0) or [_turn_without_spans(call)]
+        if len(found) == 1:
+            (turn,) = call.turns
+            missing = {"input": jsonio.rendered(call.case.input), "output": None if call.output is None else as_text(call.output)}
+            call.turns = [turn.but({name: text for name, text in missing.items() if getattr(turn, name) is None})]
 
 
 def _turn_without_spans(call: Call) -> Turn:
