@@ -278,7 +278,8 @@ IMAGE = {"modality": "image", "mime_type": "image/png", "data": "iVBORw0KGgo="}
 @pytest.mark.parametrize("metric", [{"llm_rubric": {"rubric": "It names the color."}}, "llm_relevance"])
 def test_judge_is_told_of_media_that_it_does_not_receive(metric: Any, models: ScriptedModels) -> None:
     """langfuse 13799, deepeval 2284: an evaluator for text graded an image that it couldn't see."""
-    turn = oa.Turn.from_dict({**TURN.to_dict(), "attachments": [IMAGE]})
+    message = {"role": "user", "content": TURN.input, "attachments": [IMAGE]}  # turns from spans list an image twice
+    turn = oa.Turn.from_dict({**TURN.to_dict(), "attachments": [IMAGE], "messages": [message]})
     for judged, note in ((turn, "image × 1"), (TURN, None)):
         models.play({"reason": "r", "score": 75 if metric == "llm_relevance" else 1, "pass": True})
         ((_, (score,)),) = oa.score_turns([judged], [metric], judge=models.judge)
