@@ -449,6 +449,8 @@ def test_a_page_behind_a_token(capsys: pytest.CaptureFixture[str]) -> None:
         ("openinference.instrumentation.openai", "OpenInference"),
         ("opentelemetry.instrumentation.openai_v2", "OpenTelemetry, older packages"),
         ("opentelemetry.instrumentation.genai.openai", "OpenTelemetry (`"),
+        ("opentelemetry.instrumentation.google_genai", "OpenTelemetry (`opentelemetry-instrumentation-genai"),
+        ("opentelemetry.instrumentation.botocore.bedrock-runtime", "OpenTelemetry (`opentelemetry-instrumentation-botocore"),
         ("opentelemetry.instrumentation.openai", "OpenLLMetry"),
         ("ai", "Vercel AI SDK"),
         ("airline.web", None),
