@@ -402,6 +402,9 @@ def test_explain_takes_a_name_of_another_catalogue_with_what_it_presets(capsys: 
     assert main(["explain", "code_tool_succes"]) == 2
     suggested = capsys.readouterr().err.split("Did you mean ")[1].split(", ")
     assert (suggested[0], len(suggested)) == ("code_tool_success", 3)
+    for name in ("nope", "foo", "zzz"):
+        assert main(["explain", name]) == 2
+        assert "Did you mean" not in capsys.readouterr().err
 
 
 # --- check-config

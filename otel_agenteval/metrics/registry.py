@@ -666,8 +666,9 @@ def _resolve_tool_name(name: str) -> ResolvedName:
     discover()
     if name in _METRICS:  # added after the index was generated
         return ResolvedName(_METRICS[name], {}, {}, live=_METRICS[name].live)
-    close = nearest(name, [*_METRICS, *_ALIASES, *names.all_names()])
-    message = f"unknown metric {name!r}. Did you mean {', '.join(close)}?"
-    if likeness(name, close[0]) < 0.75:  # not a misspelled name
+    known = nearest(name, [*_METRICS, *_ALIASES, *names.all_names()])
+    close = [one for one in known if name in one.rpartition(":")[2] or likeness(name, one) >= 0.6]
+    message = f"unknown metric {name!r}." + (f" Did you mean {', '.join(close)}?" if close else "")
+    if not close or likeness(name, close[0]) < 0.75:  # not a misspelled name
         message += " For your own metric, set imports: [MODULE], use --import MODULE, or declare an entry point (otel_agenteval.metrics)."
     raise ConfigError(message)
