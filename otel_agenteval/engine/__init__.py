@@ -1,5 +1,5 @@
-"""The engine receives spans, composes turns, evaluates them, plans judge calls, and emits scores.
+"""The engine receives spans, composes and evaluates turns, plans judge calls, and emits scores.
 
-Modules in this package may import all lower subpackages, but no third-party packages. To learn the code, read :mod:`.builder`
+Modules in this package may import all lower subpackages, but not third-party packages. To learn the code, read :mod:`.builder`
 (components), :mod:`.pipeline` (processing steps), and :mod:`.engine` (life cycle).
 """

@@ -50,15 +50,15 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 _RECENT, _RECENT_IN_PROCESS = 20_000, 1_000
-"""Maximum number of scored turns remembered for user feedback, in a sidecar and in an agent's process."""
+"""Maximum number of scored turns to remember for user feedback: first in a sidecar, then in an agent's process."""
 _REVISABLE_IN_PROCESS = 3 * 2**20
-"""Maximum bytes of evaluated turns kept in an agent's process. The limit is small because few spans are late there."""
+"""Maximum bytes of evaluated turns kept in an agent's process. The limit is small because few spans in this process are late."""
 _EARLY_BYTES = 32 * 1024 * 1024
-"""Maximum bytes of log records that wait for their spans."""
+"""Maximum total bytes of log records that wait for their spans."""
 
 
 class _InstanceId:
-    """Random ID of an engine. A forked child process gets a new ID."""
+    """Random ID of an engine. A forked child process's engine gets a new ID."""
 
     def __init__(self) -> None:
         self._renew()
@@ -91,7 +91,7 @@ def without_environment(
 
     Call this function after ``load_config`` raised ``error``. An invalid environment variable must not stop an agent.
 
-    Raises: ConfigError: if the environment isn't the cause of the error, or if ``strict`` is true.
+    Raises: ConfigError: if the environment didn't cause the error, or if ``strict`` is true.
     """
     own = load_config(config, env={}, overrides=overrides)
     selected(own)

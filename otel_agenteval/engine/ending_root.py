@@ -1,8 +1,8 @@
-"""Evaluate turns when their root span ends in this process, and add the scores to it as span events.
+"""Evaluate turns when their root span ends in this process, and add the scores to the root span as span events.
 
-Usually, the agent's thread evaluates nothing. It queues the turn for the worker, and gives the root span a lazy list of events. If
-an exporter reads this list before the worker evaluates the turn, the exporter's thread evaluates the turn. Each turn is evaluated
-only once. If the SDK doesn't support lazy events, the agent waits for the evaluation, which has a time budget.
+Usually, the agent's thread doesn't evaluate anything. It queues the turn for the worker, and gives the root span a lazy list of
+events. If an exporter reads this list before the worker evaluates the turn, the exporter's thread evaluates it. Each turn is
+evaluated only once. If the SDK doesn't support lazy events, the agent waits for the evaluation, which has a time budget.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class TurnScorer:
         return scored
 
     def evaluate_again(self, later: ScoredTurn) -> ScoredTurn | None:
-        """Evaluate a turn again after user feedback arrives. Return None if the turn's spans are no longer in memory."""
+        """Evaluate a turn again after user feedback arrives. Return None if the turn's spans aren't in memory anymore."""
         found = self._composer.read_again(later.root.trace_key, later.root.span_id)
         if found is None:
             return None
@@ -83,18 +83,18 @@ def _events_in(group: SpanGroup) -> set[str]:
 
 
 _INLINE_MAX_BYTES = 1024 * 1024
-"""Maximum bytes of a turn that gets span events. With a synchronous exporter, the agent would wait too long for larger turns."""
+"""Maximum bytes of a turn that gets span events. For larger turns, an agent with a synchronous exporter would wait too long."""
 _SIZE_WITHOUT_CONTENT = 8 * 1024
 _PATIENCE = 5.0
-"""Maximum seconds that the reader of a root's events waits for another thread's evaluation."""
+"""Maximum seconds that a thread that reads a root's events waits for another thread's evaluation."""
 
 Put = Callable[[WorkItem], object]
 
 
 class EndingRoots:
-    """Handler of turns whose root span ends in this process.
+    """Handler for turns whose root span ends in this process.
 
-    ``needs_content`` is True if conversations or judges need the turn's messages later. ``lose`` counts spans as dropped.
+    ``needs_content`` is True if conversations or judges need a turn's messages later. ``lose`` counts spans as dropped.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class EndingRoots:
         self._needs_content = needs_content
 
     def close(self, closed: Closed, span: Any, still_ending: bool, put: Put) -> None:
-        """Queue closed spans for the worker. If ``span`` is their root, also add the scores to it as span events.
+        """Queue closed spans for the worker. If ``span`` is their root, also add the scores to ``span`` as span events.
 
         ``still_ending`` is True if the span can still receive events, because the SDK called ``_on_ending``.
         """
@@ -133,7 +133,7 @@ class EndingRoots:
         self._evaluate_now(closed, span, still_ending, put)
 
     def _evaluate_now(self, closed: Closed, span: Any, still_ending: bool, put: Put) -> None:
-        """Evaluate turns and write span events on the agent's thread, which waits.
+        """Evaluate turns and write span events on the agent's thread, which waits for the result.
 
         If an exception interrupts this method, the worker evaluates the remaining turns.
         """
@@ -153,7 +153,7 @@ class EndingRoots:
 
 
 class DeferredTurns:
-    """Turns of one ended root span. They are evaluated by the worker, or by a thread that reads the root's events earlier."""
+    """Turns of one ended root span. The worker evaluates these turns, unless another thread reads the root's events earlier."""
 
     __slots__ = (
         "_closed", "_evaluating_in", "_groups", "_is_done", "_is_dropped", "_lock", "_promised", "_scored", "_services", "_span",
@@ -170,16 +170,16 @@ class DeferredTurns:
         self._promised: PromisedEvents | None = None
         self._is_done = False
         self._is_dropped = False
-        """True if the turns were counted as dropped. In this case, their scores must not be counted."""
+        """True if the turns were counted as dropped, so that their scores must not be counted."""
         self._was_missed = False
-        """True if a reader didn't get the events in time. The span might have been exported without them."""
+        """True if a thread didn't get the events in time, so that the span might have been exported without events."""
         self._evaluating_in: int | None = None
         self._lock = threading.Lock()
         self.size = closed.size
         self.trace_key = closed.trace_id
 
     def events(self) -> Sequence[Any] | None:
-        """Return the root's events, or None if they aren't ready. Only exceptions such as KeyboardInterrupt are raised."""
+        """Return the root's events, or None if the events aren't ready. Raise only exceptions such as KeyboardInterrupt."""
         if self._evaluating_in != threading.get_ident():  # the evaluation itself may read these events
             self.evaluate()
             self._was_missed = self._was_missed or not self._is_done
@@ -188,9 +188,9 @@ class DeferredTurns:
         return () if self._promised is None else self._promised()
 
     def release(self, finish: Callable[[ScoredTurn], Sequence[ScoredTurn]]) -> Sequence[ScoredTurn]:
-        """Return each scored turn once. If ``finish`` returns nothing for a turn, it queued the turn for later. Omit this turn.
+        """Return each scored turn once. Omit a turn if ``finish`` returns an empty sequence, because it queued the turn for later.
 
-        If another thread is stuck in the evaluation, its turns are counted as dropped.
+        If another thread is stuck in the evaluation, that thread's turns are counted as dropped.
         """
         if not self._is_done:
             self.drop("stuck")
@@ -210,7 +210,7 @@ class DeferredTurns:
             self._services.lose(closed, reason)
 
     def evaluate(self) -> None:
-        """Evaluate the turns once. After an interruption, the next call continues. Return early if another thread is stuck."""
+        """Evaluate the turns once. The next call continues an interrupted evaluation. Return early if another thread is stuck."""
         # A forked child can inherit a lock that no thread will release. It continues without these scores.
         if self._is_done or not self._lock.acquire(timeout=_PATIENCE):
             return

@@ -1,4 +1,4 @@
-"""Start, run, and stop the components between entry points and outlets.
+"""Start, run, and stop all components between entry points and outlets.
 
 Entry points (span processor, log processor, exporter, server, Kafka consumer) pass spans, log records, and feedback to the
 engine's :class:`~.intake.Intake`. :mod:`.builder` creates engines.
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 BEHIND_OTLP = 10.0
-"""Value of ``turn.decision_delay: auto`` in seconds, for spans that exporters or Collectors send in batches."""
+"""Seconds that ``turn.decision_delay: auto`` means for spans that exporters or Collectors send in batches."""
 _SHARE_OF_JUDGES = 0.8
 _SHARE_OF_OUTLETS = 0.25
-"""Share of the shutdown time limit that is reserved for delivering finished scores."""
+"""Share of the shutdown time limit reserved for delivering finished scores."""
 
 
 def switched_on() -> bool:
@@ -95,7 +95,7 @@ class Engine:
     ) -> None:
         self.config = self._at_start = config
         self.enabled = enabled
-        """If False, the entry points must do nothing, and outlets aren't opened."""
+        """If False, the entry points must not do anything, and outlets aren't opened."""
         self.telemetry = telemetry
         self.failures = errors.counts
         self.failed = errors.report
@@ -109,7 +109,7 @@ class Engine:
         self.delivered = False
         """True after a shutdown in which every outlet delivered all scores."""
         self.left_behind: set[int] | None = None
-        """After shutdown, traces that the next process must evaluate, or None if :meth:`keep_all` wasn't called."""
+        """After shutdown, keys of traces that the next process must evaluate, or None if :meth:`keep_all` wasn't called."""
         self._decision_delay = decision_delay
         self._instance_id = instance_id
         self._watchdog = watchdog
@@ -127,7 +127,7 @@ class Engine:
 
     def reload(self, config: Config) -> list[str]:
         """Apply changed metrics (with parameters, policies, and samples), references, feedback options, and turn limits. Return the
-        names of sections whose changes since the start take effect only after a restart. If ConfigError is raised, nothing changes.
+        names of sections whose changes take effect only after a restart. If the method raises ConfigError, nothing changes.
         """
         metrics, references = selected(config), ReferenceSources(config)
         check_models(config)
@@ -156,12 +156,12 @@ class Engine:
         return fixed
 
     def start(self) -> None:
-        """Start the outlets. The worker stops pausing between batches, because no agent runs in a server's process."""
+        """Start the outlets. From now on, the worker doesn't pause between batches, because a server's process has no agent."""
         self.worker.is_courteous = False
         self.outlets.start()
 
     def work_here(self, start: Callable[[], object]) -> None:
-        """Call ``start``, then score turns on this (main) thread. Each turn can use up to ``turn.max_work`` seconds of CPU time."""
+        """Call ``start``, then score turns on this thread (the main thread). Each turn may use ``turn.max_work`` CPU seconds."""
         with borrowed():
             self._watchdog.start()
             try:
@@ -173,18 +173,18 @@ class Engine:
         self.worker.stop(0)
 
     def keep_in_hand(self, in_hand: InHand) -> None:
-        """Use ``in_hand`` to record which turn is being scored. After a crash, the next process reads this record."""
+        """Record in ``in_hand`` which turn is being scored. After a crash, the next process reads this record."""
         self._watchdog.keep(in_hand)
 
     def reopen_statistics(self) -> None:
-        """Load the saved statistics again after another process has released their file."""
+        """Load the saved statistics again after another process has released the statistics file."""
         self.pipeline.statistics.reopen()
 
     def hung_metrics(self) -> dict[str, str]:
         return foreign.hung() if (foreign := self.pipeline.evaluator.foreign) is not None else {}
 
     def silent_models(self) -> dict[str, str]:
-        """Return an error message for each model that doesn't answer, with the key ``judge`` or ``embedder``."""
+        """Map ``judge`` and ``embedder`` to an error message if the model doesn't answer. Omit models that answer."""
         return self.judging.runner.silent_models() if self.judging is not None else {}
 
     @property
@@ -193,7 +193,7 @@ class Engine:
         return self.judging.queue.unsent if self.judging is not None else 0
 
     def start_judging(self, at_once: int) -> None:
-        """Process up to ``at_once`` judge jobs from the queue at the same time, including jobs of other processes."""
+        """Process up to ``at_once`` judge jobs from the queue at the same time, including other processes' jobs."""
         if self.judging is not None:
             self.judging.start(at_once)
 
@@ -201,13 +201,13 @@ class Engine:
         self.pipeline.composer.set_tenant_labels(labels)
 
     def keep_all(self) -> None:
-        """Never drop scores because of a full queue. Turns and senders wait instead. Use this with a journal or Kafka."""
+        """Never drop scores because of a full queue. Make turns and senders wait instead. Use this with a journal or Kafka."""
         self.intake.keep_all()
         self.left_behind = set()
         self.outlets.keep_all()
 
     def end_conversation(self, conversation_id: str) -> bool:
-        """End a conversation now, and queue it for evaluation. Return False if no such conversation is open."""
+        """End a conversation now, and queue it for evaluation. Return False if no conversation with this ID is open."""
         if (store := self.pipeline.conversations) is None:
             return False
         self.evaluate_closed(self.config.exit_timeout)  # its last turn may still be queued
@@ -219,7 +219,7 @@ class Engine:
         return self.pipeline.outcomes.known(short)
 
     def why(self, turn_id: str) -> dict[str, str] | None:
-        """Return each metric's outcome on a recent turn, or None. ``turn_id`` can contain the ID of any span of the turn."""
+        """Return each metric's outcome on a recent turn, or None. ``turn_id`` can contain the ID of any span in the turn."""
         found = self.pipeline.outcomes.of(turn_id)
         if found is None:
             turn_id = self.pipeline.feedback.turn_of(turn_id) or turn_id
@@ -241,15 +241,15 @@ class Engine:
 
     @property
     def accepted_baggage(self) -> Mapping[str, str]:
-        """Accepted baggage keys. Each key is mapped to the name of the reference (an expected value) that it sets."""
+        """Maps each accepted baggage key to the name of the reference (an expected value) that the key sets."""
         return self.pipeline.evaluator.references.baggage
 
     def flush(self, timeout: float) -> bool:
-        """Evaluate all closed turns and deliver their scores. Return False if time runs out. Open turns stay open."""
+        """Evaluate all closed turns, and deliver their scores. Return False if time runs out. Open turns stay open."""
         return self.worker.flush(timeout)
 
     def evaluate_closed(self, timeout: float) -> bool:
-        """Wait until all closed turns are evaluated, but not until their scores are delivered. Return False if time runs out."""
+        """Wait until all closed turns are evaluated. Don't wait for the delivery of their scores. Return False if time runs out."""
         return self.worker.flush(timeout, outlets=False)
 
     def flush_outlets(self, timeout: float) -> bool:
@@ -261,7 +261,7 @@ class Engine:
         return self.judging is None or self.judging.queue.flush()
 
     def drain(self, timeout: float, *, judges: bool) -> bool:
-        """Deliver the scores of all closed turns, with judged scores if ``judges`` is True. Return False if time runs out."""
+        """Deliver all closed turns' scores, including judged scores if ``judges`` is True. Return False if time runs out."""
         until = time.monotonic() + timeout
         done = self.evaluate_closed(timeout)
         if judges and self.judging is not None:
@@ -269,7 +269,7 @@ class Engine:
         return self.worker.flush(max(0.0, until - time.monotonic())) and done
 
     def register_exit(self) -> None:
-        """Register the exit handler. Call this at the first span, so that the handler runs before the SDK providers' handlers."""
+        """Register the exit handler. Call this at the first span, so that the handler runs before the handlers of SDK providers."""
         this, limit, process = weakref.ref(self), self.config.exit_timeout + PATIENCE, os.getpid()
 
         def at_exit() -> None:
@@ -375,7 +375,7 @@ class Engine:
             self.intake.take_ended(store.end_all())
 
     def _end_judging(self, until: float) -> None:
-        """Use most of the remaining time for queued judge jobs. Drop unfinished jobs unless the job queue is persistent."""
+        """Use most of the remaining time for queued judge jobs. Drop unfinished jobs, unless the job queue is persistent."""
         if self.judging is not None:
             self.judging.drain(time.monotonic() + _left(until) * _SHARE_OF_JUDGES, self.evaluate_closed, patient=False)
             self.judging.stop(lambda: self.evaluate_closed(_left(until)), self.left_behind)
@@ -394,11 +394,11 @@ def _left(until: float) -> float:
 # :func:`~otel_agenteval.core.extras.late_imports`.
 
 WARM_UP_DELAY = 0.2
-"""Seconds until the first step, so that short programs have no overhead."""
+"""Seconds until the first warm-up step. Because of this delay, short programs don't have overhead."""
 
 
 class WarmUp:
-    """Thread that runs ``steps`` once. If a step raises an exception, the thread passes it to ``failed`` and ends."""
+    """Thread that runs ``steps`` once. If a step raises an exception, the thread passes the exception to ``failed`` and ends."""
 
     def __init__(self, steps: Callable[[], Iterable[object]], failed: Callable[[str, BaseException], None]) -> None:
         self._steps = steps

@@ -1,4 +1,4 @@
-"""Remember scored turns, and assign user feedback to them.
+"""Remember scored turns, and assign user feedback to these turns.
 
 Feedback can be in the turn's trace, or arrive long after the turn was scored.
 """
@@ -64,7 +64,7 @@ class RecentTurns:
         self._lock = threading.Lock()
         self._turns: OrderedDict[str, RecentTurn] = OrderedDict()
         self._of_trace: dict[int, str | list[str]] = {}
-        """Turn IDs by trace key. A single ID is stored without a list, so that the garbage collector checks fewer objects."""
+        """Maps trace keys to turn IDs. A single ID is stored without a list, so that the garbage collector checks fewer objects."""
         self._alike: dict[str, str] = {}
 
     def keep(self, scored: ScoredTurn) -> None:
@@ -117,7 +117,7 @@ class RecentTurns:
 
 
 def unknown_turn(turn_id: str, tenant: str | None, trace_id: int, span_id: int) -> RecentTurn:
-    """Return a turn that has only IDs, for feedback on a turn that isn't in memory."""
+    """Return a turn that contains only IDs, for feedback on a turn that isn't in memory."""
     return RecentTurn(Root(trace_id, span_id, tenant=tenant), turn_id, turn_id, 1)
 
 
@@ -125,18 +125,18 @@ _log = logging.getLogger("otel_agenteval")
 _MOST_WAITING = 10_000
 _MOST_WAITING_TEXT = 16 << 20
 _MOST_OF_TURN = 100
-"""Maximum number of remembered feedback records per turn. If an older record is delivered again, it is counted twice."""
+"""Maximum number of feedback records to remember per turn. If an older record is delivered again, the record is counted twice."""
 
 
 class TurnFeedback(NamedTuple):
     feedback: Feedback
     trace_key: int
     span_id: int = 0
-    """ID of any span of the turn, or 0 for the last turn of the trace."""
+    """ID of any span in the rated turn, or 0 for the trace's last turn."""
 
 
 class FeedbackJoiner:
-    """Joiner of user feedback with turns. Feedback on an unknown turn waits for at most ``feedback.wait`` seconds."""
+    """Joiner of user feedback with turns. If the rated turn is unknown, feedback waits for at most ``feedback.wait`` seconds."""
 
     def __init__(
         self, options: FeedbackOptions, composer: Composer, recent: RecentTurns, telemetry: Telemetry, now: Callable[[], float],
@@ -148,7 +148,7 @@ class FeedbackJoiner:
         self._telemetry = telemetry
         self._now = now
         self._store_joins = store_joins
-        """True if a score store also joins feedback, because it might know turns of other processes."""
+        """True if a score store also joins feedback, because the store might contain other processes' turns."""
         self._refused: set[str] = set()
         self._reset()
         forks.in_child(self._reset)
@@ -165,7 +165,7 @@ class FeedbackJoiner:
         self._options = options
 
     def add_to(self, scored: ScoredTurn, group: SpanGroup) -> None:
-        """Add a score if the turn's spans contain user feedback. A revision also gets earlier feedback on the replaced turn.
+        """Add a score if the turn's spans contain user feedback. A revision also gets the replaced turn's earlier feedback.
 
         The score uses the last feedback record. If there are several records, the score's detail ``count`` contains their number.
         """
@@ -237,7 +237,7 @@ class FeedbackJoiner:
         return True
 
     def _give_up(self, given: TurnFeedback) -> Sequence[ScoredTurn]:
-        """Return a turn with only the feedback's IDs, because no turn was found. Return ``()`` if the feedback has no span ID."""
+        """Return a turn with only the feedback's IDs, because no turn was found, or ``()`` if the feedback lacks a span ID."""
         if not given.span_id:
             self.count("no_turn")
             return ()

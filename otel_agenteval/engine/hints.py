@@ -1,6 +1,6 @@
-"""Log hints for users who get no scores. Each hint is logged once.
+"""Log hints for users who don't get scores. Each hint is logged once.
 
-``otel-agenteval doctor`` finds these problems, and others, before the agent runs.
+``otel-agenteval doctor`` finds these and other problems before the agent runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TURNS_WITHOUT_SCORE = 100
 
 
 def name_missing_packages(metrics: Iterable[BoundMetric], selection: str | Sequence[str]) -> None:
-    """Log metrics whose packages are missing: selected metrics as warnings, and other metrics of selected groups as INFO."""
+    """Log metrics whose packages are missing. Selected metrics are warnings, and a selected group's other metrics are INFO."""
     for metric in metrics:
         extra = metric.metric.extra
         if extra is not None and not extra_installed(extra):
@@ -52,7 +52,7 @@ class Hints:
     def __init__(self, configured: Collection[str]) -> None:
         self._waits_for_turn = True
         self._never: dict[str, Counter[str]] = {name: Counter() for name in configured}
-        """Metrics that were skipped on all turns so far, with the number of turns by reason."""
+        """Maps each metric that was skipped on all turns so far to the number of turns by reason."""
         self._turns = 0
 
     def check_spans(self, received: int, may_hold_turn: Callable[[], bool]) -> None:

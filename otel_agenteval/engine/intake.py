@@ -28,9 +28,9 @@ from .work import ClosedSpans, EndedConversation, GivenFeedback, GroupedSpans, W
 from .worker import Worker
 
 _SHARE_OF_QUEUE = 0.5
-"""Share of the worker's queue for turns that close at their deadline. If this share is full, these turns wait longer."""
+"""Share of the worker's queue that turns can fill when they close at their deadline. If it is full, these turns wait."""
 _MOST_READ = 10_000
-"""Maximum number of held spans that are searched for an agent or model span."""
+"""Maximum number of held spans in which an agent or model span is searched."""
 
 
 class Intake:
@@ -62,7 +62,7 @@ class Intake:
         """Number of log records whose span didn't arrive in time."""
 
     def keep_all(self) -> None:
-        """Never drop received data if the worker's queue is full. The caller must check the queue before it receives data."""
+        """Never drop received data, even if the worker's queue is full. The caller must check the queue before it receives data."""
         self._keeps_all = True
 
     def span_started(
@@ -84,12 +84,12 @@ class Intake:
     def span_ended(
         self, trace_id: int, span_id: int, span: Any, attributes: dict[str, Any], local_root: bool
     ) -> Sequence[Closed]:
-        """Record the end of a span, and return the turns that close. The caller must pass these turns to :meth:`root_closed`."""
+        """Record the end of a span, and return the turns that then close. Callers must pass these turns to :meth:`root_closed`."""
         with self._assembler.lock:
             return self._assembler.end(trace_id, span_id, span, attributes, local_root)
 
     def root_closed(self, closed: Sequence[Closed], span: Any, *, still_ending: bool) -> None:
-        """Queue the turns in ``closed`` for the worker. If ``span`` is a turn's root, also add the scores to it."""
+        """Queue the turns in ``closed`` for the worker. If ``span`` is a turn's root, also add the scores to ``span``."""
         waiting = list(closed)
         try:
             while waiting:
@@ -99,7 +99,7 @@ class Intake:
                 self.take(waiting)
 
     def receive_spans(self, parts: Iterable[tuple[int, Part]]) -> None:
-        """Receive the ended spans of one request. ``parts`` has one entry per trace, with all of its spans in the request."""
+        """Receive one request's ended spans. ``parts`` has one entry per trace, with all of the request's spans in this trace."""
         assembler, early = self._assembler, self.early_logs
         closed: list[Closed] = []
         with assembler.lock:
@@ -113,7 +113,7 @@ class Intake:
             self._worker.wake()
 
     def receive_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0, *, early: bool = False) -> None:
-        """Receive a log record with a span's content, such as its messages.
+        """Receive a log record that contains a span's content, such as messages.
 
         If no span of the trace has arrived yet, the record waits if ``early`` is True. Otherwise, it counts as late.
         """
@@ -132,7 +132,7 @@ class Intake:
         self._pipeline.feedback.refuse(error)
 
     def receive_annotation(self, trace_id: int, parent_id: int, span_id: int, attributes: Mapping[str, Any]) -> None:
-        """Receive user feedback from an annotation span. ``parent_id`` is the ID of a span of the rated turn."""
+        """Receive user feedback from an annotation span. ``parent_id`` is the ID of a span in the rated turn."""
         self._receive_read(in_annotation(attributes, turn_id_in(trace_id, span_id)), trace_id, parent_id)
 
     def receive_feedback_record(self, trace_id: int, span_id: int, part: LogPart) -> None:
@@ -156,7 +156,7 @@ class Intake:
         self._composer.spans.count(reason, spans)
 
     def take(self, closed: Iterable[Closed], *, must: bool = False) -> None:
-        """Queue closed turns for the worker. If the queue is full, drop them unless ``must`` is True."""
+        """Queue closed turns for the worker. If the queue is full, drop the turns, unless ``must`` is True."""
         for item in closed:
             if item.spans or item.sole or item.late:
                 self.put(ClosedSpans(item), must=must)
@@ -191,7 +191,7 @@ class Intake:
         return True
 
     def tick(self) -> bool:
-        """Close turns whose deadline has passed. Return True if anything is still waiting."""
+        """Close turns whose deadline has passed. Return True if any data is still waiting."""
         assembler = self._assembler
         with assembler.lock:
             closed = assembler.tick(self._worker.queue.max_bytes * _SHARE_OF_QUEUE - self._worker.queue.bytes)
@@ -214,7 +214,7 @@ class Intake:
         return waiting or self._composer.waiting > 0 or bool(store) or len(feedback) > 0
 
     def forget_traces(self, trace_ids: set[int]) -> None:
-        """Drop all data of these traces, including queued turns, because another process evaluates them."""
+        """Drop these traces' data, including queued turns, because another process evaluates the traces."""
 
         def forget() -> None:
             with self._assembler.lock:
@@ -242,7 +242,7 @@ class Intake:
         )
 
     def held(self, trace_ids: set[int]) -> set[int]:
-        """Return the given traces that have waiting data outside the worker's queue, such as an open turn or feedback."""
+        """Return those of ``trace_ids`` that have waiting data outside the worker's queue, such as an open turn or feedback."""
         with self._assembler.lock:
             found = self._assembler.held(trace_ids)
             found |= {trace_id for trace_id in trace_ids if trace_id in self.early_logs}

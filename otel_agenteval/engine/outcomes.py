@@ -1,4 +1,4 @@
-"""Remember each metric's outcome on recent turns, and count the scores that are missing because turns were dropped."""
+"""Remember each metric's outcome on recent turns, and count scores that are missing because a turn was dropped."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _KEPT = 1_000
 
 
 class TurnOutcomes:
-    """Memory of each metric's outcome on the last 1,000 turns, and counter of dropped turns. Thread-safe.
+    """Store of each metric's outcome on the last 1,000 turns, and counter of dropped turns. Thread-safe.
 
-    ``names(True)`` returns the conversation metrics, and ``names(False)`` the turn metrics. ``count_error`` counts internal errors.
+    ``names(True)`` returns conversation metrics, and ``names(False)`` returns turn metrics. ``count_error`` counts internal errors.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class TurnOutcomes:
         self._telemetry = telemetry
         self._names = names
         self._outcomes: OrderedDict[str, _Outcomes | str] = OrderedDict()
-        """Outcome of each metric on recent turns, or the reason why a turn was dropped."""
+        """Maps a recent turn's ID to its metrics' outcomes, or to the reason why the turn was dropped."""
         self._alike: dict[_Outcomes, _Outcomes] = {}
         self._make_lock()
         forks.in_child(self._make_lock)
@@ -73,7 +73,7 @@ class TurnOutcomes:
         return self._alike.setdefault(found, found)
 
     def drop(self, item: WorkItem, reason: str) -> None:
-        """Count the metrics (or the feedback) of a dropped item as dropped. Thread-safe. Never raises."""
+        """Count a dropped item's metrics (or feedback) as dropped. Thread-safe. Never raises."""
         try:
             match item:
                 case ClosedSpans(closed):
@@ -97,7 +97,7 @@ class TurnOutcomes:
             self._count_error("pipeline", type(error).__name__)
 
     def hand_over(self, item: WorkItem, reason: str) -> set[int]:
-        """Count an item's spans under ``reason``, because another process scores the item. Return the item's trace keys."""
+        """Count an item's spans under ``reason`` if another process scores the item. Return the item's trace keys."""
         match item:
             case ClosedSpans(closed):
                 self._composer.count_closed(closed, reason)
@@ -111,7 +111,7 @@ class TurnOutcomes:
         return {item.trace_key}
 
     def lose_closed(self, closed: Closed, reason: str) -> None:
-        """Count closed spans and their turns as dropped, before the turns are composed. Thread-safe. Never raises."""
+        """Count closed spans and their turns, which aren't composed yet, as dropped. Thread-safe. Never raises."""
         try:
             self._composer.count_closed(closed, reason)
             self._lose_roots(self._composer.roots(closed), closed.reason, reason)

@@ -1,4 +1,4 @@
-"""The pipeline: closed spans → turn → scores → outlets.
+"""Pipeline from closed spans to turns, scores, and outlets.
 
     group  = composer.compose(closed)     # turns/composer.py: splits spans into turns
     scored = scorer.evaluate(group)       # ending_root.py: reads the turn and computes scores
@@ -51,12 +51,12 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 SetAside = Callable[[WorkItem, Callable[[], None], Callable[[], WorkItem]], None]
-"""Function that runs work on another thread, and then queues an item. See :meth:`.worker.Worker.set_aside`."""
+"""Function that runs work on another thread, and then queues an item (see :meth:`.worker.Worker.set_aside`)."""
 
 
 @functools.cache
 def warn_of_workers() -> None:
-    """Warn if a conversation's turns might be spread over several processes. The check runs when the first conversation ends."""
+    """Warn if several processes might each have some of a conversation's turns. Called when the first conversation ends."""
     if has_other_workers():
         _log.warning(
             "conversation.metrics: this program has several worker processes, and each one scores only those turns of a "
@@ -67,7 +67,7 @@ def warn_of_workers() -> None:
 class Pipeline:
     """Pipeline from closed spans to emitted scores.
 
-    Components that the configuration doesn't need are None. ``fill`` returns the fill level of the worker's queue, from 0 to 1.
+    A component is None if the configuration doesn't need it. ``fill`` returns the fill level of the worker's queue, from 0 to 1.
     ``explained`` adds details to a detected score change for the worse.
     """
 
@@ -110,7 +110,7 @@ class Pipeline:
         self._is_ending = True
 
     def run(self, batch: list[WorkItem]) -> Sequence[WorkItem]:
-        """Score and emit a batch. Remove each item from the batch when its work starts. At shutdown, return the items not started."""
+        """Score and emit a batch. Remove each item from ``batch`` when its work starts. At shutdown, return the other items."""
         not_begun: list[WorkItem] = []
         self.evaluator.shedding.update(self._fill())
         with self._watchdog.batch(), own_work():
@@ -148,7 +148,7 @@ class Pipeline:
         return not_begun
 
     def _score(self, item: WorkItem) -> Sequence[ScoredTurn]:
-        """Return an item's scored turns. After an interruption, the worker calls this again with the same item."""
+        """Return an item's scored turns. After an interruption, the worker calls this method again with this item."""
         match item:
             case DeferredTurns():
                 item.evaluate()
@@ -174,7 +174,7 @@ class Pipeline:
         raise TypeError(type(item).__name__)
 
     def _finish(self, scored: ScoredTurn) -> Sequence[ScoredTurn]:
-        """Evaluate pending metrics, and return the turn. If media must be opened, return nothing and queue the turn for later."""
+        """Evaluate pending metrics, and return [turn]. If media must be opened, queue the turn for later, and return ``()``."""
         if self._is_ending or not self.evaluator.opens_media(scored):
             self.evaluator.finish(scored)
             return (scored,)
@@ -228,7 +228,7 @@ class Pipeline:
                     receipt.acknowledge()
 
     def _plan(self, judging: Dispatcher, done: Sequence[ScoredTurn]) -> list[ScoredTurn]:
-        """Queue judge calls. Return the judged scores that don't need a call, such as skipped scores."""
+        """Queue judge calls. Return turns with judged scores that don't need a call, such as skipped scores."""
         with judging.at_once():
             found = [made for scored in done if scored.final and scored.of_turn_itself for made in judging.plan(scored)]
             if judging.metrics.wants_feedback:

@@ -1,4 +1,4 @@
-"""Detect changes in scores over many turns, and save the statistics so that they survive a restart."""
+"""Detect changes in many turns' scores, and save the statistics, so that they survive a restart."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Restorable(Protocol):
 
 
 class ScoreStatistics:
-    """Detector of score changes. It also saves and restores its state and the state of ``estimates``."""
+    """Detector of score changes. The detector also saves and restores its own state and the state of ``estimates``."""
 
     def __init__(
         self, options: StatisticsOptions, estimates: Mapping[str, Restorable | None], telemetry: Telemetry, clock: Clock
@@ -75,14 +75,14 @@ class ScoreStatistics:
                     _log.warning("statistics.state: %s: %s can't be restored, starting from zero: %s", self._file, name, kind)
 
     def reopen(self) -> None:
-        """Switch from ``statistics.1.json`` to ``statistics.json`` if that file is unlocked. Call this before counting scores."""
+        """Switch from ``statistics.1.json`` to ``statistics.json`` if the latter is unlocked. Call this before counting scores."""
         if self._file is not None and self._file.path != self._file.first:
             self._file.close()
             self._file = StateFile(str(self._file.first))
             self._restore()
 
     def changes_in(self, batch: Sequence[ScoredTurn]) -> list[tuple[Change, Root]]:
-        """Return the score changes that these turns reveal, each with the root of the turn that revealed it."""
+        """Return (score change, root of the turn that revealed this change) for each change that ``batch`` reveals."""
         changes = self.changes
         if changes is None:
             return []
@@ -130,7 +130,7 @@ class ScoreStatistics:
 class StateFile:
     """File with saved statistics, locked by one process.
 
-    If several processes use the same path, all except the first use ``statistics.1.json``, ``statistics.2.json``, and so on.
+    If several processes use one path, all except the first process use ``statistics.1.json``, ``statistics.2.json``, and so on.
     """
 
     def __init__(self, path: str) -> None:
@@ -158,7 +158,7 @@ class StateFile:
         return str(self.path)
 
     def read(self) -> dict[str, Any] | None:
-        """Return the saved state. Return None if the file is missing or invalid, or if this object doesn't hold the file's lock."""
+        """Return the saved state, or None if the file is missing or invalid, or if this object doesn't hold the file's lock."""
         if self._lock is None:
             return None
         try:

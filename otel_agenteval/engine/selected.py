@@ -17,10 +17,10 @@ class Selected(NamedTuple):
     of_turns: Sequence[BoundMetric]
     of_conversations: Sequence[BoundMetric]
     computed: Sequence[BoundMetric]
-    """Turn metrics that need no judge or embedder, not even for inner metrics."""
+    """Turn metrics that don't need a judge or embedder, not even for inner metrics."""
     judged: Sequence[BoundMetric]
     whole: Sequence[BoundMetric]
-    """Conversation metrics that need no judge or embedder."""
+    """Conversation metrics that don't need a judge or embedder."""
     judged_whole: Sequence[BoundMetric]
 
     @property
@@ -29,7 +29,7 @@ class Selected(NamedTuple):
 
     @property
     def history(self) -> bool:
-        """True if a judged turn metric reads earlier turns of the conversation. Conversations are then kept in memory."""
+        """True if conversations are kept in memory, because a judged turn metric reads earlier turns of the conversation."""
         return looks_back(self.judged)
 
     @property

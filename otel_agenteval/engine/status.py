@@ -1,4 +1,4 @@
-"""Status of a running engine: fill levels, progress, and span counts, also exported as metrics.
+"""Status of a running engine: fill levels, progress, and span counts. All are also exported as metrics.
 
 Reading the status has no side effects. Span receivers use only :class:`Status` to read an engine's state.
 """
@@ -27,7 +27,7 @@ _TAKES_SPANS = ("on_start", "on_end", "export")
 
 
 class OpenTurns(NamedTuple):
-    """Number and size of open turns, and their limits. Above a limit, the engine closes turns early."""
+    """Number and size of open turns, and the limits. Above a limit, the engine closes turns early."""
 
     turns: int
     most_turns: int
@@ -35,20 +35,20 @@ class OpenTurns(NamedTuple):
     most_bytes: int
 
     def fill(self, size: int = 0, turns: int = 0) -> float:
-        """Return the higher fill level (of bytes or turns) after an addition. Above 1, turns close early."""
+        """Return the higher fill level (of bytes or turns) after adding ``size`` and ``turns``. Above 1, turns close early."""
         return max((self.bytes + size) / self.most_bytes, (self.turns + turns) / self.most_turns)
 
 
 class TenantTurns(NamedTuple):
     open: int
     new: int
-    """Number of the given traces that would open a turn."""
+    """Number of traces in ``trace_ids`` that would open a turn."""
     next_close: float
     """Seconds until the oldest open turn is expected to close."""
 
 
 class EngineSpans(NamedTuple):
-    """Span counts: received = scored + unused + held."""
+    """Span counts: ``received`` is the sum of ``scored``, ``unused``, and ``held``."""
 
     received: int
     scored: int
@@ -62,12 +62,12 @@ class EngineSpans(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """Point in the engine's work. The engine passes it when all turns that closed earlier are evaluated."""
+    """Point in the engine's work. The engine passes this point when all turns that closed earlier are evaluated."""
 
     queued: int
     """Number of items queued before the checkpoint. The checkpoint is passed when this number of items is handled."""
     held: set[int]
-    """Traces, of those passed to :meth:`Status.checkpoint`, that had data outside the queue, such as an open turn."""
+    """Traces passed to :meth:`Status.checkpoint` that had data outside the queue at that time, such as an open turn."""
 
 
 class Status:
@@ -89,7 +89,7 @@ class Status:
         return self._assembler.is_open(trace_id)
 
     def turns_of(self, tenant: int, trace_ids: Iterable[int] = ()) -> TenantTurns:
-        """Return the number of a tenant's open turns, how many of ``trace_ids`` would open a turn, and when the next turn closes."""
+        """Return the number of a tenant's open turns and of ``trace_ids`` that would open turns, and when the next turn closes."""
         assembler = self._assembler
         with assembler.lock:
             new = sum(not assembler.knows(trace_id) for trace_id in trace_ids)
@@ -115,7 +115,7 @@ class Status:
             )
 
     def unused_spans(self) -> dict[str, int]:
-        """Return the number of received spans that weren't scored, by reason. Each span counts once."""
+        """Map each reason why spans weren't scored to the number of received spans. Each span counts once."""
         found = Counter(self._composer.spans.left_out)
         found["late"] += self._assembler.late.unused
         found["moved"] += self._assembler.moved
@@ -125,7 +125,7 @@ class Status:
         return {reason: count for reason, count in found.items() if count}
 
     def dropped(self) -> dict[str, int]:
-        """Return counts by reason: unscored spans, missing parents, and late log records."""
+        """Return counts by reason for unscored spans, missing parents, and late log records."""
         found = self.unused_spans()
         also = {"orphan_parent": self._assembler.orphan_parents, "late_log_record": self._intake.late_log_records}
         return {**found, **{reason: count for reason, count in also.items() if count}}
@@ -148,7 +148,7 @@ class InternalErrors:
         self.counts.clear()
 
     def report(self, where: str, error: BaseException) -> None:
-        """Count an internal error. Log only the first error of each component, without content."""
+        """Count an internal error. Log only each component's first error, without content."""
         self.counts[where] += 1
         if self.counts[where] == 1:
             kind = str(error) if isinstance(error, (MissingExtra, Unusable)) else type(error).__name__
@@ -199,7 +199,7 @@ def watch_engine(
 
 
 def expect_metrics(telemetry: Telemetry, pipeline: Pipeline) -> None:
-    """Export the drop counter of each configured metric from the start, with the value 0."""
+    """Export each configured metric's drop counter from the start, with the value 0."""
     telemetry.expect(semconv.DROPPED, metric=pipeline.evaluator.names, reason=_LOST_WITH_A_TURN)
     if pipeline.judging is not None:
         judged = pipeline.judging.metrics

@@ -1,4 +1,4 @@
-"""Limit the CPU time of one turn.
+"""Limit the CPU time that scoring one turn can take.
 
 Turns contain untrusted text. If a metric or parser uses too much CPU time on a turn, the watchdog interrupts it with
 :class:`OutOfTime`. The turn is dropped, and the worker continues with the next turn.
@@ -21,24 +21,24 @@ from ..core.threads import OutOfTime
 
 _T = TypeVar("_T")
 _FIRST, _EVERY = 0.25, 0.05
-"""Wall-clock seconds from the start of a batch to the first check, and between checks."""
+"""Wall-clock seconds from a batch's start to the first check, and then between checks."""
 _WAITS = 0.1
-"""Share of the CPU time limit. Slow work that has used less CPU time than this counts as waiting."""
+"""Share of the CPU time limit. Slow work that has used less than this share counts as waiting."""
 _PAUSE = 0.005
 """Seconds that each check sleeps, so that other threads can run."""
 
 
 class InHand(Protocol):
-    """Record of the turn that is being scored. After a crash, the next process reads it to find the cause."""
+    """Record of the turn that is being scored. After a crash, the next process reads this record to find the cause."""
 
     def begin(self, trace_key: int) -> None:
-        """Record that work on a turn of this trace begins."""
+        """Record that work on a turn in this trace begins."""
 
     def end(self) -> None:
         """Record that the work has ended."""
 
     def set_aside(self, trace_key: int) -> None:
-        """Record that a turn of this trace exceeded the CPU time limit."""
+        """Record that a turn in this trace exceeded the CPU time limit."""
 
 
 class Watchdog:
@@ -51,14 +51,14 @@ class Watchdog:
         self._until: float | None = None
         """Monotonic time when :meth:`within` interrupts its work."""
         self._since: float | None = None
-        """CPU time of the thread at the start of the current item, or None between items."""
+        """Thread's CPU time at the current item's start, or None between items."""
         self._ending = False
 
     def keep(self, in_hand: InHand) -> None:
         self._in_hand = in_hand
 
     def start(self) -> None:
-        """Watch the calling thread until :meth:`stop`. It must be the main thread. On Windows, nothing is watched."""
+        """Watch the calling thread, which must be the main thread, until :meth:`stop`. On Windows, do nothing."""
         if hasattr(signal, "setitimer"):  # not on Windows
             signal.signal(signal.SIGALRM, self._look)
             self._on = True
@@ -75,7 +75,7 @@ class Watchdog:
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """Watch the work inside the ``with`` block. Call :meth:`begin` before each item, and :meth:`end` after it."""
+        """Watch the work inside the ``with`` block. Callers must call :meth:`begin` before and :meth:`end` after each item."""
         if self._on:
             signal.setitimer(signal.ITIMER_REAL, _FIRST, _EVERY)
         try:
@@ -100,7 +100,7 @@ class Watchdog:
         return self._on
 
     def within(self, seconds: float, work: Callable[[], _T]) -> _T:
-        """Run ``work`` on the watched thread. Interrupt it if it still waits (for a server, for example) after ``seconds``.
+        """Run ``work`` on the watched thread. Interrupt ``work`` if it still waits (for example, for a server) after ``seconds``.
 
         Raises:
             TimeoutError: the work was interrupted.

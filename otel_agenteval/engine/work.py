@@ -1,4 +1,4 @@
-"""Queue of the worker, and the types of its items."""
+"""The worker's queue, and the types of queued items."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 class WorkItem(Protocol):
     @property
     def size(self) -> int:
-        """Estimated bytes in memory."""
+        """Estimated bytes that this item takes in memory."""
 
     @property
     def trace_key(self) -> int:
-        """Key of the item's trace. See :mod:`otel_agenteval.core.tenancy`."""
+        """Key of the item's trace (see :mod:`otel_agenteval.core.tenancy`)."""
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class ClosedSpans:
 
 @dataclass(slots=True)
 class GroupedSpans:
-    """Spans of one turn that still need evaluation. The turn's root ended earlier, so span events can't be written."""
+    """Spans of one turn that isn't evaluated yet. The turn's root ended earlier, so span events can't be written."""
 
     group: SpanGroup
 
@@ -58,7 +58,7 @@ class GroupedSpans:
 
 @dataclass(slots=True)
 class EvaluatedTurn:
-    """Turn that was evaluated when it closed, except for metrics that exceeded the time budget."""
+    """Turn that was evaluated when it closed, except by metrics that exceeded the time budget."""
 
     scored: ScoredTurn
 
@@ -92,7 +92,7 @@ class JudgedTurns:
 
 @dataclass(slots=True)
 class DetectedChange:
-    """Score change for the worse. Another thread adds details from the score store before the change is announced."""
+    """Score change for the worse. Another thread adds details from the score store before otel-agenteval announces the change."""
 
     change: Change
     root: Root
@@ -132,11 +132,11 @@ class GivenFeedback:
 
 
 class QueuedBatch(NamedTuple):
-    """Items that the worker handles together. Items that were discarded in the queue aren't included."""
+    """Items that the worker handles together, without items that were discarded while queued."""
 
     items: list[Any]
     length: int
-    """Number of items, including items that were discarded in the queue."""
+    """Number of items in the batch, including items that were discarded while queued."""
     size: int
 
 
@@ -147,8 +147,8 @@ class Aside:
         self.item = item
         self.size: int = item.size
         self.start = start
-        """Number of items that were already handled when this item was set aside. A flush of more items than this also waits for
-        this item.
+        """Number of items that were already handled when this item was set aside. A flush that waits for more items than this
+        number also waits for this item.
         """
         self.until = until
         self.late = late
@@ -165,13 +165,13 @@ class WorkQueue:
     def reset(self) -> None:
         self._lock = threading.Lock()
         self._items: deque[tuple[Any, int]] = deque()
-        """(item, size). None replaces a discarded item."""
+        """Queued (item, size) pairs. If an item was discarded, None replaces it."""
         self._aside: dict[int, Aside] = {}
-        """Items that were set aside for another thread, by ``id()``. An item stays here until it is handled."""
+        """Items that were set aside for another thread, by ``id()``. An item stays in this dictionary until it is handled."""
         self._returned = threading.Event()
         self.bytes = 0
         self.accepted = 0
-        """Number of items ever queued. It marks a position in the queue."""
+        """Number of items ever queued, which serves as a position in the queue."""
         self.handled = 0
 
     def __len__(self) -> int:
@@ -179,7 +179,7 @@ class WorkQueue:
 
     @property
     def fill(self) -> float:
-        """Fill level from 0 to 1, or above 1 if items had to be added to a full queue."""
+        """Fill level from 0 to 1, or above 1 if items were added to a full queue because of ``must``."""
         return self.bytes / self.max_bytes
 
     def put(self, item: Any, size: int, *, must: bool = False) -> bool:
@@ -207,7 +207,7 @@ class WorkQueue:
         return QueuedBatch(items, count, size)
 
     def finish(self, batch: QueuedBatch, left: Sequence[Any]) -> None:
-        """Count a batch as handled. Items in ``left`` return to the front of the queue."""
+        """Count a batch as handled, except for items in ``left``, which return to the front of the queue."""
         with self._lock:
             self.handled += batch.length - len(left)
             if self._aside:
@@ -249,7 +249,7 @@ class WorkQueue:
         return bool(self._aside)
 
     def set_aside(self, item: Any, until: float, late: Callable[[], Any]) -> Aside:
-        """Hold an item of the current batch for another thread, until :meth:`take_back`.
+        """Hold an item from the current batch for another thread, until :meth:`take_back`.
 
         If the item isn't back at the time ``until``, the item that ``late()`` returns is queued instead.
         """
@@ -261,7 +261,7 @@ class WorkQueue:
         return aside
 
     def take_back(self, aside: Aside) -> bool:
-        """Queue an item again after another thread has finished it. Return False if it is already queued or dropped."""
+        """Queue an item again after another thread has finished it. Return False if the item is already queued or dropped."""
         with self._lock:
             if aside.is_back or self._aside.get(id(aside.item)) is not aside:
                 return False
@@ -285,7 +285,7 @@ class WorkQueue:
         return count
 
     def wait_for_aside(self, seconds: float) -> bool:
-        """If the queue is empty, wait for an item that another thread holds. Return False if there is nothing to wait for."""
+        """If the queue is empty, wait for an item that another thread holds. Return False if no thread holds an item."""
         self._returned.clear()
         if seconds > 0 and self._aside and not self._items:
             self._returned.wait(seconds)

@@ -1,8 +1,8 @@
 """Background thread that evaluates turns, emits scores, and handles deadlines.
 
 The agent's threads only append to the worker's queue, which has a size limit, and never wait for the worker. The worker's thread
-starts with the first queued item and wakes up at most a few times per second. If there is no thread (before the first item, at
-exit, or in a forked child), the thread that calls ``flush`` does the work.
+starts with the first queued item, and wakes up at most a few times per second. If the thread isn't running (before the first item,
+at exit, or in a forked child), the thread that calls ``flush`` does the work.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ POLL = 0.25
 """Seconds between checks of the queue and of open turns."""
 _COURTEOUS_BATCH = 2
 _BREATH = 0.0005
-"""Seconds of pause after each small batch, so that the agent's thread can run."""
+"""Seconds that the worker pauses after each small batch, so that the agent's thread can run."""
 _BACKLOG = 2_000
 """Number of queued items above which the worker doesn't pause."""
 _RETRY = 0.05
 """Seconds between retries if an outlet is full and a caller waits."""
 _SIDE_THREADS = 4
 _ASIDE_SECONDS = 600.0
-"""Maximum time in seconds that an item waits for another thread's result. After that, the item is queued without it."""
+"""Maximum seconds that an item waits for another thread's result. After this time, the item is queued without the result."""
 _QUIET_POLLS = 8
-"""Number of checks without work after which the thread sleeps until it is woken."""
+"""Number of consecutive checks without work before the thread sleeps until :meth:`Worker.wake`."""
 
 
 class Worker:
-    """Thread that handles queued items. :meth:`connect` sets the functions that handle them.
+    """Thread that handles queued items. :meth:`connect` sets the functions that handle the items.
 
     Args:
-        flush: delivers buffered scores within the given seconds. Returns False if some remain.
-        max_bytes: maximum bytes in the queue. An item that doesn't fit is refused, unless it must be accepted.
+        flush: delivers buffered scores within the given seconds. Returns False if scores remain.
+        max_bytes: maximum bytes in the queue. An item that doesn't fit is refused, unless ``must`` is True.
         can_emit: returns True if the outlets can accept another batch. Until then, items wait in the queue.
-        failed: receives exceptions if a batch fails or the thread ends. They are logged without content.
+        failed: receives the exception if a batch fails or the thread ends. Exceptions are logged without content.
         now: returns monotonic seconds.
     """
 
@@ -67,7 +67,7 @@ class Worker:
         self.may_start = True
         """False at interpreter exit, when threads can't be started."""
         self.is_courteous = True
-        """True to work in small steps because an agent runs in this process."""
+        """True if the worker must work in small steps, because an agent runs in this process."""
         self._side = SideThreads(_SIDE_THREADS)
         self._reset()
         forks.in_child(self._reset)
@@ -76,9 +76,9 @@ class Worker:
         """Set the functions that the worker calls. These functions belong to components that are created after the worker.
 
         Args:
-            handle: processes a batch of items, and returns items that it didn't start because the engine is ending. If it
-                raises, the items left in the list are handled later.
-            tick: is called at every check, to close due turns. Returns True if anything might become due later.
+            handle: processes a batch of items, and returns items that it didn't start because the engine is ending. If
+                ``handle`` raises an exception, the items left in the list are handled later.
+            tick: closes due turns, and is called at every check. Returns True if data might become due later.
         """
         self._handle, self._tick = handle, tick
 
@@ -96,7 +96,7 @@ class Worker:
         self._urgent: deque[_Flush] = deque()
         self._thread: threading.Thread | None = None
         self.idle = True
-        """True while the thread sleeps until it is woken."""
+        """True while the thread sleeps until :meth:`wake`."""
         self._stopping = False
         self._ended = threading.Event()
 
@@ -109,7 +109,7 @@ class Worker:
         return True
 
     def set_aside(self, item: WorkItem, work: Callable[[], None], late: Callable[[], WorkItem]) -> None:
-        """Run ``work`` on another thread, and then queue the item again, even if the work failed. If the work takes too long, queue
+        """Run ``work`` on another thread, and then queue ``item`` again, even if ``work`` failed. If ``work`` takes too long, queue
         the item that ``late()`` returns instead.
         """
         aside = self.queue.set_aside(item, self._now() + _ASIDE_SECONDS, late)
@@ -136,7 +136,7 @@ class Worker:
             return self.queue.accepted, found
 
     def discard(self, unwanted: Callable[[Any], bool], forget: Callable[[], None]) -> None:
-        """Call ``forget``, then drop queued items for which ``unwanted`` is true. Meanwhile, no turn is closed or handled."""
+        """Call ``forget``, and drop queued items for which ``unwanted`` returns True. Meanwhile, no turn is closed or handled."""
         with self._ticking, self._handling:
             forget()
             self.queue.discard(unwanted)
@@ -165,7 +165,7 @@ class Worker:
         self._thread = None
 
     def _runs(self) -> bool:
-        """Return True if the thread is alive. Other code can end the thread by raising an exception in it."""
+        """Return True if the thread is alive. Other code can end this thread by raising an exception in it."""
         thread = self._thread
         return thread is not None and thread.is_alive()
 
@@ -219,9 +219,9 @@ class Worker:
     # --- flush and end
 
     def flush(self, timeout: float, *, items: bool = True, outlets: bool = True) -> bool:
-        """Handle all queued items if ``items`` is True, and deliver buffered scores if ``outlets`` is True. Return True if both
-        succeed in time. Threads that must not wait for the worker, such as the worker's own, can't handle queued items. For them,
-        the method returns False if ``items`` is True.
+        """Handle all queued items if ``items`` is True, and deliver buffered scores if ``outlets`` is True. Return True if this
+        succeeds in time. A thread that must not wait for the worker, such as the worker's own thread, can't handle queued items.
+        In such a thread, the method returns False if ``items`` is True.
         """
         deadline = time.monotonic() + timeout
         if self._thread is threading.current_thread() or not may_wait():
@@ -289,7 +289,7 @@ class Worker:
         return ok and not self.queue
 
     def give_up(self, timeout: float) -> list[Any]:
-        """Start no more batches. Wait up to ``timeout`` seconds for the current batch. Return all unhandled items."""
+        """Stop starting batches. Wait up to ``timeout`` seconds for the current batch. Return all unhandled items."""
         self._given_up = True
         if self._thread is not threading.current_thread() and self._handling.acquire(timeout=max(0.0, timeout)):
             self._handling.release()
@@ -298,9 +298,9 @@ class Worker:
     # --- work
 
     def _work(self, upto: int | None = None, deadline: float | None = None, most: int = 256) -> bool:
-        """Close due turns, and then handle the queue. Return True if something might become due later. If ``upto`` is set, a caller
-        waits, so work without pauses. No batch starts after ``deadline``. If an outlet is full, retry until ``deadline`` or, if it
-        is None, return at once. ``most`` is the maximum batch size, which is 1 if the calling thread can be interrupted.
+        """Close due turns, and then handle the queue. Return True if data might become due later. If ``upto`` is set, a caller is
+        waiting, so work without pauses. Don't start a batch after ``deadline``. If an outlet is full, retry until ``deadline``, or
+        return at once if it is None. ``most`` is the maximum batch size, which is 1 if the calling thread can be interrupted.
         """
         queue = self.queue
         due = self._close_due_turns()
@@ -342,7 +342,7 @@ class Worker:
             return True
 
     def _handle_batch(self, most: int) -> None:
-        """Handle the next batch. If this fails, items that weren't started return to the front of the queue."""
+        """Handle the next batch. If this fails, return items that weren't started to the front of the queue."""
         if self._given_up:
             return
         batch = self.queue.next_batch(most)
@@ -364,7 +364,7 @@ class Worker:
 
 
 class _Flush:
-    """Request to the worker's thread to flush. ``upto`` is the number of queued items to wait for."""
+    """Flush request to the worker's thread. ``upto`` is the number of queued items to wait for."""
 
     __slots__ = ("deadline", "done", "ok", "outlets", "upto")
 
