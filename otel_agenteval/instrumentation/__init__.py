@@ -1,5 +1,5 @@
-"""Entry points in the application's own process: ``instrument()``, the processors, the exporter, and the pytest plugin.
+"""Entry points in the application's own process: ``instrument()``, two processors, an exporter, and a pytest plugin.
 
-Modules in this package may import :mod:`~otel_agenteval.engine` and lower subpackages, and from third parties only the
-OpenTelemetry API and SDK. Read :mod:`.attach` first.
+Modules in this package may import :mod:`~otel_agenteval.engine` and lower subpackages. The only third-party packages that they
+may import are the OpenTelemetry API and SDK. Read :mod:`.attach` first.
 """

@@ -37,9 +37,9 @@ _Processor = TypeVar("_Processor", bound=SpanProcessor)
 
 
 class Handle:
-    """Access to the evaluation that :func:`instrument` started: its status, scores, and user feedback.
+    """Handle for the evaluation that :func:`instrument` started, with methods for status, scores, and user feedback.
 
-    If evaluation is off, all methods can still be called, but do nothing.
+    If evaluation is off, all methods can still be called, but have no effect.
     """
 
     def __init__(self, processor: AgentEvalSpanProcessor | None) -> None:
@@ -60,7 +60,7 @@ class Handle:
         return self._processor.engine.flush(timeout) if self._processor is not None else True
 
     def drain(self, judges: bool = True, timeout: float = 30.0) -> bool:
-        """Wait until all closed turns are evaluated (also by judges) and their scores are delivered.
+        """Wait until all closed turns are evaluated (including by judges) and their scores are delivered.
 
         Args:
             judges: False to return without waiting for judged metrics.
@@ -71,7 +71,7 @@ class Handle:
         return self._processor.engine.drain(timeout, judges=judges) if self._processor is not None else True
 
     def why(self, turn_id: str) -> dict[str, str] | None:
-        """Return the outcome of each metric on a recent turn.
+        """Return each metric's outcome on a recent turn.
 
         Examples of outcomes: ``scored``, ``skipped: …``, ``sampled out …``. Returns None if the turn isn't in memory.
         """
@@ -92,14 +92,14 @@ class Handle:
         """Record user feedback on a turn, even long after the turn ended.
 
         The feedback becomes the turn's ``code_user_feedback`` score, from 0 to 1. Returns False if evaluation is off, the queue is
-        full, or a value is invalid. Invalid values are counted in ``agenteval_feedback_total``. The first per argument is logged.
+        full, or a value is invalid. Invalid values are counted in ``agenteval_feedback_total``, and logged once per argument.
 
         Args:
-            turn_id: any span of the turn as ``TRACE_ID-SPAN_ID``, a span context, or a ``traceparent``. A ``TRACE_ID`` alone means
-                the last turn of the trace.
+            turn_id: any span in the turn as ``TRACE_ID-SPAN_ID``, a span context, or a ``traceparent``. A ``TRACE_ID`` alone means
+                the trace's last turn.
             score: a number within the scale, or a bool.
-            label: a word such as ``thumbs_up``, ``dislike``, or ``👎``. It sets the score if ``score`` and ``edited`` are missing.
-            comment: free text. It is redacted and exported as the score's explanation.
+            label: a word such as ``thumbs_up``, ``dislike``, or ``👎``. If ``score`` and ``edited`` are missing, it sets the score.
+            comment: free text, which is redacted and exported as the score's explanation.
             edited: the answer as corrected by the user. If ``score`` is missing, the score is 0.
             scale: the worst and the best score, such as ``(1, 5)``. The default is ``(0, 1)``.
             id: ID of the feedback. If the same feedback is delivered again, outlets count it once.
@@ -126,8 +126,8 @@ class Handle:
     def end_conversation(self, conversation_id: str) -> bool:
         """End a conversation now, instead of after ``conversation.idle_timeout``.
 
-        The conversation is then evaluated with ``conversation.metrics``. A later turn reopens it. Returns False if no such
-        conversation is open.
+        The conversation is then evaluated with ``conversation.metrics``. A later turn reopens the conversation. Returns False if
+        no conversation with this ID is open.
         """
         return self._processor.engine.end_conversation(conversation_id) if self._processor is not None else False
 
@@ -141,7 +141,7 @@ class Handle:
 
 
 def turn_id() -> str | None:
-    """Return the current span as ``TRACE_ID-SPAN_ID`` (see :meth:`Handle.feedback`), or None if there is no current span.
+    """Return the current span as ``TRACE_ID-SPAN_ID`` (see :meth:`Handle.feedback`), or None if no span is current.
 
     Send this ID along with the agent's answer, so that your application can return it with the user's rating.
     """
@@ -160,11 +160,11 @@ def instrument(
 ) -> Handle:
     """Evaluate the turns of all agents whose spans pass through a tracer provider.
 
-    Call this function once, after the provider is set. Another call for the same provider returns the same handle. It ignores
-    a different configuration and logs a warning. After :meth:`Handle.shutdown`, a call starts a new evaluation.
+    Call this function once, after the provider is set. Another call for the same provider returns the same handle. If the other
+    call's configuration differs, it is ignored with a warning. After :meth:`Handle.shutdown`, a call starts a new evaluation.
 
-    The function adds a span processor to the tracer provider, and a log processor to the SDK logger provider, if there is one. It
-    sets no global provider, except that ``create_provider=True`` sets a TracerProvider if there is none.
+    The function adds a span processor to the tracer provider, and a log processor to the SDK logger provider, if there is one. The
+    function doesn't set global providers, unless ``create_provider=True`` and there is no TracerProvider.
 
     Args:
         tracer_provider: SDK provider to attach to. The default is the global provider.
@@ -248,12 +248,12 @@ CONFIG = {
     "outlets": {"span_events": "off", "log_events": False, "prometheus": None},
     "turn": {"stitch_timeout": 0},
 }
-"""Configuration that rebuilds turns without scoring them. The code that captures the turns scores them itself."""
+"""Configuration that rebuilds turns without scores. The code that captures the turns also scores them."""
 _FLUSH_SECONDS = 60.0
 
 
 class _Capture(SpanProcessor):
-    """Span processor for captures. :func:`instrument` ignores it, so the application can still be instrumented later."""
+    """Span processor for captures. :func:`instrument` ignores this processor, so the application can be instrumented later."""
 
     def __init__(self) -> None:
         self.inner = AgentEvalSpanProcessor(CONFIG)
@@ -277,9 +277,9 @@ class _Capture(SpanProcessor):
 
 @contextmanager
 def captured_turns(tracer_provider: Any = None) -> Iterator[deque[ScoredTurn]]:
-    """Capture the turns that close inside the ``with`` block. The yielded deque is complete after the block. If there is no SDK
+    """Capture the turns that close inside the ``with`` block. The yielded deque is complete after the block. Without an SDK
     provider, a global SDK provider is set. If the application is already instrumented, its own evaluation isn't affected.
-    Otherwise, it can be instrumented later, with any configuration. Raise ConfigError if the environment turns evaluation off.
+    If not, it can be instrumented later with any configuration. Raise ConfigError if the environment turns evaluation off.
     """
     if not switched_on():
         raise ConfigError(

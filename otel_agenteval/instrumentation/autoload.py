@@ -1,4 +1,4 @@
-"""Entry points that OpenTelemetry's own startup code loads.
+"""Entry points that OpenTelemetry's startup code loads.
 
 Until an entry point is used, only the standard library is imported. Setup errors are logged and never stop the agent.
 """
@@ -34,7 +34,7 @@ def post_instrument() -> None:
 
 
 def completion_hook() -> Any:
-    """Return the GenAI completion hook for ``OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=agenteval``, or None if this fails."""
+    """Return the hook for ``OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=agenteval``, or None if it can't be created."""
     try:
         from .span_processor import CompletionHook
 

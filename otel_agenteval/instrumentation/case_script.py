@@ -1,4 +1,4 @@
-"""Inputs of an experiment case: written in the dataset, or created by a simulated user."""
+"""Inputs of an experiment case, which the dataset contains or a simulated user creates."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from ..core.turn import Turn
 from ..evaluation.datasets import ASKED, METRICS, Case, filled_in, id_of_inputs, metrics_in, renamed
 
 COLUMNS = ("turns", "user", "max_turns")
-"""Columns of a case that describe a conversation instead of a single input."""
+"""Columns that describe a case's conversation, instead of a single input."""
 _NO_REFERENCES = ("input", "references", *METRICS)
 _INPUT_NAMES = ("user", *ASKED)
 _MOST_TURNS = 10
 _input_in = keyed({"input": as_given}, {"input": _INPUT_NAMES}, required=("input",), ignore_others=True)
 
 Simulate = Callable[[list[dict[str, Any]], Mapping[str, Any]], Any]
-"""A simulated user: a function that receives the messages so far and the case, and returns the next message, or None to end."""
+"""A simulated user: a function that receives (earlier messages, case) and returns the next message, or None to end."""
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class Call:
     references: dict[str, Any]
     history: list[dict[str, Any]]
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """Unique ID of the call, even among calls for the same case in concurrent experiments."""
+    """Unique ID of the call. Even concurrent experiments with the same cases don't share IDs."""
     start: datetime.datetime | None = None
     output: Any = None
     error: BaseException | None = None
@@ -56,7 +56,7 @@ def as_text(answer: Any) -> str:
 class CaseScript(NamedTuple):
     case: Case
     inputs: Sequence[Case]
-    """One case per turn, with the columns of the complete case. Columns of the turn replace columns with the same name."""
+    """One case per turn, with the complete case's columns. A turn's columns replace columns with the same name."""
     user: str | None
     max_turns: int
     is_conversation: bool
@@ -89,7 +89,7 @@ class CaseScript(NamedTuple):
 
     def calls(self, simulate: Simulate | None) -> Iterator[Call]:
         """Yield the calls to the task one at a time. The caller must set a call's ``output`` or ``error`` before it requests the
-        next call. An error ends the conversation. Raise ValueError if the simulated user returns no first message.
+        next call. An error ends the conversation. Raise ValueError if the simulated user doesn't return a first message.
         """
         history: list[dict[str, Any]] = []
         inputs = iter(self.inputs) if self.user is None or simulate is None else self._simulated(simulate, history)
@@ -117,13 +117,13 @@ class CaseScript(NamedTuple):
 
 
 def cases_with_turns(cases: Iterable[Case]) -> Iterator[Case]:
-    """Yield each case of a dataset, followed by one case per turn. Raise ConfigError for an invalid case."""
+    """Yield each case in a dataset, followed by one case per turn. Raise ConfigError for an invalid case."""
     for _, script in scripts_of(cases):
         yield from script.cases
 
 
 def scripts_of(cases: Iterable[Case]) -> Iterator[tuple[str, CaseScript]]:
-    """Yield each case's ID and script. A missing ID becomes a hash of the inputs, which is the same in every dataset."""
+    """Yield each case's ID and script. If a case lacks an ID, its ID is a hash of its inputs."""
     cases = list(cases)
     seen = Counter(case.case_id for case in cases)
     for number, case in enumerate(cases, 1):
@@ -165,7 +165,7 @@ def _inputs(turns: Any, case: Case, where: str) -> list[Case]:
 
 
 def _without_messages(turns: Sequence[Any], where: str) -> list[Any]:
-    """Convert messages with roles to turns. A turn begins with a user message. A turn's last answer becomes its ground truth."""
+    """Convert messages with roles to turns. Each turn begins with a user message. Its last answer becomes the ground truth."""
     found: list[Any] = []
 
     def content(turn: Mapping[str, Any]) -> Any:

@@ -22,14 +22,14 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect(...)``
-    """Context manager that sets references, such as a ground truth, for the turns that start in its block.
+    """Context manager that sets references, such as a ground truth, for turns that start inside the block.
 
     Use it as a context manager, or as a decorator for functions and coroutine functions::
 
         with expect(ground_truth="Paris", expected_tools=["search"]):
             agent.run("What is the capital of France?")
 
-    The references are stored in the OpenTelemetry context. asyncio tasks and ``asyncio.to_thread`` inherit them, but plain threads
+    The OpenTelemetry context stores the references. asyncio tasks and ``asyncio.to_thread`` inherit this context, but plain threads
     don't. Other processes receive only the case ID, and only with ``propagate=True``. If blocks are nested, inner references
     replace outer references with the same name.
 
@@ -73,7 +73,7 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
     def add(self, **references: Any) -> None:
         """Add references to turns that started in the ``with`` block and are still open.
 
-        Use it for references that become available during the run, such as ``interactions`` and ``logprobs``.
+        Use this method for references that become available during the run, such as ``interactions`` and ``logprobs``.
 
         Raises:
             ConfigError: If called outside the ``with`` block.
@@ -104,7 +104,7 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
 
 
 def current_references(parent_context: context.Context | None, accepted: Collection[str] = ()) -> dict[str, Any] | None:
-    """Return the references for a span that starts now, or None. The key ``baggage:`` maps to the ``accepted`` baggage entries."""
+    """Return the references for a span that starts now, or None. The key ``baggage:`` contains ``accepted`` baggage entries."""
     here = parent_context if parent_context is not None else context.get_current()
     found = here.get(_KEY)
     carried = {key: value for key in accepted if (value := baggage.get_baggage(key, here)) is not None}

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ..metrics.registry import Asks, Embeds
 
 _RUN = "experiment_run"
-"""Name of a temporary reference that links a turn to the call that created it."""
+"""Name of a temporary reference that links a turn to the call that created the turn."""
 
 _CALLERS_LOOP: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("agenteval_callers_loop", default=None)
 
@@ -56,7 +56,7 @@ class _Run:
     script: CaseScript
     conversation_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     calls: list[Call] = field(default_factory=list)
-    """Calls to the task. If the simulated user raises an exception, the last call has this error."""
+    """Calls to the task. If the simulated user raises an exception, the last call's ``error`` contains this exception."""
     is_over: bool = False
     scored: Sequence[tuple[Turn, list[Score]]] | None = None
 
@@ -64,7 +64,7 @@ class _Run:
         return Call(self.script.case, self.script.case.references, [], error=error)
 
     def end(self, timeout: float) -> None:
-        """Add a timeout error to the unfinished call. Copy ``calls`` first, because the call's thread can still change it."""
+        """Add a timeout error to the unfinished call. Copy ``calls`` first, because the call's thread can still change the list."""
         is_called = (calls := self.calls) and not calls[-1].seconds  # otherwise, the simulated user hasn't returned
         stuck = "task" if is_called or self.script.user is None else "simulated user"
         error = TimeoutError(f"the {stuck} did not return within {timeout:g} s")
@@ -90,9 +90,9 @@ def evaluate(
     """Run a task over a dataset, and score the resulting turns.
 
     The task is called once per case and repetition, or once per turn of a conversation. The turns of each call are captured like
-    those of a live agent, and get the case's references. If a call creates no turn, its input and output become a turn. If the
-    turn's spans have no content, it gets this input and output. If the task raises an exception, the error is recorded and the
-    experiment continues.
+    a live agent's turns, and get the case's references. If a call doesn't create a turn, its input and output become a turn. If a
+    turn's spans lack content, the turn gets the call's input and output. If the task raises an exception, the error is recorded,
+    and the experiment continues.
 
     Args:
         task: a function or coroutine function. Its first argument is a case's input. It can have more parameters: ``history``
@@ -255,7 +255,7 @@ class _Task:
 
 
 def _later_parameters(task: Callable[..., Any]) -> list[str]:
-    """Return the names of the task's optional parameters, such as ``history``. Ignore the first parameter, the input."""
+    """Return the names of the task's optional parameters, such as ``history``. Ignore the first parameter, which is the input."""
     try:
         later = list(inspect.signature(task).parameters.values())[1:]
     except (TypeError, ValueError):
@@ -266,7 +266,7 @@ def _later_parameters(task: Callable[..., Any]) -> list[str]:
 
 
 def recorded_answer(asked: Any, case: Mapping[str, Any]) -> Any:
-    """Return the value of a case's ``output`` column. Use this function as the task to score recorded answers."""
+    """Return the value in a case's ``output`` column. To score recorded answers, use this function as the task."""
     if "output" not in case:
         raise ConfigError("output: this case has no recorded answer")
     return case["output"]
@@ -280,7 +280,7 @@ def _copied(value: Any) -> Any:
 
 @contextmanager
 def _timed(call: Call) -> Iterator[None]:
-    """Set a call's references in the ``with`` block, and record the call's duration and exception."""
+    """Set a call's references inside the ``with`` block, and record the call's duration and exception."""
     call.start, started = datetime.datetime.now(datetime.timezone.utc), time.perf_counter()
     try:
         with expect(**{**call.references, _RUN: call.token}), trace.use_span(trace.INVALID_SPAN):  # not below the caller's span
@@ -298,7 +298,7 @@ async def _awaited(given: Any) -> Any:
 
 
 def _joined(parts: list[Any]) -> Any:
-    """Join the yielded items of a generator if all are text. Otherwise, return them as a list."""
+    """Join a generator's items if all items are text. Otherwise, return the items as a list."""
     return "".join(parts) if all(isinstance(part, str) for part in parts) else parts
 
 
@@ -364,8 +364,8 @@ def _apply_raised_error(run: _Run, scored: list[tuple[Turn, list[Score]]], appli
 
 
 def _with_raised_errors(scores: Sequence[Score], text: str, applied: Container[str]) -> list[Score]:
-    """Replace the scores of a call whose task raised an exception with errors. Keep failed scores, and scores of metrics without
-    verdicts. Also keep the scores of metrics not in ``applied``, unless they were skipped as ``missing:output``.
+    """Replace scores with errors if the task raised an exception. Keep failed scores, and scores of metrics that don't give
+    verdicts. If a metric isn't in ``applied``, also keep its score, unless the score was skipped as ``missing:output``.
     """
     return [
         Score.of(score.facts, None, False, "error", None, text, None, None, TASK_RAISED)

@@ -24,9 +24,9 @@ _PREFIX = "gen_ai."
 
 
 class AgentEvalLogProcessor(LogRecordProcessor):
-    """Log record processor that passes messages in log records to the turns of their spans. It doesn't change the records.
+    """Log record processor that passes messages in log records to their spans' turns, without changing the records.
 
-    It reads GenAI log records, user feedback, and all other log records whose content looks like messages.
+    The processor reads GenAI log records, user feedback, and all other log records whose content looks like messages.
 
     Args:
         processor: the span processor whose turns get the messages.
@@ -59,7 +59,7 @@ class AgentEvalLogProcessor(LogRecordProcessor):
             engine.failed("on_emit", error)
 
     def shutdown(self) -> None:
-        """Do nothing, because there is nothing to release."""
+        """Do nothing, because the processor doesn't hold any resources."""
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         return True

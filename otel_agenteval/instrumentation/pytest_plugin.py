@@ -37,7 +37,7 @@ class AgentTurns:
 
     @property
     def turns(self) -> list[Turn]:
-        """Turns that have closed since the test started. Turns of agents that are still running aren't included."""
+        """Turns that have closed since the test started. If an agent is still running, its turn isn't included."""
         assert self._handle.flush(_FLUSH_SECONDS), f"the test's turns were not complete after {_FLUSH_SECONDS:g} s"
         latest = {}
         for scored in self._kept:
@@ -48,7 +48,7 @@ class AgentTurns:
 
     @property
     def turn(self) -> Turn:
-        """The only turn of the test. Raises AssertionError if there are several turns or none."""
+        """The test's only turn. Raises AssertionError if the test has several turns or no turn."""
         __tracebackhide__ = True
         turns = self.turns
         assert len(turns) == 1, f"expected one turn, got {len(turns)}: {[turn.input for turn in turns]}"
@@ -58,8 +58,8 @@ class AgentTurns:
         """Evaluate turns, and return (turn, scores) pairs.
 
         Args:
-            *metrics: names, ``{name: {parameters}}``, or results of ``get_metric``. If none is given, the default metrics are used.
-            turns: the turns to evaluate. The default is all turns of the test.
+            *metrics: names, ``{name: {parameters}}``, or results of ``get_metric``. If empty, the default metrics are used.
+            turns: the turns to evaluate. The default is all of the test's turns.
 
         Raises:
             ConfigError: If a metric or parameter is unknown.
@@ -88,7 +88,7 @@ class AgentTurns:
         """Assert that every turn passes every metric.
 
         Args:
-            *metrics: as for :meth:`evaluate`. A metric that gives no verdict passes if it returns a value.
+            *metrics: as for :meth:`evaluate`. A metric that doesn't give a verdict passes if it returns a value.
             at_least: minimum value by metric name. These metrics run even if they aren't in ``metrics``.
             at_most: maximum value by metric name. These metrics also run.
             allow_skipped: True to accept metrics that don't apply to a turn. By default, a skipped metric fails.
@@ -98,7 +98,7 @@ class AgentTurns:
             The scores of all turns, in order.
 
         Raises:
-            AssertionError: If a score fails. The message contains all failed scores, and the input and output of their turns.
+            AssertionError: If a score fails. The message contains all failed scores, and their turns' inputs and outputs.
         """
         __tracebackhide__ = True
         at_least, at_most = dict(at_least or {}), dict(at_most or {})
@@ -175,7 +175,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def agenteval_tracer_provider() -> Any:
     """Return the tracer provider whose spans are captured. Override this fixture to use your own provider.
 
-    If the fixture returns None, the global SDK provider is used, or created if there is none.
+    If the fixture returns None, the global SDK provider is used. If it doesn't exist, it is created.
     """
     return None
 
@@ -191,7 +191,7 @@ def _agenteval_handle(agenteval_tracer_provider: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def agenteval(request: pytest.FixtureRequest, _agenteval_handle: Any) -> Iterator[AgentTurns]:
-    """Capture the turns of the test, and provide them as :class:`AgentTurns`."""
+    """Capture the test's turns, and provide these turns as :class:`AgentTurns`."""
     handle = _agenteval_handle
     if not handle.enabled:
         pytest.fail("the agenteval fixture can't capture turns: OTEL_SDK_DISABLED or OTEL_AGENTEVAL_ENABLED turns evaluation off")

@@ -1,7 +1,7 @@
 """Record spans and log records in a program that ``otel-agenteval record`` runs.
 
-The recorder runs inside the program, and only adds a processor to each SDK provider that the program creates. It appends each
-line in a single write, so several processes of the program can write to the same file.
+The recorder runs inside the program, and only adds a processor to each SDK provider that the program creates. The recorder appends
+each line in a single write, so several processes of the program can write to one file.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def begin() -> None:
 
 @dataclass
 class RecordFile:
-    """Recording file, and a second file with information about the recorded processes. Only the first write error is logged."""
+    """Recording file, with a second file that describes the recorded processes. Only the first write error is logged."""
 
     path: str
     failed: bool = False

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 MetricLike = str | Mapping[str, Any] | BoundMetric | Callable[..., Any]
-"""A metric: its name, ``{name: {parameters}}``, the result of :func:`get_metric`, or a function of a turn."""
+"""A metric, given as its name, ``{name: {parameters}}``, the result of :func:`get_metric`, or a function of a turn."""
 
 
 def score_turns(
@@ -44,7 +44,7 @@ def score_turns(
 ) -> ScoredTurns:
     """Evaluate turns as ``otel-agenteval eval`` does, but in a notebook or script.
 
-    Judged metrics that read the history get the earlier turns with the same conversation ID.
+    If a judged metric reads the history, the metric gets the earlier turns with the same conversation ID.
 
     Args:
         turns: turns from :func:`load_turns`, or a single turn.
@@ -78,8 +78,8 @@ def selected_metrics(
     config: Config, metrics: Sequence[MetricLike] | None, whole: Sequence[BoundMetric] = ()
 ) -> list[BoundMetric]:
     """Return ``metrics`` ready to evaluate or, if None, the configured turn metrics. Names of conversation metrics in ``whole`` are
-    ignored. Duplicates are removed. A metric with several sets of parameters gets a score name for each. Raise ConfigError for an
-    unknown metric or parameter, an invalid entry, or two functions with the same name.
+    ignored. Duplicates are removed. If a metric has several sets of parameters, each set gets a score name. Raise ConfigError for
+    an unknown metric or parameter, an invalid entry, or two functions with the same name.
     """
     configured = select_metrics(config)
     if metrics is None:
@@ -150,7 +150,7 @@ _REPLY = '{"reason": "<is the goal reached, out of reach, or what is missing>", 
 
 
 def model_user(judge: Asks, config: Config) -> Simulate:
-    """Return a simulated user that ``judge`` plays. To use another model, add an entry ``simulated_user`` to ``judge.choose``."""
+    """Return a simulated user, played by ``judge``. To use another model, add an entry ``simulated_user`` to ``judge.choose``."""
 
     def simulate(history: list[dict[str, Any]], case: Mapping[str, Any]) -> str:
         redactor = Redactor(config.privacy.redact)
@@ -169,14 +169,14 @@ def model_user(judge: Asks, config: Config) -> Simulate:
 class RunScorer:
     cases: CaseMetrics
     whole: Sequence[BoundMetric]
-    """Conversation metrics, in addition to those in ``cases``."""
+    """Conversation metrics, in addition to the metrics in ``cases``."""
     config: Config
     sources: ReferenceSources
     judge: Asks | None
     embedder: Embeds | None
 
     def scored(self, script: CaseScript, calls: Sequence[Call], conversation_id: str) -> list[tuple[Turn, list[Score]]]:
-        """Return (turn, scores) pairs. If there are conversation metrics, the last pair is the whole conversation as one turn."""
+        """Return (turn, scores) pairs. With conversation metrics, the last pair's turn is the whole conversation."""
         turns = [(turn, self.cases.of(call.case)) for call in calls for turn in call.turns]
         if not script.is_conversation:
             return [(turn, self._prepared(turn, metrics)()) for turn, metrics in turns]
@@ -210,8 +210,8 @@ class RunScorer:
 
 
 def _of_conversation(last: Mapping[str, Any], script: CaseScript, calls: Sequence[Call]) -> dict[str, Any]:
-    """Return the references for a whole conversation: the case's references or, if they are missing, the last turn's. If the case
-    sets no ``expected_tools``, the expected tools of all turns are combined.
+    """Return the references for a whole conversation: the case's references or, if missing, the last turn's references. If the case
+    doesn't set ``expected_tools``, the expected tools of all turns are combined.
     """
     found = {**last, **script.case.references}
     found.pop("case_turn", None)

@@ -1,6 +1,6 @@
 """Evaluate turns in a span exporter, for environments that can only configure exporters.
 
-An exporter receives only sampled spans, in batches, and after they have ended.
+An exporter receives only sampled spans, and it receives them in batches, after the spans have ended.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class AgentEvalSpanExporter(SpanExporter):
     """Span exporter that evaluates turns. Prefer AgentEvalSpanProcessor, which is notified as soon as a span ends.
 
     Because spans arrive late and in batches, the default of ``turn.decision_delay`` is ten seconds, as in the sidecar. Ended
-    spans accept no events, so ``outlets.span_events`` has no effect.
+    spans don't accept events, so ``outlets.span_events`` has no effect.
 
     Args:
         config: as for :class:`~otel_agenteval.AgentEvalSpanProcessor`.
@@ -79,7 +79,7 @@ class AgentEvalSpanExporter(SpanExporter):
         self.engine.shutdown()
 
     def stand_down(self) -> None:
-        """Stop evaluating. An AgentEvalSpanProcessor of the same provider calls this method, so that no turn is scored twice."""
+        """Stop evaluating. The same provider's AgentEvalSpanProcessor calls this method, so that turns aren't scored twice."""
         if not self._passive:
             self._passive = True
             _log.warning(

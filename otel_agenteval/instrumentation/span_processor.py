@@ -1,13 +1,13 @@
 """SpanProcessor that evaluates turns in the application's own process.
 
-The processor can have any position among a provider's processors. The agent's thread only collects spans. When a turn's root ends
-and no span below it is open, the turn is queued for the worker. An exporter that reads the root's events also gets the scores,
-as events. If this exporter is synchronous, as with SimpleSpanProcessor, the agent's thread waits for the evaluation. Apart from
-that, the processor never blocks the agent's thread. On this thread, it never raises exceptions and does no I/O.
+The processor can have any position among a provider's processors. The agent's thread only collects spans. When a turn's root has
+ended and no span below the root is open, the turn is queued for the worker. An exporter that reads the root's events also gets the
+scores, as events. If this exporter is synchronous, as with SimpleSpanProcessor, the agent's thread waits for the evaluation.
+Otherwise, the processor never blocks the agent's thread. On this thread, it never raises exceptions and never does I/O.
 
-If messages aren't recorded on spans, OpenTelemetry's GenAI completion hook can provide them. Set
-``OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=agenteval`` to use it. Instrumentations based on ``opentelemetry-util-genai`` then pass
-each call's messages before its span ends, even if content capture is off. The messages aren't added to the span.
+If spans don't record messages, OpenTelemetry's GenAI completion hook can provide the messages. To use this hook, set
+``OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=agenteval``. Instrumentations based on ``opentelemetry-util-genai`` then pass each
+call's messages to the hook before the call's span ends, even if content capture is off. The messages aren't added to the span.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             from the file in ``OTEL_AGENTEVAL_CONFIG_FILE`` and from ``OTEL_AGENTEVAL_…`` variables.
         logger_provider: provider for writing log events. The default is the global LoggerProvider.
         meter_provider: provider for exporting OTLP metrics if ``outlets.otlp_metrics`` is on. The default is the global provider.
-        clock: source of the current time, replaced in tests.
+        clock: source of the current time, which tests replace.
 
     Raises:
         ConfigError: If the configuration is invalid. An error in environment variables, or in the file that they name, is only
@@ -81,7 +81,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._passive = not self.engine.enabled
         self._ending_is_called = False
         self._span_class: Any = None
-        """The SDK's span class, if its private fields can be read."""
+        """The SDK's span class if its private fields can be read, or None."""
         forks.in_child(self._begin_in_child)
 
     def _begin_in_child(self) -> None:
@@ -118,7 +118,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self.engine.intake.span_started(trace_id, span_id, parent_id, role, span, references, carried_id)
 
     def _on_ending(self, span: Any) -> None:
-        """Record the end of a span, just before the SDK ends it. The span can still receive score events."""
+        """Record the end of a span just before the SDK ends the span, which can still receive score events."""
         self._ending_is_called = True
         try:
             if span.__class__ is self._span_class:
@@ -151,7 +151,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self.engine.intake.root_closed(closed, span, still_ending=self._ending_is_called)
 
     def take_content(self, span: Any, part: LogPart) -> None:
-        """Add messages to the turn of an open span that doesn't record them (see :class:`CompletionHook`)."""
+        """Add messages to an open span's turn if the span doesn't record messages (see :class:`CompletionHook`)."""
         try:
             if self._active:
                 context = span.context
@@ -173,7 +173,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self.engine.shutdown()
 
     def _activate(self, span: Span) -> bool:
-        """Activate the processor at its first span. Return False if it is off, or if another processor already serves the provider."""
+        """Activate the processor at its first span. Return False if it is off, or if the provider has another active processor."""
         if self._passive:
             return False
         siblings = getattr(getattr(span, "_span_processor", None), "_span_processors", ())
@@ -193,7 +193,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
 
 
 def is_shut_down(processor: SpanProcessor) -> bool:
-    """Return True for an otel-agenteval processor after its shutdown. The processor stays attached to its provider."""
+    """Return True for an otel-agenteval processor that was shut down, but is still attached to its provider."""
     return isinstance(processor, AgentEvalSpanProcessor) and processor.engine.closed
 
 
@@ -201,7 +201,7 @@ _DETAILS = "gen_ai.client.inference.operation.details"
 
 
 class CompletionHook:
-    """GenAI completion hook that passes a call's messages to the span processor. Another thread parses them later."""
+    """GenAI completion hook that passes a call's messages to the span processor. Another thread parses the messages later."""
 
     def on_completion(
         self,
@@ -213,7 +213,7 @@ class CompletionHook:
         span: Any = None,
         log_record: Any = None,
     ) -> None:
-        """Receive the messages of a finished model call whose span is still open."""
+        """Receive a finished model call's messages while the call's span is still open."""
         del log_record  # it has the same content
         given = {
             "gen_ai.input.messages": inputs, "gen_ai.output.messages": outputs, "gen_ai.system_instructions": system_instruction,
@@ -259,7 +259,7 @@ class RecordAllSampler(Sampler):
         links: Sequence[Link] | None = None,
         trace_state: TraceState | None = None,
     ) -> SamplingResult:
-        """Return the other sampler's decision. If it drops a GenAI span or a child of a recorded span, return RECORD_ONLY."""
+        """Return RECORD_ONLY if the other sampler drops a GenAI span or a recorded span's child. Otherwise, return its decision."""
         found = self._sampler.should_sample(parent_context, trace_id, name, kind, attributes, links, trace_state)
         if found.decision is not Decision.DROP:
             return found
@@ -273,9 +273,9 @@ class RecordAllSampler(Sampler):
 
 
 def record_all(sampler: Sampler) -> Sampler:
-    """Wrap a head sampler so that dropped GenAI spans are still evaluated, but not exported.
+    """Wrap a head sampler, so that dropped GenAI spans are still evaluated, but not exported.
 
-    These spans get the decision RECORD_ONLY. A span is treated as a GenAI span if its initial attributes or name indicate it, or if
-    its parent is recorded. Other spans stay dropped.
+    These spans get the decision RECORD_ONLY. A span is treated as a GenAI span if its initial attributes or name indicate a GenAI
+    span, or if its parent is recorded. Other spans stay dropped.
     """
     return RecordAllSampler(sampler)

@@ -1,6 +1,6 @@
 """Start the recorder in each Python process that ``otel-agenteval record`` runs.
 
-Python imports only the first ``sitecustomize`` in ``sys.path``. This module therefore also runs the next one, if there is any.
+Python imports only the first ``sitecustomize`` in ``sys.path``. If another ``sitecustomize`` follows, this module runs it, too.
 """
 
 import sys
