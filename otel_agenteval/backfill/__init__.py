@@ -1,7 +1,7 @@
-"""Score traces that are already stored in files or ClickHouse, on one machine or a cluster.
+"""Score traces that are already stored in files or ClickHouse, either on one machine or on a cluster.
 
-Modules in this folder may import :mod:`~otel_agenteval.engine` and lower layers and, only when needed, pyarrow, daft, ray, and
-clickhouse-connect. Every way to run a backfill (one process, several processes, Daft, or Ray) calls :class:`Scorer`.
+Modules in this folder may import :mod:`~otel_agenteval.engine` and lower layers. They import pyarrow, daft, ray, and
+clickhouse-connect only when needed. All backfills (in one process, in several processes, on Daft, or on Ray) call :class:`Scorer`.
 
 Start reading at :mod:`.batch`.
 """

@@ -60,12 +60,12 @@ RESULT_COLUMNS: Mapping[str, str] = {
 _REPLY_TOKENS = 300
 
 Known = Mapping[str, "Mapping[str, Any] | None"]
-"""Existing results by result ID. Judged results are their columns, for composites to read. Computed results can be None."""
+"""Maps a result ID to an existing result. Judged results are columns, which composites read. Computed results can be None."""
 
 
 class Scorer:
-    """Scorer for batches of traces. Create one per process. If ``metrics`` is None, it evaluates the configured metrics. If ``dry``
-    is True, it counts model requests without sending them. Raises ConfigError for unknown metrics or invalid options.
+    """Scorer for batches of traces. Create one scorer per process. If ``metrics`` is None, it evaluates the configured metrics.
+    If ``dry`` is True, it counts model requests without sending any. Raises ConfigError for unknown metrics or invalid options.
     """
 
     def __init__(self, config: Config, metrics: Sequence[str] | None = None, *, dry: bool = False) -> None:
@@ -85,7 +85,7 @@ class Scorer:
 
     @property
     def keys(self) -> list[str]:
-        """Return one string per metric that identifies its version, its parameters, and how traces are grouped."""
+        """Return one string per metric, which identifies the metric's version, its parameters, and how traces are grouped."""
         of_turns = [metric._facts.identity.decode() for metric in self.metrics]
         of_wholes = [f"conversation {metric._facts.identity.decode().strip()}" for metric in self.whole]
         batches = " by conversation" if self.by_conversation else ""
@@ -103,8 +103,8 @@ class Scorer:
                 model.close()
 
     def score(self, tables: Any, known: Known = MappingProxyType({})) -> tuple[Any, ScoringTotals]:
-        """Score complete traces. Return a table of results with :data:`RESULT_COLUMNS`, and the totals. Results whose IDs are in
-        ``known`` aren't returned, and their metrics aren't judged again. Raises ValueError if a required column
+        """Score complete traces. Return (table of results with :data:`RESULT_COLUMNS`, totals). If a result's ID is in ``known``,
+        the result isn't returned, and its metric isn't judged again. Raises ValueError if a required column
         (:mod:`otel_agenteval.spans.columnar`) is missing.
         """
         account = ScoringTotals()
@@ -199,8 +199,8 @@ def scorer_of(config: str, metrics: tuple[str, ...] | None) -> Scorer:
 def chosen(
     config: Config, names: Sequence[str] | None
 ) -> tuple[list[BoundMetric], list[BoundMetric], Mapping[BoundMetric, SamplingRule]]:
-    """Return the turn metrics and conversation metrics to evaluate (``names``, or all configured metrics), and the sampling rules
-    of all configured metrics. Raises ConfigError for an unknown name or invalid sampling options.
+    """Return (turn metrics, conversation metrics, sampling rules). The metrics are ``names``, or all configured metrics. The
+    sampling rules are for all configured metrics. Raises ConfigError for an unknown name or invalid sampling options.
     """
     selected, whole = select_metrics(config), select_conversation_metrics(config)
     rules = {**rules_of(config, selected), **rules_of(config, whole)}
@@ -212,7 +212,7 @@ def chosen(
 
 @dataclass(slots=True)
 class ScoringTotals:
-    """Counts and costs of a run. In a dry run, tokens and costs are estimates."""
+    """A run's counts and costs. In a dry run, tokens and costs are estimates."""
 
     spans: int = 0
     bad: int = 0
@@ -222,7 +222,7 @@ class ScoringTotals:
     judge_errors: int = 0
     known: int = 0
     model_calls: int = 0
-    """Number of requests to judges and embedders. In a dry run, the number of requests that are certain to be sent."""
+    """Number of requests to judges and embedders. In a dry run, it counts only requests that a real run certainly sends."""
     tokens: int = 0
     cost_usd: float = 0.0
     unpriced: int = 0
@@ -322,7 +322,7 @@ class TurnScoring:
         self.made.append(score)
 
     def _judged_score(self, metric: BoundMetric) -> tuple[Score, Sequence[Any], Sequence[tuple[int, int, float | None]]]:
-        """Return a score, its judge calls, and each call's input tokens, output tokens, and cost (estimated in a dry run)."""
+        """Return (score, judge calls, [(input tokens, output tokens, cost) of each call, estimated in a dry run])."""
         scorer = self._scorer
         given = scorer.judge if metric.metric.kind == "llm" else scorer.embedder
         by_itself = None if given is None else decided_without_judge(metric, self.turn)
@@ -377,7 +377,7 @@ class TurnScoring:
 
 
 class _Counting(Answers):
-    """Judge and embedder for a dry run. They record each request's size and cost, and raise an error instead of sending it."""
+    """Judge and embedder for a dry run. They record each request's size and cost, and then raise an error instead of sending."""
 
     def __init__(self, judge: Judge | None, embedder: Embedder | InProcessEmbedder | None, config: Config) -> None:
         self.questions: list[tuple[int, int, float | None]] = []

@@ -1,6 +1,6 @@
 """Score stored spans, and write the results to an output folder.
 
-Spans are divided into buckets by trace ID. If a run is interrupted, the next run computes only missing results. Output folder::
+The trace ID determines a span's bucket. If a run is interrupted, the next run computes only missing results. Output folder::
 
     OUT/manifest.json                  number of buckets, the same for all runs in this folder
     OUT/parts/bucket-00003-RUN.parquet results; each run adds a file to buckets with missing results
@@ -78,8 +78,8 @@ class Output:
         return [n for n, done in notes if done.get("source") != fingerprint or not set(keys) <= set(done.get("metrics", ()))]
 
     def known(self, bucket: int | None) -> dict[str, dict[str, Any] | None]:
-        """Map result IDs to the successful results of a bucket, or of all buckets if ``bucket`` is None. Results of computed
-        metrics map to None. Other results keep the columns that composites need.
+        """Map result IDs to successful results in a bucket, or in all buckets if ``bucket`` is None. The value is None for computed
+        metrics. For other metrics, the value contains the columns that composites need.
         """
         parquet = require("pyarrow.parquet", feature="backfill", extra="backfill")
         found: dict[str, dict[str, Any] | None] = {}
@@ -93,7 +93,7 @@ class Output:
         return found
 
     def finish(self, bucket: int, results: Any, keys: Sequence[str], fingerprint: str) -> None:
-        """Save a bucket's results, which replace earlier errors. Mark the metrics in ``keys`` as done for this source."""
+        """Save a bucket's results, which replace earlier errors. Mark the metrics in ``keys`` as done for this ``fingerprint``."""
         parquet = require("pyarrow.parquet", feature="backfill", extra="backfill")
         if results.num_rows:
             ids = sorted(results.column("result_id").to_pylist())
@@ -117,7 +117,7 @@ class Output:
 
 
 def score_bucket(output: Output, bucket: int, tables: Iterable[Any], scorer: Scorer, fingerprint: str) -> ScoringTotals:
-    """Compute a bucket's missing results and, except in a dry run, save them. ``tables`` must contain all spans of the bucket."""
+    """Compute a bucket's missing results and, except in a dry run, save the results. ``tables`` must contain all of its spans."""
     results, account = scorer.score(list(tables), output.known(None if scorer.by_conversation else bucket))
     if not scorer.dry:
         output.finish(bucket, results, () if account.judge_errors else scorer.keys, fingerprint)
@@ -134,7 +134,7 @@ def run(
     progress: Callable[[str, int, int | None], None] = lambda what, done, total: None,
 ) -> ScoringTotals:
     """Write the source's spans to buckets, then score each bucket. If the source is one of n shards, set ``shards`` to n. ``jobs``
-    is the number of processes. Small sources, dry runs, and runs with a judge or embedder use only one process.
+    is the number of processes, but small sources, dry runs, and runs with a judge or embedder use only one process.
     """
     fingerprint = source.fingerprint()
     wanted = output.missing(scorer.keys, fingerprint)
@@ -157,7 +157,7 @@ def run(
 
 
 def _score(layout: _Layout, scorer: Scorer | tuple[str, tuple[str, ...] | None], bucket: int) -> ScoringTotals:
-    """Score a bucket. A worker process receives only the scorer's arguments, so it creates a scorer on first use."""
+    """Score a bucket. A worker process receives only the scorer's arguments, so the process creates a scorer on first use."""
     here = scorer if isinstance(scorer, Scorer) else scorer_of(*scorer)
     return score_bucket(layout.output, bucket, layout.tables(bucket), here, layout.fingerprint)
 
@@ -276,12 +276,12 @@ class _BucketWriter(contextlib.ExitStack):
 
 
 def buckets_for(source: Source, jobs: int = 1) -> int:
-    """Return how many buckets to create (at most 512), so that ``jobs`` buckets fit into memory at once."""
+    """Return how many buckets to create, so that ``jobs`` buckets fit into memory at the same time (at most 512 buckets)."""
     return max(1, min(_MOST_BUCKETS, math.ceil(source.size()[1] * jobs / _BUCKET_BYTES)))
 
 
 class Bar:
-    """Progress bar on standard error, with the remaining time. Shown only on a terminal, unless ``always`` is True."""
+    """Progress bar with the remaining time on standard error. The bar is shown only on a terminal, unless ``always`` is True."""
 
     def __init__(self, always: bool) -> None:
         self._shown = always or sys.stderr.isatty()

@@ -24,13 +24,13 @@ _SPAN_BYTES = 3_000
 
 
 class Source(Protocol):
-    """Stored spans, read in batches with otel-agenteval's column names. The spans of a trace can be in several batches."""
+    """Stored spans, read in batches with otel-agenteval's column names. A trace's spans can be in several batches."""
 
     def fingerprint(self) -> str:
         """Return a string that changes when the source's spans change."""
 
     def size(self) -> tuple[int | None, int]:
-        """Return the number of spans (None if unknown before reading) and their approximate bytes in memory."""
+        """Return (number of spans, approximate bytes in memory). The number is None if it is unknown before reading."""
 
     def batches(self) -> Iterator[Any]:
         """Yield all spans as ``pyarrow.Table`` objects of limited size."""
@@ -155,8 +155,8 @@ _CLICKHOUSE_COLUMNS = (
 
 
 class ClickHouse:
-    """Table that the Collector's ClickHouse exporter fills, read over HTTP. The scheme ``clickhouses`` uses TLS. The option
-    ``where`` adds an SQL condition. Example:
+    """Spans in a table that the Collector's ClickHouse exporter fills, read over HTTP. The scheme ``clickhouses`` uses TLS. The
+    option ``where`` adds an SQL condition. Example:
     ``clickhouse://user:password@host:8123/database?table=otel_traces&since=2026-11-01&until=2026-11-08``. Raises ConfigError for an
     invalid URL, and MissingExtra if ``clickhouse-connect`` isn't installed.
     """
