@@ -1,7 +1,7 @@
 """Kafka consumer that passes spans to the engine and commits the offsets of scored turns.
 
 A single thread reads messages, determines which turns are open, commits offsets, and runs rebalance callbacks. When a partition
-moves to another worker, the callback commits finished messages and drops the rest, which the other worker reads again.
+moves to another worker, the callback commits finished messages, and drops other messages, which the other worker reads again.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _POLL = 0.25
 _FLUSH = 10.0
 _BEHIND = 512
 _SHORTLY, _BREATH = 2.0, 0.05
-"""Seconds that scoring can lag before partitions are paused (which discards read-ahead data), and seconds between checks."""
+"""Seconds that scoring can lag before partitions pause, and seconds between checks. A pause discards read-ahead data."""
 _MOVE = 5.0
 _MOST_SNAPSHOTS = 4
 _BUFFER_KB = 16 * 1024
 _STATISTICS = 1.0
 _ASK = 1.0
 _PROBE, _SILENT = 5.0, 15.0
-"""Seconds without an answer from the brokers before the reader sends a request, and before the health check reports a fault."""
+"""Seconds without broker answers before the reader sends a request, and seconds before the health check reports a fault."""
 _STALLED = 20
-"""After this many reads without a message, the rest of a partition is assumed to be transaction markers."""
+"""Number of reads without a message after which the rest of a partition is assumed to be transaction markers."""
 
 _JSON = (b"{", b" ", b"\t", b"\r")
 """First bytes of a JSON request. A protobuf request starts with a line feed."""
@@ -64,7 +64,7 @@ class Address:
 
     Format: ``kafka://[user:password@]broker:9092,…/TOPIC?group=NAME&logs=TOPIC&dead=TOPIC&commit=SECONDS``. The scheme ``kafkas``
     uses TLS. Options whose names contain a dot are passed to librdkafka, such as ``&sasl.mechanism=SCRAM-SHA-512``. A password
-    given as ``${env:NAME}`` doesn't appear in the process list.
+    in the form ``${env:NAME}`` doesn't appear in the process list.
     """
 
     topics: Mapping[str, Signal]
@@ -115,7 +115,7 @@ _DIFFERS = re.compile(r"\[[^\[\]]*\]|[0-9]+")
 
 
 class _Sparse(logging.Filter):
-    """Filter that passes each kind of message at most once a minute, because librdkafka logs every failed connection attempt."""
+    """Log filter that passes each kind of message at most once a minute, because librdkafka logs each failed connection attempt."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -164,7 +164,7 @@ class KafkaSource:
         self._patience = patience
         self._partitions: dict[Key, Partition] = {}
         self._dead: dict[Key, set[int]] = {}
-        """Offsets of messages that the dead-letter topic hasn't acknowledged yet, by partition."""
+        """Maps a partition to the offsets of messages that the dead-letter topic hasn't acknowledged yet."""
         self._stopping = threading.Event()
         self._rejoin = False
         self._paused = False
@@ -358,7 +358,7 @@ class KafkaSource:
             self._send_dead_letter(message, partition, type(error).__name__)
 
     def _send_dead_letter(self, message: Any, partition: Partition, reason: str) -> None:
-        """Send an unreadable message to the dead-letter topic. Until the broker acknowledges it, don't commit later offsets."""
+        """Send an unreadable message to the dead-letter topic. Later offsets aren't committed until the broker acknowledges it."""
         topic, number, offset = message.topic(), message.partition(), message.offset()
         if offset < partition.begin:
             partition.skip(offset, ())
@@ -383,8 +383,8 @@ class KafkaSource:
         send()
 
     def _commit(self, patience: float = 0.0) -> None:
-        """Take a snapshot of the open turns. Commit the offsets of each snapshot once all turns that closed before it are scored.
-        Wait up to ``patience`` seconds for closed turns to be scored.
+        """Take a snapshot of the open turns. Commit each snapshot's offsets after all turns that closed before the snapshot are
+        scored. Wait up to ``patience`` seconds until closed turns are scored.
         """
         if not self._partitions:
             return
@@ -405,7 +405,7 @@ class KafkaSource:
         return set().union(*(partition.traces.keys() for partition in self._partitions.values()))
 
     def _commit_of(self, snapshot: _Snapshot) -> bool:
-        """Commit the offsets of turns that were closed when the snapshot was taken. Return False if delivering or committing fails."""
+        """Commit the offsets of turns that closed before the snapshot. Return False if delivering or committing fails."""
         # an evaluated part of a turn can still wait for other parts
         held = snapshot.checkpoint.held | self._engine.intake.held(self._seen_traces())
         partitions = {

@@ -1,11 +1,11 @@
 """Compute which offsets a consumer can commit without losing or splitting a turn.
 
-A message is done when every turn with its spans is closed and its scores are delivered. Kafka stores one committed offset per
-partition. The worker commits the offset of the oldest open trace's first message, so the next reader gets all spans of open traces.
+A message is done when all turns that contain its spans are closed and their scores are delivered. Kafka stores one committed offset
+per partition. The worker commits the offset of the oldest open trace's first message, so the next reader gets whole open traces.
 
-After the committed offset, there can also be spans of traces that are already closed. These spans must not become turns again.
-Therefore, the commit's metadata contains a second, lower offset, at which the oldest of these closed traces begins. The next reader
-collects the trace IDs between the two offsets, and later skips spans with these IDs.
+Messages after the committed offset can also contain spans of closed traces. These spans must not become turns again. Therefore, the
+commit's metadata contains a second, lower offset, at which the oldest of these closed traces begins. The next reader collects the
+trace IDs between the two offsets, and later skips spans with these IDs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..core.files import another_version
 _VERSION = 1
 _MARK = re.compile(r"agenteval\.v(\d+) from=(\d+)")
 MAX_REPLAY = 1_000_000
-"""Maximum number of messages for which an open trace delays the commit. After that, its new spans might become a separate turn."""
+"""Maximum number of messages that an open trace can delay the commit. After that, its new spans might become a separate turn."""
 
 
 class OtherVersion(Exception): ...
@@ -30,7 +30,7 @@ class OtherVersion(Exception): ...
 class Place(NamedTuple):
     offset: int
     since: int
-    """Offset from which the next reader collects trace IDs. It isn't greater than ``offset``."""
+    """Offset (at most ``offset``) from which the next reader collects trace IDs."""
 
     def metadata(self) -> str:
         return f"agenteval.v{_VERSION} from={self.since}"
@@ -56,7 +56,7 @@ class _Seen:
 
 
 class Partition:
-    """Reading progress in a partition. Only messages before ``end`` can contain spans of traces that an earlier reader closed."""
+    """Progress of reading a partition. Only messages before ``end`` can contain spans of traces that an earlier reader closed."""
 
     def __init__(self, place: Place, end: int) -> None:
         self.place = place
@@ -86,7 +86,7 @@ class Partition:
             self.passed_over.clear()
 
     def done(self, held: Collection[int], waiting: Iterable[int] = ()) -> Place:
-        """Return the position to commit, before ``waiting`` offsets and ``held`` traces in the last :data:`MAX_REPLAY` messages."""
+        """Return the position to commit: before ``waiting`` offsets, and before ``held`` traces in the last ``MAX_REPLAY``."""
         if self.position < self.begin:
             return self.place
         floor = self.position - MAX_REPLAY
