@@ -59,7 +59,7 @@ class SpanRecord:
     trace_state: Any
     """The SDK's TraceState if this process created the span, or None if the span was received."""
     dialects: Any
-    """The span's dialects and role, or None until :mod:`otel_agenteval.dialects.reader` determines them."""
+    """The span's dialects and role, or None until :mod:`otel_agenteval.dialects.reader` determines both."""
 
     def __init__(
         self,

@@ -305,8 +305,8 @@ def _record_from(span: WireSpan, raw: bytes) -> SpanRecord:
 
 
 def split_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog, int]], int]:
-    """Return (log record, size in bytes) pairs, and the number of invalid records. Only log records of a trace that contain user
-    feedback, describe GenAI spans, or might contain messages are parsed and returned. Raises :class:`NotOtlp`.
+    """Return ((log record, size in bytes) pairs, number of invalid records). A log record is parsed and returned only if it belongs
+    to a trace, and it has user feedback, describes a GenAI span, or might contain messages. Raises :class:`NotOtlp`.
     """
     found: list[tuple[OtlpLog, int]] = []
     invalid = 0
