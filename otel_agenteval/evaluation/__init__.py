@@ -1,5 +1,5 @@
-"""Evaluation of turns: metric selection, references, and scores.
+"""Evaluate turns: select metrics, attach references, and compute scores.
 
 Modules in this package may import :mod:`~otel_agenteval.metrics` and :mod:`~otel_agenteval.config`, but not OpenTelemetry. Start
-reading at :mod:`.selection`, which creates metrics from a configuration.
+reading at :mod:`.selection`, which creates the metrics that a configuration selects.
 """

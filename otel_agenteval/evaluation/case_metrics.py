@@ -1,4 +1,4 @@
-"""Metrics that individual data set cases add to a run."""
+"""Metrics that individual dataset cases add to a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .datasets import PLACEHOLDER, Case, filled_in
 from .selection import allow_media, complete_policies, told_apart, with_default_policy
 
 EXPECTED_VALUE = ("value", "expected_output", "expcted_output")
-"""Columns with the expected value. The last two are Trusys' spellings."""
+"""Columns that contain the expected value. The last two columns are Trusys' spellings."""
 _MOST_FAULTS = 20
 _FILE = re.compile("file://.")
 _NAMED_BY = ("type", "metric")
@@ -28,11 +28,11 @@ _NAMED_BY = ("type", "metric")
 
 
 class CaseMetrics:
-    """Metrics to evaluate for each case of a data set.
+    """Metrics to evaluate for each case of a dataset.
 
-    A case's ``metrics`` add metrics to the run, or change parameters of run metrics with the same name. A case's expected value
-    sets the parameter ``value`` of metrics that don't set it themselves. In parameters, ``{{customer}}`` is replaced by the value
-    in the case's column ``customer``. If only other cases have this column, the metric is skipped.
+    A case's ``metrics`` add metrics to the run, or change the parameters of run metrics with the same name. If a metric doesn't set
+    the parameter ``value``, the case's expected value sets it. In parameters, the value in the case's column ``customer`` replaces
+    ``{{customer}}``. If only other cases have this column, the metric is skipped.
 
     The constructor raises a ConfigError with one line per error. Each line begins with the case's file and line.
     """
@@ -56,17 +56,17 @@ class CaseMetrics:
             self._give_all_cases_the_same_gates()
 
     def of(self, case: Case | None) -> Sequence[BoundMetric]:
-        """Return the metrics for a turn of this case or, if ``case`` is None, for a turn that doesn't belong to a case."""
+        """Return the metrics for a turn that belongs to ``case`` or, if ``case`` is None, to no case."""
         return self._known["" if case is None else self._key(case)]
 
     @property
     def all(self) -> list[BoundMetric]:
-        """The metrics of the run and of all cases. A metric occurs once for each set of parameters."""
+        """The run's metrics and all cases' metrics. A metric occurs once per set of parameters."""
         return list({id(bound): bound for metrics in self._known.values() for bound in metrics}.values())
 
     @property
     def by_name(self) -> list[BoundMetric]:
-        """One metric per name. If a name has several metrics, a metric with all required parameters is preferred."""
+        """One metric per name. If several metrics share a name, the first one with all required parameters is preferred."""
         found: dict[str, BoundMetric] = {}
         for bound in self.all:
             if bound.name not in found or found[bound.name].missing is not None:
@@ -74,7 +74,7 @@ class CaseMetrics:
         return list(found.values())
 
     def _give_all_cases_the_same_gates(self) -> None:
-        """Make a gate of one case a gate in all cases. If only other cases set a metric's required parameter, skip the metric."""
+        """Make one case's gate a gate in all cases. If a case lacks a parameter that a metric requires, skip the metric."""
         known = self.all
         gates = {bound.name for bound in known if bound.policy == "gate"}
         complete = {bound.name for bound in known if bound.missing is None}
@@ -132,7 +132,7 @@ class CaseMetrics:
         return bound.but(filled_in(bound.params, columns)) if names else bound
 
     def _completed(self, found: list[BoundMetric]) -> list[BoundMetric]:
-        """Make policy metrics combine the case's metrics instead of the run's metrics."""
+        """Change policy metrics, so that they combine the case's metrics instead of the run's metrics."""
         for place, bound in enumerate(found):
             if bound.inner and all(one in self._run for one in bound.inner):
                 found[place] = again = copy.copy(bound)
@@ -193,7 +193,7 @@ def _skipping(bound: BoundMetric, missing: str) -> BoundMetric:
 
 
 def _check_values(entry: MetricEntry, bound: BoundMetric, case: Case) -> None:
-    """Raise a ConfigError if a value contains ``{{…}}`` or ``file://…``, which promptfoo replaces, but this package doesn't."""
+    """Raise a ConfigError if a value contains ``{{…}}`` or ``file://…``, because only promptfoo replaces these placeholders."""
     if "{{" in repr(bound.params):
         raise ConfigError(f"{{{{…}}}} must be the name of a column. This case has the columns {', '.join(_columns(case))}")
     given = filled_in(entry.params, _columns(case)).values()
@@ -213,7 +213,7 @@ def _entries(case: Case) -> Iterator[tuple[str, Any]]:
 
 
 def _entry(given: Any, system: str | None) -> MetricEntry:
-    """Parse an entry in the format of this package, promptfoo, or Trusys. Raise a ConfigError if it has ``when`` or ``sample``."""
+    """Parse an entry in the format of this package, promptfoo, or Trusys. Raise ConfigError if it has ``when`` or ``sample``."""
     entry = entry_from(_with_parameters(_keyed_by_metric(given), system) if isinstance(given, Mapping) else given)
     form = "trusys" if isinstance(given, Mapping) and "metric" in given and "type" not in given else None
     entry = entry.replaced(metric=under(form, under(system, entry.metric)))

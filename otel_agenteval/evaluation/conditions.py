@@ -2,8 +2,8 @@
 
     error or score.code_tool_success < 1 or duration_s > 30 or event.user_feedback
 
-A condition can contain turn properties (``duration_s``), event names, score values, and results of comparisons with earlier turns
-(``slow``). A comparison with an unknown value is false.
+A condition can contain turn properties (``duration_s``), event names, score values, and the results of comparisons with earlier
+turns (``slow``). If a value is unknown, a comparison with this value is false.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Fact(NamedTuple):
     """Turn property that a condition can use by name."""
 
     text: bool
-    """True if the value is text. Other values are numbers (1 for true, 0 for false)."""
+    """True if the value is text, or False if the value is a number (1 for true, 0 for false)."""
     read: Callable[[Turn], Any] | None
-    """Function that returns the value, or None if the value is unknown.
+    """Function that returns the value in a turn, or None if the value is unknown.
 
     ``read`` is None for comparisons with earlier turns, because :class:`Known` contains their results.
     """
@@ -37,9 +37,9 @@ class Fact(NamedTuple):
 
 class Known(NamedTuple):
     scores: Sequence[Score] = ()
-    """Scores that exist before the sampling decision: computed scores and user feedback, or the first score of a cascade."""
+    """Scores that exist before the sampling decision: either computed scores and user feedback, or a cascade's first score."""
     compared: Mapping[str, Any] = {}
-    """Results of comparisons with earlier turns, by name. See :class:`~otel_agenteval.judging.choose.History`."""
+    """Results of comparisons with earlier turns, by name (see :class:`~otel_agenteval.judging.choose.History`)."""
     events: Collection[str] = ()
 
 
@@ -139,7 +139,7 @@ class Condition:
         return test
 
     def _operand(self, node: ast.expr) -> tuple[bool, _Test]:
-        """Return two values: True if the operand is text, and a function that returns the operand's value."""
+        """Return (True if the operand is text, function that returns the operand's value)."""
         match node:
             case ast.Constant(value=str() | int() | float() as value):
                 return isinstance(value, str), lambda lookup: value

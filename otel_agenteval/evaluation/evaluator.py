@@ -1,7 +1,7 @@
 """Run metrics on turns.
 
-All metrics run through this module: on an agent's thread, on the worker, in judge jobs, in ``eval``, and in backfills. :func:`run`
-applies selectors, the time budget, and load shedding. Each score contains the sources of the references that the metric used.
+This module runs all metrics: on an agent's thread, on the worker, in judge jobs, in ``eval``, and in backfills. :func:`run`
+applies selectors, the time budget, and load shedding. Each score contains the sources of the references that its metric used.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _WARM_UP = {
 
 
 _IMPORTED_FIRST = ("numpy", "otel_agenteval.detectors.injection", "otel_agenteval.detectors.prompt_leak")
-"""Slow imports that many metrics need. :meth:`Evaluator.warm_up` imports each in a separate step."""
+"""Slow imports that many metrics need. :meth:`Evaluator.warm_up` imports each module in a separate step."""
 _warm: set[tuple[str, str]] = set()
-"""Names and parameter hashes of the metrics that have evaluated the warm-up turn."""
+"""(name, parameter hash) of each metric that has evaluated the warm-up turn."""
 
 
 def pricing_of(metrics: Sequence[BoundMetric]) -> Pricing:
-    """Return the prices in the cost metrics' configuration, so that a turn's cost matches the scores of these metrics."""
+    """Return the prices in the cost metrics' configuration, so that a turn's cost matches these metrics' scores."""
     costs = [one.params for one in metrics if one.metric.name in ("code_cost", "code_max_cost")]
     prices = {model: price for params in reversed(costs) for model, price in (params.get("prices") or {}).items()}
     return Pricing(prices, not costs or any(params.get("estimate", True) for params in costs))
@@ -70,7 +70,7 @@ def score_one(
     embedder: Any = None,
     foreign: ForeignMetrics | None = None,
 ) -> Score:
-    """Evaluate one metric on a turn with attached references. The caller must check the metric's selector.
+    """Evaluate one metric on a turn whose references are attached. The caller must check the metric's selector.
 
     ``sources`` contains the source of each reference. The score is ``skipped`` if the metric's ``applies`` function (see
     :func:`~otel_agenteval.metrics.registry.metric`) excludes the turn.
@@ -90,7 +90,7 @@ def score_one(
 
 
 def about(score: Score, turn: Turn) -> Score:
-    """Set ``score.about`` to the turn's ID and revision, unless the score is skipped. Return the score."""
+    """Return the score. Unless it is skipped, set ``score.about`` to the turn's ID and revision."""
     if score.status != "skipped":
         score.about = (turn.turn_id, b"%d" % turn.revision)
     return score
@@ -105,10 +105,10 @@ def run(
     shed: bool = False,
     foreign: ForeignMetrics | None = None,
 ) -> Outcome:
-    """Evaluate computed metrics in order on a turn with attached references.
+    """Evaluate computed metrics, in order, on a turn whose references are attached.
 
     If a metric's selector excludes the turn, the score is skipped as ``gated``. If ``shed`` is true, heavy metrics are skipped as
-    ``shed``. ``foreign`` limits the time of metrics that aren't built in. After ``budget`` CPU seconds, no more metrics run.
+    ``shed``. ``foreign`` limits the time of metrics that aren't built in. After ``budget`` CPU seconds, no other metric starts.
     """
     scores: list[Score] = []
     subject = (turn.turn_id, b"%d" % turn.revision)
@@ -152,7 +152,7 @@ def evaluate(
 ) -> list[Score]:
     """Attach references to a turn, and evaluate the metrics that apply to the turn.
 
-    ``cases`` contains the metrics for each data set case. Data of the kinds in ``redact`` isn't sent to judges and embedders.
+    ``cases`` contains the metrics for each dataset case. Kinds of data in ``redact`` aren't sent to judges and embedders.
     """
     return begin(turn, metrics, references, judge=judge, embedder=embedder, redact=redact, cases=cases)()
 
@@ -167,10 +167,10 @@ def begin(
     redact: Collection[str] = (),
     cases: CaseMetrics | None = None,
 ) -> Callable[[], list[Score]]:
-    """Run the first step of :func:`evaluate`: metrics that don't call a model. Return a function for the second step.
+    """Run the first step of :func:`evaluate` (metrics that don't call a model). Return a function for the second step.
 
-    The returned function can run on any thread. It evaluates the remaining metrics and returns all scores. Changes to the turn
-    between the two steps, for example to its history, affect only judges, as in the live pipeline.
+    The returned function can run on any thread. It evaluates the remaining metrics and returns all scores. If the turn changes
+    between the two steps (for example, its history), this affects only judges, as in the live pipeline.
     """
     sources = references.attach(turn, root_attributes(turn)) if references is not None else {}
     if references is not None:
@@ -204,7 +204,7 @@ def begin(
 
 
 class Once:
-    """Cache that scores each metric on a turn only once. Inner metrics of a composite use their configuration in ``metrics``."""
+    """Cache that scores each metric on a turn only once. A composite's inner metrics use their configuration in ``metrics``."""
 
     def __init__(self, metrics: Sequence[BoundMetric], turn: Turn, score: Callable[[BoundMetric], Score]) -> None:
         self._configured = {metric.key: metric for metric in metrics}
@@ -228,7 +228,7 @@ class Once:
 
 
 class Evaluator:
-    """Component that runs the configured computed metrics on closed turns and ended conversations.
+    """Component that runs all configured computed metrics on closed turns and ended conversations.
 
     ``budget`` limits the CPU seconds for one turn while the agent or an exporter waits. ``shedding`` selects the metrics to skip
     under overload. ``foreign`` limits the time of metrics that aren't built in. If ``expected`` is True, references from
@@ -249,7 +249,7 @@ class Evaluator:
         self, metrics: Sequence[BoundMetric], whole: Sequence[BoundMetric], references: ReferenceSources, budget: float,
         expected: bool,
     ) -> None:  # fmt: skip
-        """Replace the metrics and references for turns and conversations that end later."""
+        """Replace the metrics and references. The change applies to turns and conversations that end later."""
         self.metrics = [metric for metric in metrics if not metric.heavy]
         """Metrics that run when a turn closes, even if an exporter or the agent waits."""
         self.heavy = [metric for metric in metrics if metric.heavy]
@@ -270,7 +270,7 @@ class Evaluator:
     def warm_up(self) -> Iterator[None]:
         """Evaluate a fictional turn step by step, so that the first real turn is fast.
 
-        The warm-up imports modules and compiles patterns. It doesn't run custom metrics, because they might be slow or have side
+        The warm-up imports modules and compiles patterns. It doesn't run custom metrics, because these might be slow or have side
         effects. Each metric runs once per process.
         """
         ours = [metric for metric in (*self.metrics, *self.heavy) if metric.metric.is_ours and metric.key not in _warm]
@@ -289,8 +289,8 @@ class Evaluator:
     def evaluate(self, scored: ScoredTurn, attributes: Mapping[str, Any], *, waited_for: bool = False) -> None:
         """Attach references to a closed turn and compute its first scores.
 
-        Afterwards, ``scored.pending`` contains heavy metrics, metrics that ``expect()`` turns on, and, if ``waited_for``, metrics
-        over budget.
+        Afterwards, ``scored.pending`` contains heavy metrics and metrics that ``expect()`` turns on. If ``waited_for`` is True, it
+        also contains metrics over budget.
         """
         self.evaluations += 1
         scored.sources = self.references.attach(scored.turn, attributes)
@@ -312,7 +312,7 @@ class Evaluator:
         self._finish(scored, [metric for metric in scored.pending if metric.opens_media])
 
     def fail_media(self, scored: ScoredTurn) -> None:
-        """After a timeout, set the scores of pending metrics that open media to errors."""
+        """Set the scores of pending metrics that open media to errors, because the metrics timed out."""
         late = MetricError("media_timeout", "opening the turn's media took too long")
         scored.add_scores([about(metric.failed(late), scored.turn) for metric in scored.pending if metric.opens_media])
         scored.pending = [metric for metric in scored.pending if not metric.opens_media]
@@ -342,14 +342,14 @@ class Evaluator:
 # --- ``code_`` metrics that references from ``expect()`` turn on, without configuration, if their packages are installed
 
 _OF_OTHER_FORMS = frozenset(("code_json_equals", "code_audio_transcription_quality", "code_bleu"))
-"""Metrics that ``expect()`` doesn't turn on, because they compare JSON or transcripts, or fail very short answers (BLEU)."""
+"""Metrics that ``expect()`` doesn't turn on, because they compare JSON or transcripts, or (BLEU) fail very short answers."""
 _READ_ANYWAY = frozenset(("context", "history", "session", "metadata", "attachments"))
-"""References that don't turn on any metric, because too many metrics read these references."""
+"""References that don't turn on metrics, because too many metrics read these references."""
 _MOST_KEPT = 256  # maximum number of cached combinations of references
 
 
 class ExpectedMetrics:
-    """Additional metrics for turns with references from ``expect()``."""
+    """Additional metrics for turns whose references come from ``expect()``."""
 
     def __init__(self, configured: Collection[str]) -> None:
         self._configured = frozenset(configured)
@@ -404,7 +404,7 @@ def decided_without_judge(metric: BoundMetric, turn: Turn) -> Score | None:
 
 
 def gave_nothing(turn: Turn) -> bool:
-    """Return True if the turn certainly has no answer. Without captured content, an answer might exist."""
+    """Return True if the turn certainly lacks an answer. If content wasn't captured, an answer might exist."""
     if turn.output is not None or not turn.complete or turn.truncated:
         return turn.output == ""
     if turn.input is None:  # content capture is probably off

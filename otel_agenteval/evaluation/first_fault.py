@@ -1,6 +1,6 @@
 """Find the first step that explains why a turn failed, using rules or a judge.
 
-The rules check the turn's steps, such as tool calls, and the findings of its scores.
+The rules check the turn's steps, such as tool calls, and the findings in its scores.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _OF_ANSWERS: Mapping[str, tuple[str, str]] = {
     "code_ungrounded_urls": ("invented_url", "the answer has a URL that isn't in its sources"),
     "code_refusal": ("refusal", "the agent refused"),
 }
-"""Kind and reason of a fault in the answer itself, by failed metric, most serious first."""
+"""Maps a failed metric to (kind, reason) of a fault in the answer itself, most serious fault first."""
 
 
 class Fault(NamedTuple):
@@ -59,7 +59,7 @@ class Fault(NamedTuple):
 
     @property
     def mode(self) -> str:
-        """ID of the failure mode. It depends only on kind, step, and error, so equal failures always have the same ID."""
+        """ID of the failure mode. The ID depends only on kind, step, and error, so equal failures always have the same ID."""
         return hashlib.blake2b(f"{self.kind}\0{self.step}\0{self.error}".encode(errors="replace"), digest_size=4).hexdigest()
 
     @property
@@ -70,7 +70,7 @@ class Fault(NamedTuple):
 
 
 def failure_of(turn: Turn, scores: Sequence[Score], redact: Collection[str] = ()) -> Fault | None:
-    """Return a failed turn's first fault or, if no rule finds a fault, its failed metric. Return None if no score failed."""
+    """Return a failed turn's first fault or, if no rule finds a fault, the failed metric. Return None if no score failed."""
     failed = failed_metric(scores)
     return failed and (first_fault(turn, scores, redact) or failed)
 
@@ -82,7 +82,7 @@ def failed_metric(scores: Iterable[Score]) -> Fault | None:
 
 
 def first_fault(turn: Turn, scores: Iterable[Score], redact: Collection[str] = ()) -> Fault | None:
-    """Return the earliest fault that can explain why the turn failed, or None if no rule finds one.
+    """Return the earliest fault that can explain why the turn failed, or None if no rule finds a fault.
 
     A passed turn can also have a fault, such as a harmless error. If content wasn't captured, the rules find fewer faults.
     """
@@ -231,7 +231,7 @@ def _of_answer(turn: Turn, failed: Mapping[str, Score]) -> Iterator[Fault]:
 
 
 def _looks_like(digits: str, other: str) -> bool:
-    """Return True if two numbers of several digits differ in one digit, or have the same digits in another order."""
+    """Return True if two numbers with several digits differ in one digit, or have the same digits in another order."""
     return len(digits) == len(other) > 1 and (sorted(digits) == sorted(other) or sum(map(str.__ne__, digits, other)) == 1)
 
 
@@ -244,7 +244,7 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
     "llm_calls": ("model_error", "lost_instructions"),
     OUTPUT: ("changed_number", "invented_number", "invented_url", "leak", "truncated_answer", "refusal", "wrong_answer"),
 }
-"""Kinds of faults that a judge can choose, by kind of step."""
+"""Maps a kind of step to the kinds of faults that a judge can choose."""
 _TASK = """\
 Find the step at which the turn of an agent went wrong first. The turn failed the checks in "failed".
 How: Read the request and the failed checks. Go through the steps in order. The first fault is the earliest step whose
@@ -259,12 +259,12 @@ _REPLY = (
 )
 _TEXT_CHARS = 4_000  # maximum number of characters of the request, and of the answer
 _DOCUMENT_CHARS = 500
-"""Maximum number of characters of a retrieval's query, and of all its documents together."""
+"""Maximum characters of a retrieval's query, and maximum total characters of its documents."""
 _REASON_CHARS = 500
 
 
 def judged_fault(turn: Turn, scores: Sequence[Score], judge: Answers, redact: Collection[str] = ()) -> Fault:
-    """Return the first fault of a failed turn, determined by one judge call that receives redacted texts.
+    """Return a failed turn's first fault. One judge call, which receives redacted texts, determines the fault.
 
     Raises JudgeError if the judge call fails, and MetricError if the reply lacks a reason or has an unknown path or kind.
     """

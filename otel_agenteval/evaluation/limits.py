@@ -1,4 +1,4 @@
-"""Limit the run time of metrics that aren't built in, and the load of the worker.
+"""Limit the run time of metrics that aren't built in, and limit the worker's load.
 
 A hanging metric must not stop all scoring, so metrics that aren't built in have a time limit. An overloaded worker first skips
 ``llm_`` metrics, then also ``embed_`` metrics, then also heavy ``code_`` metrics. The load is the fill ratio of the worker's queue,
@@ -20,11 +20,11 @@ from ..metrics.bound_metric import BoundMetric
 _log = logging.getLogger("otel_agenteval")
 
 _PAUSE = 60.0
-"""Pause in seconds before a metric is called again after an interrupted call. The pause doubles each time, up to an hour."""
+"""Seconds after an interrupted call before the metric is called again. The pause doubles each time, up to an hour."""
 _LONGEST_PAUSE = 3600.0
 
 Interrupted = Callable[[float, Callable[[], Score]], Score]
-"""Function that runs work on the calling thread, and interrupts it with a TimeoutError after the given seconds."""
+"""Function that runs work on the calling thread, and interrupts the work with a TimeoutError after the given seconds."""
 
 
 class ForeignMetrics:
@@ -39,15 +39,15 @@ class ForeignMetrics:
         self._interrupted = interrupted
         self._lanes: dict[tuple[str, str], Lane] = {}
         self._pauses: dict[tuple[str, str], tuple[float, float]] = {}
-        """When each metric's pause ends (monotonic seconds), and how many seconds it lasts."""
+        """Maps each metric's key to (end of its pause in monotonic seconds, length of the pause in seconds)."""
         self._hung: dict[str, str] = {}
 
     def hung(self) -> dict[str, str]:
-        """Return the metrics that currently return no results, each with the reason."""
+        """Map each metric that currently doesn't return results to the reason."""
         return dict(self._hung)
 
     def keep_only(self, metrics: Iterable[BoundMetric]) -> None:
-        """Discard the state of metrics that aren't in ``metrics``, after a configuration reload."""
+        """Discard the state of metrics that aren't in ``metrics``. Call this method after a configuration reload."""
         found = list(metrics)
         names, keys = {metric.name for metric in found}, {metric.key for metric in found}
         self._hung = {name: reason for name, reason in self._hung.items() if name in names}
@@ -102,7 +102,7 @@ _HOLD = 5.0
 
 
 class Shedding:
-    """Current level of load shedding. Used only on the worker's thread. ``now`` returns monotonic seconds."""
+    """Current level of load shedding. Only the worker's thread may use this object. ``now`` returns monotonic seconds."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self.level = 0
@@ -110,7 +110,7 @@ class Shedding:
         self._since = 0.0
 
     def update(self, fill: float) -> int:
-        """Update and return the level. ``fill`` is the queue's fill ratio (0..1). The level falls by only one step at a time."""
+        """Update and return the level. ``fill`` is the queue's fill ratio (0..1). The level falls by at most one step per call."""
         wanted = sum(fill >= on for on in _ON)
         if wanted > self.level:
             self.level, self._since = wanted, self._now()

@@ -1,7 +1,7 @@
 """Redact names and IDs before they are exported.
 
 Names of conversations, users, agents, models, services, and error types can contain personal data or secrets, such as a phone
-number. Names are used as labels and join keys, so a hash replaces the data. Equal data has the same hash in every turn.
+number. A hash replaces this data, because names are used as labels and join keys. Equal data has the same hash in every turn.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ WITHHELD = "[WITHHELD]"
 
 
 def public_name(name: str, kinds: Collection[str]) -> str:
-    """Replace personal data and secrets of these kinds in a name with hashes."""
+    """Replace personal data and secrets in a name with hashes. ``kinds`` contains the kinds of data to replace."""
     return _public(name, frozenset(kinds)) if kinds else name
 
 
 def public_id(name: str, kinds: Collection[str]) -> str:
-    """Replace data of these kinds in an ID with hashes. Phone numbers are found even without a plus sign or word before them."""
+    """Replace personal data in an ID with hashes. Phone numbers are found even without a preceding plus sign or word."""
     return _public(name, frozenset(kinds), "id") if kinds else name
 
 
@@ -56,11 +56,11 @@ _NAMES: Mapping[type, Collection[str]] = {
     ToolCall: ("name", "call_id", "error"),
     ErrorInfo: ("type",),
 }
-"""Fields that contain names, IDs, or records with names or IDs."""
+"""Fields (by type) that contain names, IDs, or records with names or IDs."""
 
 
 def named_publicly(turn: Turn, kinds: Collection[str]) -> Turn:
-    """Redact the names and IDs of a turn, but not its content. Return the same turn if nothing changes."""
+    """Redact a turn's names and IDs, but not its content. Return the same turn if nothing changes."""
     changed = _redacted_fields(turn, frozenset(kinds)) if kinds else {}
     conversation = turn.conversation_id
     if "conversation_id" in changed and (turn.turn_id or "").endswith(f"conversation-{conversation}"):
@@ -96,13 +96,13 @@ def _without_names(value: Any, kinds: frozenset[str]) -> Any:
 
 
 def attributes_publicly(attributes: Mapping[str, Any], kinds: Collection[str]) -> Mapping[str, Any]:
-    """Redact resource attributes, including their names. Return the same mapping if nothing changes."""
+    """Redact resource attributes, both names and values. Return the same mapping if nothing changes."""
     left: Mapping[str, Any] = _without_names(attributes, frozenset(kinds))
     return left
 
 
 def public_call_id(name: str, kinds: Collection[str]) -> str:
-    """Redact email addresses and secrets in a tool call ID or response ID, but not numbers, because most of them are harmless."""
+    """Redact email addresses and secrets in a tool call ID or response ID. Don't redact numbers, because most are harmless."""
     return _public(name, frozenset(kinds), "call id")
 
 
@@ -113,4 +113,4 @@ NAME_ATTRIBUTES: Mapping[str, Callable[[str, Collection[str]], str]] = {
         ("gen_ai.agent.name", "gen_ai.tool.name", "gen_ai.request.model", "gen_ai.response.model", "error.type"), public_name
     ),
 }
-"""Span attributes and fields with names or IDs, and the functions that redact them."""
+"""Maps span attributes and fields that contain names or IDs to the functions that redact these values."""

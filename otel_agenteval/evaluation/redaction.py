@@ -1,7 +1,7 @@
 """Redact content before it leaves the process, for example to a judge or a queue's file.
 
 Scores are computed from the original content, and only exported data is redacted. A marker with kind and number, such as
-``[EMAIL_1]``, replaces the data. A judge can therefore recognize removed data, and repetitions of the same data.
+``[EMAIL_1]``, replaces personal data. A judge can therefore recognize removed data, and repetitions of the same data.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ KINDS = ("email", "phone", "card", "ssn", "secret")
 _MAX_NESTING = 60
 _CONTAINERS = frozenset(("llm_calls", "tool_calls", "agent_runs", "spans", "handoffs", "retrievals", "messages"))
 _IDS = frozenset(("turn_id", "tenant", "trace_id", "span_id", "id", "parent", "start", "close_reason"))
-"""Identifiers in the ``turn.v1`` form. They aren't personal data, but their digits can look like personal data."""
+"""Identifiers in the ``turn.v1`` form, which aren't personal data, although their digits can look like personal data."""
 MOST_EXPORTED = 4_096
-"""Maximum number of characters of each exported text."""
+"""Maximum number of characters per exported text."""
 _OUR_WORD = re.compile(r"[A-Za-z][A-Za-z_.:]{0,39}")
 _OUR_FACTS = frozenset(("vacuous", "reason", "by"))
-"""Keys that stay in a score's detail when its texts are removed, because they determine the score's outcome."""
+"""Keys that stay in a score's detail when its texts are removed, because these keys determine the score's outcome."""
 _HEX_ID = re.compile(r"[0-9a-f]{16}(?:[0-9a-f]{16})?(?:-[0-9a-f]{16})?")
 _LEAST_CARD = 10**13
 _MARKER = re.compile(r"\[(EMAIL|PHONE|CARD|SSN|SECRET)_([0-9]{1,6})\]")
@@ -43,13 +43,13 @@ _SHORT, _MOST_CLEAN, _MOST_WORDS = 160, 2_048, 60
 
 @cache
 def _clean_words_of(kinds: frozenset[str]) -> set[Any]:
-    """Return the cache of words without personal data: labels, error types, and ``(name, text)`` pairs in details."""
+    """Return the cache of words that don't contain personal data: labels, error types, and ``(name, text)`` pairs in details."""
     return {None}
 
 
 @lru_cache(maxsize=1_024)
 def _kinds_of_names(names: tuple[Any, ...]) -> tuple[bool, bool]:
-    """Return two flags: none of the names can contain personal data, and at least one name reveals the kind of its value."""
+    """Return (True if no name can contain personal data, True if at least one name reveals the kind of its value)."""
     texts = [name for name in names if isinstance(name, str) and len(name) <= _SHORT]
     return len(texts) == len(names) and not any(map(may_hold, texts)), any(map(is_telling, texts))
 
@@ -198,7 +198,7 @@ class Redactor:
         return value
 
     def _field(self, name: Any, value: Any, depth: int) -> Any:
-        """Redact the value of a named field. A name such as ``phone`` can reveal the kind of data."""
+        """Redact a field's value. The field's name, such as ``phone``, can reveal the kind of data."""
         if not isinstance(name, str) or not self.kinds:
             return self.value(value, depth)
         if name in NAME_ATTRIBUTES and isinstance(value, str):
@@ -232,7 +232,7 @@ class Redactor:
 
 
 def redacted_turn(turn: Turn, kinds: Collection[str], redactor: Redactor | None = None) -> Turn:
-    """Return a redacted turn, or the same turn if ``kinds`` is empty."""
+    """Return a redacted turn. If ``kinds`` is empty, return the turn unchanged."""
     return Turn.from_dict((redactor or Redactor(kinds)).turn(turn.to_dict())) if kinds else turn
 
 
@@ -249,7 +249,7 @@ def redacted_text(text: str, kinds: Collection[str]) -> str:
 
 
 def redacted_scores(scores: Iterable[Score], kinds: Collection[str]) -> list[Score]:
-    """Return one turn's scores, redacted. If the redaction of a score fails, its texts are removed."""
+    """Return one turn's redacted scores. If redaction of a score fails, remove its texts."""
     redactor = Redactor(kinds)
     return [redacted_score(score, redactor) for score in scores] if kinds else list(scores)
 
@@ -263,7 +263,7 @@ def redacted_score(score: Score, redactor: Redactor, turn: Turn | None = None) -
 
 
 def without_texts(score: Score) -> Score:
-    """Return a score without texts that might contain personal data. Its value, verdict, and single words are kept."""
+    """Return a score without texts that might contain personal data. Keep the score's value, verdict, and single words."""
 
     def facts(detail: Mapping[str, Any]) -> dict[str, Any]:
         ours = ((name, item) for name, item in detail.items() if name in _OUR_FACTS)
@@ -281,7 +281,7 @@ class Exporter(Protocol):
 
 
 def exporter_of(config: Config) -> Exporter | None:
-    """Return an :class:`Exporter` of turn content for log events, or None if the configuration doesn't export content."""
+    """Return an :class:`Exporter` that returns content for log events, or None if the configuration doesn't export content."""
     kinds = config.privacy.redact
 
     def export(turn: Turn, redactor: Redactor | None = None, /) -> dict[str, str]:
@@ -313,7 +313,7 @@ _LAST_QUOTE = lazy(r'(?<!\\)(\\*)"([^"]*)\Z')
 
 
 def as_written(text: str, start: int, end: int, marker: str) -> str:
-    """Return a marker in the form that this position requires. A marker that replaces a JSON number needs quotes."""
+    """Return a marker in the form that the position ``start`` requires. A marker that replaces a JSON number needs quotes."""
     if _NUMBER.fullmatch(text, start, end) is None or _AFTER_VALUE.match(text, end) is None:
         return marker
     before = text[max(0, start - _LOOK_BACK) : start].removesuffix("-")
@@ -335,7 +335,7 @@ def _quoted(marker: str, slashes: int) -> str:
 
 
 def still_parses(before: str, after: str) -> bool:
-    """Return True if JSON is still valid after a change, including JSON in its strings, or if the text isn't JSON."""
+    """Return True if JSON (also inside its strings) is still valid after a change, or if ``before`` isn't JSON."""
     if before.lstrip()[:1] not in ("{", "["):
         return True
     parsed = _parsed(before)

@@ -1,4 +1,4 @@
-"""Data types for a turn with its scores, on its way to the outlets."""
+"""Data types for a turn and its scores on their way to the outlets."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .redaction import Redactor
 
 
 class Receipt(Protocol):
-    """Receipt for a judge job. Acknowledge it when the job's score has been emitted."""
+    """Receipt for a judge job. Acknowledge the receipt when the job's score has been emitted."""
 
     def acknowledge(self) -> None: ...
 
 
 @dataclass(slots=True)
 class Root:
-    """Span to which scores refer, with the data that is needed after the span ends."""
+    """Span that scores refer to, with the data that is needed after the span ends."""
 
     trace_id: int
     span_id: int
@@ -35,7 +35,7 @@ class Root:
 
     @property
     def trace_key(self) -> int:
-        """Trace ID that includes the tenant. See :mod:`otel_agenteval.core.tenancy`."""
+        """Trace ID that includes the tenant (see :mod:`otel_agenteval.core.tenancy`)."""
         return base_of(self.tenant) + self.trace_id
 
 
@@ -47,7 +47,7 @@ class Judged:
     probability: float
     """Probability that a received turn is judged."""
     model: str | None = None
-    """Model of the last judge call or, if there was no call, the default model."""
+    """Model of the last judge call or, without a judge call, the default model."""
     cost_usd: float | None = None
     """Cost of all judge calls, or None if any price is unknown."""
     decided_by: str = "rate"
@@ -55,16 +55,16 @@ class Judged:
     upstream: float | None = None
     """Probability that head samplers kept the trace, or None if unknown."""
     called_model: bool = True
-    """True if a model was called. Some turns, such as empty turns, don't need a judge call."""
+    """True if a judge model was called. Some turns, such as empty turns, don't need a judge call."""
     input_truncated: bool = False
-    """True if the judge read only part of the material, because it exceeded ``judge.max_input_tokens``."""
+    """True if the judge read only part of the material, because the material exceeded ``judge.max_input_tokens``."""
     exchanges: Sequence[Exchange] = ()
     """The judge calls in order, for outlets that keep content."""
 
 
 @dataclass(slots=True)
 class ScoredTurn:
-    """A turn with its scores, on its way to the outlets."""
+    """A turn and its scores on their way to the outlets."""
 
     turn: Turn
     root: Root
@@ -72,13 +72,13 @@ class ScoredTurn:
     supersedes: str | None = None
     """ID of the turn whose scores this revision replaces, or None."""
     new: bool = True
-    """False for a revision. Its turn and scores must not be counted again."""
+    """False for a revision, whose turn and scores must not be counted again."""
     conversation: bool = False
     """True for an entire conversation, whose turns were counted separately."""
     final: bool = True
-    """False for a conversation that has only new signals and isn't judged again."""
+    """False for an ended conversation that only got new signals, so that it isn't judged again."""
     size: int = 0
-    """Estimated size in a queue, in bytes."""
+    """Estimated bytes that this turn takes in a queue."""
     seconds: float = 0.0
     sources: Mapping[str, str] = field(default_factory=dict)
     events: Collection[str] = ()
@@ -89,13 +89,13 @@ class ScoredTurn:
     content: Mapping[str, str] = field(default_factory=dict)
     """The turn's content for log events, by attribute. Empty unless the configuration exports content."""
     redactor: Redactor | None = None
-    """Redactor that uses the same markers throughout the turn. None before the first redaction."""
+    """Redactor that uses the same markers throughout the turn, or None before the first redaction."""
     redacted: int = 0
     """Number of scores, from the start of the list, that are already redacted."""
     named: bool = False
-    """True if the names and IDs of the turn and its resource are redacted."""
+    """True if the names and IDs in the turn and in its resource are redacted."""
     counted_as: str | None = None
-    """Turn ID of the first revision, under which the turn was counted. None if this is the turn's own ID."""
+    """Turn ID of the first revision, under which the turn was counted, or None if this is the turn's own ID."""
     absorbs: Sequence[str] = ()
     """IDs of turns that were counted before they were merged into this turn."""
     pending: Sequence[BoundMetric] = ()
@@ -103,14 +103,14 @@ class ScoredTurn:
     spans: Sequence[SpanRecord] = ()
     receipt: Receipt | None = None
     on_span: Collection[int] = ()
-    """Indexes of the :attr:`scores` that are events on the exported root span. Set when the events are written."""
+    """Indexes of :attr:`scores` that are events on the exported root span. Writing the events sets this attribute."""
 
     def add_scores(self, scores: Sequence[Score]) -> None:
         self.scores = [*self.scores, *scores]
 
     @property
     def of_turn_itself(self) -> bool:
-        """False if this object contains only a judged score or user feedback, which arrive after the turn's other scores."""
+        """False if this object contains only judged scores or user feedback, which arrive after the turn's other scores."""
         return self.judged is None and not self.is_feedback
 
     @property

@@ -1,6 +1,6 @@
-"""Select the metrics that a configuration contains.
+"""Select the metrics that a configuration lists.
 
-Inline metrics are selected first. Metrics from other parts of the configuration replace inline metrics or are added.
+Inline metrics are selected first. Metrics from the configuration's other parts replace inline metrics, or are added.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def select_metrics(config: Config) -> list[BoundMetric]:
 
 
 def import_own(config: Config) -> None:
-    """Import the user's modules, which define custom metrics. Raise ConfigError if that fails."""
+    """Import the user's modules, which define custom metrics. Raise ConfigError if an import fails."""
     for name in config.imports:
         try:
             importlib.import_module(name)
@@ -85,10 +85,10 @@ def import_own(config: Config) -> None:
 
 
 def select_group(config: Config, name: str, selected: Sequence[BoundMetric]) -> tuple[list[BoundMetric], list[BoundMetric]]:
-    """Return a group's turn metrics and its conversation metrics. Raise a ConfigError for an unknown group.
+    """Return (a group's turn metrics, its conversation metrics). Raise a ConfigError for an unknown group.
 
-    If the configuration defines the group, the function returns the group's members in ``selected``, the result of
-    :func:`select_metrics`. Otherwise, it returns the members of the built-in group or preset with this name.
+    If the configuration defines the group, the function returns the group's members that are in ``selected`` (the result of
+    :func:`select_metrics`). Otherwise, it returns the members of the built-in group or preset with this name.
     """
     if name not in config.groups:
         if name in GROUPS:
@@ -113,7 +113,7 @@ def _members(config: Config, part: Part, selected: Sequence[BoundMetric]) -> lis
 def named(
     config: Config, names: Sequence[str], of_turns: Sequence[BoundMetric], whole: Sequence[BoundMetric]
 ) -> tuple[list[BoundMetric], list[BoundMetric]]:
-    """Return the turn metrics and the conversation metrics with these names. Raise a ConfigError for unknown names.
+    """Return (turn metrics, conversation metrics) with these names. Raise a ConfigError for unknown names.
 
     Configured metrics keep their configuration, and other metrics get default parameters. A metric that isn't configured counts
     as a turn metric, unless it reads signals.
@@ -144,7 +144,7 @@ def named(
 def select_conversation_metrics(config: Config) -> list[BoundMetric]:
     """Return the metrics to evaluate when a conversation ends. Raises a ConfigError as :func:`select_metrics` does.
 
-    These are the preset's metrics, ``conversation.metrics``, and configured turn metrics that read signals.
+    The result contains the preset's metrics, ``conversation.metrics``, and configured turn metrics that read signals.
     """
     import_own(config)
     metrics = config.conversation.metrics
@@ -160,7 +160,7 @@ def select_conversation_metrics(config: Config) -> list[BoundMetric]:
 
 
 def _of_preset(config: Config, part: Part, configured: Sequence[BoundMetric]) -> list[BoundMetric]:
-    """Return the preset's turn or conversation metrics, without the metrics in ``configured``."""
+    """Return the preset's turn or conversation metrics (see ``part``), without the metrics in ``configured``."""
     if config.preset is None:
         return []
     entries = [MetricEntry.of(**MetricEntry._read(entry)) for entry in getattr(presets()[config.preset], part)]
@@ -173,7 +173,7 @@ def _of_preset(config: Config, part: Part, configured: Sequence[BoundMetric]) ->
 
 
 def _session_metric(name: str) -> str | None:
-    """Return the metric's canonical name if it reads signals. Return None for other metrics and unknown names."""
+    """Return a metric's canonical name if the metric reads signals. Return None for other metrics and unknown names."""
     try:
         found = resolve(name).metric
     except ConfigError:
@@ -182,7 +182,7 @@ def _session_metric(name: str) -> str | None:
 
 
 def complete_policies(selected: Sequence[BoundMetric]) -> None:
-    """Set the inner metrics of policies that have none: all selected gates, or all judged severity levels."""
+    """Set missing inner metrics of policies to all selected gates or, for a safety policy, to all judged severity levels."""
     for bound in selected:
         if bound.inner:
             continue
@@ -194,7 +194,7 @@ def complete_policies(selected: Sequence[BoundMetric]) -> None:
 
 
 def _sample(config: Config, entries: Entries, configured: list[BoundMetric]) -> None:
-    """Set the sampling options of judged metrics. The judging package creates sampling rules from these options."""
+    """Set judged metrics' sampling options. The judging package creates sampling rules from these options."""
     faults = Faults()
     for (path, entry), bound in zip(entries, configured, strict=True):
         if entry.sample is None:
@@ -234,7 +234,7 @@ def _configured(config: Config, entries: Entries) -> list[BoundMetric]:
 
 
 def with_default_policy(config: Config, bound: BoundMetric) -> BoundMetric:
-    """Set a metric's default policy to ``gate`` if the preset requires it and the metric gives a verdict without a judge."""
+    """Set a metric's default policy to ``gate`` if the preset requires gates and the metric gives a verdict without a judge."""
     has_verdict = bound._facts.direction != "neutral" and (bound.metric.type == "boolean" or bound.threshold is not None)
     if config.preset is not None and presets()[config.preset].gates and has_verdict and not bound.asks:
         bound.set_policy("gate")
@@ -245,7 +245,7 @@ _logged_names: set[tuple[str, ...]] = set()
 
 
 def told_apart(bound: list[BoundMetric], *, log: bool = True) -> list[BoundMetric]:
-    """Rename the scores of a metric that is configured several times without names, so that all names differ."""
+    """If a metric is configured several times without names, rename its scores, so that all names differ."""
     by_name: dict[str, list[BoundMetric]] = {}
     for one in bound:
         by_name.setdefault(one.name, []).append(one)
@@ -346,7 +346,7 @@ SIGNALS: Mapping[str, str] = {
     "llm_confidence": "confidence", "embed_loop_detection": "loop_detection", "llm_tool_correctness": "tool_correctness",
     "embed_coherence": "coherence",
 }  # fmt: skip
-"""Names of the signals that conversation metrics read, by the turn metric whose score is the signal."""
+"""Maps a turn metric to the name of the signal that conversation metrics read. The signal is the turn metric's score."""
 
 
 def reads_signals(metric: Metric) -> bool:
@@ -356,7 +356,7 @@ def reads_signals(metric: Metric) -> bool:
 def with_signals(
     selected: list[BoundMetric], readers: Iterable[BoundMetric], known: Iterable[BoundMetric] = ()
 ) -> list[BoundMetric]:
-    """Return the selected turn metrics, and after them the metrics that ``readers`` need as signals.
+    """Return the selected turn metrics, followed by the metrics that ``readers`` need as signals.
 
     A signal with weight 0 isn't needed. If ``known`` contains a needed metric, its first configuration in ``known`` is used.
     """

@@ -26,16 +26,16 @@ _MEASURED: Mapping[str, Collection[str]] = {
     "finish_reason": ("error",), "tool_calls": ("tool_calls",), "tool_errors": ("tool_calls", "error"),
     "llm_calls": ("llm_call_count",), "documents": ("retrieved_ids", "retrievals", "context"), "top_score": ("retrievals",),
 }  # fmt: skip
-"""Measured facts, with the turn fields that determine them."""
+"""Maps each measured fact to the turn fields that determine it."""
 EFFECTS: Collection[str] = frozenset((
     "duration_s", "cost_usd", "input_tokens", "output_tokens", "output_chars", "stop_kind", "finish_reason", "close_reason", "error",
     "tool failed", "tool error", "tool after tool", "tool_calls", "tool_errors", "llm_calls",
 ))  # fmt: skip
-"""Facts that a failure itself can change, for example through repeated calls."""
+"""Names of facts that a failure itself can change, for example through repeated calls."""
 
 
 def facts_of(turn: Turn) -> dict[str, FactValue]:
-    """Return a turn's facts by name. A value is a text, a number, or a list of names. Unknown facts are absent."""
+    """Return a turn's facts by name. A fact's value is a text, a number, or a list of names. Unknown facts are absent."""
     calls, usage = turn.llm_calls, turn.usage
     last = next((call for call in reversed(calls) if call.model), None)
     language = language_of(plain(turn.input[:_READ])) if turn.input else None
@@ -123,7 +123,7 @@ class FactCondition(NamedTuple):
         return self.sign == "=" and (known == self.value or (isinstance(known, list) and self.value in known))
 
     def without(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the facts without the fact that the condition tests. If this fact is a list, remove only the condition's value."""
+        """Return ``facts`` without the fact that the condition tests. If this fact is a list, remove only the condition's value."""
         known = facts.get(self.name)
         left = [name for name in known if name != self.value] if isinstance(known, list) else None
         return {name: left if name == self.name else value for name, value in facts.items() if name != self.name or left}
@@ -133,7 +133,7 @@ class FactCondition(NamedTuple):
 
 
 def attributes_of(turn: Turn, names: Collection[str]) -> dict[str, Any]:
-    """Return the value of each attribute from the first span that has the attribute."""
+    """Return the values of the attributes in ``names``, each from the first span that has the attribute."""
     found: dict[str, Any] = {}
     for span in turn.spans if names else ():
         for name in names:
@@ -143,5 +143,5 @@ def attributes_of(turn: Turn, names: Collection[str]) -> dict[str, Any]:
 
 
 def follows_from(metric: Metric) -> frozenset[str]:
-    """Return the facts that depend on fields that the metric reads. These facts can't explain the metric's failures."""
+    """Return the facts that depend on turn fields that ``metric`` reads. These facts can't explain the metric's failures."""
     return frozenset(name for name, fields in _MEASURED.items() if not metric.reads.isdisjoint(fields))
