@@ -1,6 +1,6 @@
 """Score one batch of complete traces.
 
-This module doesn't depend on Daft or Ray. It groups spans into turns in Python, because one callback per trace from Daft would
+This module doesn't depend on Daft or Ray. Python code groups spans into turns, because one callback per trace from Daft would
 take longer than the scoring.
 
 As in the live pipeline, computed metrics run first, then judged metrics, and then composites of judged scores.
@@ -236,7 +236,7 @@ class ScoringTotals:
 
 
 class TurnScoring:
-    """Scoring of one turn or one conversation. For a conversation, ``span_id`` is the root span ID of its last turn."""
+    """Scoring of one turn or one conversation. For a conversation, ``span_id`` is its last turn's root span ID."""
 
     def __init__(
         self,

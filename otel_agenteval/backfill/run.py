@@ -7,8 +7,8 @@ The trace ID determines a span's bucket. If a run is interrupted, the next run c
     OUT/done/bucket-00003.json         metrics and versions that were evaluated in the bucket, and the source's fingerprint
     OUT/spans/…                        spans by bucket during the backfill; removed at the end
 
-A bucket is marked as done only after its results file is complete. After a killed run, the next run therefore continues with the
-unfinished bucket. If a bucket has judge errors, the next run scores it again and replaces the errors.
+A bucket is marked as done only after its results file is complete. If a run is killed, the next run therefore continues with the
+unfinished bucket. If a bucket has judge errors, the next run scores this bucket again, and replaces the errors.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Output:
 
 
 def score_bucket(output: Output, bucket: int, tables: Iterable[Any], scorer: Scorer, fingerprint: str) -> ScoringTotals:
-    """Compute a bucket's missing results and, except in a dry run, save the results. ``tables`` must contain all of its spans."""
+    """Compute a bucket's missing results and, except in a dry run, save the results. ``tables`` must contain the whole bucket."""
     results, account = scorer.score(list(tables), output.known(None if scorer.by_conversation else bucket))
     if not scorer.dry:
         output.finish(bucket, results, () if account.judge_errors else scorer.keys, fingerprint)
@@ -213,7 +213,7 @@ class _Layout:
         self.counts: list[int] = [0] * output.buckets
 
     def fill(self, source: Source, shards: int, progress: Callable[[str, int, int | None], None]) -> None:
-        """Write the source's spans to bucket files, unless an interrupted run has already written them."""
+        """Write the source's spans to bucket files, unless an interrupted run has already written all files."""
         note = self._folder / "complete.json"
         if note.exists():
             self.counts = json.loads(note.read_text())
@@ -230,7 +230,7 @@ class _Layout:
         _write(note, json.dumps(self.counts))
 
     def regroup(self, scorer: Scorer) -> None:
-        """Rewrite the bucket files so that all traces of a conversation are in one bucket."""
+        """Rewrite the bucket files, so that all traces of a conversation are in one bucket."""
         note = self._folder / "conversations" / "complete.json"
         if not note.exists():
             shutil.rmtree(note.parent, ignore_errors=True)

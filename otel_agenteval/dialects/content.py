@@ -495,7 +495,7 @@ _BESIDE_CONTENT = frozenset(("refusal", "additional_kwargs", *_REASONING_KEYS))
 
 
 def _read_beside_content(value: Mapping[str, Any], message: Message, texts: list[str]) -> None:
-    """Read an answer's refusal and reasoning. OpenAI-compatible APIs and LangChain write them next to the answer's content."""
+    """Read an answer's refusal and reasoning, which OpenAI-compatible APIs and LangChain write next to the answer's content."""
     for holder in (value, value.get("additional_kwargs")):
         if not isinstance(holder, Mapping):
             continue

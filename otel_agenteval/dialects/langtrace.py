@@ -1,7 +1,7 @@
 """Parser for Langtrace: ``langtrace.*``, ``langchain.inputs``, and ``langchain.outputs``.
 
-Each LangChain span contains the arguments and result of one Python method as JSON text, so a model call has up to four nested
-spans. Langtrace omits empty values. The span of a decorated function has only a name.
+Each LangChain span contains one Python method's arguments and result as JSON text, so a model call has up to four nested spans.
+Langtrace omits empty values. A decorated function's span has only a name.
 """
 
 from __future__ import annotations

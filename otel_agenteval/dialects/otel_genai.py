@@ -62,7 +62,7 @@ WHOLE_PREFIXES = (
     "baggage_conflict.",
 )  # fmt: skip
 EVENTS = frozenset((*_MESSAGE_EVENTS, "gen_ai.client.inference.operation.details", "exception", EVALUATION))
-"""Names of span events and log records that need no inference."""
+"""Names of span events and log records from which nothing needs to be inferred."""
 _MERGED = "(merged tools)"
 """Name of a span in which ADK and trpc-agent-go repeat the results of parallel tools."""
 _DETAILS = "gen_ai.client.inference.operation.details"
@@ -291,7 +291,7 @@ def _read_events(parts: Iterable[Any], step: Step) -> None:
 
 
 def _read_details(part: Any, step: Step, counted: list[tuple[int | None, int | None]]) -> None:
-    """Read messages from an event with a call's input, output, or both. Append the call's token counts to ``counted``."""
+    """Read messages from an event that has a call's input, output, or both. Append the call's token counts to ``counted``."""
     if part.name == _DETAILS:
         body = getattr(part, "body", None)
         get = {**(body if isinstance(body, Mapping) else {}), **part.attributes}.get

@@ -494,7 +494,7 @@ _NO_TOTAL = frozenset(("cost", "aggregated"))
 
 
 class CacheNames(NamedTuple):
-    """Names of attributes with counts of cache reads, cache writes, and total tokens."""
+    """Names of attributes that contain token counts: cache reads, cache writes, and the total."""
 
     read: tuple[str, ...]
     written: tuple[str, ...]

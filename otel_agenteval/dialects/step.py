@@ -72,7 +72,7 @@ class Step:
     counted: list[tuple[int | None, int | None]] | None = None
     """``(input tokens, output tokens)`` of each model call that has an event in this span."""
     recovered: bool = False
-    """True if an agent's run ended normally, so errors inside it were handled."""
+    """True if an agent's run ended normally, so that errors inside the run were handled."""
     totals: tuple[int, int] | None = None
     """``(input tokens, output tokens)`` of a model call, which can include tokens of earlier calls in the same loop."""
     function: bool = False
@@ -106,7 +106,7 @@ class Step:
     gives_form: bool = False
     """True for a framework's tool that only structures the final answer."""
     tool_inputs: dict[str, Any] | None = None
-    """Tool arguments by call ID, if the calls don't contain them."""
+    """Tool arguments by call ID, if the calls themselves don't contain arguments."""
 
     thread: str | None = None
     """ID that connects a turn's traces if each message is a separate trace. Later turns of the thread have the same ID."""

@@ -1,6 +1,6 @@
 """Parser for Traceloop's JavaScript instrumentation of OpenAI's Responses API.
 
-A request's whole ``input`` is recorded as the text of one message. Only an answer's text is recorded. An answer without text
+Spans contain a request's whole ``input`` as one message's text, and only the text of an answer. If an answer lacks text, it
 requests tools, regardless of its finish reason.
 """
 

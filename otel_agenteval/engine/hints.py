@@ -35,7 +35,7 @@ def name_missing_packages(metrics: Iterable[BoundMetric], selection: str | Seque
 
 
 def name_missing_models(metrics: Sequence[BoundMetric], models: Any) -> None:
-    """Log metrics that are skipped because no judge or embedder is configured."""
+    """Log metrics that are skipped because their judge or embedder isn't configured."""
     for kind, section in (("llm", "judge"), ("embed", "embedder")):
         names = dict.fromkeys(one.name for one in asked_in(metrics) if one.metric.kind == kind and not models.can_ask(one))
         if names:
@@ -52,7 +52,7 @@ class Hints:
     def __init__(self, configured: Collection[str]) -> None:
         self._waits_for_turn = True
         self._never: dict[str, Counter[str]] = {name: Counter() for name in configured}
-        """Maps each metric that was skipped on all turns so far to the number of turns by reason."""
+        """Maps a metric that was skipped on all turns so far to the number of turns per reason."""
         self._turns = 0
 
     def check_spans(self, received: int, may_hold_turn: Callable[[], bool]) -> None:

@@ -115,7 +115,7 @@ class Intake:
     def receive_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0, *, early: bool = False) -> None:
         """Receive a log record that contains a span's content, such as messages.
 
-        If no span of the trace has arrived yet, the record waits if ``early`` is True. Otherwise, it counts as late.
+        If the record arrives before the trace's first span, it waits if ``early`` is True. Otherwise, it counts as late.
         """
         with self._assembler.lock:
             if not self._assembler.add_log(trace_id, span_id, part, size):
@@ -146,7 +146,7 @@ class Intake:
             self.receive_feedback(TurnFeedback(found, trace_id, span_id))
 
     def release_feedback(self) -> None:
-        """Queue all feedback that still waits for its turn, because no more turns will arrive."""
+        """Queue all feedback that still waits for its turn. Call this method when no more turns will arrive."""
         for given in self._pipeline.feedback.due(everything=True):
             self.put(GivenFeedback(given, last=True), must=True)
 

@@ -128,7 +128,7 @@ class ScoreStatistics:
 
 
 class StateFile:
-    """File with saved statistics, locked by one process.
+    """File with saved statistics, which one process locks.
 
     If several processes use one path, all except the first process use ``statistics.1.json``, ``statistics.2.json``, and so on.
     """

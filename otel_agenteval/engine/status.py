@@ -1,6 +1,6 @@
 """Status of a running engine: fill levels, progress, and span counts. All are also exported as metrics.
 
-Reading the status has no side effects. Span receivers use only :class:`Status` to read an engine's state.
+Reading the status doesn't have side effects. Span receivers use only :class:`Status` to read an engine's state.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Limit the CPU time that scoring one turn can take.
 
-Turns contain untrusted text. If a metric or parser uses too much CPU time on a turn, the watchdog interrupts it with
-:class:`OutOfTime`. The turn is dropped, and the worker continues with the next turn.
+Turns contain untrusted text. If a metric or parser uses too much CPU time on a turn, the watchdog raises :class:`OutOfTime` in
+the metric or parser. The turn is dropped, and the worker continues with the next turn.
 
 Only the main thread can be interrupted, because Python runs signal handlers there, even during a long regular expression.
 ``serve`` and ``worker`` therefore score turns on the main thread, and do everything else on other threads. In an agent's process,

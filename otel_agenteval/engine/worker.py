@@ -23,7 +23,7 @@ _log = logging.getLogger("otel_agenteval")
 Found = TypeVar("Found")
 
 POLL = 0.25
-"""Seconds between checks of the queue and of open turns."""
+"""Seconds between two checks of the queue and open turns."""
 _COURTEOUS_BATCH = 2
 _BREATH = 0.0005
 """Seconds that the worker pauses after each small batch, so that the agent's thread can run."""
@@ -130,7 +130,7 @@ class Worker:
             take_back()
 
     def mark(self, look: Callable[[], Found]) -> tuple[int, Found]:
-        """Return the number of items ever queued, and the result of ``look()``. No open turn closes while ``look`` runs."""
+        """Return (number of items ever queued, result of ``look()``). Open turns don't close while ``look`` runs."""
         with self._ticking:
             found = look()
             return self.queue.accepted, found

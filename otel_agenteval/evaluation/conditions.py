@@ -1,4 +1,4 @@
-"""Parse and evaluate conditions on a turn, such as the conditions of sampling rules.
+"""Parse and evaluate conditions on a turn, such as conditions in sampling rules.
 
     error or score.code_tool_success < 1 or duration_s > 30 or event.user_feedback
 

@@ -232,7 +232,7 @@ class Evaluator:
 
     ``budget`` limits the CPU seconds for one turn while the agent or an exporter waits. ``shedding`` selects the metrics to skip
     under overload. ``foreign`` limits the time of metrics that aren't built in. If ``expected`` is True, references from
-    ``expect()`` turn on the metrics that read them.
+    ``expect()`` turn on metrics that read these references.
     """
 
     def __init__(

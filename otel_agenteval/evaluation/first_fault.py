@@ -53,7 +53,7 @@ class Fault(NamedTuple):
     path: str = ""
     """Path of the step, such as ``tool_calls[2]``, ``retrievals[0]``, ``llm_calls[1]``, or ``output``. Empty if unknown."""
     reason: str = ""
-    """The evidence in a few words. Evidence from a rule contains no content except names and error types."""
+    """The evidence in a few words. Evidence from a rule doesn't contain content except names and error types."""
     step: str = ""
     error: str = ""
 

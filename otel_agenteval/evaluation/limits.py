@@ -30,8 +30,8 @@ Interrupted = Callable[[float, Callable[[], Score]], Score]
 class ForeignMetrics:
     """Component that runs metrics that aren't built in, each for at most ``limit()`` seconds.
 
-    ``interrupted()`` returns a function that can interrupt the calling thread, or None. If it returns None, calls from the
-    application's threads have no limit. Other calls run on a thread per metric. While a call hangs, the metric's scores are errors.
+    ``interrupted()`` returns a function that can interrupt the calling thread, or None. With None, calls on the application's
+    threads don't have a limit, and other calls run on a thread per metric. While a call hangs, the metric's scores are errors.
     """
 
     def __init__(self, limit: Callable[[], float], interrupted: Callable[[], Interrupted | None]) -> None:

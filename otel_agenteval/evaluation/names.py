@@ -1,4 +1,4 @@
-"""Redact names and IDs before they are exported.
+"""Redact names and IDs before export.
 
 Names of conversations, users, agents, models, services, and error types can contain personal data or secrets, such as a phone
 number. A hash replaces this data, because names are used as labels and join keys. Equal data has the same hash in every turn.

@@ -82,7 +82,7 @@ class ScoredTurn:
     seconds: float = 0.0
     sources: Mapping[str, str] = field(default_factory=dict)
     events: Collection[str] = ()
-    """Names of the events on the turn's spans, if a sampling condition uses them."""
+    """Names of the events on the turn's spans, if a sampling condition uses event names."""
     judged: Judged | None = None
     """Details of a judged score that arrives after the turn was counted."""
     is_feedback: bool = False
@@ -97,7 +97,7 @@ class ScoredTurn:
     counted_as: str | None = None
     """Turn ID of the first revision, under which the turn was counted, or None if this is the turn's own ID."""
     absorbs: Sequence[str] = ()
-    """IDs of turns that were counted before they were merged into this turn."""
+    """IDs of turns that were counted separately, before this turn absorbed them."""
     pending: Sequence[BoundMetric] = ()
     """Metrics to evaluate later on the worker: heavy metrics, metrics over budget, and metrics that ``expect()`` turns on."""
     spans: Sequence[SpanRecord] = ()

@@ -47,7 +47,7 @@ class Handle:
 
     @property
     def enabled(self) -> bool:
-        """False if there is no SDK provider, or if the environment variables turn evaluation off or are invalid."""
+        """False if there is no SDK provider, or if environment variables are invalid or turn evaluation off."""
         return self._processor is not None
 
     @property

@@ -63,7 +63,7 @@ class CaseScript(NamedTuple):
 
     @classmethod
     def of(cls, case: Case, name: str) -> CaseScript:
-        """Return the inputs of a case. Raise ConfigError unless it has exactly one of ``input``, ``turns``, and ``user``."""
+        """Return a case's inputs. Raise ConfigError unless the case has exactly one of ``input``, ``turns``, and ``user``."""
         where = f"dataset: case {name}"
         columns = {column: case.columns[column] for column in case.columns.keys() - {*COLUMNS[:2]}}
         case = case._replace(references={"case_id": name, **case.references}, columns=columns)

@@ -24,7 +24,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect(...)``
     """Context manager that sets references, such as a ground truth, for turns that start inside the block.
 
-    Use it as a context manager, or as a decorator for functions and coroutine functions::
+    Use ``expect`` as a context manager, or as a decorator for functions and coroutine functions::
 
         with expect(ground_truth="Paris", expected_tools=["search"]):
             agent.run("What is the capital of France?")

@@ -36,7 +36,7 @@ class AgentEvalLogProcessor(LogRecordProcessor):
         self._processor = weakref.ref(processor)
 
     def on_emit(self, log_record: ReadWriteLogRecord) -> None:
-        """Pass a record to the engine if it might contain user feedback or messages."""
+        """Pass a log record to the engine if the record might contain user feedback or messages."""
         processor = self._processor()
         if processor is None or processor.engine.closed:
             return

@@ -90,8 +90,8 @@ class AgentEvalSpanExporter(SpanExporter):
 class SafeExporter(SpanExporter):
     """Entry point for the exporter. If its setup fails, a warning is logged and nothing is evaluated.
 
-    To use it, set ``OTEL_TRACES_EXPORTER=agenteval``, or add an exporter ``agenteval`` to the file in ``OTEL_CONFIG_FILE``. The
-    keys below ``agenteval`` in this file are otel-agenteval's configuration.
+    To use this exporter, set ``OTEL_TRACES_EXPORTER=agenteval``, or add an exporter ``agenteval`` to the file in
+    ``OTEL_CONFIG_FILE``. The keys below ``agenteval`` in this file are otel-agenteval's configuration.
     """
 
     def __init__(self, **config: Any) -> None:

@@ -244,7 +244,7 @@ _NAMES = ("chat ", "invoke_agent", "invoke_workflow", "execute_tool", "agent run
 
 
 class RecordAllSampler(Sampler):
-    """Sampler that follows another sampler, but records GenAI spans even if the other sampler drops them."""
+    """Sampler that follows another sampler, but also records GenAI spans that the other sampler drops."""
 
     def __init__(self, sampler: Sampler) -> None:
         self._sampler = sampler

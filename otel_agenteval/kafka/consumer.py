@@ -138,7 +138,7 @@ class Patience:
     """Clock for closing turns that advances only while messages are read.
 
     A turn closes some time after its root span arrives. While the consumer pauses for a commit, a rebalance, or an outage, the
-    turn's other spans might still be in Kafka. This clock stops during such pauses, so that they never split a turn.
+    turn's other spans might still be in Kafka. This clock stops during these pauses, so a pause never splits a turn.
     """
 
     def __init__(self) -> None:
@@ -311,7 +311,7 @@ class KafkaSource:
         return status.queue_fill() > FULL or sum(map(len, self._dead.values())) > _AT_ONCE
 
     def _is_at_the_end(self) -> bool:
-        """Return True if all messages in the partitions seem to be read, or if no turn is waiting for spans."""
+        """Return True if the reader seems to have read all messages in its partitions, or if no turn is waiting for spans."""
         if not self._partitions or not self._engine.intake.waits:
             return True
         wanted = [self._kafka.TopicPartition(*key, self._kafka.OFFSET_END) for key in self._partitions]

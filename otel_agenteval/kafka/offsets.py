@@ -86,7 +86,7 @@ class Partition:
             self.passed_over.clear()
 
     def done(self, held: Collection[int], waiting: Iterable[int] = ()) -> Place:
-        """Return the position to commit. It is before ``waiting`` offsets and before ``held`` traces (within ``MAX_REPLAY``)."""
+        """Return the position to commit, which precedes ``waiting`` offsets and ``held`` traces (up to ``MAX_REPLAY`` messages)."""
         if self.position < self.begin:
             return self.place
         floor = self.position - MAX_REPLAY

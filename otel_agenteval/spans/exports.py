@@ -181,7 +181,7 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 
 
 def _hex(value: Any, digits: int) -> str | None:
-    """Return an ID as hex with leading zeros, or None if it is empty. Hex, base64, and UUIDs are decoded. Other IDs are hashed."""
+    """Return an ID as hex with leading zeros, or None if the ID is empty. Decode hex, base64, and UUIDs. Hash other IDs."""
     text = str(value or "").strip().removeprefix("0x")
     if not text:
         return None

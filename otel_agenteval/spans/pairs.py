@@ -22,7 +22,7 @@ from .schemas import MESSAGES, mended
 from .wire import Unread
 
 _SHORT = 80
-"""Pairs with at least this many bytes aren't cached, because long values rarely repeat, and hashing them takes time."""
+"""Size from which pairs aren't cached, because long values rarely repeat, and hashing long values takes time."""
 _MOST_PAIRS = 4_096
 _MOST_KEYS = 4_096
 _LONGEST_KEY = 0x7F + 2
@@ -159,7 +159,7 @@ def _read_in_order(raw: bytes) -> tuple[str, Any] | None:
 
 
 def _length(raw: bytes, at: int) -> tuple[int, int]:
-    """Return a varint and the position after it. Raises IndexError if the varint has more than nine bytes."""
+    """Return (varint, position after the varint). Raises IndexError if the varint has more than nine bytes."""
     value = raw[at]
     at += 1
     if value < 0x80:

@@ -52,7 +52,7 @@ _NOWHERE = Origin("", {}, _unread)
 
 
 class WireSpan:
-    """Received span, which stays serialized until :meth:`record` parses it."""
+    """Received span, which stays serialized until :meth:`record` parses the span."""
 
     __slots__ = ("_record", "id", "origin", "raw", "size")
 

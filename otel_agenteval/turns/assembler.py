@@ -6,8 +6,8 @@ reported only after their end, because they arrive over OTLP or started before t
 ``decision_delay`` after the local root arrives. If no local root arrives, the turn closes after ``idle_timeout`` without new spans.
 
 A *candidate* is a span that might be a turn's root: a local root, or the topmost GenAI span below the application's own spans if
-this span is an agent, workflow, chain, or of unknown role. All spans below a candidate are assigned to the candidate, even if
-their direct parent has ended. If the candidate turns out not to be a turn's root, its spans move to the next candidate above.
+this span's role is agent, workflow, chain, or unknown. All spans below a candidate are assigned to the candidate, even if their
+direct parent has ended. If the candidate turns out not to be a turn's root, its spans move to the next candidate above.
 
 The assembler does no I/O. Callers must hold :attr:`Assembler.lock` for most methods, and evaluate the returned :class:`Closed`
 spans after they release the lock. :mod:`.open_traces` stores open traces. :mod:`.late_data` stores data that arrives after its turn
@@ -66,7 +66,7 @@ class Assembler:
         self.pruned_spans = 0
         self.duplicates = 0
         self.moved = 0
-        """Number of spans that were dropped because another process evaluates them."""
+        """Number of spans that were dropped because another process evaluates their traces."""
 
     def set_limits(self, limits: TurnLimits) -> None:
         """Replace the limits. Turns that are already waiting keep their deadlines."""
@@ -324,7 +324,7 @@ class Assembler:
     # --- spans that arrive after their end, and log records
 
     def add(self, trace_id: int, span: Any, size: int, local_root: bool) -> list[Closed]:
-        """Add a span whose start wasn't reported, and return closed turns. Set ``local_root`` if the span has no local parent."""
+        """Add a span whose start wasn't reported, and return closed turns. Set ``local_root`` if the span lacks a local parent."""
         trace = self._traces.get(trace_id)
         if trace is None:
             if self.late.receives(trace_id):
@@ -336,7 +336,7 @@ class Assembler:
         return self._added(trace, [span], size, local_root)
 
     def add_received(self, trace_id: int, spans: Sequence[WireSpan], size: int, local_root: bool) -> list[Closed]:
-        """Add spans of one trace that arrived after their end. If a span arrives twice, keep the more complete copy."""
+        """Add one trace's received spans, which have ended. If a span arrives twice, keep the more complete copy."""
         self.received += len(spans)
         trace = self._traces.get(trace_id)
         if trace is None:
@@ -479,7 +479,7 @@ class Assembler:
             self.moved += self.late.forget_trace(trace_id)
 
     def forget(self) -> None:
-        """Drop all turns in a forked child process, because the parent process evaluates them."""
+        """Drop all turns in a forked child process, because the parent process evaluates these turns."""
         self.lock = threading.Lock()
         self.late.forget_all(self._traces)
         self._open.clear()
@@ -615,7 +615,7 @@ class Assembler:
         )  # fmt: skip
 
     def _only_run_without_steps(self) -> int | None:
-        """If exactly one running agent or workflow has no spans below it yet, return its trace ID. Otherwise, return None."""
+        """If exactly one running agent or workflow lacks spans below it, return its trace ID. Otherwise, return None."""
         if len(self._open.outermost) > _MOST_BESIDE:  # checking them all would delay the agent's thread
             return None
         runs = [top for top in self._open.outermost if top.role in _TURN_ROLES and top.open == 1 and not top.spans]
@@ -657,8 +657,8 @@ class Assembler:
         candidate.span_ids = None
 
     def _evict(self) -> list[Closed]:
-        """Close turns until no limit is exceeded. Turns that only wait for a deadline close first, then late data, and then the
-        oldest turns. If there are tenants, only turns of the largest tenant close.
+        """Close turns until all limits are met. Turns that only wait for a deadline close first, followed by late data and the
+        oldest turns. If there are tenants, only the largest tenant's turns close.
         """
         closed: list[Closed] = []
         while (crowded := len(self._traces) > self.limits.max_open) or (

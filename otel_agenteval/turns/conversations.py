@@ -94,7 +94,7 @@ class Conversations:
         self.forget()
 
     def forget(self) -> None:
-        """Drop all conversations in a forked child process, because the parent process evaluates them."""
+        """Drop all conversations in a forked child process, because the parent process evaluates these conversations."""
         self._lock = threading.Lock()
         self._open: OrderedDict[str, _Conversation] = OrderedDict()
         self._ended: OrderedDict[str, _Conversation] = OrderedDict()

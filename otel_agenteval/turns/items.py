@@ -1,4 +1,4 @@
-"""Detect independent items, such as inputs of a batch job, that a program processes below one span.
+"""Detect independent items that a program processes below one span, such as a batch job's inputs.
 
 Each item is a turn: an input that a batch job sends to a model, or a message that a chat loop answers. An agent's model calls
 aren't independent items, because the agent's later prompts contain tool results or earlier texts.

@@ -28,7 +28,7 @@ class OpenTraces:
         self.waiting: OrderedDict[int, Entry] = OrderedDict()
         """Turns that only wait for ``decision_delay`` to pass, oldest first. These turns are evicted before other turns."""
         self.shares: dict[int, TenantShare] = {}
-        """Open received traces of each tenant, by tenant number. Empty if no trace has a tenant."""
+        """Each tenant's open received traces, by tenant number. Empty if traces don't have tenants."""
         self.deadlines: list[tuple[float, int, OpenTrace, Candidate | None]] = []
         """Heap of (deadline, number, trace, candidate). The candidate is None for loose spans. ``max_duration`` isn't included."""
         self._sequence = itertools.count()

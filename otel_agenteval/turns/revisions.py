@@ -1,4 +1,4 @@
-"""Remember recently evaluated turns, so that late spans and log records can revise them.
+"""Remember recently evaluated turns, so that late spans and log records can revise these turns.
 
 Late data never changes an evaluated turn. Instead, a new revision of this turn is built from its old spans and the late data. The
 new revision is then evaluated.
@@ -168,7 +168,7 @@ class RevisableTrace:
         return self._connected(found)
 
     def _running_with(self, orphans: list[SpanRecord]) -> list[TracePart]:
-        """Return the trace's only turn or, if it has several, the turns that were running when the orphans started."""
+        """Return the trace's only turn. If the trace has several turns, return those that were running when the orphans started."""
         if self.turns == 1:
             return [part for _, _, part in self._by_end]
         starts = [record.start_ns for record in orphans]

@@ -99,7 +99,7 @@ class Candidate:
         self.merged_into: Candidate | None = None
         """Candidate that received this candidate's spans because this candidate isn't a turn's root. Otherwise, None."""
         self.span_ids: set[int] | None = None
-        """IDs of this candidate's spans, or None if the trace has no other candidate."""
+        """IDs of this candidate's spans, or None if this is the trace's only candidate."""
 
     @property
     def current(self) -> Candidate:
@@ -121,7 +121,7 @@ _NO_CANDIDATES: dict[Candidate, None] = {}
 
 class OpenTrace:
     unfinished = 0
-    """Number of candidates that still have open spans, even if they were closed early."""
+    """Number of candidates that still have open spans, including candidates that were closed early."""
     had_several = False
     outermost = _NO_CANDIDATES
     """Topmost open candidates (possible turn roots), by start time."""
@@ -148,7 +148,7 @@ class OpenTrace:
 
 @dataclass(slots=True)
 class Closed:
-    """Closed spans that can be evaluated: exactly one turn (``sole``), or spans of any number of turns."""
+    """Closed spans that can be evaluated. They are exactly one turn (``sole``), or belong to any number of turns."""
 
     trace_id: int
     spans: list[Any]

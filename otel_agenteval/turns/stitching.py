@@ -266,7 +266,7 @@ class Stitcher:
         return id(group) in self._places
 
     def replace(self, group: SpanGroup, whole: SpanGroup, now: float) -> list[SpanGroup]:
-        """Replace a waiting group with a more complete one, and return the turns that can be evaluated now."""
+        """Replace a waiting group with the more complete group ``whole``. Return the turns that can be evaluated now."""
         place = self._places.pop(id(group))
         piece = self._release(place.piece)
         if len(piece.places) == 1:

@@ -148,7 +148,7 @@ def has_answer(facts: Facts) -> bool:
 
 
 def read(record: SpanRecord, step: Step, facts: Facts) -> bool:
-    """Fill the step's empty fields. Return True if content, such as messages or a tool result, was filled."""
+    """Fill the step's empty fields. Return True if content (such as messages or a tool result) was added."""
     old_content = _content_of_step(step)
     _fill(record, step, facts)
     return any(new is not old for new, old in zip(_content_of_step(step), old_content, strict=True))

@@ -114,7 +114,7 @@ class _Walk:
                 self.read(path if key == "" else f"{path}.{key}", inner, inside)
 
     def _read_spread(self, path: str, value: Mapping[str, Any]) -> None:
-        """Read a tool's arguments or result whose fields are separate attributes: ``inputs.city``, ``result.temperature``."""
+        """Read a tool's arguments or result if its fields are separate attributes: ``inputs.city``, ``result.temperature``."""
         last = last_word(path)
         if last in SPREAD_ARGUMENTS and _KEYS_OF_INPUT.isdisjoint(value):
             self._facts.spread_arguments = plain(value)

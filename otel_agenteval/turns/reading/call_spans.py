@@ -1,4 +1,4 @@
-"""Find one span for each model call of a turn.
+"""Find one span for each model call in a turn.
 
 Several spans can describe one model call. A model span inside another model span is usually a duplicate, such as an SDK's span in
 a framework's span. Two model spans are also duplicates if they have the same parent and one ran during the other, or if they have

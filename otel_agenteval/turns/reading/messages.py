@@ -1,4 +1,4 @@
-"""Read the messages of a turn: its input, its output, and the messages between them.
+"""Read a turn's messages: its input, its output, and the messages between input and output.
 
 The *input* is the last user message before the turn's first model call. The *output* is the root's output or, if unset, the last
 model call's text. Text that wasn't captured is None, not ``""``. An error's text isn't an output.

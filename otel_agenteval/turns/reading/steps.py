@@ -60,7 +60,7 @@ class TurnSteps:
         self.steps = steps
         self.by_id: dict[int, Step] = {}
         self.cut = False
-        """True if any content read so far was truncated before it was received."""
+        """True if any content that was read so far had been truncated before arrival."""
         self.limited: list[str] = []
         """Kinds of values that were omitted or truncated because the value exceeded a limit."""
         of_role: dict[str | None, list[Step]] = {}
