@@ -1,4 +1,4 @@
-"""Read the cases of a data set from JSON, YAML, CSV, Parquet, or objects in memory."""
+"""Read a dataset's cases from JSON, YAML, CSV, Parquet, or objects in memory."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ _CASE_COLUMNS = ("case_id", "id", "case")
 PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 """Placeholder for a column's value in an input or a parameter, as in promptfoo and Trusys: ``{{customer}}``."""
 ASKED = ("prompt", "question", "query", "user_input", "inputs")
-"""Other names of ``input``, as in Trusys, AgentUnit, ragas, and pydantic-evals."""
+"""Other names for the column ``input``, as in Trusys, AgentUnit, ragas, and pydantic-evals."""
 _CONTEXTS = dict.fromkeys(("contexts", "documents", "retrieved_contexts", "retrieval_context"), "context")
 _OTHER_NAMES = {**_CONTEXTS, "tools": "expected_tools"}
 _EXPECTATIONS = {"ground_truth", "value", "expected_output", "expcted_output"}
 EXPECTED = ("reference", "expected", "expected_output")
-"""Columns that are the ground truth of cases without ``ground_truth``."""
+"""Columns that provide the ground truth if a case lacks ``ground_truth``."""
 _LIST_COLUMNS = {"context", "evaluation_criteria", *_OTHER_NAMES}
 _LISTS_OF_CASES = ("cases", "data", "dataset", "examples", "items", "rows", "samples", "testCases", "test_cases")
 
 
 HASH_OF_INPUT = re.compile(r"input-[0-9a-f]{10}(-\d+)?")
-"""Pattern of an ID from :func:`id_of_inputs`. IDs of repeated inputs end with a hyphen and a number."""
+"""Pattern of an ID from :func:`id_of_inputs`. If inputs are repeated, the ID ends with a hyphen and a number."""
 
 
 def id_of_inputs(asked: Sequence[str], seen: Counter[Any]) -> str:
-    """Return an ID for a case without ``case_id``. Equal inputs have equal IDs in all data sets. ``seen`` counts earlier IDs."""
+    """Return an ID for a case without ``case_id``. Equal inputs have equal IDs in all datasets. ``seen`` counts earlier IDs."""
     name = f"input-{hashlib.sha256(jsonio.dumps(asked).encode()).hexdigest()[:10]}"
     seen[name] += 1
     return name if seen[name] == 1 else f"{name}-{seen[name]}"
@@ -57,16 +57,16 @@ class Case(NamedTuple):
 
 
 def cases_in(source: str | Path | Iterable[Any] | Any, where: str = "dataset", *, recorded: bool = False) -> Iterator[Case]:
-    """Yield the cases of a file, a list of mappings, or a pandas DataFrame.
+    """Yield the cases in a file, a list of mappings, or a pandas DataFrame.
 
     Files have the extension ``.jsonl``, ``.json``, ``.yaml``, ``.csv``, ``.tsv``, or ``.parquet``. The case ID is in the column
     ``case_id``, ``id``, or ``case``, and the input is in ``input`` or a column in :data:`ASKED`. The case's metrics are in
-    ``metrics``, ``evaluators``, ``assert``, or in ``value`` under the key ``metrics``. All other columns are references, as are the
+    ``metrics``, ``evaluators``, ``assert``, or in ``value`` under the key ``metrics``. All other columns are references. So are the
     fields of an object in the column ``references``. If ``recorded`` is true, the agent's answer is in ``output``, ``answer``, or
     ``response``, and a missing value is an empty answer. :func:`renamed` describes which columns can be the ground truth.
 
-    The function raises a ConfigError if the file can't be read, or if two cases have the same ID. It also raises a ConfigError for
-    a case with metrics in several columns, or with no ID, no input, no ``turns``, and no ``user``.
+    The function raises a ConfigError if the file can't be read, if two cases have the same ID, or if a case has metrics in several
+    columns. It also raises a ConfigError if a case has neither an ID nor an input, ``turns``, or ``user``.
     """
     places: dict[str, str] = {}
     for place, row in rows_in(source, where):
@@ -102,14 +102,14 @@ def input_of(row: dict[str, Any]) -> Any:
 
 
 METRICS = ("metrics", "assert", "evaluators")
-"""Columns that can contain the metrics of a case or turn."""
+"""Columns that can contain a case's or turn's metrics."""
 
 
 def metrics_in(columns: Mapping[str, Any], others: dict[str, Any], at: str) -> Any:
-    """Return a case's metrics, or None. They are in a column in :data:`METRICS`, or in ``value`` under the key ``metrics``.
+    """Return a case's metrics, or None. Metrics are in a :data:`METRICS` column, or in ``value`` under the key ``metrics``.
 
     If the column ``value`` is an object with the key ``metrics``, its other keys become columns in ``others``, without ``value``.
-    The function raises a ConfigError if several columns contain metrics, or if the name of such a column seems misspelled.
+    The function raises a ConfigError if several columns contain metrics, or if a metrics column's name seems misspelled.
     """
     value = others.get("value")
     if isinstance(value, str) and value.lstrip().startswith("{"):
@@ -134,11 +134,11 @@ def _is_metric(entry: Any) -> bool:
 
 
 def renamed(found: dict[str, Any], known: Iterable[str] = ()) -> dict[str, Any]:
-    """In ``found``, replace other tools' names for references with this package's names. Return a copy of the original ``found``.
+    """Replace other tools' reference names in ``found`` with this package's names. Return a copy of the original ``found``.
 
-    A text or number in ``expected`` becomes the expected output and the ground truth, unless they are already set. ``reference``
-    becomes the ground truth, unless the case has another expected value. ``known`` contains the data set's columns. If none of them
-    is for expected values, ``answer`` or ``response`` is used like ``expected``.
+    A text or number in ``expected`` becomes the expected output and the ground truth, unless these are already set. ``reference``
+    becomes the ground truth, unless the case has another expected value. ``known`` contains the dataset's columns. If no column is
+    for expected values, ``answer`` or ``response`` is used like ``expected``.
     """
     before = dict(found)
     for name, ours in _OTHER_NAMES.items():
@@ -169,7 +169,7 @@ def filled_in(value: Any, columns: Mapping[str, Any]) -> Any:
 
 
 def _without_input(place: str, names: Sequence[str], others: Iterable[str], where: str) -> str:
-    """Return the error message for a case that has neither an ID nor an input, with a hint about the likely cause."""
+    """Return the error message (with a hint about the likely cause) for a case that has neither an ID nor an input."""
     known = ("input", "turns", "user", *_CASE_COLUMNS)
     if empty := [name for name in (*known, *ASKED) if name in names]:
         return f"{place}: the column {empty[0]} is empty"
@@ -185,7 +185,7 @@ def _without_input(place: str, names: Sequence[str], others: Iterable[str], wher
 
 
 def rows_in(source: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the position (for error messages) and the columns of each row. Raise a ConfigError for invalid rows."""
+    """Yield (position for error messages, columns) of each row. Raise a ConfigError for invalid rows."""
     if isinstance(source, (str, Path)):
         for line, row in _rows_of_file(str(source), where):
             yield f"{source}:{line}", _plain_row(row)
@@ -207,7 +207,7 @@ def rows_in(source: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert dates, decimals, and numbers of other libraries to JSON values, including those in a row's references and turns."""
+    """Convert dates, decimals, and other libraries' numbers to JSON values, even inside a row's references and turns."""
     found = {str(key): written(value) for key, value in row.items()}
     if isinstance(inner := row.get("references"), Mapping):
         found["references"] = _plain_row(inner)
@@ -217,14 +217,14 @@ def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Remove nulls from objects in a Parquet cell. Parquet adds a null for each key that only other objects in the column have."""
+    """Remove nulls from objects in a Parquet cell. If only a column's other objects have a key, Parquet adds a null for the key."""
     if isinstance(value, dict):
         return {key: _without_nulls(item) for key, item in value.items() if item is not None}
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _rows_of_file(path: str, where: str) -> Iterator[tuple[int | str, dict[str, Any]]]:
-    """Yield the line or case number and the columns of each row. Raise ConfigError if the file can't be read."""
+    """Yield (line or case number, columns) of each row. Raise ConfigError if the file can't be read."""
     extension, at = Path(path).suffix.lower(), f"{where}: {path}"
     try:
         with Path(path).open("rb") as file:
@@ -262,7 +262,7 @@ def _rows_of_file(path: str, where: str) -> Iterator[tuple[int | str, dict[str, 
 
 
 def _cases_of(document: Any, places: Mapping[KeyPath, str], at: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the cases of a JSON or YAML document. The document's ``evaluators`` are added to each case."""
+    """Yield the cases in a JSON or YAML document. The document's ``evaluators`` are added to each case."""
     key: KeyPath = ()
     shared, cases = [], document
     while isinstance(cases, dict) and cases.keys().isdisjoint(("input", "turns", "user", *ASKED)):

@@ -1,13 +1,13 @@
-"""Attach references, such as expected answers, which metrics compare with a turn.
+"""Attach references to a turn. References, such as expected answers, are values that metrics compare with the turn.
 
 References come from four sources. If several sources define the same reference, the first source in this list wins:
 
 1. ``expect()`` around the agent run
 2. span attributes and baggage that ``references.accept_from`` accepts
 3. ``references.given`` for agents, services, or routes
-4. a data set, by case ID or input
+4. a dataset, by case ID or input
 
-The sender of a span controls its attributes and baggage, so they are used only if ``references.accept_from`` names them.
+A span's sender controls attributes and baggage, so these are used only if ``references.accept_from`` lists their names.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _FACTS = (
     "ground_truth", "relevant_ids", "retrieved_ids", "context", "history", "session", "workflow", "agents", "interactions", "conflicts", "handoffs", "metadata",
     "privacy", "logprobs", "attachments",
 )  # fmt: skip
-"""Turn fields that only metrics use. Spans rarely contain these fields, so references can set them."""
+"""Turn fields that only metrics use. References can set these fields, because spans rarely contain them."""
 _OF_PARTS = ("session", "workflow", "agents", "metadata", "privacy")
-"""Turn fields with parts that references can set individually, such as ``metadata.consent``."""
+"""Turn fields whose parts references can set individually, such as ``metadata.consent``."""
 
 
 class ReferenceSources:
     """Configured sources of references.
 
-    The constructor raises a ConfigError with file and line if the data set can't be read, or if a row isn't a case.
+    The constructor raises a ConfigError with file and line if the dataset can't be read, or if a row isn't a case.
     """
 
     def __init__(self, config: Config) -> None:
@@ -58,11 +58,11 @@ class ReferenceSources:
         self.baggage = {
             source.removeprefix(BAGGAGE): name for source, name in options.accept_from.items() if source.startswith(BAGGAGE)
         }
-        """Accepted baggage keys, each with the name of its reference."""
+        """Maps each accepted baggage key to the name of the reference that it sets."""
         preset = presets()[config.preset].response if config.preset is not None else {}
         self._response = options.response if preset == {} or "response" in options.options_given else ResponseOptions(**preset)
         self._absent: dict[str, bool] = {}
-        """Names of configured values that JSON answers lacked, each with True if a warning about it was logged."""
+        """Maps the name of a configured value that JSON answers lacked to True if a warning was logged."""
         self._retrievers = options.retrievers
         self._prompts = options.prompts
         self._ids = list(options.document_ids.items())
@@ -92,11 +92,11 @@ class ReferenceSources:
 
     @property
     def cases(self) -> Iterator[Case]:
-        """Cases of the data set. A case can occur twice, once for its ID and once for its input."""
+        """The dataset's cases. A case can occur twice, once for its ID and once for its input."""
         return chain(self._by_case.values(), self._by_input.values())
 
     def case_of(self, turn: Turn) -> Case | None:
-        """Return the data set case of a turn with attached references, or None."""
+        """Return the dataset case that a turn with attached references belongs to, or None."""
         return self._case(turn.references, turn.input)
 
     def _case(self, found: Mapping[str, Any], asked: str | None) -> Case | None:
@@ -135,7 +135,7 @@ class ReferenceSources:
         return sources
 
     def _unify(self, turn: Turn) -> None:
-        """Map retrieved document IDs to reference IDs, and trim the ground truth and output, if this is configured."""
+        """If configured, map retrieved document IDs to reference IDs, and trim the ground truth and output."""
         if self._ids and turn.retrieved_ids:
             turn.retrieved_ids = list(dict.fromkeys(_mapped_id(found, self._ids) for found in turn.retrieved_ids))
         if self._trims and turn.ground_truth:
@@ -151,7 +151,7 @@ class ReferenceSources:
     def _sources(
         self, turn: Turn, attributes: Mapping[str, Any], baggage: Mapping[str, Any], found: Mapping[str, Any]
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield each source except ``expect()``, with its references. ``found`` can contain the case ID."""
+        """Yield (source, references) for each source except ``expect()``. ``found`` can contain the case ID."""
         for attribute, name in self._accepted:
             if attribute in attributes:
                 yield f"span attribute {attribute}", {name: parsed_value(attributes[attribute])}
@@ -233,7 +233,7 @@ def _add_documents(turn: Turn, found: Sequence[Retrieval]) -> None:
 def _unwrap_response(turn: Turn, paths: ResponseOptions, sources: dict[str, str]) -> list[str]:
     """If the output is a JSON object, replace it with the text in the object, and set missing turn fields from the object.
 
-    Return the names of configured values that are still missing. If the object has none of the configured values, return [].
+    Return the names of configured values that are still missing. If the object lacks all configured values, return [].
     """
     from ..metrics.lib.documents import ABSENT, as_text, lookup, object_of  # rarely used
     from ..metrics.lib.tools import expected_entries
@@ -277,7 +277,7 @@ def _trimmed(value: Any) -> Any:
 
 
 def unread_columns(columns: Collection[str], metrics: Iterable[BoundMetric]) -> Iterator[str]:
-    """Yield a message for each data set column that none of the metrics reads, with a similar known column if there is one."""
+    """Yield a message for each dataset column that no metric reads. If a known column has a similar name, suggest it."""
     read = set(_read_by(metrics))
     truths = () if "ground_truth" in columns else EXPECTED
     read.update(truths if "ground_truth" in read else ())
@@ -299,11 +299,11 @@ def _read_by(metrics: Iterable[BoundMetric]) -> Iterator[str]:
 
 
 INVALID = "invalid: "
-"""First part of the source of an invalid reference. An error message follows."""
+"""Prefix of an invalid reference's source. An error message follows this prefix."""
 
 
 def sources_of(metric: BoundMetric, sources: Mapping[str, str]) -> dict[str, str]:
-    """Return the sources of the references that a metric uses. Raise MetricError if one of them is invalid."""
+    """Return the sources of the references that a metric uses. Raise MetricError if one of these references is invalid."""
     reads = metric.metric.reads | ({"attachments"} if metric.metric.media else set())
     used = {name: source for name, source in sources.items() if name.partition(".")[0] in reads and name not in metric.params}
     for name, source in used.items():
@@ -313,12 +313,12 @@ def sources_of(metric: BoundMetric, sources: Mapping[str, str]) -> dict[str, str
 
 
 def applies(when: Selector | None, turn: Turn) -> bool:
-    """Return True if ``when`` is None or all its conditions are true. Values in conditions can contain the wildcard ``*``."""
+    """Return True if ``when`` is None, or if all its conditions are true. Values in conditions can contain the wildcard ``*``."""
     return when is None or excluded_by(when, turn) is None
 
 
 def excluded_by(when: Selector, turn: Turn) -> str | None:
-    """Return the name of the selector's first false condition, such as ``agent`` or ``attribute.KEY``, or None if all are true."""
+    """Return the name of the first false condition in ``when``, such as ``agent`` or ``attribute.KEY``, or None if all are true."""
     for name, wanted, value in (
         ("agent", when.agent, turn.agent),
         ("service", when.service, turn.service),
@@ -372,7 +372,7 @@ _LONGEST_PROMPT = 1_000_000
 def _parts_of_prompt(turn: Turn, templates: Sequence[str]) -> tuple[str | None, list[Document]]:
     """Return the question and the documents in the last user message, parsed with the first template that matches.
 
-    The question is None if the template lacks a placeholder for it, or if the message doesn't contain documents.
+    The question is None if the template lacks a placeholder for the question, or if the message doesn't contain documents.
     """
     text = next(
         (message.content for message in reversed(turn.messages) if message.role == "user" and message.content), turn.input
@@ -410,7 +410,7 @@ _LISTS = ("documents", "results", "matches", "chunks", "hits", "items", "data")
 _MOST_TEXT, _MOST_IDS = 1_000_000, 200
 _HEX = re.compile(r"[0-9a-f-]{16,}", re.IGNORECASE)
 _TELLING = re.compile(r"(?=.*[^\W\d_])(?=.*[^a-z]).|\d{6}", re.IGNORECASE | re.DOTALL)
-"""Pattern of an ID that doesn't look like an ordinary word or number."""
+"""Pattern that matches IDs that don't look like an ordinary word or number."""
 
 
 def documents_in(result: Any) -> Iterator[dict[str, Any]]:
@@ -441,9 +441,9 @@ def _id_of(item: Mapping[str, Any]) -> str | None:
 
 
 def ids_in(calls: Sequence[ToolCall], relevant: Collection[Any]) -> dict[str, str]:
-    """Return the IDs of documents that tools found, in order, and map each ID to its tool.
+    """Map the IDs of documents that tools found, in order, to the tools' names.
 
-    IDs are read from JSON documents with a text or a score. If a result has no such document, words that look like a relevant ID
+    IDs are read from JSON documents with a text or a score. If a result doesn't contain these, words that look like a relevant ID
     are used. For example, ``kb-31`` looks like ``kb-7``.
     """
     form = _form_of(relevant)
@@ -461,7 +461,7 @@ def ids_in(calls: Sequence[ToolCall], relevant: Collection[Any]) -> dict[str, st
 
 
 def _form_of(relevant: Collection[Any]) -> re.Pattern[str] | None:
-    """Return a pattern of words that differ from a relevant ID only in digits, or None if all IDs are too common."""
+    """Return a pattern for words that differ from a relevant ID only in digits, or None if all relevant IDs are too common."""
     names = [relevant] if isinstance(relevant, str) else [str(name) for name in relevant]
     forms = set()
     for name in filter(_TELLING.match, names[:_MOST_IDS]):

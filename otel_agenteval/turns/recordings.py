@@ -116,7 +116,7 @@ def turn_of(group: SpanGroup) -> Turn:
 
 
 def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -> list[SpanGroup]:
-    """Return one group of spans per turn, sorted by start time. Call ``unread`` for each trace with GenAI spans but no turn."""
+    """Return one span group per turn, by start time. If a trace has GenAI spans, but doesn't have a turn, call ``unread``."""
     groups = [group for found in traces_of(items, unread) for group in found]
     groups.sort(key=lambda group: group.root.start_ns)
     turns, left = with_tools(stitch([group for group in groups if not is_tool_alone(group)]), filter(is_tool_alone, groups))
