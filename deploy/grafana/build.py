@@ -228,7 +228,7 @@ def _agents(*, several: bool = True) -> QueryVariable:
 def fleet() -> Dashboard:
     """Return the dashboard of all agents: quality, cost, latency, errors, and judge coverage."""
     turns, verdicts = semconv.TURNS, 'metric="code_turn_error"'
-    chosen = f'outcome!~"sampled_out|skipped|superseded",{JUDGED}'
+    chosen = f'outcome!~"sampled_out|skipped|superseded|gated",{JUDGED}'
     found = _new("agenteval-fleet", "Agents: fleet overview", "Quality, cost, latency, errors, and judge coverage of all agents.")
     found.with_variable(_services()).with_variable(_agents())
     found.with_row(Row("The time range at a glance"))
@@ -360,7 +360,7 @@ def fleet() -> Dashboard:
         lines(
             "Share of turns that are judged", "Share of turns with a score, of all turns that the metric applies to.", units.PercentUnit,
             (
-                share(semconv.RESULTS, f'outcome=~"pass|fail|ok",{JUDGED}', f'outcome!~"skipped|superseded",{JUDGED}', "metric"),
+                share(semconv.RESULTS, f'outcome=~"pass|fail|ok|vacuous",{JUDGED}', f'outcome!~"skipped|superseded|gated",{JUDGED}', "metric"),
                 "{{metric}}",
             ), most=1,
         )
