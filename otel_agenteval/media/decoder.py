@@ -45,9 +45,9 @@ def has_turn(order: dict[str, Any]) -> bool:
     """Wait until this process may run. Return False if this takes more than ``wait`` seconds.
 
     Each decoder process locks one file of this package until it ends. Therefore, all decoder processes of an installation share one
-    limit, and nothing is written to disk. If files can't be locked, the number of processes is unlimited.
+    limit (at most one process per file), and nothing is written to disk. If files can't be locked, the number is unlimited.
     """
-    places = sorted(Path(__file__).parent.glob("*.py"))[: order["at_once"]]
+    places = sorted(Path(__file__).parents[1].glob("*/*.py"))[: order["at_once"]]
     until = time.monotonic() + order["wait"]
     while True:
         for place in places:

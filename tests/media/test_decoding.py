@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import base64
-import fcntl
 import io
 import json
 import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -342,11 +342,13 @@ def test_as_many_decoders_work_as_their_memory_allows(at_once: int, monkeypatch:
         assert 1 <= len(beside) <= at_once
 
 
-def test_a_decoder_whose_turn_does_not_come_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoder, "_BETWEEN_LOOKS", 0.0)
-    with min(Path(decoder.__file__).parent.glob("*.py")).open("rb") as taken:
-        fcntl.flock(taken, fcntl.LOCK_EX)
-        assert not decoder.has_turn({"at_once": 1, "wait": 0.0})
+def test_a_decoder_whose_turn_does_not_come_is_an_error() -> None:
+    """Other tests may run decoders at the same time, so not all 30 places must be free."""
+    order = {"at_once": 30, "wait": 0.0}
+    program = f"from otel_agenteval.media.decoder import has_turn; print(*[has_turn({order}) for _ in range(31)])"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert found.count("True") > 20
+    assert found[-1] == "False"
     assert decoder.BUSY["error"] == "media_timeout"
 
 
