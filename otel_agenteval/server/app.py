@@ -340,7 +340,7 @@ class Service:
         records = engine.outlets.records()
         for name, account in records.items():
             if account.waiting:
-                _log.warning("outlet %s: %d scores wait for the next start", name, account.waiting)
+                _log.warning("outlet %s: scores that wait for the next start: %d", name, account.waiting)
         left = any(account.failed or account.waiting for account in records.values())
         self._delivered = done and not kept and not left and not any(unused.get(reason) for reason in _LOSSES)
 
