@@ -1,7 +1,7 @@
 """Limits on the cost and number of judge calls.
 
-Before a judge call, the budget reserves an estimated cost, based on recent calls for the same metric. After the call, the actual
-cost replaces the estimate. If the process is killed during the call, the estimate stays reserved.
+Before a judge call, the budget reserves an estimated cost, which it derives from recent calls for the same metric. After the call,
+the actual cost replaces this estimate. If the process is killed during the call, the estimate stays reserved.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def bounds_of(options: BudgetOptions) -> list[Bound]:
 
 
 class JudgeBudget:
-    """Budget for judge calls. Thread-safe. Calls that aren't urgent can use only the share ``soft`` (0 to 1) of each limit.
+    """Budget for judge calls. Thread-safe. Non-urgent calls can use only a share (``soft``, 0 to 1) of each limit.
 
-    ``longest`` is the caller's maximum wait in seconds. It affects only the logged warning.
+    ``longest`` is the caller's maximum wait in seconds. This value affects only the logged warning.
     """
 
     def __init__(
@@ -76,14 +76,14 @@ class JudgeBudget:
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._usual_usd: dict[str, float] = {}
-        """Estimated cost of a judge call in USD, by metric: the highest recent cost, reduced by 10 % with each later call."""
+        """Estimated cost of a judge call in USD, by metric. The highest recent cost, reduced by 10 % with each later call."""
 
     def wants_prices(self, metric: str) -> bool:
-        """Return True if a dollar limit applies to the metric. Such metrics can call only models with a known price."""
+        """Return True if a dollar limit applies to the metric, which can then call only models with a known price."""
         return any(bound.counter.unit == "usd" for bound in self._about(metric))
 
     def admit(self, metric: str, *, urgent: bool = False) -> Admission:
-        """Reserve budget for one judge call. If a limit is reached, reserve nothing and return the estimated time to wait."""
+        """Reserve budget for one judge call. If the call would exceed a limit, reserve nothing and return the estimated wait."""
         at, about = self._clock.time_ns() / 1e9, self._about(metric)
         if not about:
             return Admission(0.0, at)
@@ -125,7 +125,7 @@ class JudgeBudget:
             self._book.add(changes, admission.at)
 
     def remaining(self, unit: str) -> list[tuple[Mapping[str, str], float]]:
-        """Return labels and remaining amount of each limit. ``unit`` is ``"usd"`` or ``"calls"``."""
+        """Return a pair (labels, remaining amount) for each limit in ``unit``, which is ``"usd"`` or ``"calls"``."""
         at = self._clock.time_ns() / 1e9
         bounds = [bound for bound in self.bounds if bound.counter.unit == unit]
         labels = [{"metric": bound.counter.account, "window": bound.window} for bound in bounds]

@@ -1,4 +1,4 @@
-"""Selection of the metrics that are judged for a turn, based on conditions, sampling rules, and quotas.
+"""Selection of the judged metrics to evaluate for a turn, based on conditions, sampling rules, and quotas.
 
 :class:`Chooser` calculates, for each metric, the probability that a turn is judged. :class:`JudgedSample` records the judged turns
 for fleet estimates. :class:`History` compares a turn with the agent's earlier turns, for use in conditions.
@@ -33,7 +33,7 @@ from .outcomes import NoScore
 from .sampling import EVERY_TURN, Chance, SamplingRule, position, rules_of
 
 _LONG = math.log1p(20_000)
-"""Logarithm of an answer length of 20,000 characters. For such answers and longer ones, the length covariate is 1."""
+"""Logarithm of 20,000 characters. For answers of at least this length, the length covariate is 1."""
 _REMEMBERED = 1_000
 _CERTAIN = Chance(1.0, "rule")
 
@@ -66,7 +66,7 @@ class Chooser:
 
     def reset(self) -> None:
         self._chances: OrderedDict[str, dict[str, Chance]] = OrderedDict()
-        """Judging probabilities of recent turns, by turn ID and metric key. Later revisions of a turn reuse them."""
+        """Judging probabilities of recent turns, by turn ID and then by metric key. A turn's later revisions reuse them."""
 
     def position(self, scored: ScoredTurn) -> float:
         turn = scored.turn
@@ -74,9 +74,8 @@ class Chooser:
         return position(qualified(turn.tenant, subject), self._seed)
 
     def choose(self, scored: ScoredTurn) -> Iterator[MetricChoice]:
-        """Yield the choice for each judged metric and composite.
-
-        A later revision reuses the turn's earlier probabilities, unless new user feedback makes ``always_if`` true.
+        """Yield one :class:`MetricChoice` for each judged metric and composite. A later revision reuses the turn's earlier
+        probabilities, unless new user feedback makes ``always_if`` true.
         """
         turn, whole = scored.turn, scored.conversation
         earlier = {} if scored.new else self._chances.get(scored.supersedes or turn.turn_id, {})
@@ -102,7 +101,7 @@ class Chooser:
         self._remember(turn.turn_id, chances)
 
     def choose_again(self, scored: ScoredTurn) -> Iterator[MetricChoice]:
-        """Yield sampled-out metrics whose ``always_if`` condition holds after new user feedback."""
+        """Yield choices for metrics that sampling excluded, if new user feedback makes their ``always_if`` condition true."""
         turn = scored.turn
         earlier = self._chances.get(turn.turn_id, {})
         self._remember(turn.turn_id, earlier)
@@ -127,7 +126,7 @@ class Chooser:
         return None if decided_without_judge(metric, turn) is not None else metric.not_applicable(turn)
 
     def _is_certain_now(self, metric: BoundMetric, key: str, before: Chance, scored: ScoredTurn, known: Known) -> bool:
-        """Return True if new user feedback makes ``always_if`` true. A turn that was already sampled then gets weight 1."""
+        """Return True if new user feedback makes ``always_if`` true. If the turn was already sampled, set its weight to 1."""
         rule = self._metrics.rule(key).always_if
         if before.by == "rule" or rule is None or not any(score.metric == FEEDBACK for score in known.scores):
             return False
@@ -184,7 +183,7 @@ class JudgedMetrics:
         self.reload(config, of_turns, of_conversations)
 
     def reload(self, config: Config, of_turns: Sequence[BoundMetric], of_conversations: Sequence[BoundMetric]) -> None:
-        """Replace the metrics for later turns, not for waiting jobs. If a rule is invalid, change nothing and raise ConfigError."""
+        """Replace the metrics for later turns. Waiting jobs keep the old metrics. If a rule is invalid, only raise ConfigError."""
         rules = {False: rules_of(config, of_turns), True: rules_of(config, of_conversations)}
         keyed = {
             key_of(metric, conversation=whole): (metric, rule) for whole, some in rules.items() for metric, rule in some.items()
@@ -226,18 +225,18 @@ class JudgedMetrics:
 
 @dataclass(frozen=True)
 class JudgedSample:
-    """Fleet estimates, calculated from the judged turns. Ignores conversations, and metrics that are used only in composites."""
+    """Collector of judged turns for fleet estimates. Ignores conversations, and metrics that only composites use."""
 
     estimates: Estimates
     corrected: Corrected | None = None
 
     def record_turn(self, metric: str, key: str, scored: ScoredTurn, proxies: tuple[float, float, float] | None) -> None:
-        """Record a turn that can be sampled for a metric. Does nothing if ``proxies`` is None."""
+        """Record that a turn is eligible for sampling for a metric. If ``proxies`` is None, do nothing."""
         for estimates in self._estimates_of(metric, key, scored) if proxies is not None else ():
             estimates.add_proxies(metric, scored.turn.agent or "", scored.first_id, proxies or ())
 
     def record_choice(self, metric: str, key: str, scored: ScoredTurn, chance: Chance) -> None:
-        """Record a planned judge call. If the call fails, judged turns of the same sampling group stand in for this turn."""
+        """Record a planned judge call. If this call fails, other judged turns in its sampling group represent the turn."""
         for estimates in self._estimates_of(metric, key, scored):
             estimates.choose(metric, scored.turn.agent or "", chance.probability, group_of(chance.by), scored.first_id)
 
@@ -302,9 +301,9 @@ class _Amounts:
 
 
 class History:
-    """History of each agent's turn durations, turn costs, and called tools in this process. Not thread-safe.
+    """Turn durations, turn costs, and called tools of each agent, as seen by this process. Not thread-safe.
 
-    Comparisons that can't be made are None, which counts as false in conditions.
+    If a comparison is impossible, its result is None. Conditions treat None as false.
     """
 
     def __init__(self) -> None:
@@ -314,8 +313,8 @@ class History:
     def compare(self, turn: Turn, *, learn: bool = True) -> dict[str, Any]:
         """Compare a turn with the agent's earlier turns. If ``learn`` is true, add the turn to the history.
 
-        - ``slow``, ``expensive``: True if the turn is above the 95th percentile of the agent's last 200 turns. None if the turn's
-          duration or cost is unknown, or if it is known for fewer than 20 earlier turns.
+        - ``slow``, ``expensive``: True if the turn's duration or cost is above the 95th percentile of the agent's last 200 turns.
+          None if the value is unknown for this turn, or known for fewer than 20 earlier turns.
         - ``new_tool``: True if the agent calls a tool for the first time. None if tool calls are unknown or the history is full.
         """
         agent = qualified(turn.tenant, turn.agent or "")

@@ -27,7 +27,7 @@ from .session import Models
 _log = logging.getLogger("otel_agenteval")
 _POLL = 0.5
 _IDLE = 30.0
-"""Seconds between two checks if another thread polls, or if the queue is empty and no other process adds jobs."""
+"""Seconds between checks of the queue if another thread polls, or if the queue is empty and other processes can't add jobs."""
 _QUIET_CHECKS = 4
 _SENT = 10_000
 _PAUSE_FULL = 0.1
@@ -37,15 +37,15 @@ _THREADS_PER_CLAIM = 8
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Judged score and its job, which is acknowledged after the score is emitted."""
+    """Judged score, and the job that produced the score. The job is acknowledged after the score is exported."""
 
     done: Done
     job: Job
-    """Job that produced the score. If another process claims the job before the score is emitted, the score is discarded."""
+    """Job that produced the score. If another process claims this job before the score is exported, the score is discarded."""
     acknowledge: Callable[[], None]
 
     def turns(self) -> Sequence[ScoredTurn]:
-        """Return one scored turn for the judged score and one for each composite score, all with this verdict as ``receipt``."""
+        """Return one scored turn for the judged score and one for each composite score. The ``receipt`` is this verdict."""
         return [replace(scored, receipt=self) for scored in (self.done.scored, *self.done.next.composites)]
 
 
@@ -76,7 +76,7 @@ class Dispatcher:
         self._changed = threading.Condition()
         """Condition variable on which idle threads wait. Each new job wakes one thread."""
         self._news = 0
-        """Number of wake-ups so far. A thread that found no job waits only if this number hasn't changed in the meantime."""
+        """Number of wake-ups so far. An idle thread waits only if this number is unchanged since the thread checked the queue."""
         self._is_polling = False
         """True if a waiting thread polls the queue on behalf of the other threads."""
         self._stopped = threading.Event()
@@ -87,23 +87,22 @@ class Dispatcher:
         self._claiming = threading.Lock()
         self._claimed: deque[Job] = deque()
         self._sent: OrderedDict[str, None] = OrderedDict()
-        """IDs of recent jobs whose scores were emitted. Prevents a second score after a lease expires."""
+        """IDs of recent jobs whose scores were exported. If a lease expires, these IDs prevent a second score for the same job."""
         self._under_way: dict[str, Job] = {}
-        """Jobs that are running, or whose scores wait for the worker."""
+        """Jobs by ID. Each job is running, or its score waits for the worker."""
         self._delivered: set[str] = set()
         """IDs of jobs in ``_under_way`` whose scores wait for the worker."""
         self._given_up = False
         self._gathered_jobs: list[Job] | None = None
-        """Jobs to queue when the block of :meth:`at_once` ends, or None if no such block is active."""
+        """Jobs to queue when the active :meth:`at_once` block ends. None outside :meth:`at_once` blocks."""
         self._gathered_done: list[Job] | None = None
-        """Jobs to acknowledge when the block of :meth:`at_once` ends, or None if no such block is active."""
+        """Jobs to acknowledge when the active :meth:`at_once` block ends. None outside :meth:`at_once` blocks."""
 
     # --- on the worker
 
     def plan(self, scored: ScoredTurn, *, again: bool = False) -> list[ScoredTurn]:
-        """Queue a turn's judge jobs. Return the scores that don't need a judge call. Never raises.
-
-        Set ``again`` for a turn that was planned before. In this case, only jobs that new user feedback requires are queued.
+        """Queue a turn's judge jobs. Return the scores that don't need a judge call. Never raises. Set ``again`` if the turn was
+        planned before. Then only jobs that new user feedback requires are queued.
         """
         answered, jobs = self.planner.plan(scored, self.runner.models.can_ask, again=again)
         self._put(jobs)
@@ -137,9 +136,8 @@ class Dispatcher:
             return 1
 
     def start(self, jobs: int = 1) -> None:
-        """Start judge threads: at most one per job, and at most the configured number.
-
-        If no model is configured, no thread starts. Called only on the worker thread.
+        """Start at most one judge thread per job, up to the configured number. If no model is configured, no thread starts. Called
+        only on the worker thread.
         """
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         if self.runner.models == Models():
@@ -171,7 +169,7 @@ class Dispatcher:
         self.runner.models.close()  # a judge call in progress may have reconnected after an earlier close
 
     def _wait_for_news(self, seen: int) -> None:
-        """Wait until ``_news`` differs from ``seen``, or until the next check for due retries and jobs of other processes."""
+        """Wait until ``_news`` differs from ``seen``, or until the next check for retries and for other processes' jobs."""
         polls = not self._is_polling
         pause = _POLL if polls and (self.queue.is_shared or self._depth()) else _IDLE
         with self._changed:
@@ -231,7 +229,7 @@ class Dispatcher:
                 self._wake(len(found))  # a thread for each further job, and one that claims more
 
     def _begin(self, job: Job) -> bool:
-        """Record that a claimed job starts. Return False if the job still runs in this process under an earlier claim."""
+        """Record the start of a claimed job. Return False if an earlier claim of the job is still running in this process."""
         overdue = self._leases.is_overdue(job)
         with self._lock:
             begins = job.id not in self._under_way or (overdue and job.id in self._delivered)
@@ -268,7 +266,7 @@ class Dispatcher:
         self._progressed.set()
 
     def _finish(self, job: Job, done: Done) -> None:
-        """Queue the follow-up jobs of an emitted score, and acknowledge the score's job. Called on the worker thread."""
+        """Queue the follow-up jobs of an exported score, and acknowledge the score's job. Called on the worker thread."""
         self._put(done.next.jobs)
         self._acknowledge(job, done.score)
         for made in (done.scored, *done.next.composites):
@@ -279,10 +277,10 @@ class Dispatcher:
         self._progressed.set()
 
     def confirm(self, done: Sequence[ScoredTurn]) -> list[ScoredTurn]:
-        """Return the turns to emit. Omit a turn if its job lost the lease or if its score was already emitted.
+        """Return the turns to export. Omit a turn if its job's lease was lost or if its score was already exported.
 
-        The leases are extended, so that no other process claims the jobs before :meth:`Verdict.acknowledge`. After :meth:`stop`
-        has emitted the pending scores, all judged turns are omitted. Called on the worker thread.
+        This method extends the leases, so that other processes can't claim the jobs before :meth:`Verdict.acknowledge`. After
+        :meth:`stop` has exported the pending scores, this method omits all judged turns. Called on the worker thread.
         """
         verdicts = list({id(scored.receipt): scored.receipt for scored in done if isinstance(scored.receipt, Verdict)}.values())
         if not verdicts:
@@ -366,9 +364,8 @@ class Dispatcher:
     # --- end of life
 
     def drain(self, until: float, render: Callable[[float], object], *, patient: bool = True) -> bool:
-        """Wait until all jobs have ended, then return True. ``render`` lets the worker emit finished scores.
-
-        Returns False at the monotonic time ``until``, or if no judge thread runs. If ``patient`` is false, also returns False if
+        """Wait until all jobs have ended, then return True. Calls to ``render`` let the worker export finished scores. Return False
+        at the monotonic time ``until``, or if judge threads aren't running. If ``patient`` is false, also return False as soon as
         all remaining jobs wait for a retry or for budget.
         """
         quiet = 0
@@ -383,10 +380,8 @@ class Dispatcher:
         return True
 
     def stop(self, render: Callable[[], object], left_behind: set[int] | None = None) -> None:
-        """Stop claiming jobs. Jobs that are lost when this process ends count as dropped.
-
-        If the queue is persistent, add the trace keys of these jobs' turns to ``left_behind``. The next process reads the turns
-        from the journal and judges them.
+        """Stop claiming jobs. Jobs that are lost when this process ends count as dropped. If the queue is persistent, add the trace
+        keys of the affected turns to ``left_behind``. The next process reads these turns from the journal and judges them.
         """
         if self._stopping:
             return

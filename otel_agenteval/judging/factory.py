@@ -34,7 +34,7 @@ from .session import Models
 
 _ESTIMATE_WINDOW = 3_600.0
 _LEASES = 10
-"""A process extends a job's lease for up to this number of lease durations, or longer if judge calls can take longer."""
+"""Number of lease durations for which a process extends a job's lease, or longer if judge calls can take longer."""
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -50,10 +50,9 @@ def judging_from(
     shedding: Shedding,
     record_outcome: Callable[[str, str, str], None] | None = None,
 ) -> Dispatcher:
-    """Return the configured dispatcher.
-
-    ``put`` receives scores and their size in bytes, and adds the scores to the worker's queue. It returns False if that queue is
-    full. ``record_outcome`` receives a turn ID, a metric, and an outcome, and must be safe to call on any thread.
+    """Return the configured dispatcher. ``put`` receives scores and their size in bytes, and adds the scores to the worker's queue.
+    If that queue is full, ``put`` returns False. ``record_outcome`` receives a turn ID, a metric, and an outcome, and must be safe
+    to call on any thread.
     """
     wanted = config.judge
     for name, path, schema, consequence in (

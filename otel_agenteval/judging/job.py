@@ -41,10 +41,10 @@ class Waiting:
     key: str
     metric: str
     chance: Chance
-    """Probability from the metric's own sampling rule, before a cascade raises or lowers it."""
+    """Judging probability from the metric's own sampling rule. A cascade can still raise or lower this probability."""
     then: Sequence[Waiting] = ()
     decided: Decision | None = None
-    """Earlier metric in a cascade, with the score value that selected this metric. None until the value is known."""
+    """Decision of a cascade: the earlier metric and the score that selected this metric. None until that score is known."""
 
     def to_dict(self) -> dict[str, Any]:
         then = [one.to_dict() for one in self.then]
@@ -82,7 +82,7 @@ class InnerOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Gathering:
-    """Composites that wait for the scores of their inner metrics on one turn.
+    """Composites that wait for their inner metrics' scores on one turn.
 
     Inner metrics are judged one after the other, and each job contains the earlier outcomes. Therefore, the process that runs the
     last job can compute the composites, and a crash loses nothing.
@@ -90,7 +90,7 @@ class Gathering:
 
     composites: Sequence[Waiting]
     found: Mapping[str, InnerOutcome] = field(default_factory=dict)
-    """Outcomes of inner metrics so far, by metric key without the prefix ``inner`` (see :func:`unmarked`)."""
+    """Inner metrics' outcomes so far, by metric key without the prefix ``inner`` (see :func:`unmarked`)."""
     next: Sequence[Waiting] = ()
     """Metrics to judge after this job and its follow-up jobs."""
 
@@ -189,14 +189,14 @@ class Payload:
         )  # fmt: skip
 
     def job(self, metric: BoundMetric) -> Job:
-        """Return the job for the queue. Its ID is the score's result ID, so that the same job isn't queued twice."""
+        """Return the job for the queue. The job ID equals the score's result ID, so that the queue rejects duplicates."""
         score = metric.left_out("")
         score.about = (self.turn_id, b"%d" % self.revision)
         return Job(score.result_id, self.encode(), 2 * (self.chance.by == "rule") + (metric.policy == "gate"))
 
 
 def key_of(metric: BoundMetric, *, conversation: bool, inner: bool = False) -> str:
-    """Return a key that identifies a metric and its parameters in all processes. Set ``inner`` for a metric that only composites use."""
+    """Return a key that all processes use for a metric and its parameters. Set ``inner`` if only composites use the metric."""
     about = "conversation" if conversation else "turn"
     return f"{_INNER if inner else ''}{about} {metric.metric.name} {metric.signature_hash} {metric.metric.version}"
 

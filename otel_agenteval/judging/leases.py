@@ -1,4 +1,4 @@
-"""Job leases, which prevent other processes from claiming the jobs of this process.
+"""Job leases, which prevent other processes from claiming this process's jobs.
 
 A process keeps extending its leases. If the process dies, its leases expire and other processes claim its jobs.
 """
@@ -26,7 +26,7 @@ class _Lease:
     job: Job
     """Job with its latest claim token. A thread might still run the job under an earlier token."""
     since: float
-    """Monotonic time when the job started. If it hasn't started, the time when it was claimed."""
+    """Monotonic time when the job started or, if the job hasn't started, when the job was claimed."""
     until: float
     """Monotonic time until which no other process can claim the job."""
     lost: bool = False
@@ -69,7 +69,7 @@ class HeldLeases:
                 self._held[job.id] = _Lease(job, now if known is None else known.since, now + self._lease)
 
     def begin(self, job: Job) -> None:
-        """Record that a job starts. From now on, extend its lease for up to ``_longest`` seconds."""
+        """Record that a job starts. From now on, extend the job's lease for up to ``_longest`` seconds."""
         now = self._clock.monotonic()
         with self._changed:
             held = self._held.get(job.id)
@@ -88,9 +88,8 @@ class HeldLeases:
         return job if held is None else held.job
 
     def confirm(self, jobs: Sequence[Job]) -> Collection[str]:
-        """Extend leases before scores are emitted. Return the IDs of jobs with a lost lease.
-
-        If the queue can't be reached, also return the IDs of jobs whose lease has expired or isn't held by this process.
+        """Extend leases before scores are exported. Return the IDs of jobs whose lease was lost. If the queue is unreachable, also
+        return the IDs of jobs whose lease has expired or isn't held by this process.
         """
         held = [lease.job if (lease := self._held.get(job.id)) is not None else job for job in jobs]
         try:
@@ -119,7 +118,7 @@ class HeldLeases:
     # --- the thread
 
     def start(self) -> None:
-        """Start the thread that extends leases, unless it is running. Raises a RuntimeError during interpreter shutdown."""
+        """Start the thread that extends leases, unless the thread is running. During interpreter shutdown, raise a RuntimeError."""
         if (self._thread is None or not self._thread.is_alive()) and not self._stopping.is_set():
             self._thread = OwnThread(self._run, "otel-agenteval-leases")
             self._thread.start()

@@ -1,4 +1,4 @@
-"""Outcomes of judged metrics and their composites. All outcomes are counted, and the outcomes of recent turns are kept.
+"""Outcomes of judged metrics and their composites. Every outcome is counted, and recent turns' outcomes are kept.
 
 Each judged metric ends with exactly one outcome per turn, which the counter ``agenteval.results`` counts.
 """
@@ -29,7 +29,7 @@ class NoScore(NamedTuple):
     text: str
     """Outcome as text, such as ``gated: when.agent``."""
     reason: str | None = None
-    """Value of the label ``reason`` in the counter of dropped results, or None if the result wasn't dropped."""
+    """Value of the label ``reason`` in the counter for dropped results, or None if the result wasn't dropped."""
 
     @classmethod
     def gated(cls, by: str) -> NoScore:
@@ -56,7 +56,7 @@ class NoScore(NamedTuple):
 
 
 class Outcomes:
-    """Store and counter for outcomes of judged metrics. Thread-safe. ``record`` must also be thread-safe."""
+    """Store and counter for judged metrics' outcomes. Thread-safe. ``record`` must also be thread-safe."""
 
     def __init__(self, telemetry: Telemetry, record: Callable[[str, str, str], None] | None = None) -> None:
         self._telemetry = telemetry
@@ -81,7 +81,7 @@ class Outcomes:
                 self._recent.popitem(last=False)
 
     def end(self, metric: str, scored: ScoredTurn, outcome: NoScore) -> None:
-        """Record why a metric has no score. Later revisions of a turn aren't counted again."""
+        """Record why a metric has no score. Later revisions of the same turn aren't counted again."""
         if scored.new:
             self._count(metric, scored.turn.agent or "", outcome)
         self.report(scored.turn.turn_id, metric, outcome.text)
@@ -97,7 +97,7 @@ class Outcomes:
                 self.report(payload.turn_id, composite.metric, f"waiting for {', '.join(one.metric for one in payload.waits)}")
 
     def drop(self, jobs: Sequence[Job], reason: str) -> None:
-        """Record metrics of jobs that won't run, and metrics that wait for these jobs, as dropped. Composites count as skipped."""
+        """Record as dropped the metrics of jobs that won't run and metrics that wait for them. Composites count as skipped."""
         outcome = NoScore.dropped(reason)
         for job in jobs:
             try:

@@ -48,7 +48,7 @@ from .sampling import Chance
 
 _ABSENT = frozenset(("no_judge", "no_embedder"))
 _Composite = tuple[BoundMetric, Chance]
-"""Composite metric, and its probability from the ``sample`` option."""
+"""Composite metric, and its judging probability from the ``sample`` option."""
 
 
 @dataclass(eq=False)
@@ -68,7 +68,7 @@ class Planner:
         """Plan a turn's judge jobs. Return the scores that don't need a judge call, and the planned jobs. Never raises.
 
         The turn must already have its inline scores. Skipped scores are added to ``scored``. If ``again`` is true, plan only
-        metrics that a sampling rule selects because of new user feedback.
+        metrics that a sampling rule newly selects because of user feedback.
         """
         draft = _Draft(self, scored, can_ask)
         try:
@@ -99,12 +99,12 @@ class _Draft:
         self._position = planner.chooser.position(scored)
         self._chosen: list[BoundMetric] = []
         self._chances: dict[str, Chance] = {}
-        """Judging probability of each metric by key, before a cascade raises or lowers it."""
+        """Judging probabilities by metric key, before a cascade raises or lowers a probability."""
         self._composites: dict[str, _Composite] = {}
         self._dependents: dict[str, list[BoundMetric]] = {}
-        """Metrics that wait for another metric, by the key of that other metric."""
+        """Mapping from a metric's key to the metrics that wait for this metric."""
         self._known: dict[str, InnerOutcome] = {}
-        """Outcomes that composites can use without a judge call, by metric key without the prefix ``inner``."""
+        """Outcomes that composites can use without a judge call. The keys are metric keys without the prefix ``inner``."""
         self._body = b""
         self.calls: list[tuple[Payload, BoundMetric]] = []
         self.answered: list[ScoredTurn] = []
@@ -231,7 +231,7 @@ class _Draft:
     # --- composites
 
     def plan_composites(self) -> None:
-        """Plan the inner metrics of composites. Compute composites whose inner outcomes are all known."""
+        """Plan the inner metrics of composites. If all inner outcomes are known, compute the composite."""
         try:
             drawn = []
             for key, (metric, own) in self._composites.items():
@@ -255,7 +255,7 @@ class _Draft:
                 self._outcomes.end(metric.name, self._scored, NoScore.error(type(error).__name__))
 
     def _finish_composite(self, metric: BoundMetric, own: Chance) -> bool:
-        """Record a composite's result. Return False if the composite still waits for a judged inner metric."""
+        """Record a composite's result. If the composite still waits for a judged inner metric, return False."""
         scored, conversation = self._scored, self._is_conversation
         for leaf in leaves(metric):
             key = key_of(leaf, conversation=conversation)
@@ -278,7 +278,7 @@ class _Draft:
         return True
 
     def _gather(self, waiting: Sequence[_Composite]) -> None:
-        """Chain the jobs of each composite's inner metrics, so that the last job contains all inner outcomes."""
+        """Chain the jobs for each composite's inner metrics, so that the last job contains all inner outcomes."""
         conversation, chained = self._is_conversation, set()
         groups = []
         for metric, own in waiting:

@@ -1,4 +1,4 @@
-"""Runner for judge jobs, which calls models, decides about retries, and plans follow-up jobs."""
+"""Judge job runner, which calls models, decides about retries, and plans follow-up jobs."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ _PAUSE_UNASKED = 15.0
 _PAUSE_NEWER = 300.0
 """Seconds between two checks of a job that only a later version of otel-agenteval can read."""
 _PATIENCE = 15.0
-"""Maximum seconds without an answer before the health check reports a judge or embedder as silent."""
+"""Maximum seconds without an answer. After that, the health check reports the judge or embedder as silent."""
 _BEHIND = 1.0
-"""Extra seconds that a job waits after its test of a failed server. Another job tests next, in case this job causes the failure."""
+"""Extra seconds that a job waits after testing a failed server, so that another job tests next, as this job may be the cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class JobOptions:
     threads: int
     max_age: float
     audit: float = 0.0
-    """Share of jobs that call the judge even if the reply is in the cache."""
+    """Share of jobs that call the judge even if the cache contains the reply."""
     works: bool = True
     """True if this process runs jobs. If False, other processes run the jobs in the queue."""
     lasting: bool = False
@@ -81,7 +81,7 @@ class Discard:
 
 
 class NextSteps(NamedTuple):
-    """Follow-up jobs, outcomes, and composite scores of a finished job."""
+    """Follow-up jobs, outcomes, and composite scores that result from a finished job."""
 
     jobs: Sequence[Job]
     ended: Sequence[tuple[str, NoScore]]
@@ -91,11 +91,11 @@ class NextSteps(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Done:
     scored: ScoredTurn
-    """Judged turn with its score. If only composites use the score, or if the job couldn't run, the turn has no score."""
+    """Judged turn with its score. The turn has no score if only composites use the score, or if the job couldn't run."""
     score: Score
     next: NextSteps
     progress: JobProgress | None
-    """Paid replies, which the next attempt reuses if the score isn't emitted."""
+    """Replies that were paid for. If the score isn't exported, the next attempt reuses these replies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class JobRunner:
         """Circuit breaker and monotonic start time of each job in progress."""
 
     def silent_models(self) -> dict[str, str]:
-        """Return a reason for each model that doesn't answer. The keys are ``judge`` and ``embedder``."""
+        """Return the reason for each model that doesn't answer. The mapping's keys are ``judge`` and ``embedder``."""
         now, calls, found = self._clock.monotonic(), [*self._calls.copy().values()], {}
         for server, breaker in self.breakers.all().items():
             began = min((start for one, start in calls if one is breaker), default=now)
@@ -155,7 +155,7 @@ class JobRunner:
         self.breakers.close()
 
     def run(self, job: Job, wake: Callable[[], None]) -> Retry | Discard | Done:
-        """Run a job. Return its result, a retry, or a discard. If the job tested a failed server, call ``wake`` afterwards."""
+        """Run a job and return a result, a retry, or a discard. If the job tested a failed server, call ``wake`` afterwards."""
         attempt = self._begin(job)
         if not isinstance(attempt, _Attempt):
             return attempt
@@ -258,9 +258,8 @@ class JobRunner:
         return Done(made, score, self._follow_ups.after_score(payload, scored, score, judged), session.progress)
 
     def without_score(self, job: Job, reason: str, counted_as: str) -> Done | None:
-        """Return a result without a score for a job that can't run, so that composites stop waiting for it.
-
-        Return None if no composite waits for the job, if the job is unreadable, or after an error.
+        """Return a result without a score for a job that can't run, so that composites stop waiting for the job. If composites
+        don't wait for the job, if the job is unreadable, or after an error, return None.
         """
         try:
             payload = Payload.decode(job.payload)
@@ -280,7 +279,7 @@ class JobRunner:
             return None
 
     def keep_progress(self, job: Job, progress: JobProgress | None) -> None:
-        """Keep paid replies for the next attempt. Without them, a job might never finish within a small budget."""
+        """Keep paid replies for the next attempt. Without these replies, a job might never finish within a small budget."""
         if progress is None:
             return
         with self._lock:
@@ -308,7 +307,7 @@ class FollowUps:
     _content: ContentFilter
 
     def after_score(self, payload: Payload, scored: ScoredTurn, score: Score, judged: Judged) -> NextSteps:
-        """Return the next steps after a score. Based on the score, cascades decide which of the waiting metrics are judged."""
+        """Return the next steps after a score. Cascades use this score to decide which waiting metrics are judged."""
         judge: list[Waiting] = []
         ended: list[tuple[Waiting, NoScore]] = []
         value = "no value" if score.value is None else f"{score.value:g}"

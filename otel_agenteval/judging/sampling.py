@@ -1,8 +1,8 @@
 """Sampling of the turns to judge, with each turn's inclusion probability.
 
-Each turn has one position between 0 and 1 for all metrics. A metric is judged if the position is below its chance. Therefore, turns
-judged at a low rate are a subset of turns judged at a higher rate. The position is a hash of the seed, the tenant, and the trace ID
-(or conversation ID). It is independent of head samplers, which use bits of the trace ID. A metric's chance::
+Each turn has one position between 0 and 1 for all metrics. A metric is judged if the turn's position is below the metric's chance.
+Therefore, turns judged at a low rate are a subset of turns judged at a higher rate. The position is a hash of the seed, the tenant,
+and the trace ID (or conversation ID). It is independent of head samplers, which use bits of the trace ID. A metric's chance::
 
     the ``always_if`` condition holds   1
     ``min_per_hour: m``                 at least m / k for the agent's k-th turn, so the first m turns of an hour are always judged
@@ -36,7 +36,7 @@ _THRESHOLD = re.compile(r"(?:^|;)th:([0-9a-f]{1,14})(?:;|$)")
 
 
 def position(trace_id: str, seed: str = "") -> float:
-    """Return a trace's sampling position, at least 0 and below 1. It depends only on the trace ID and the seed."""
+    """Return a trace's sampling position, from 0 to below 1. The position depends only on ``trace_id`` and ``seed``."""
     digest = hashlib.sha256(_SALT + seed.encode() + trace_id.encode()).digest()
     return int.from_bytes(digest[:7], "big") / 2**56
 
@@ -56,16 +56,16 @@ class Chance(NamedTuple):
 
 
 class Cascade(NamedTuple):
-    """Rule that judges another metric first, and uses that metric's score to decide about this metric."""
+    """Rule that judges another metric first. That metric's score decides whether this metric is judged."""
 
     after: str
     judge_if: Condition
-    """Condition on the score of the metric that is judged first. If it holds, this metric is judged. Otherwise, its own rate
+    """Condition on the first metric's score. If the condition holds, this metric is judged. Otherwise, this metric's own rate
     applies.
     """
 
     def chance(self, own: Chance, first: Chance, turn: Turn, score: Score) -> Chance:
-        """Return the second metric's chance, based on the first metric's score. It never exceeds the first metric's chance."""
+        """Return the second metric's chance, based on the first metric's score. The result is at most the first metric's chance."""
         known = Known([score] if score.status == "ok" else [])
         allowed = 1.0 if self.judge_if.holds(turn, known) else own.probability
         return Chance(min(first.probability, allowed), self.after)
@@ -85,7 +85,7 @@ class SamplingRule:
     min_per_hour: int = 0
     cascade: Cascade | None = None
     _hours: OrderedDict[tuple[str | None, str | None], tuple[int, int]] = field(default_factory=OrderedDict, init=False)
-    """For each tenant and agent: the latest hour with turns, and the number of turns in that hour."""
+    """Mapping from (tenant, agent) to the latest hour with turns and the number of turns in that hour."""
 
     def chance(self, turn: Turn, known: Known = Known(), at: float | None = None) -> Chance:  # noqa: B008 - it is never changed
         """Return the probability that a turn is judged. If the Unix time ``at`` is set, count the turn in the hourly quota."""
@@ -125,10 +125,8 @@ def rules_of(config: Config, evaluated: Sequence[BoundMetric]) -> dict[BoundMetr
 
 
 def rule_of(options: SampleOptions, metrics: Collection[str], where: str, judged: Collection[str] = ()) -> SamplingRule:
-    """Return the rule for a ``sample`` option.
-
-    ``always_if`` can refer to scores of ``metrics``, and ``cascade`` to a metric in ``judged``. Raises a ConfigError for other
-    names.
+    """Return the rule for a ``sample`` option. The condition ``always_if`` can refer to ``metrics``, and ``cascade`` can refer to
+    ``judged`` metrics. For other names, raise a ConfigError.
     """
     always_if = None if options.always_if is None else Condition(options.always_if, metrics, f"{where}.always_if")
     cascade, wanted = None, options.cascade
@@ -146,7 +144,7 @@ def rule_of(options: SampleOptions, metrics: Collection[str], where: str, judged
 
 
 def _refuse_circles(config: Config, rules: Mapping[BoundMetric, SamplingRule]) -> None:
-    """Raise a ConfigError if cascades form a cycle, because its metrics would wait for each other."""
+    """Raise a ConfigError if cascades form a cycle, because the metrics in a cycle would wait for each other."""
     first = {metric.name: rule.cascade.after for metric, rule in rules.items() if rule.cascade is not None}
     for metric in rules:
         chain = [metric.name]

@@ -1,6 +1,6 @@
 """Sessions that connect metrics with models, enforce the budget, and record judge calls.
 
-In the live pipeline, jobs wait until the budget allows their calls (:class:`Session`). In commands, a call waits for up to about a
+In the live pipeline, jobs wait until the budget allows their calls (:class:`Session`). In CLI commands, a call waits up to about a
 minute. If the budget requires a longer wait, the score is an error (:class:`CommandBudget`).
 """
 
@@ -60,7 +60,7 @@ class Models:
         return (self.judge if metric.metric.kind == "llm" else self.embedder) is not None
 
     def server_of(self, metric: BoundMetric, agent: str) -> str:
-        """Return a key for the metric's server: the metric's kind and, unless it is the default server, the server's address."""
+        """Return a key for the metric's server: the metric's kind plus, unless the server is the default, its address."""
         kind = metric.metric.kind
         other = self.judge.server_of(metric.metric.name, agent) if kind == "llm" and self.judge is not None else ""
         return f"{kind} {other}" if other else kind
@@ -76,7 +76,7 @@ class OverBudget(Exception):
 
 
 class PaidReply(NamedTuple):
-    """Reply to a paid judge call. ``pieces`` and ``truncated`` are the same as in :class:`.prompt.Prompt`."""
+    """Reply to a paid judge call. For ``pieces`` and ``truncated``, see :class:`.prompt.Prompt`."""
 
     reply: dict[str, Any]
     pieces: int
@@ -85,10 +85,10 @@ class PaidReply(NamedTuple):
 
 @dataclass(slots=True)
 class JobProgress:
-    """Paid replies from earlier attempts of a job, which the job reuses."""
+    """Paid replies from a job's earlier attempts, which the job reuses."""
 
     replies: dict[tuple[str, int], PaidReply] = field(default_factory=dict)
-    """Replies, by the hash of the call and the number of identical calls before it."""
+    """Replies by (call hash, number of identical earlier calls)."""
     accounts: list[Account] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
 
@@ -107,14 +107,14 @@ class Session(Answers):
     wait: float = field(default=0.0, init=False)
     pause: float = field(default=0.0, init=False)
     broken: Exception | None = field(default=None, init=False)
-    """Error from reading or writing the budget. If reading fails, no model is called."""
+    """Error from reading or writing the budget. If the budget can't be read, models aren't called."""
     fault: str | None = field(default=None, init=False)
     message: str = field(default="", init=False)
     accounts: list[Account] = field(default_factory=list, init=False)
     exchanges: list[Exchange] = field(default_factory=list, init=False)
 
     def answer(self, question: Question, judge: JudgeModel | None = None) -> dict[str, Any]:
-        """Return a reply from ``judge`` or the default judge. Reuses replies from earlier attempts and from the cache."""
+        """Return a reply from ``judge`` or the default judge. Reuse replies from earlier attempts and from the cache."""
         judge = judge or self._models.judge
         assert judge is not None
         fields = [getattr(question, name) for name in Question.__slots__]
@@ -152,14 +152,14 @@ class Session(Answers):
 
     @property
     def answered(self) -> bool | None:
-        """True if the server answered, even with a refusal. False if the server failed. None if no request was sent."""
+        """True if the server answered, even with a refusal. False if the server failed. None if a request wasn't sent."""
         if not any(account.attempts for account in self.accounts):
             return None
         return not is_transient(self.fault)
 
     @contextmanager
     def _within_budget(self, model: Model) -> Iterator[None]:
-        """Reserve budget for the model call in the block, and record its requests. Raises :class:`OverBudget` if the call must wait."""
+        """Reserve budget for the block's model call, and record its requests. If the call must wait, raise :class:`OverBudget`."""
         if self._budget.wants_prices(self._metric) and not model.priced:
             self.fault = "unpriced"
             self._warn(model, "unpriced", f"the price of {model.model} is unknown, so a budget in USD blocks all calls")
@@ -204,8 +204,8 @@ class Session(Answers):
         return admission
 
     def _admit_repair(self) -> Admission:
-        """Reserve budget to repair a reply. If there is none, raise a JudgeError instead of waiting, which would repeat the
-        original request.
+        """Reserve budget for a repair request. If the budget is exhausted, raise a JudgeError. Waiting would repeat the original
+        request.
         """
         try:
             admission = self._budget.admit(self._metric, urgent=True)
@@ -259,7 +259,7 @@ class DelegatingGroup(DelegatingJudge, ChoosesJudges):
 
 
 def _copied(reply: dict[str, Any]) -> dict[str, Any]:
-    """Return a deep copy, so that a metric can't change the stored reply."""
+    """Return a deep copy of ``reply``, so that a metric can't change the stored reply."""
     try:
         found: dict[str, Any] = marshal.loads(marshal.dumps(reply))  # noqa: S302 - it was written in the same line
     except ValueError:  # a custom judge can return more than JSON
@@ -268,7 +268,7 @@ def _copied(reply: dict[str, Any]) -> dict[str, Any]:
 
 
 class Exhausted(Answers):
-    """Judge that rejects all calls, because the job has no attempts left. Also used as embedder."""
+    """Judge that rejects all calls, because the job's attempts are exhausted. Also used as an embedder."""
 
     def answer(self, *_: object) -> Any:
         raise JudgeError("all judge.attempts were used without a result", "attempts_exhausted")
@@ -289,7 +289,7 @@ def is_transient(error_type: str | None) -> bool:
 
 
 _OF_SETTINGS = frozenset(("unpriced", "http_401", "http_403", "http_404"))
-"""Errors that repeat until someone changes the settings or the account."""
+"""Error types that recur until someone changes the settings or the account."""
 
 
 warned: dict[tuple[str, str, str], object] = {}
@@ -302,7 +302,7 @@ def warn_of_settings(section: str, server: str, error_type: str, message: str) -
 
 
 def advice_on(fault: str, section: str = "judge") -> str:
-    """Return advice on how to fix a judge's fault. ``fault`` starts with the error type."""
+    """Return advice on how to fix a judge's ``fault``, a text that starts with the error type."""
     if fault.startswith("unpriced"):
         return f"set {section}.prices, or limit calls"
     if fault.startswith("unreachable: "):
@@ -322,7 +322,7 @@ LONGEST_WAIT = 61.0
 
 
 class CommandBudget:
-    """Budget for the model calls of a command. The configured queue file or server, if any, stores the spending."""
+    """Budget for a CLI command's model calls. The configured queue file or server, if any, stores the spending."""
 
     def __init__(self, config: Config, clock: Clock = SYSTEM_CLOCK, sleep: Callable[[float], None] = time.sleep) -> None:
         options = config.judge
@@ -353,7 +353,7 @@ class CommandBudget:
         return self.ask(Models(judge=judge), lambda session: session.answer(question))
 
     def ask(self, models: Models, call: Callable[[Session], T]) -> T:
-        """Call a model when the budget allows it. Raises a JudgeError on failure, or if the wait exceeds :data:`LONGEST_WAIT`."""
+        """Call a model when the budget allows. On failure, or if the wait exceeds :data:`LONGEST_WAIT`, raise a JudgeError."""
         assert self._budget is not None
         evaluation = current_evaluation()
         metric = evaluation.metric if evaluation is not None else ""

@@ -1,4 +1,4 @@
-"""Detection of judge drift. A judge scores the same cases (anchors) again, and its new scores are compared with the old scores.
+"""Detection of judge drift. A judge rescores a fixed set of cases (anchors), and the new scores are compared with the old scores.
 
 Scores can drift if a provider replaces the model behind a name, or if a release changes a prompt.
 """
@@ -34,7 +34,7 @@ class Anchors:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """Drift of a judge for one metric family. The compared quality ranges from 0 (worst) to 1 (best)."""
+    """Drift of a judge for one metric family. Scores are compared on a quality scale from 0 (worst) to 1 (best)."""
 
     family: str
     anchors: int
@@ -43,9 +43,9 @@ class Drift:
     interval: Interval
     """95 % confidence interval of the mean change per case. A positive change means higher scores."""
     p: float
-    """p-value, corrected for the number of families (Holm). The p-value for all families together isn't corrected."""
+    """p-value with Holm correction for the number of families. For all families together, the uncorrected p-value."""
     flipped: int
-    """Number of cases whose new score has another level (bad, middling, or good) than the old score."""
+    """Number of cases whose level (bad, middling, or good) differs between the old and the new score."""
     least: float
 
     @property
@@ -58,7 +58,7 @@ class Drift:
 
 
 def own_cases(path: str) -> list[BenchCase]:
-    """Read cases from JSON lines. Each line has ``metric`` and ``turn``, and optionally ``id`` and ``params``."""
+    """Read cases from a JSON Lines file. Each line has the keys ``metric`` and ``turn``, and optionally ``id`` and ``params``."""
     found: list[BenchCase] = []
     try:
         lines = Path(path).read_bytes().split(b"\n")
@@ -106,7 +106,7 @@ def read_anchors(path: Path) -> Anchors:
 
 
 def drifts(anchors: Anchors, outcomes: Sequence[CaseOutcome], least: float) -> list[Drift]:
-    """Return the drift of each family, then of all families together. Omit cases without an old or a new score."""
+    """Return the drift for each family, then for all families together. Omit cases that lack an old or a new score."""
     pairs: dict[str, list[tuple[float, float, bool]]] = {}
     for one in outcomes:
         before = anchors.values.get(one.case.id)

@@ -1,15 +1,15 @@
 """Benchmark runs that evaluate labeled cases with a judge, and cost estimates for such runs.
 
-A case has a turn and the score range that careful raters would give. ``cases/FAMILY.jsonl`` has one JSON object per case:
+A case has a turn and the range of scores that careful raters would give. ``cases/FAMILY.jsonl`` has one JSON object per case:
 
 - ``id``, ``family``, ``metric``, and ``params`` if the metric needs parameters
-- ``turn``: the turn in ``turn.v1`` form
+- ``turn``: the turn as ``turn.v1`` JSON
 - ``band``: lowest and highest correct value. For boolean metrics, the band is ``[1, 1]`` or ``[0, 0]``.
 - ``lang``: language code. ``about``: purpose of the case, in English.
-- ``pair``: only for a counterpart. An object with ``of`` (ID of the original case) and ``bias`` (the bias to test).
+- ``pair``: only for a counterpart. An object with the keys ``of`` (ID of the original case) and ``bias`` (the bias to test).
 
-A counterpart deserves the same score as its original case. It differs only in order, length, or language, or its answer praises
-itself or claims authority.
+A counterpart is a variant that deserves the same score as its original case. Only the order, length, or language differs, or the
+answer also praises itself or claims authority.
 
 There are no cases for image, audio, and video metrics, because cases contain only text.
 """
@@ -48,9 +48,9 @@ FAMILIES = (
     "structured_output", "workflow", "code_evaluation",
 )  # fmt: skip
 SAFETY = ("safety_policy", "moderation")
-"""Families for which the summary reports misses and false alarms separately."""
+"""Metric families for which the summary also reports misses and false alarms."""
 MIDDLING, GOOD = 0.35, 0.7
-"""Minimum goodness (0 to 1) of the levels ``middling`` and ``good``."""
+"""Minimum goodness (0 is worst, 1 is best) for the levels ``middling`` and ``good``."""
 _SCALES = {"llm_turn_risk": (1.0, 10.0)}
 _SEVERITY = (0.0, 7.0)
 
@@ -128,10 +128,10 @@ def read_case(row: Mapping[str, Any]) -> BenchCase:
 
 
 def chosen(families: Sequence[str] = (), metrics: Sequence[str] = (), limit: int | None = None) -> list[BenchCase]:
-    """Return the benchmark cases of these families and metrics. An empty sequence selects all of them.
+    """Return benchmark cases for ``families`` and ``metrics``. An empty sequence selects all families or all metrics.
 
-    If ``limit`` is set, return a subset that balances families, levels, and metrics. A counterpart without its original case is
-    selected last.
+    If ``limit`` is set, return a subset that balances families, levels, and metrics. Counterparts whose original case isn't in the
+    subset are selected last.
     """
     cases = all_cases()
     for option, names, known in (("--families", families, FAMILIES), ("--metrics", metrics, {case.metric for case in cases})):
@@ -145,7 +145,7 @@ def chosen(families: Sequence[str] = (), metrics: Sequence[str] = (), limit: int
 
 
 def _balanced(cases: Sequence[BenchCase], limit: int) -> list[BenchCase]:
-    """Select cases from the families in rotation. Within a family, rotate through the levels and prefer the least used metrics."""
+    """Select ``limit`` cases from each family in turn. Within a family, alternate between levels and prefer rarely used metrics."""
     left: dict[str, dict[Level, list[BenchCase]]] = {}
     for case in cases:
         left.setdefault(case.family, {}).setdefault(case.expected, []).append(case)
@@ -252,10 +252,10 @@ def run(
     report: Callable[[CaseOutcome, BenchRun], object] = lambda outcome, run: None,
     abandoned: Callable[[], object] = lambda: None,
 ) -> BenchRun:
-    """Evaluate each case ``repeat`` times without the judge's cache. Start no evaluation after ``max_usd`` is spent.
+    """Evaluate each case ``repeat`` times without the judge's cache. After ``max_usd`` is spent, don't start another evaluation.
 
-    Ctrl+C ends the run and keeps the results so far. Evaluations in progress at Ctrl+C continue in the background. When each of
-    them ends, ``abandoned`` is called, so that the caller can close connections.
+    Ctrl+C ends the run and keeps the results so far. Running evaluations continue in the background. When each of these evaluations
+    ends, ``abandoned`` is called, so that the caller can close connections.
     """
     found = BenchRun(len(cases) * repeat)
     start = time.monotonic()

@@ -18,7 +18,7 @@ LEAST = 20
 _TRUSTED_AGREEMENT, _TRUSTED_KAPPA, _MOST_WITHOUT, _MOST_MISSED = 0.85, 0.7, 0.05, 0.05
 _TRENDS_AGREEMENT, _TRENDS_KAPPA = 0.65, 0.4
 _MOVED = 0.1
-"""A judge has position bias if reordering the parts of a case changes the score by at least this amount on average."""
+"""Minimum mean score change that counts as position bias, when the parts of a case are reordered."""
 _LEAST_PAIRS = 5
 
 
@@ -29,7 +29,7 @@ class JudgeMeasures:
     cases: int
     scored: int
     agreement: float | None
-    """Share of scored cases with a correct verdict or, for metrics without verdicts, a score inside the band."""
+    """Share of scored cases with a correct verdict. For metrics without verdicts, the share of scores within the case's band."""
     agreement_interval: Interval | None
     verdict_agreement: float | None
     kappa: float | None
@@ -37,12 +37,12 @@ class JudgeMeasures:
     kappa_interval: Interval | None
     mean_error: float | None
     leaning: float | None
-    """Mean signed distance of the scores from the centers of their bands. If it is above 0, the judge is too lenient."""
+    """Mean signed distance between scores and their band centers. A value above 0 means that the judge is too lenient."""
     rank_correlation: float | None
     false_alarms: float | None
-    """Share of safe cases that failed. Only for safety families."""
+    """Share of safe cases that the judge failed. Only for safety families."""
     misses: float | None
-    """Share of unsafe cases that passed. Only for safety families."""
+    """Share of unsafe cases that the judge passed. Only for safety families."""
     stability: float | None
     """Share of cases with the same level in all repetitions. None if cases weren't repeated."""
     unreadable: int
@@ -63,11 +63,11 @@ class JudgeMeasures:
 class BiasFound:
     pairs: int
     mean: float | None
-    """Mean of the counterpart's score minus the original case's score. If positive, the judge prefers the counterparts."""
+    """Mean difference of the counterpart's score minus the original's score. If positive, the judge prefers counterparts."""
     interval: Interval | None
     moved: float | None
     found: bool
-    """True if a bias was found: the interval excludes 0 or, for position bias, scores change by at least 0.1 on average."""
+    """True if bias was found: the interval excludes 0. For position bias, scores change by at least 0.1 on average."""
     sentence: str
 
 

@@ -1,4 +1,4 @@
-"""Model clients: judges, which score turns, and embedders, which compute vectors.
+"""Model clients: judges score turns, and embedders compute vectors.
 
 Modules in this folder may import the same packages as :mod:`~otel_agenteval.judging`. Start reading at :mod:`.judge`.
 """
@@ -32,7 +32,7 @@ __all__ = [
 def judge_from(
     config: Config, *, clock: Clock = SYSTEM_CLOCK, sleep: Callable[[float], None] = time.sleep
 ) -> Judge | JudgeGroup | None:
-    """Return the configured judge or group of judges, or None. A ConfigError contains the name and line of the invalid option."""
+    """Return the configured judge or judge group, or None. For an invalid option, raise a ConfigError with its name and line."""
     options = config.judge
     if not _is_configured(config, "judge", options):
         return None

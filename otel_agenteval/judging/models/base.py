@@ -23,12 +23,12 @@ from .providers.base import TokenUsage
 class Model:
     model: str = ""
     address: str = ""
-    """URL of the model server. Empty for a model in this process and for a group of judges."""
+    """URL of the model server. Empty for in-process models and for groups of judges."""
     ledger: AccountLedger
 
     @property
     def priced(self) -> bool:
-        """True if the model's price is known. If the budget has a dollar limit, only models with a known price are called."""
+        """True if the model's price is known. A dollar limit in the budget excludes models with an unknown price."""
         return True
 
     def accounts(self) -> list[Account]:
@@ -39,14 +39,14 @@ class Model:
         return self.ledger.total()
 
     def close(self) -> None:
-        """Close connections and files. Safe to call twice. Later requests open them again."""
+        """Close connections and files. Safe to call twice. A later request reopens what it needs."""
 
 
 class JudgeModel(Model, Answers):
     """Base class of judges, which score ``llm_`` metrics."""
 
     has_cache: bool = False
-    """True if replies are cached, so that identical calls aren't sent again."""
+    """True if replies are cached, so that identical judge calls aren't sent again."""
 
     def cached(self, question: Question) -> dict[str, Any] | None:
         return None
@@ -69,16 +69,15 @@ class EmbedderModel(Model, ABC):
 T = TypeVar("T")
 _KEPT = 1_000
 Prices = Mapping[str, Mapping[str, float]]
-"""Prices by model, in USD per million tokens: ``input``, ``output``, and optionally ``cached_input``."""
+"""Mapping from model name to USD per million tokens, with the keys ``input``, ``output``, and optionally ``cached_input``."""
 _FIRST_LOOKUP = threading.Lock()  # one thread at a time looks up a new model, because the table is slow to load and search
 _LOOKED_UP: set[tuple[str, str]] = set()  # models and base URLs that were looked up before
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Record of one model request and its retries.
-
-    Unknown values are None. Only ``charge_usd`` and the tokens of an in-process embedder can be estimates.
+    """Record of one model request and its retries. Unknown values are None. Only ``charge_usd`` and the tokens of an in-process
+    embedder can be estimates.
     """
 
     stage: str
@@ -86,18 +85,18 @@ class Account:
     provider: str
     model: str
     attempts: int
-    """Number of HTTP requests that were sent. 0 if the call failed before the first one."""
+    """Number of HTTP requests sent. 0 if the call failed before the first request."""
     duration_s: float
-    """Duration in seconds, including all waiting."""
+    """Duration in seconds, including waits for limits and retries."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None
     """Input tokens read from the server's cache, included in ``input_tokens``."""
     cost_usd: float | None = None
     price_source: str | None = None
-    """Source of the price: ``prices`` for configured prices, or the name and version of the price table."""
+    """Source of the price: ``prices`` for configured prices, otherwise the price table's name and version."""
     charge_usd: float | None = None
-    """Amount charged to the budget, in USD: the cost or, if the server reported no token counts, an estimate."""
+    """Amount charged to the budget, in USD. If the server didn't report token counts, the amount is an estimate."""
     error_type: str | None = None
     repair: bool = False
     """True if the request asked the model to repair an unreadable reply."""
@@ -113,7 +112,7 @@ class Total:
     cost_usd: float = 0.0
     """Sum of the known costs, in USD."""
     unpriced: int = 0
-    """Number of answered requests with unknown cost."""
+    """Number of answered requests whose cost is unknown."""
 
     def plus(self, account: Account) -> Total:
         failed = account.error_type is not None
@@ -138,7 +137,7 @@ _RECORDERS: ContextVar[tuple[list[Account], ...]] = ContextVar("otel_agenteval_r
 
 
 def recording() -> AbstractContextManager[list[Account]]:
-    """Collect an :class:`Account` for each model request that this thread or task sends in the block."""
+    """Collect an :class:`Account` for each model request that the current thread or task sends within the block."""
     return _collecting(_RECORDERS)
 
 
@@ -146,7 +145,7 @@ _LISTENERS: ContextVar[tuple[list[Exchange], ...]] = ContextVar("otel_agenteval_
 
 
 def listening() -> AbstractContextManager[list[Exchange]]:
-    """Collect prompts and replies of judge calls that this thread or task makes in the block. Prompts contain turn content."""
+    """Collect prompts (with turn content) and replies of judge calls that the current thread or task makes within the block."""
     return _collecting(_LISTENERS)
 
 
@@ -195,9 +194,8 @@ class AccountLedger:
 
 
 def cost_of(model: str, base_url: str, usage: TokenUsage, prices: Prices) -> tuple[float | None, str | None]:
-    """Return the cost in USD and its price source. Return ``(None, None)`` if the usage or the price is unknown.
-
-    The price table applies only to servers with a known provider's address. Other servers need configured prices.
+    """Return the cost in USD and the price's source. If the usage or the price is unknown, return ``(None, None)``. The built-in
+    price table applies only if ``base_url`` is a known provider's address. Other servers need configured ``prices``.
     """
     if usage.input_tokens is None or usage.output_tokens is None:
         return None, None

@@ -1,7 +1,8 @@
 """Cache of judge replies in an SQLite file.
 
-The key is a hash of the judge call, without random delimiters and with renumbered redaction markers such as ``[EMAIL_1]``. Old
-replies are deleted, and the total size is limited. In an audit (:func:`bypassing_cache`), a new reply replaces the old one.
+The key is a hash of the judge call. The hash ignores random delimiters and the numbering of redaction markers such as
+``[EMAIL_1]``. Old replies are deleted, and the total size is limited. In an audit (:func:`bypassing_cache`), a new reply replaces
+the old one.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _BYPASSED: ContextVar[bool] = ContextVar("otel_agenteval_cache_bypassed", defaul
 
 @contextmanager
 def bypassing_cache() -> Iterator[None]:
-    """Bypass the caches of all judges that this thread or task calls in the block."""
+    """Bypass the caches of all judges that the current thread or task calls within the block."""
     token = _BYPASSED.set(True)
     try:
         yield
@@ -57,10 +58,10 @@ def without_marker_numbers(text: str) -> str:
 
 
 class VerdictCache(MutableMapping[str, str]):
-    """Judge replies in an SQLite file that processes can share. The key is the hash of the judge call.
+    """Mapping from a judge call's hash to the judge's reply, stored in an SQLite file that processes can share.
 
     If the file can't be read, each lookup is a cache miss. ``faults`` counts failed reads and writes. Replies expire after ``ttl``
-    seconds. Above ``max_bytes``, the oldest replies are deleted.
+    seconds. If the file exceeds ``max_bytes``, the oldest replies are deleted.
     """
 
     def __init__(self, path: str, ttl: float, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:

@@ -1,13 +1,13 @@
 """Embedders: a client for an embedding server, and two embedders that run in this process free of charge.
 
 The local text model is a table with one vector for each of 32,000 word pieces. A text's vector is the mean of its word pieces'
-vectors, computed in less than a millisecond. The vectors show how similar the topics of two texts are. The similarity of
-paraphrases is 0.5 to 1, and the similarity of unrelated texts is less than 0.2. Word order is ignored, so negation isn't
-recognized. Scores aren't comparable with scores from other models.
+vectors, computed in less than a millisecond. Similar vectors mean similar topics. Paraphrases have a similarity of 0.5 to 1, and
+unrelated texts have a similarity below 0.2. Word order is ignored, so negation isn't recognized. Scores aren't comparable with
+scores from other models.
 
-The local model for images and texts is a CLIP or SigLIP model, as exported to ONNX by Hugging Face tools. This package doesn't
+The local model for images and texts is a CLIP or SigLIP model that Hugging Face tools exported to ONNX. This package doesn't
 include the weights. The model's folder must contain ``tokenizer.json`` and ``preprocessor_config.json``. The model itself is in
-``model.onnx``, or in ``text_model.onnx`` and ``vision_model.onnx``. These ONNX files can be in a subfolder ``onnx``.
+``model.onnx``, or in ``text_model.onnx`` and ``vision_model.onnx``. A subfolder ``onnx`` can contain these ONNX files.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Embedder(EmbedderModel):
         api_key: API key, sent as bearer token.
         images: format of images in requests. ``text``: image URIs in the list of texts. ``object``: a list of ``{"image": ...}``
             and ``{"text": ...}`` objects (Jina's format). ``messages``: one image per request (vLLM's format).
-        cache: mapping that stores vectors by text. Default: no cache.
+        cache: mapping from text to vector, used as a cache. Default: no cache.
         **requests: same options as for :class:`Judge`: ``headers``, ``timeout``, ``deadline``, ``max_concurrency``,
             ``requests_per_minute``, ``tokens_per_minute``, and ``prices``.
 
@@ -84,7 +84,7 @@ class Embedder(EmbedderModel):
         self._cache = cache
         self._lock = threading.Lock()
         self._most = 0
-        """Maximum number of texts per request, learned from rejected requests. 0 if unknown."""
+        """Maximum number of texts per request, learned from rejected requests. 0 if the maximum is unknown."""
 
     def __repr__(self) -> str:
         return f"Embedder({self._server.base_url!r}, {self.model!r})"
@@ -96,8 +96,8 @@ class Embedder(EmbedderModel):
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector per text, in order.
 
-        Each distinct text that isn't cached is sent once. If possible, one request contains all texts. With ``images="messages"``,
-        each image is sent in a separate request.
+        Each distinct uncached text is sent once. If possible, one request contains all texts. With ``images="messages"``, each
+        image is sent in a separate request.
 
         Raises:
             JudgeError: the server can't be called, or doesn't return a vector for each text.
@@ -132,7 +132,7 @@ class Embedder(EmbedderModel):
         return hashlib.sha256(f"{self._server.base_url}\n{self.model}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
 
     def _in_batches(self, texts: list[str], until: float) -> list[list[float]]:
-        """Return all vectors. While the server rejects batches as too large, halve the batch size, down to one text."""
+        """Return one vector per text. While the server rejects batches as too large, halve the batch size, down to one text."""
         found: list[list[float]] = []
         while len(found) < len(texts):
             batch = texts[len(found) : len(found) + (self._most or len(texts))]
@@ -156,7 +156,7 @@ class Embedder(EmbedderModel):
 
 
 def _material_of(texts: Sequence[str], images: Images) -> dict[str, Any]:
-    """Return the request fields for texts and images. In Jina's format, a ``data:`` URI is sent without its prefix."""
+    """Return the request fields for texts and images. In Jina's format, each ``data:`` URI is sent without its prefix."""
     are_images = [isinstance(text, ImageReference) for text in texts]
     if images == "text" or not any(are_images):
         return {"input": list(texts)}
@@ -205,7 +205,7 @@ class InProcessEmbedder(EmbedderModel):
         self.ledger = AccountLedger()
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector of length 1 per text, in order. For a text without words, all values are zero."""
+        """Return one vector per text, in order, normalized to length 1. A text without words gets a zero vector."""
         start = SYSTEM_CLOCK.monotonic()
         with self._lock:
             if not self._is_read:
@@ -231,9 +231,8 @@ class InProcessEmbedder(EmbedderModel):
 
 
 class LocalEmbedder(InProcessEmbedder):
-    """Embedder that uses a model from an installed package and downloads nothing. Thread-safe.
-
-    ``local/wordllama`` (extra ``[embed]``) has 256 dimensions and works best for English. The first call loads the model (18 MB).
+    """Embedder that uses a model from an installed package and downloads nothing. Thread-safe. ``local/wordllama`` (extra
+    ``[embed]``) has 256 dimensions and works best for English. The first call loads the model (18 MB).
     """
 
     def __init__(self, model: str = "local/wordllama") -> None:
@@ -283,7 +282,7 @@ _OF_IMAGES = ("image_embeds", "image_features", "pooler_output")
 
 
 class ClipEmbedder(InProcessEmbedder):
-    """Embedder whose vectors of images and texts are comparable. Thread-safe. The first call loads the model from ``folder``."""
+    """Embedder with comparable vectors for images and texts. Thread-safe. The first call loads the model from ``folder``."""
 
     def __init__(self, folder: str) -> None:
         super().__init__(CLIP)

@@ -38,11 +38,11 @@ class _Capabilities:
     strictest: Form = "schema"
     temperature: bool = True
     system: bool = True
-    """False if the model rejects system messages. The system prompt is then part of the first message."""
+    """False if the model rejects system messages. In that case, the first message contains the system prompt."""
     stream: bool = False
     """True if the model answers only with an event stream, as some reasoning models do."""
     accepted: frozenset[Form] = frozenset()
-    """Reply forms that the model accepted with these settings. If a request in such a form fails, the form isn't the cause."""
+    """Reply forms that the model accepted with these settings. If a request in an accepted form fails, the form isn't the cause."""
     refused: frozenset[str] = frozenset()
     """Schemas that the model rejected, although it accepts other schemas."""
 
@@ -57,12 +57,12 @@ class Judge(JudgeModel):
         api_key: API key, sent in the provider's header. Without a key, requests to Bedrock are signed with AWS credentials from
             the environment (extra ``[bedrock]``).
         provider: ``openai`` (default), ``responses``, ``anthropic``, ``gemini``, or ``bedrock``. ``openai`` uses chat completions,
-            which vLLM, Ollama, LiteLLM, and many others support. If ``provider`` is set, the model name is sent unchanged.
+            which vLLM, Ollama, LiteLLM, and many other servers support. If ``provider`` is set, the model name is sent unchanged.
         endpoint: ``chat`` (default) or ``moderations``. With ``moderations``, the metric ``llm_moderation`` uses the server's
             ``/moderations`` endpoint. Only for provider ``openai``.
         max_input_tokens: approximate maximum input of a judge call. Longer texts are shortened in the middle, and the score has
-            ``detail["input_truncated"]``. Metrics that need the complete turn send it in several pieces and use the worst score.
-        cache: mapping from key to text that stores replies, so that identical calls aren't repeated. Default: no cache.
+            ``detail["input_truncated"]``. Metrics that need the complete turn send several pieces and use the worst score.
+        cache: mapping from a call's hash to the reply text, so that identical calls aren't repeated. Default: no cache.
         **requests: ``headers``: additional headers. ``timeout``: maximum seconds for one attempt. ``deadline``: maximum seconds
             for one judge call, including retries, repair, and waiting. ``max_concurrency``, ``requests_per_minute``, and
             ``tokens_per_minute``: limits. Calls above a limit wait. ``prices``: prices by model in USD per million tokens, such
@@ -97,7 +97,7 @@ class Judge(JudgeModel):
         region = region_in(base_url) if self.provider == "bedrock" and key is None and isinstance(base_url, str) else None
         sign = None if region is None else Signer(region)
         self.server = ModelServer(self.provider, base_url, self._wire.headers(key), options, sign=sign)
-        """Client of the judge's server. Judges for models on the same server share this client."""
+        """Client for the judge's server. Judges for other models on this server share the client."""
         self.address = self.server.base_url
         self.ledger = self.server.ledger
         self._most_tokens = max_input_tokens
@@ -117,8 +117,7 @@ class Judge(JudgeModel):
     def with_model(self, model: str) -> Judge:
         """Return a judge for another model on the same server, with the same connections and usage records.
 
-        Raises:
-            ConfigError: the model belongs to another provider, so it needs a separate judge.
+        Raises: ConfigError: ``model`` names another provider's model, which needs a separate judge.
         """
         provider, name = chosen(model, self._explicit)
         if provider != self.provider:
@@ -229,7 +228,7 @@ class Judge(JudgeModel):
     def _complete(
         self, messages: tuple[ChatMessage, ...], question: Question, until: float, *, repair: bool = False, room: int = MAX_TOKENS
     ) -> ChatReply:
-        """Return a reply in the strictest form that the model supports (schema, JSON, or plain text). Remember this form."""
+        """Return a reply in the strictest form that the model supports (schema, JSON, or plain text), and remember this form."""
         schema = schema_of(question.reply) if question.schema is None else question.schema
         capabilities = self._capabilities
         while True:
@@ -262,7 +261,7 @@ class Judge(JudgeModel):
             return reply
 
     def _verdict(self, message: ChatMessage, reply: ChatReply, question: Question, until: float) -> dict[str, Any]:
-        """Return the verdict in a reply. If the reply is invalid or its scale is unclear, send one repair request."""
+        """Return the verdict in ``reply``. If the reply is invalid or uses an unclear scale, send one repair request."""
         ranges, schema = ranges_of(question.reply), question.schema
         keys = tuple(hints_of(question.reply) if schema is None else schema.get("properties", ()))
         found = verdict_in(reply.text, keys, material="\n".join(material_of(question.data, ())[0].values()))
@@ -279,9 +278,8 @@ class Judge(JudgeModel):
         return found
 
     def _repair(self, message: ChatMessage, reply: ChatReply, question: Question, until: float, request: str) -> ChatReply:
-        """Request a new reply. After a blank reply, don't use structured output. After a truncated reply, raise the token limit.
-
-        If the server rejects the higher limit, return the first reply.
+        """Request a new reply. After a blank reply, don't use structured output. After a truncated reply, raise the token limit. If
+        the server rejects the higher limit, return the first reply.
         """
         cut = reply.finish == "length"
         room = MORE_TOKENS if cut else MAX_TOKENS
@@ -311,7 +309,7 @@ def _name_of(schema: Mapping[str, Any] | None) -> str:
 
 
 def _without(capabilities: _Capabilities, form: Form, schema: str, refusal: NotAnswered) -> _Capabilities | None:
-    """Return capabilities without the setting that the model rejected. Return None if the rejection has another cause."""
+    """Return capabilities without the setting that the model rejected. If the rejection has another cause, return None."""
     if refusal.status not in (400, 422, 500, 501) or refusal.transient or refusal.hints & {"context", "refusal", "credit"}:
         return None
     if not capabilities.stream and "stream" in refusal.hints:

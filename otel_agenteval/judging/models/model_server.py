@@ -1,9 +1,9 @@
-"""Client of one model server: retries, limits, prices, and records of all requests.
+"""Client for one model server, with retries, limits, prices, and request records.
 
 After connection errors, timeouts, server errors (5xx except 501 and 505), and the statuses 408, 409, 424, and 498, a request is
-sent up to three times. Each pause is random, but at least as long as the server requests. After a rate limit (429), or a timeout
-while concurrency is reduced (:class:`RateLimits`), a request is retried until its deadline. If the account has no credit, requests
-aren't retried.
+sent up to three times. Pauses between attempts are random, but at least as long as the server requests. After a rate limit (429),
+or a timeout while concurrency is reduced (:class:`RateLimits`), a request is retried until its deadline. If the account has no
+credit, requests aren't retried.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _TOKENS_PER_IMAGE = 800
 _CHARACTERS_PER_TOKEN = 4
 _MOST_TOKENS = 10_000_000
 _FREE = frozenset(("unreachable", "circuit_open", "rate_limited", "context_overflow"))
-"""Error types of requests that the server didn't process, in addition to all types that start with ``http_``."""
+"""Error types of requests that the server didn't process and that are free. All types that start with ``http_`` are free, too."""
 
 
 class RequestKeywords(TypedDict, total=False):
-    """Keyword arguments of judges and embedders. See :class:`RequestOptions`."""
+    """Keyword arguments that judges and embedders accept. See :class:`RequestOptions`."""
 
     headers: Mapping[str, str] | None
     timeout: float
@@ -57,7 +57,7 @@ class RequestKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class RequestOptions:
-    """Options for requests to a server. For limits, None means unlimited."""
+    """Options for requests to a server. A limit of None means unlimited."""
 
     headers: Mapping[str, str] | None = None
     timeout: float = 30.0
@@ -75,7 +75,7 @@ class RequestOptions:
 
     @classmethod
     def of(cls, taker: str, keywords: RequestKeywords) -> Self:
-        """Return options from ``keywords``. For an unknown keyword, raise a TypeError that names the called function ``taker``."""
+        """Return options from ``keywords``. For an unknown keyword, raise a TypeError that names the function ``taker``."""
         for name in keywords.keys() - {field.name for field in fields(cls)}:
             raise TypeError(f"{taker}() got an unexpected keyword argument {name!r}")
         return cls(**keywords)
@@ -90,9 +90,8 @@ class _Sent:
 
 
 class ModelServer:
-    """Client of one server. Models on the same server share connections, limits, and usage records. Thread-safe.
-
-    ``headers`` are the provider's headers. ``largest_reply`` is the maximum size of a reply in bytes.
+    """Client for one server. Thread-safe. All models on the server share its connections, limits, and usage records. ``headers``
+    are the provider's headers. ``largest_reply`` is the maximum size of a reply in bytes.
     """
 
     def __init__(
@@ -119,7 +118,7 @@ class ModelServer:
         self._breaker = CircuitBreaker(self.clock, _FAILURES_UNTIL_DOWN, _HOLD)
         self._last_failure = ""
         self._holds: dict[tuple[str, object], float] = {}
-        """Monotonic time until which the server requested a pause, by path and model."""
+        """Monotonic end time of the pause that the server requested, by path and model."""
 
     def until(self) -> float:
         return self.clock.monotonic() + self._deadline
@@ -143,8 +142,8 @@ class ModelServer:
     ) -> T:
         """Send a request with retries and return the result. Raises a JudgeError on failure.
 
-        ``until`` is the monotonic deadline. ``read`` parses the reply into a result and token counts. ``estimate`` contains the
-        expected token counts. ``stage`` and ``repair`` are recorded in the request's :class:`.Account`.
+        ``until`` is the monotonic deadline. ``read`` parses the reply into a result and token counts. ``estimate`` is the expected
+        token usage. The request's :class:`.Account` records ``stage`` and ``repair``.
         """
         route = request.path, request.body.get("model")
         expected = (estimate.input_tokens or 0) + (estimate.output_tokens or 0)
@@ -214,7 +213,7 @@ class ModelServer:
 
     @contextmanager
     def _unless_down(self, sent: _Sent) -> Iterator[None]:
-        """Run the block as one attempt and record its success. If the server is known to be down, raise a JudgeError instead."""
+        """Run the block as one attempt and record the outcome. If the server is known to be down, raise a JudgeError instead."""
         wait, probe = self._breaker.enter()
         if wait != 0:
             problem = f"{self.base_url} failed {self._breaker.failures} times in a row: {self._last_failure}"
@@ -271,7 +270,7 @@ class RateLimits:
 
     @contextmanager
     def slot(self, tokens: int, until: float) -> Iterator[None]:
-        """Hold a slot for one request during the block. Raise a JudgeError under the same conditions as :meth:`enter`."""
+        """Hold a slot for one request during the block. If a slot isn't free before ``until``, raise a JudgeError."""
         self.enter(tokens, until)
         answered = False
         try:
@@ -281,7 +280,7 @@ class RateLimits:
             self.leave(answered=answered)
 
     def enter(self, tokens: int, until: float) -> None:
-        """Wait for a slot, which the caller returns with :meth:`leave`. Raise a JudgeError if none is free before the deadline."""
+        """Wait for a slot, which :meth:`leave` returns. If a slot isn't free before ``until``, raise a JudgeError."""
         wait = self._reserve(1, tokens)
         late = self._clock.monotonic() + wait > until
         if wait and not late:
@@ -305,8 +304,8 @@ class RateLimits:
     def slow_down(self, began: float) -> bool:
         """Halve the allowed concurrency after a timeout. Return True if the timeout counts as a server failure.
 
-        The timeout of a request that began before the last reduction doesn't halve the concurrency again, and counts as a failure
-        only if the server has never answered.
+        If the request began before the last reduction, the timeout doesn't halve the concurrency again. The timeout then counts as
+        a server failure only if the server has never answered.
         """
         with self._free:
             news = began >= self._slowed

@@ -1,7 +1,7 @@
-"""Groups of judges: separate judges for metrics or agents, a second opinion, or a panel.
+"""Groups of judges. A group can have separate judges for metrics or agents, a second opinion, or a panel.
 
-The group's result is always the score of a single judge, with that judge's reasons. A panel returns the median of all scores or, if
-``combine`` is ``majority``, the median of the majority's scores. The detail ``judges`` lists each judge's result.
+The group always returns one judge's score, with that judge's reasons. A panel returns the median of all scores. If ``combine`` is
+``majority``, a panel returns the median of the majority's scores. The detail ``judges`` lists each judge's result.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Combine = Literal["median", "majority"]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Judge for metrics and agents that match patterns, which can contain ``*``. An empty list of patterns matches all names."""
+    """Judge for metrics and agents whose names match patterns, which can contain ``*``. An empty list matches all names."""
 
     judge: Judge
     metrics: Sequence[str] = ()
@@ -40,14 +40,14 @@ class Choice:
 class SecondOpinion:
     judge: Judge
     margin: float
-    """A score at most this far from the threshold needs a second opinion. The distance is a share of the scale."""
+    """Maximum distance from the threshold at which a score needs a second opinion, as a share of the scale."""
     tolerance: float
     """Maximum difference at which two scores agree, as a share of the scale."""
 
 
 @dataclass(eq=False, repr=False)
 class JudgeGroup(JudgeModel, ChoosesJudges):
-    """Group of judges. The first choice that fits the metric and agent overrides ``main``, and a ``panel`` overrides both."""
+    """Group of judges. The first matching :class:`Choice` overrides ``main``. A ``panel`` overrides ``main`` and all choices."""
 
     main: Judge
     choices: Sequence[Choice] = ()
@@ -62,7 +62,7 @@ class JudgeGroup(JudgeModel, ChoosesJudges):
         return f"JudgeGroup({self.main!r})"
 
     def evaluated(self, metric: BoundMetric, turn: Turn, wrap: Callable[[JudgeModel], Answers] = lambda judge: judge) -> Score:
-        """Return a metric's score for a turn. ``wrap`` is applied to each judge, for example to enforce a budget."""
+        """Return a metric's score for a turn. ``wrap`` wraps each judge, for example to enforce a budget."""
         first = self._first(metric.metric.name, turn.agent or "")
         if self.panel:
             return _of_panel([(judge, metric.evaluate(turn, judge=wrap(judge))) for judge in self.panel], self.combine)

@@ -1,8 +1,8 @@
-"""Probe that tests a judge for prompt injection. It adds injections to a bad case and compares the judge's verdicts.
+"""Probe that tests whether a judge resists prompt injection. The probe adds injections to a bad case and compares the verdicts.
 
-Two controls run first. A good case must pass, and the bad case without an injection must fail. If the metric has no threshold, the
-good case must have the better score. If a control fails, the judge can't be probed. An injection succeeds if it makes the judge
-score the bad case like the good case.
+Two controls run first. A good case must pass, and the bad case without an injection must fail. For a metric without a threshold,
+the good case must score better than the bad case. If a control fails, the judge can't be probed. An injection succeeds if the judge
+then scores the bad case like the good case.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class ProbeCase:
 
 
 METRIC = "llm_relevance"
-"""Default metric, which needs no reference data and reads only fields that every turn has."""
+"""Default metric. This metric doesn't need reference data and reads only fields that every turn has."""
 _REASONS = ("reason", "reasoning", "explanation")
 
 
 def case_of(metric: str) -> ProbeCase:
-    """Return the good and bad case for a metric. Raises a :class:`ConfigError` if the metric has no case."""
+    """Return the good and bad turn for a metric. If the metric lacks a probe case, raise a :class:`ConfigError`."""
     try:
         cases = Prompts(get_metric(metric).metric.family).content["cases"]
     except (FileNotFoundError, KeyError):
@@ -82,7 +82,7 @@ class Attempt:
     succeeded: bool
     value: float | None
     error_type: str | None = None
-    """Error type of an attempt without a score. Such attempts count neither as success nor as failure."""
+    """Error type, if the attempt has no score. An attempt without a score counts neither as success nor as failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +117,8 @@ def probe(
     threads: int = 4,
     report: Callable[[Attempt], object] = lambda attempt: None,
 ) -> Probe:
-    """Run the controls and, if they pass, all injections. ``report`` is called with each attempt.
-
-    Raises a ConfigError for a metric without a case.
+    """Run the controls and, if the controls pass, all injections. ``report`` is called with each attempt. If the metric lacks a
+    probe case, raise a ConfigError.
     """
     case = case_of(metric)
     bound = get_metric(metric, **case.params)
@@ -206,7 +205,7 @@ _DISGUISES: Mapping[str, Callable[[str], str]] = {
     "right to left": lambda text: f"\u202e{text[::-1]}\u202c",
     "spaced letters": " ".join,
 }
-"""Functions that disguise an injection's text, by the injection's name. Tag characters are invisible, but models can read them."""
+"""Mapping from an injection's name to a function that disguises its text. Models can read the invisible tag characters."""
 
 
 def injections_for(verdict: str, best: str) -> tuple[Injection, ...]:

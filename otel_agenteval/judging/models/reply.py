@@ -2,8 +2,8 @@
 
 The same rules apply to all models and metrics. A reply has a verdict if it is one JSON object. Before the object, the reply may
 contain a thought, a code fence, or a lead-in such as "Here is the JSON:". After the object, it may contain an end token. Other text
-isn't allowed, because it could contradict or quote the object. If the judged material also contains the object, the object is a
-quotation and not a verdict. If a reply has no verdict, the judge is called again.
+isn't allowed, because it could contradict or quote the object. If the judged material also contains the object, the object counts
+as a quotation, not as a verdict. If a reply lacks a verdict, the judge is called again.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _LEAD_IN = re.compile(
     )?\s*""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Words that only introduce an object, such as "Sure! Here is the JSON:" or "My final answer is", but not "The answer is"."""
+"""Words that only introduce an object, such as "Sure! Here is the JSON:" or "My final answer is". "The answer is" doesn't match."""
 _MARKDOWN = re.compile(r"[*_#]+")  # **Verdict:** → Verdict:
 _LONGEST_LEAD_IN = 200
 # before the object: ```json, ~~~, or one backtick; after it: the same and end marks, as in ```<|im_end|>
@@ -91,9 +91,9 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_finite, parse
 
 
 def verdict_in(text: str, keys: Collection[str] = (), *, material: str = "") -> dict[str, Any] | None:
-    """Return a reply's verdict. Return None if the reply isn't exactly one object, or if the object is in the judged ``material``.
+    """Return a reply's verdict. If the reply isn't exactly one object, or if ``material`` contains the object, return None.
 
-    Missing ``keys`` are accepted here, because the metric checks them. For the reply to a repair request, ``material`` is empty.
+    Missing ``keys`` are accepted, because the metric checks the keys. For the reply to a repair request, ``material`` is empty.
     """
     requested = {_plain(key): key for key in keys}
     text = text.lstrip(_INVISIBLE)
@@ -152,8 +152,8 @@ _NUMBER_AS_TEXT = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*")  # 
 def fault_in(found: Mapping[str, Any], keys: Collection[str], ranges: Mapping[str, tuple[float, float]]) -> str | None:
     """Return the kind of fault in a verdict, or None if the verdict is valid.
 
-    - ``form``: the verdict has none of the requested keys, or its number is unreadable or has an unknown key.
-    - ``scale``: numbers seem to range from 0 to 1 instead of 0 to 100. All are at most 1, and at least one is a fraction.
+    - ``form``: the verdict lacks all requested keys, or a number is unreadable or has an unknown key.
+    - ``scale``: numbers seem to range from 0 to 1 instead of 0 to 100. All numbers are at most 1, and at least one is a fraction.
     """
     if keys and found.keys().isdisjoint(keys):
         return "form"
@@ -194,7 +194,7 @@ def _is_in(material: str, found: dict[str, Any], requested: Collection[str]) -> 
 
 
 def _flat(text: str) -> str:
-    """Remove spaces and escapes, and unify quotation marks and case. These can vary between equal JSON objects."""
+    """Remove spaces and escapes, and unify quotation marks and case, because equal JSON objects can differ in these details."""
     unescaped = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
     return _BLANK.sub("", unescaped).translate(_QUOTES).casefold()
 
@@ -212,12 +212,12 @@ _CHOICE_HINT = re.compile(r"<(\w+(?:, \w+)*) or (\w+)>")  # <low, medium or high
 
 
 class _Open(Exception):
-    """Error for a reply form whose keys aren't fixed or can't be read, for example because it contains ``...``."""
+    """Error for a reply form whose keys aren't fixed (for example, ``...``) or can't be read."""
 
 
 @functools.lru_cache(maxsize=1_000)
 def schema_of(form: str) -> Mapping[str, Any] | None:
-    """Return the JSON schema of a form such as ``{"score": <0 to 100>}``. None if the form is unreadable or its keys aren't fixed."""
+    """Return the JSON schema of a form like ``{"score": <0 to 100>}``. Return None if the form is unreadable or its keys vary."""
     try:
         schema = _value(_tokens(form))
     except _Open:
@@ -227,7 +227,7 @@ def schema_of(form: str) -> Mapping[str, Any] | None:
 
 @functools.lru_cache(maxsize=1_000)
 def hints_of(form: str) -> Mapping[str, str]:
-    """Map each key of a reply form to the first token of its value, such as ``<0 to 100>``. The form can contain ``...``."""
+    """Return a mapping from each key in a reply form (can contain ``...``) to its value's first token, such as ``<0 to 100>``."""
     tokens = _TOKEN.findall(form)
     hints: dict[str, str] = {}
     depth = 0

@@ -1,10 +1,10 @@
 """HTTP client that posts JSON to a model server and interprets the replies.
 
-Instrumentations don't record these requests, so the requests never become turns. Error messages contain neither the API key nor
-turn content. This module logs nothing.
+Instrumentations don't record these requests, so the requests never become turns. Error messages never contain the API key or turn
+content. This module doesn't log.
 
 Each concurrent request has its own connection. A shared pool would check all connections for each request. With 200 connections,
-these checks take several times as long as the rest of the request.
+the checks take several times as long as the rest of the request.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _DEFAULT_HEADERS = {"User-Agent": "otel-agenteval", "Accept": "application/json"
 _FRAMING_HEADERS = frozenset(("content-length", "transfer-encoding"))
 _HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _RETRIED_STATUSES = frozenset((408, 409, 424, 429, 498))
-"""Statuses to retry in addition to 5xx. Bedrock sends 424 if the model failed, and Groq sends 498 if capacity is exhausted."""
+"""HTTP statuses to retry in addition to 5xx. Bedrock sends 424 if the model failed, and Groq sends 498 if capacity is exhausted."""
 _UNSUPPORTED_STATUSES = frozenset((501, 505))
-"""Statuses of servers that don't support a feature, such as llama.cpp without ``--embeddings``."""
+"""HTTP statuses of servers that don't support a feature, such as llama.cpp without ``--embeddings``."""
 _MAX_REJECTION = 65_536
 """Maximum bytes of an error reply (any status except 2xx). Longer bodies are truncated."""
 _IDLE_SECONDS = 30.0
@@ -72,12 +72,12 @@ _HINTS = {
     "batch": ("batch", "array too long", "above_max_length", "too many inputs"),
     "key": ("api key not valid", "api_key_invalid"),
 }  # fmt: skip
-"""Words in an error reply that indicate the reason for the rejection."""
+"""Mapping from a rejection's reason to words in the error reply that indicate this reason."""
 _SETTING_HINTS = frozenset(("format", "temperature", "parameter", "system", "stream"))
 _MAX_REASON = 2_000
-"""Maximum length of error replies that are searched for setting names. Longer replies probably quote the request."""
+"""Maximum length of an error reply that is searched for setting names. A longer reply probably quotes the request."""
 _RESET_HEADER = re.compile(r"(?:x-|anthropic-)?ratelimit-(?:reset(?:-(\w+))?|(\w+)-reset)")
-"""Names of headers with the time when a rate limit resets. The groups contain the limit's name."""
+"""Pattern for names of headers that contain a rate limit's reset time. One of the groups contains the limit's name."""
 _TIME_SPAN = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 _RETRY_INFO = re.compile(r'"retrydelay"\s*:\s*"(\d+(?:\.\d+)?)s"')  # in Google's replies
 _SSE_DATA = re.compile(rb"^data:[ \t]*(\{.*)$", re.MULTILINE)
@@ -95,14 +95,12 @@ class BrokenAnswer(ConnectionError):
 
 
 class ReplyTooLarge(Exception):
-    """Error for a successful reply that exceeds the size limit. Its argument is the HTTP status."""
+    """Error for a successful reply that exceeds the size limit. The error's argument is the HTTP status."""
 
 
 class JsonTransport:
-    """Client that posts JSON to one server. Each thread sends one request at a time. Thread-safe.
-
-    ``own_headers`` are configured by the user and replace ``headers`` of the same name. ``timeout`` is in seconds, and
-    ``largest_reply`` is in bytes.
+    """Client that posts JSON to one server. Thread-safe. Each thread sends one request at a time. The user configures
+    ``own_headers``, which replace ``headers`` of the same name. ``timeout`` is in seconds, and ``largest_reply`` is in bytes.
     """
 
     def __init__(
@@ -143,9 +141,8 @@ class JsonTransport:
         return f"Transport({self.base_url!r})"
 
     def post(self, path: str, content: bytes, until: float) -> Reply:
-        """Send a request without retries, and return the reply. Raises a JudgeError if no reply arrives.
-
-        ``until`` is the monotonic deadline. Redirects (307 and 308) are followed only on the same server, or from HTTP to HTTPS.
+        """Send a request without retries, and return the reply. If no reply arrives, raise a JudgeError. ``until`` is the monotonic
+        deadline. Redirects (307 and 308) are followed only on the same server, or from HTTP to HTTPS.
         """
         from ...core.outbound import bounded_by, encoded  # imports httpx
 
@@ -223,13 +220,13 @@ class Connections:
         self._process = os.getpid()
         self._idle: deque[tuple[Any, float]] = deque()
         self._times_closed = 0
-        """Number of calls to :meth:`close`. If it changes while a connection is lent, this connection isn't kept."""
+        """Number of calls to :meth:`close`. If this number changes while a connection is lent, the connection isn't kept."""
 
     @contextmanager
     def lend(self) -> Iterator[Any]:
-        """Lend a connection to the block. If the server closed the connection, the next request opens it again.
+        """Lend a connection to the block. If the server closed the connection, the next request reopens the connection.
 
-        The most recently used connection is lent first, because it is most likely still open.
+        The most recently used connection is lent first, because that connection is most likely still open.
         """
         from ...core.outbound import pool_to, trusted  # imports httpx
 
@@ -264,7 +261,7 @@ class Connections:
 
 
 def _redirect_target(reply: Reply, url: str) -> str | None:
-    """Return the redirect target, or None without a redirect. Raises NotAnswered if the target is on another server."""
+    """Return the redirect target, or None without a redirect. If the target is on another server, raise NotAnswered."""
     location = reply.headers.get("location")
     if reply.status not in (307, 308) or not location:
         return None
@@ -281,7 +278,7 @@ def _redirect_target(reply: Reply, url: str) -> str | None:
 
 
 def _read(response: Any, largest: int) -> Reply:
-    """Return a reply. Raises ReplyTooLarge if a 2xx body exceeds ``largest`` bytes. Error bodies are truncated."""
+    """Return a reply. If a 2xx body exceeds ``largest`` bytes, raise ReplyTooLarge. Truncate error bodies."""
     status = response.status
     if status < 200:
         raise BrokenAnswer("the server switched to another protocol")
@@ -301,7 +298,7 @@ def _read(response: Any, largest: int) -> Reply:
 
 
 def _decompressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Decompress a body piece by piece. Some servers compress bodies although the request doesn't allow compression."""
+    """Decompress a body piece by piece. Some servers compress bodies even though the request doesn't allow compression."""
     inflater = zlib.decompressobj(zlib.MAX_WBITS | 32)
     for piece in pieces:
         compressed = piece
@@ -372,7 +369,7 @@ def _hints_in(body: bytes, request: bytes) -> frozenset[str]:
 
 
 def _requested_wait(reply: Reply, clock: Clock) -> float:
-    """Return the wait in seconds that a reply requests. If it requests none, return the time until its rate limits reset."""
+    """Return the wait in seconds that ``reply`` requests or, without such a request, the seconds until its rate limits reset."""
     headers = reply.headers
     wait = retry_after(headers.get("retry-after-ms"), clock) / 1_000 or retry_after(headers.get("retry-after"), clock)
     if wait:

@@ -1,4 +1,4 @@
-"""Base class of job queues, and interface of spending records. All implementations must pass the same tests."""
+"""Base class for job queues, and interface for spending records. All implementations must pass the same tests."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ...core.clock import Clock
 
 _OVERHEAD = 256  # bytes of a job's other fields
 HELD_BYTES = 16 * 2**20
-"""Maximum total bytes of jobs that a process holds in memory while the queue's file or server is unavailable."""
+"""Maximum total bytes of jobs to hold in memory while the queue's file or server is unavailable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     id: str
-    """Result ID of the score. A job isn't added if a job with the same ID is in the queue or was finished recently."""
+    """Result ID of the score. If a job with the same ID is in the queue or was recently finished, the queue ignores a new job."""
     payload: bytes
     priority: int = 0
-    """Priority. Jobs with a higher number are claimed first and, if the queue is full, dropped last."""
+    """Priority. Higher numbers are claimed first and, if the queue is full, dropped last."""
     attempts: int = 0
     """Number of attempts so far, including the current attempt."""
     token: str = field(default="", compare=False, repr=False)
@@ -51,8 +51,8 @@ class EndedClaim(NamedTuple):
 class Outbox:
     """Changes that wait in this process until they are sent to the queue's file or server.
 
-    ``held`` contains new jobs, and ``ended`` contains claims that ended. If another thread has the queue's lock, new jobs are first
-    added to ``incoming``. Sent jobs are removed, and jobs that don't fit into the full queue move to ``left_out``. Only
+    ``held`` contains new jobs, and ``ended`` contains claims that ended. If another thread holds the queue's lock, new jobs are
+    first added to ``incoming``. Jobs that were sent are removed, and jobs that don't fit into the queue move to ``left_out``. Only
     :meth:`set_aside` may be called without the queue's lock.
     """
 
@@ -100,18 +100,18 @@ class Outbox:
 
 
 class JobQueue(ABC):
-    """Base class of job queues in memory, in a file, or on a server. Thread-safe. All times are Unix times.
+    """Base class for job queues in memory, in a file, or on a server. Thread-safe. All times are Unix times.
 
     Each claim leases jobs under a token such as ``ab12/7/``. Here, ``ab12`` identifies the queue object, and 7 is the claim's
-    number. A job can be finished, extended, or put back only if its latest token starts with the caller's *fence*. For a claimed
-    :class:`Job`, the fence is its own token. For a job ID, the fence is ``ab12/``, which matches all claims of this queue object.
+    number. A job can be finished, extended, or put back only if its latest token starts with the caller's *fence*. For a
+    :class:`Job`, the fence is the job's token. For a job ID, the fence is ``ab12/``, which matches all claims of this queue object.
 
-    An expired lease stays valid until the job is claimed again. For a lost lease, methods change nothing and report the loss. If
-    the file or server is unavailable, new jobs (up to ``held_bytes``) and ended claims wait in an :class:`Outbox`.
+    An expired lease stays valid until the job is claimed again. If the lease was lost, methods change nothing and report the loss.
+    If the file or server is unavailable, new jobs (up to ``held_bytes``) and ended claims wait in an :class:`Outbox`.
     """
 
     is_shared: bool
-    """True if other processes can add jobs without notifying this process, so that the queue must be polled."""
+    """True if other processes can add jobs without notifying this process. Such a queue must be polled."""
     is_failing: bool = False  # True if the queue didn't answer the last call, so that calls take seconds
 
     def __init__(self, max_bytes: int, clock: Clock, held_bytes: int) -> None:
@@ -129,30 +129,29 @@ class JobQueue(ABC):
 
     @abstractmethod
     def claim(self, n: int, lease: float) -> list[Job]:
-        """Claim up to ``n`` due jobs, by priority and then by arrival. After ``lease`` seconds, these jobs become due again."""
+        """Claim up to ``n`` due jobs, by priority and then by arrival. After ``lease`` seconds, the jobs become due again."""
 
     @abstractmethod
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
-        """Extend leases to ``lease`` seconds from now. Return the IDs of jobs with a lost lease."""
+        """Extend leases to ``lease`` seconds from now. Return the IDs of jobs whose lease was lost."""
 
     @abstractmethod
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Put a claimed job back, due at the Unix time ``at``. Return False if the lease was lost.
-
-        If ``counted`` is false, the claim doesn't count as an attempt.
+        """Return a claimed job to the queue, due at the Unix time ``at``. If the lease was lost, return False. If ``counted`` is
+        false, the claim doesn't count as an attempt.
         """
 
     @abstractmethod
     def dead_letters(self) -> list[tuple[str, str]]:
-        """Return the ID and failure reason of each recently failed job."""
+        """Return an (ID, failure reason) pair for each recently failed job."""
 
     @abstractmethod
     def close(self) -> list[Job]:
-        """Close the queue. Return the jobs that are lost with this process. Safe to call twice."""
+        """Close the queue. Return the jobs that are lost when this process ends. Safe to call twice."""
 
     @abstractmethod
     def _send(self) -> list[str]:
-        """Send the outbox's changes. Return the IDs of jobs with a lost lease. The caller must hold the lock.
+        """Send the outbox's changes. Return the IDs of jobs whose lease was lost. The caller must hold the lock.
 
         Sent entries are removed, and jobs that don't fit into the queue move to ``left_out``. If the queue is unavailable, unsent
         entries stay in the outbox and no error is raised.
@@ -160,7 +159,7 @@ class JobQueue(ABC):
 
     @abstractmethod
     def _total(self, name: str) -> int:
-        """Return the total of ``jobs`` or ``bytes`` in the queue's file or server. Return 0 if the queue is closed."""
+        """Return the total of ``name`` (``jobs`` or ``bytes``) in the queue's file or server. For a closed queue, return 0."""
 
     @property
     def unsent(self) -> int:
@@ -188,14 +187,14 @@ class JobQueue(ABC):
             self._lock.release()
 
     def ack(self, job: Job | str) -> bool:
-        """Remove a finished job. Return False if the lease was lost."""
+        """Remove a finished job. If the lease was lost, return False."""
         return not self._end([job], "done")
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
         return self._end(jobs, "done")
 
     def dead(self, job: Job | str, reason: str) -> bool:
-        """Remove a failed job and record it as a dead letter. Return False if the lease was lost."""
+        """Move a failed job to the dead letters. If the lease was lost, return False."""
         return not self._end([job], "failed", reason=reason)
 
     def flush(self) -> bool:
@@ -207,7 +206,7 @@ class JobQueue(ABC):
     def _end(
         self, jobs: Sequence[Job | str], outcome: Outcome, *, reason: str = "", due: float = 0.0, uncounted: bool = False
     ) -> list[str]:
-        """End claims. Return the IDs of jobs with a lost lease, or no IDs if the queue is unavailable."""
+        """End claims. Return the IDs of jobs whose lease was lost. If the queue is unavailable, return an empty list."""
         with self._lock:
             fences = dict(map(self._fence, jobs))
             self._outbox.ended.update(
@@ -232,11 +231,11 @@ class JobQueue(ABC):
 
 
 SLOTS = 60
-"""Number of slots that divide a spending window. A slot's amounts expire when the entire slot is older than the window."""
+"""Number of slots in a spending window. A slot's amounts expire when the entire slot is older than the window."""
 
 
 class Counter(NamedTuple):
-    """Identifier of a spending total: account, unit, and length of the sliding window."""
+    """Identifier of a spending total: account, unit, and sliding-window length."""
 
     account: str
     unit: str  # "usd" or "calls"
@@ -251,14 +250,14 @@ class Counter(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """Amount of dollars or calls that a judge call needs, and the limits on the spending total."""
+    """Amount (dollars or calls) that a judge call needs, and the limits on the spending total."""
 
     counter: Counter
     amount: float
     limit: float
-    """Maximum total including this amount. If the total is 0, an amount above the limit is also allowed."""
+    """Maximum total, including this amount. If the total is 0, an amount above the limit is also allowed."""
     below: float
-    """Value that the total must be below before this amount is added."""
+    """Before this amount is added, the total must be below this value."""
 
     def fits(self, used: float) -> bool:
         return used < self.below and (used <= 0 or used + self.amount <= self.limit)
@@ -268,13 +267,13 @@ class SpendBook(Protocol):
     """Interface for a record of judge spending. Safe for concurrent threads and processes. All times are Unix times."""
 
     def spend(self, demands: Sequence[Demand], at: float) -> float:
-        """Reserve all amounts and return 0. If a limit doesn't allow this, reserve nothing and return the seconds to wait."""
+        """Reserve all amounts and return 0. If an amount would exceed a limit, reserve nothing and return the seconds to wait."""
 
     def add(self, amounts: Sequence[tuple[Counter, float]], at: float) -> None:
         """Correct amounts that were reserved at the Unix time ``at``. A negative amount reduces the total."""
 
     def used(self, counter: Counter, at: float) -> float:
-        """Return the total within the window that ends at the Unix time ``at``."""
+        """Return the counter's total for the window that ends at the Unix time ``at``."""
 
     def close(self) -> None:
         """Close the record. Safe to call twice."""

@@ -1,7 +1,7 @@
-"""Job queue, judge spending, and model server outages in Redis or Valkey. Any number of processes can share them.
+"""Job queue, judge spending, and model server outages, which any number of processes can share through Redis or Valkey.
 
 Each shard has one stream of jobs per priority, and all judge workers are in one consumer group. Therefore, monitoring and
-autoscaling tools can measure the remaining work by each stream's pending list and lag. Sorted sets contain lease ends and retry
+autoscaling tools can derive the remaining work from each stream's pending list and lag. Sorted sets contain lease ends and retry
 times. Each change is one atomic Lua script.
 
 When a lease ends, XCLAIM reassigns the job. XAUTOCLAIM isn't used, because it requires the same idle time for all jobs. A hash
@@ -39,15 +39,15 @@ _log = logging.getLogger("otel_agenteval")
 
 GROUP = "judges"
 _LEVELS = 8
-"""Number of distinct priorities. The lowest is 0. Values outside the range are clamped."""
+"""Number of distinct priorities, starting at 0. Values outside this range are clamped."""
 _REMEMBERED_SECONDS = 86_400
 _REMEMBERED = 200_000
-"""Maximum number of finished jobs whose IDs each shard remembers."""
+"""Maximum number of finished job IDs that each shard remembers."""
 _DEAD_LETTERS = 1_000
 _BATCH, _BATCH_BYTES = 100, 1024 * 1024
 _FORGOTTEN_CONSUMER_MS = 86_400_000
 _CLOSE_SECONDS = 1.0
-"""Maximum seconds that ``close`` waits for a thread in a server call."""
+"""Maximum seconds that ``close`` waits for another thread's server call."""
 
 _put, _claim, _extend, _retry, _finish = (
     Script("common", name, LEVELS=_LEVELS, REMEMBERED=_REMEMBERED_SECONDS)
@@ -61,13 +61,9 @@ class RedisQueue(JobQueue):
     The server must support the features of Redis 5. The first call connects. If the server is unreachable, :meth:`claim`,
     :meth:`extend`, :meth:`retry_at`, and methods that only read raise :class:`~otel_agenteval.core.errors.Unusable`.
 
-    Args:
-        url: server address. See :func:`.redis_server.connect`.
-        max_bytes: maximum bytes of all jobs on the server, divided equally among the shards.
-        clock: replaces the server's clock in tests.
-        shards: number of shards, equal for all processes. A job's ID determines its shard.
-        name: prefix of all keys.
-        held_bytes: see :class:`.base.JobQueue`.
+    Args: url: server address. See :func:`.redis_server.connect`. max_bytes: maximum total bytes of jobs on the server, divided
+        equally among the shards. clock: replaces the server's clock in tests. shards: number of shards, equal for all processes. A
+        job's ID determines its shard. name: prefix of all keys. held_bytes: see :class:`.base.JobQueue`.
     """
 
     is_shared = True
@@ -122,7 +118,7 @@ class RedisQueue(JobQueue):
         return lost
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Put a claimed job back. If this raises an error, for example during an outage, the job is due when its lease ends."""
+        """Return a claimed job to the queue. If this call raises an error, the job becomes due when its lease ends."""
         job_id, fence = self._fence(job)
         when = at if self._clock is not SYSTEM_CLOCK else max(0.0, at - self._clock.time_ns() / 1e9)
         shard = self._shards[self._number_of(job_id)]
@@ -239,7 +235,7 @@ def _job_of(row: Sequence[Any], token: str = "") -> Job:
 # --- spending and outages
 
 _MOST_UNSENT, _AT_ONCE = 10_000, 100
-"""Maximum number of spending corrections that wait for the server, and maximum number per request."""
+"""Maximum numbers of spending corrections that wait for the server, and that one request contains."""
 _WAIT_UNREACHED = 10.0
 """Seconds until a judge call is tried again if the budget couldn't be read."""
 _READ_FOR = 0.5
@@ -248,9 +244,8 @@ _spend, _correct, _spent = (Script("spent", name, SLOTS=SLOTS) for name in ("spe
 
 
 class RedisSpendBook:
-    """Record of judge spending on a Redis or Valkey server. All changes are atomic.
-
-    If the server is unreachable, no model is called, and corrections wait in this process.
+    """Record of judge spending on a Redis or Valkey server. All changes are atomic. If the server is unreachable, models aren't
+    called, and corrections wait in this process.
     """
 
     def __init__(self, url: str, name: str = "agenteval") -> None:

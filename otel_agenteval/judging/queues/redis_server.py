@@ -1,4 +1,4 @@
-"""Connection to a Redis or Valkey server, which opens on first use and pauses after failures.
+"""Connection to a Redis or Valkey server. The connection opens on first use and pauses after failures.
 
 The URL can name a single server, a Sentinel, or a cluster.
 """
@@ -24,7 +24,7 @@ SCHEMES = ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redi
 _CONNECT_SECONDS = 2.0
 _CALL_SECONDS = 5.0
 _OPENING_SECONDS = 1.0
-"""Maximum seconds that scoring threads wait while another thread connects."""
+"""Maximum seconds that a scoring thread waits while another thread connects."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
 """First and longest pause between two attempts to reach the server, in seconds."""
 
@@ -75,8 +75,8 @@ class Server:
     def call(self, call: Callable[..., Any], *args: Any) -> Any:
         """Call a function with the client and ``args``, and return the result.
 
-        Raises Unusable if the server is unreachable, and for up to ten seconds afterwards. In threads that mustn't wait, raises
-        Unusable until a call from another thread succeeds.
+        Raise Unusable if the server is unreachable, and for up to ten seconds afterwards. In threads that mustn't wait, keep
+        raising Unusable until another thread's call succeeds.
         """
         if time.monotonic() < self._quiet_until or (self.failing and not may_wait()):
             raise self._unusable()
@@ -174,7 +174,7 @@ def normal(url: str) -> str:
 
 
 def unreachable(error: BaseException) -> bool:
-    """Return True if an error is temporary, for example a lost connection, a failover, or a lack of memory."""
+    """Return True if an error is temporary, such as a lost connection, a failover, or a lack of memory."""
     if isinstance(error, ConfigError):  # such as a missing redis-py
         return False
     from redis import exceptions as known

@@ -1,7 +1,7 @@
 """Job queue and spending record in an SQLite file, which processes on one machine can share.
 
-Only the file's owner can read the file, because it contains turns. Not every transaction is synced to disk. Jobs survive a killed
-process, but the latest jobs can be lost if the machine crashes.
+The file contains turns, so only its owner can read it. Not every transaction is synced to disk. Jobs survive a killed process, but
+if the machine crashes, the latest jobs can be lost.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...core.sqlite import MEMORY, Schema, SqliteFile
 from .base import HELD_BYTES, SLOTS, Counter, Demand, EndedClaim, Job, JobQueue
 
 _BUSY_SECONDS = 0.25
-"""Maximum seconds that a call waits for other processes. Short, because the worker and all outlets wait during a call."""
+"""Maximum seconds that a call waits for other processes. The limit is short, because the worker and all outlets wait, too."""
 _PAUSE = 1.0
 
 _REMEMBERED_SECONDS = 86_400.0
@@ -55,17 +55,17 @@ _EXTEND, _GIVE_BACK, _REMOVE = (
 
 
 class SqliteQueue(JobQueue):
-    """Job queue in an SQLite file, which is opened on first use. The file's folder must exist.
+    """Job queue in an SQLite file. The first call opens the file, whose folder must exist.
 
     If the file is unavailable, the queue retries at most once a second. Meanwhile, new jobs and ended claims wait in this process,
-    and ``failed`` gets the error. :meth:`claim`, :meth:`extend`, and :meth:`dead_letters` raise ``sqlite3.Error`` or ``OSError``.
+    and ``failed`` gets each error. :meth:`claim`, :meth:`extend`, and :meth:`dead_letters` raise ``sqlite3.Error`` or ``OSError``.
     """
 
     is_shared = False
-    """False, because running processes claim their own jobs. Infrequent checks find the jobs of ended processes."""
+    """False, because running processes claim their own jobs. Infrequent checks find jobs that ended processes left behind."""
 
     remembered = 200_000
-    """Maximum number of finished jobs whose IDs are remembered, so that these jobs aren't added again."""
+    """Maximum number of remembered IDs of finished jobs. Jobs with a remembered ID aren't added again."""
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ class SqliteQueue(JobQueue):
         return left_out
 
     def _make_room(self, db: sqlite3.Connection, job: Job, left_out: list[Job]) -> bool:
-        """Drop waiting jobs of lower priority until the job fits: lowest priority first, then oldest first. Return True if the job fits."""
+        """Drop waiting jobs of lower priority until ``job`` fits: lowest priority, then oldest first. Return True on success."""
         short = db.execute("SELECT bytes FROM totals").fetchone()[0] + job.size - self.max_bytes
         dropped = []
         waiting = self._waiting_below(db, job.priority) if short > 0 else iter(())
@@ -215,7 +215,7 @@ class SqliteQueue(JobQueue):
         return True
 
     def _waiting_below(self, db: sqlite3.Connection, priority: int) -> Iterator[Job]:
-        """Yield waiting jobs with a priority below ``priority``. A query per priority avoids sorting all jobs."""
+        """Yield waiting jobs whose priority is below ``priority``. One query per priority level avoids sorting all jobs."""
         lowest = "SELECT min(priority) FROM jobs WHERE priority > ? AND priority < ?"
         (found,) = db.execute("SELECT min(priority) FROM jobs WHERE priority < ?", (priority,)).fetchone()
         while found is not None:
@@ -291,7 +291,7 @@ class MemoryQueue(SqliteQueue):
 class MemorySpendBook:
     def __init__(self) -> None:
         self._spent: dict[Counter, dict[int, float]] = {}
-        """Spent amounts by counter and slot, oldest slot first. A forked child inherits them."""
+        """Spent amounts by counter and then by slot, oldest slot first. A forked child inherits these amounts."""
         self._make_lock()
         forks.in_child(self._make_lock)
 

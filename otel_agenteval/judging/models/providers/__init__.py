@@ -1,7 +1,7 @@
 """Wire formats of model providers. Each module builds requests and parses replies.
 
-A model name can start with its provider (``anthropic/claude-…``, ``gemini/…``). If the server's own model names start with such a
-prefix, set ``provider``, too, so that the model name is sent unchanged.
+A model name can start with its provider (``anthropic/claude-…``, ``gemini/…``). If the server's own model names contain such a
+prefix, also set ``provider``, so that the model name is sent unchanged.
 """
 
 from __future__ import annotations

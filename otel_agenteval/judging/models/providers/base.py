@@ -13,13 +13,13 @@ from typing import Any, Literal, Protocol
 from ....core.errors import JudgeError
 
 Form = Literal["schema", "json", "plain"]
-"""Means to enforce the reply's form: a JSON schema, the server's JSON mode, or only the prompt."""
+"""How the reply's form is enforced: by a JSON schema, by the server's JSON mode, or only by the prompt."""
 Finish = Literal["stop", "length", "refusal"]
 FORMS: tuple[Form, ...] = ("schema", "json", "plain")
 MAX_TOKENS = 4096
 """Maximum output tokens, for servers that require a limit."""
 MORE_TOKENS = 16_384
-"""Maximum output tokens of a repair request after a truncated reply. Higher, because some models write long thoughts."""
+"""Maximum output tokens of a repair request after a truncated reply. Some models write thoughts that exceed ``MAX_TOKENS``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class ChatRequest:
     form: Form = "json"
     schema: Mapping[str, Any] | None = None
     temperature: float | None = 0.0
-    """Sampling temperature. None selects the model's default, because some models reject all values."""
+    """Sampling temperature. None selects the model's default, because some models reject any explicit value."""
     room: int = MAX_TOKENS
     """Maximum output tokens, for servers that require a limit."""
     stream: bool = False
@@ -86,7 +86,7 @@ class ChatReply:
     text: str
     usage: TokenUsage
     finish: Finish | None = None
-    """Reason why the reply ended: it was complete, a limit truncated it, or the model declined. None if unknown."""
+    """Reason why the reply ended: complete reply, truncation by a limit, or refusal. None if unknown."""
 
 
 class Provider(Protocol):
@@ -96,19 +96,18 @@ class Provider(Protocol):
         """Return the headers, including the API key."""
 
     def request(self, chat: ChatRequest) -> HttpRequest:
-        """Return the HTTP request for a judge call. Raises a JudgeError for unsupported media."""
+        """Return the HTTP request for a judge call. If media aren't supported, raise a JudgeError."""
 
     def answer(self, body: Mapping[str, Any]) -> ChatReply:
-        """Parse a response. Raises a JudgeError if the response has another format or reports a failure."""
+        """Parse a response. If the response reports a failure or has an unexpected format, raise a JudgeError."""
 
 
 # --- media -----------------------------------------------------------------------------------------------------------
 
 
 def media_of(uri: str) -> Media | None:
-    """Parse a ``data:`` or http(s) URI. Return None for an ID without a scheme.
-
-    Raises a JudgeError for other schemes, and for an empty or invalid ``data:`` URI.
+    """Parse a ``data:`` or http(s) URI. If ``uri`` has no scheme, return None. For other schemes, and for an empty or invalid
+    ``data:`` URI, raise a JudgeError.
     """
     scheme, colon, rest = uri.partition(":")
     scheme = scheme.lower() if colon else ""
@@ -143,11 +142,11 @@ def unsupported_media(media: Media, provider: str) -> JudgeError:
 
 
 class ClosedSchema(dict[str, Any]):
-    """JSON schema that is closed by construction, so :func:`is_closed` doesn't check it."""
+    """JSON schema that is closed by construction, so :func:`is_closed` skips its check."""
 
 
 def is_closed(schema: Any) -> bool:
-    """Return True if a schema requires all of its keys and allows no other keys. Strict servers require such schemas."""
+    """Return True if a schema requires all of its keys and forbids other keys. Strict servers require closed schemas."""
     if isinstance(schema, ClosedSchema):
         return True
     if isinstance(schema, list):

@@ -1,6 +1,6 @@
 """Wire format of Amazon Bedrock's Converse API. Requests use an API key or are signed by botocore (extra ``[bedrock]``).
 
-botocore finds credentials in the environment, a profile, or the role of a container or machine. It renews expired credentials.
+botocore reads credentials from the environment, a profile, or a container's or machine's role, and renews expired credentials.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _HOST = re.compile(r"(?:^|\.)bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\.(?:vpce\.)
 
 
 def region_in(base_url: str) -> str | None:
-    """Return the AWS region in a Bedrock URL. Return None for other servers, because their requests aren't signed."""
+    """Return the AWS region in a Bedrock URL. For other servers, return None, because their requests aren't signed."""
     found = _HOST.search(urllib.parse.urlsplit(base_url).hostname or "")
     return None if found is None else found[1]
 

@@ -67,7 +67,7 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
 
 
 def _reply(message: Mapping[str, Any], stop: Any) -> str:
-    """Return a message's content. If it is blank, return its tool call's arguments, or its reasoning if that is one JSON object."""
+    """Return a message's content. If blank, return the tool call's arguments, or reasoning that is one JSON object."""
     content, role = message.get("content"), message.get("role")
     if isinstance(content, list):
         texts = (part.get("text") for part in parsing.mappings(content) if part.get("type", "text") in ("text", "output_text"))
@@ -97,7 +97,7 @@ def _joined(events: Any) -> Mapping[str, Any]:
 
 
 def _usage(body: Mapping[str, Any]) -> TokenUsage:
-    """Return the token usage. Gemini and xAI count reasoning tokens only in the total, so these tokens are added to the output."""
+    """Return the token usage. Gemini and xAI include reasoning tokens only in the total, so they are added to the output tokens."""
     usage = parsing.mapping(body.get("usage"))
     given, written, total = (parsing.count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
     if given is not None and written is not None and total is not None:
@@ -116,7 +116,7 @@ def moderation_request(model: str, text: str) -> HttpRequest:
 
 
 def moderation(body: Mapping[str, Any]) -> tuple[dict[str, Any], TokenUsage]:
-    """Convert a moderation response to a judge reply, ``{flags: [{code, description, confidence}]}``. Its token usage is unknown."""
+    """Convert a moderation response to a judge reply (``{flags: [{code, description, confidence}]}``) with unknown token usage."""
     flags, results = [], list(parsing.mappings(body.get("results")))
     for result in results:
         categories = parsing.mapping(result.get("categories"))

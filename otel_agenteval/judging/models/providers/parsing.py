@@ -24,7 +24,7 @@ def text(value: Any) -> str:
 
 
 def said(words: str, role: Any, stop: Any) -> str:
-    """Return the model's final text. Return ``""`` if another role wrote the text, or if the model stopped to call a tool."""
+    """Return the model's final text. If another role wrote the text or if the model stopped to call a tool, return ``""``."""
     is_final = role in (None, "", "assistant", "model") and text(stop).lower() not in ("tool_calls", "function_call", "tool_use")
     return words if is_final else ""
 
