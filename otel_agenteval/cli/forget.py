@@ -13,7 +13,7 @@ from ..config.root import Config
 from ..core.clock import SYSTEM_CLOCK
 from ..core.errors import AgentEvalError, ConfigError, StoreError
 from ..evaluation.names import public_id
-from ..outlets.store.postgres import is_address
+from ..outlets.store.postgres import is_address, without_password
 from ..outlets.store.sqlite import SCHEMA
 from ..outlets.store.writer import Retention, ScoreStore
 from ..outlets.turn_text import number_of
@@ -83,7 +83,8 @@ def run(args: argparse.Namespace) -> int:
             verdicts.close()
         if store is not None:
             scores = ScoreStore(store, Retention(float("inf"), 1 << 62))
-            print(f"store {store}: {number_of(sum(scores.forget(column, one, args.tenant) for one in values), 'turn')} deleted")
+            turns = sum(scores.forget(column, one, args.tenant) for one in values)
+            print(f"store {without_password(store)}: {number_of(turns, 'turn')} deleted")
             scores.close()
     except (sqlite3.Error, OSError, StoreError) as error:
         raise AgentEvalError(f"forget: {error}") from None
