@@ -114,7 +114,7 @@ CAPTURES: Sequence[Capture] = (
     Capture("MLflow", r"mlflow", r"mlflow(-skinny|-tracing)?", by_default=True),
     Capture("LiteLLM", r"litellm", r"litellm", by_default=True, code="`litellm.turn_off_message_logging = True` turns it off"),
     Capture(
-        "Vercel AI SDK", r"(gen_)?ai$", "", code="`experimental_telemetry: { isEnabled: true }`, with neither `recordInputs` nor `recordOutputs` set to `false`",
+        "Vercel AI SDK", r"(gen_)?ai$", "", code="`registerTelemetry(new OpenTelemetry())` from `@ai-sdk/otel` (version 4 to 6: `experimental_telemetry: { isEnabled: true }`), with neither `recordInputs` nor `recordOutputs` set to `false`",
     ),
     Capture(
         "Spring AI", r"org\.springframework\.(boot|ai)|io\.micrometer", "",
