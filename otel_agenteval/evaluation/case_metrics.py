@@ -74,7 +74,7 @@ class CaseMetrics:
         return list(found.values())
 
     def _give_all_cases_the_same_gates(self) -> None:
-        """Make one case's gate a gate in all cases. If a case lacks a parameter that a metric requires, skip the metric."""
+        """Make one case's gate a gate in all cases. If only other cases set a metric's required parameter, skip the metric."""
         known = self.all
         gates = {bound.name for bound in known if bound.policy == "gate"}
         complete = {bound.name for bound in known if bound.missing is None}
@@ -169,7 +169,7 @@ class CaseMetrics:
         others = {*metric.references, "ground_truth"} if metric.references or name == "ground_truth" else set()
         if not others.isdisjoint(case.references):
             return bound
-        self.reads.update(EXPECTED_VALUE)
+        self.reads.update((*EXPECTED_VALUE, "expected"))
         return bound.but({**bound.params, name: value})
 
 
@@ -193,7 +193,7 @@ def _skipping(bound: BoundMetric, missing: str) -> BoundMetric:
 
 
 def _check_values(entry: MetricEntry, bound: BoundMetric, case: Case) -> None:
-    """Raise a ConfigError if a value contains ``{{…}}`` or ``file://…``, because only promptfoo replaces these placeholders."""
+    """Raise a ConfigError if a value still contains ``{{…}}``, or is a ``file://…`` path, which only promptfoo reads."""
     if "{{" in repr(bound.params):
         raise ConfigError(f"{{{{…}}}} must be the name of a column. This case has the columns {', '.join(_columns(case))}")
     given = filled_in(entry.params, _columns(case)).values()

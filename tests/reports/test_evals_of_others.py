@@ -1,4 +1,4 @@
-"""Public reports on data sets, experiments, metrics and judges, rebuilt in our own words. Each docstring names the reports."""
+"""Public reports on datasets, experiments, metrics and judges, rebuilt in our own words. Each docstring names the reports."""
 
 from __future__ import annotations
 
@@ -86,20 +86,23 @@ def test_description_of_a_user_does_not_contain_itself() -> None:
 
 
 @pytest.mark.parametrize("value", ["{{answer}}", "{{expected}}", "{{ground_truth}}"])
-def test_placeholder_in_a_parameter_has_the_name_in_the_data_set(value: str) -> None:
+def test_placeholder_in_a_parameter_has_the_name_in_the_dataset(value: str) -> None:
     """promptfoo 7861, 606: a placeholder was compared as it is, so that a negated check always passed."""
     case = {"input": "q", "answer" if "answer" in value else "expected": "Lima", "metrics": [{"code_contains": {"value": value}}]}
     ((_, scores),) = oa.evaluate(lambda question: "Lima, Peru", [case], ["code_empty_answer"]).scored
     assert [score.passed for score in scores] == [True, True]
 
 
+@pytest.mark.parametrize("metric", ["code_equals_ground_truth", "code_icontains"])
 @pytest.mark.parametrize("column", ["expected", "answer", "expected_output"])
-def test_notice_names_only_columns_of_the_data_set(column: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The columns of braintrust and Phoenix led to a notice about ``expected_output``, which isn't in the data set."""
+def test_notice_names_only_columns_that_no_metric_reads(
+    column: str, metric: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The columns of braintrust and Phoenix led to a notice about ``expected_output``, which isn't in the dataset."""
     path = tmp_path / "cases.jsonl"
     path.write_text(json.dumps({"input": "q", "output": "Lima", column: "Lima", "colour": "red"}))
-    main(["experiment", "recorded", str(path), "--metrics", "code_equals_ground_truth", "--format", "jsonl"])
-    notices = [line for line in capsys.readouterr().err.splitlines() if "no metric reads" in line]
+    main(["experiment", "recorded", str(path), "--metrics", metric, "--format", "jsonl"])
+    notices = [line for line in capsys.readouterr().err.splitlines() if "of the dataset" in line]
     assert [line.split("'")[1] for line in notices] == ["colour"]
 
 
