@@ -36,7 +36,7 @@ _LISTS_OF_CASES = ("cases", "data", "dataset", "examples", "items", "rows", "sam
 
 
 HASH_OF_INPUT = re.compile(r"input-[0-9a-f]{10}(-\d+)?")
-"""Pattern of an ID from :func:`id_of_inputs`. If inputs are repeated, the ID ends with a hyphen and a number."""
+"""Pattern of an ID from :func:`id_of_inputs`. Later IDs for the same inputs end with a hyphen and a number."""
 
 
 def id_of_inputs(asked: Sequence[str], seen: Counter[Any]) -> str:
@@ -53,7 +53,7 @@ class Case(NamedTuple):
     metrics: Any = None
     """Metrics and parameters of this case, from a column in :data:`METRICS`. See :class:`~.case_metrics.CaseMetrics`."""
     place: str = ""  # prefix for error messages about the case: its file and line
-    columns: Mapping[str, Any] = MappingProxyType({})  # by their names in the data set, for placeholders
+    columns: Mapping[str, Any] = MappingProxyType({})  # by their names in the dataset, for placeholders
 
 
 def cases_in(source: str | Path | Iterable[Any] | Any, where: str = "dataset", *, recorded: bool = False) -> Iterator[Case]:
@@ -217,7 +217,7 @@ def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Remove nulls from objects in a Parquet cell. If only a column's other objects have a key, Parquet adds a null for the key."""
+    """Remove nulls from objects in a Parquet cell. Parquet adds a null for each key that only other objects in the column have."""
     if isinstance(value, dict):
         return {key: _without_nulls(item) for key, item in value.items() if item is not None}
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
@@ -232,7 +232,7 @@ def _rows_of_file(path: str, where: str) -> Iterator[tuple[int | str, dict[str, 
         if (other := next((kind for marks, kind in _OTHER_FORMATS if head.startswith(marks)), None)) is not None:
             raise ConfigError(f"{at}: must be a JSON, YAML, CSV, or Parquet file, got {other}")
         if extension == ".parquet":
-            table = require("pyarrow.parquet", feature="reading a Parquet data set", extra="parquet").read_table(path)
+            table = require("pyarrow.parquet", feature="reading a Parquet dataset", extra="parquet").read_table(path)
             rows = ({name: _without_nulls(cell) for name, cell in row.items()} for row in table.to_pylist())
             yield from enumerate(rows, 1)
             return
@@ -248,7 +248,7 @@ def _rows_of_file(path: str, where: str) -> Iterator[tuple[int | str, dict[str, 
         raise ConfigError(f"{at}: {'file not found' if isinstance(problem, FileNotFoundError) else why}") from None
     first, _, rest = text.lstrip().partition("\n")
     if extension in (".yaml", ".yml"):
-        from ..config import yaml  # imported on first use: most programs read no data set
+        from ..config import yaml  # imported on first use: most programs read no dataset
 
         yield from _cases_of(*yaml.load(text, at, None), at)
     elif text.lstrip()[:1] == "[" or (extension == ".json" and not (first.rstrip()[-1:] == "}" and rest.lstrip()[:1] == "{")):

@@ -284,11 +284,11 @@ def unread_columns(columns: Collection[str], metrics: Iterable[BoundMetric]) -> 
     offered = {*_FACTS, *_OF_CASES, *EXPECTED}.union(*(one.reads for one in (*catalog(), *(bound.metric for bound in metrics))))
     for name in sorted(columns):
         if name in truths and name not in read:
-            yield f"the column {name!r} of the data set is the ground truth, but no selected metric uses the ground truth"
+            yield f"the column {name!r} of the dataset is the ground truth, but no selected metric uses the ground truth"
         elif name.partition(".")[0] not in read:
             (similar,) = nearest(name, offered, 1)
             hint = f". Did you mean {similar!r}?" if name != similar and likeness(name, similar) >= 0.7 else ""
-            yield f"no metric reads the column {name!r} of the data set{hint}"
+            yield f"no metric reads the column {name!r} of the dataset{hint}"
 
 
 def _read_by(metrics: Iterable[BoundMetric]) -> Iterator[str]:
@@ -443,7 +443,7 @@ def _id_of(item: Mapping[str, Any]) -> str | None:
 def ids_in(calls: Sequence[ToolCall], relevant: Collection[Any]) -> dict[str, str]:
     """Map the IDs of documents that tools found, in order, to the tools' names.
 
-    IDs are read from JSON documents with a text or a score. If a result doesn't contain these, words that look like a relevant ID
+    IDs are read from JSON documents with a text or a score. If a result lacks such IDs, words that look like a relevant ID
     are used. For example, ``kb-31`` looks like ``kb-7``.
     """
     form = _form_of(relevant)

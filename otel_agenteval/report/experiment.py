@@ -33,7 +33,7 @@ class Trial(NamedTuple):
     reached_max_turns: bool = False
     """True if the conversation ended at the case's ``max_turns``, perhaps before the simulated user had finished."""
     place: str = ""
-    """Position in the data set, such as ``qa.csv:3``, if the data set has no ID for the case."""
+    """Position in the dataset, such as ``qa.csv:3``, if the dataset has no ID for the case."""
 
 
 class Summary(NamedTuple):

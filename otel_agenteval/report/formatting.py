@@ -184,7 +184,7 @@ def remarks(comparison: Comparison) -> list[str]:
     found = [f"New: {', '.join(comparison.new)}"] if comparison.new else []
     found += [f"Missing in this run: {', '.join(comparison.missing)}"] if comparison.missing else []
     if comparison.repeated:
-        found.append("Repeated inputs are paired by their position. Add the column case_id to the data set")
+        found.append("Repeated inputs are paired by their position. Add the column case_id to the dataset")
     what = "turn" if comparison.paired_by == "turn id" else "case"
     found += [f"{label}: no {what} has a value in both runs" for label in comparison.disjoint]
     found += comparison.causes

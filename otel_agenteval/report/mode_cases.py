@@ -40,7 +40,7 @@ class ModeCase(NamedTuple):
     """The user's earlier messages that the agent received with this turn."""
 
     def as_row(self, earlier: Sequence[str]) -> dict[str, Any]:
-        """Return a row of the data set. ``earlier`` contains the inputs of earlier turns in the conversation."""
+        """Return a row of the dataset. ``earlier`` contains the inputs of earlier turns in the conversation."""
         inputs = earlier or self.asked
         if not inputs:
             return self.row

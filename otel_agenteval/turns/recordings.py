@@ -245,9 +245,9 @@ def _kind_of(path: str, fault: str) -> str:
     answers = [name for name in ANSWER_KEYS if name in columns]
     if answers:
         more = "" if answers[0] == "output" else f" --columns output={answers[0]}"
-        return f"a data set with answers; score them with `otel-agenteval experiment recorded {path}{more}`"
+        return f"a dataset with answers; score them with `otel-agenteval experiment recorded {path}{more}`"
     if columns & _CASE_KEYS:
-        return f"a data set; run your agent on it with `otel-agenteval experiment MODULE:FUNCTION {path}`"
+        return f"a dataset; run your agent on it with `otel-agenteval experiment MODULE:FUNCTION {path}`"
     if path.endswith((".csv", ".tsv")):
         return "CSV; export JSON"
     return f"text without spans (line {fault.removeprefix(f'{path}:')})"

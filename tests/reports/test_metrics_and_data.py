@@ -1,4 +1,4 @@
-"""Public reports on metrics, data sets and references, rebuilt in our own words. Each docstring names the reports."""
+"""Public reports on metrics, datasets and references, rebuilt in our own words. Each docstring names the reports."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ VALUES_OF_LIBRARIES = [
 
 @pytest.mark.parametrize(("value", "text"), VALUES_OF_LIBRARIES, ids=repr)
 def test_values_of_libraries_equal_what_people_write(value: Any, text: str, tmp_path: Path) -> None:
-    """mlflow 19413: a date or decimal of a data set never equals the answer."""
+    """mlflow 19413: a date or decimal of a dataset never equals the answer."""
     frame = pd.DataFrame({"input": ["q"], "ground_truth": pd.Series([value], dtype=object)})
     cases = [[{"input": "q", "ground_truth": value}], [{"input": "q", "references": {"ground_truth": value}}], frame]
     cases.append([{"turns": [{"input": "q", "ground_truth": value}]}])
@@ -363,7 +363,7 @@ ANSWERS = {"Hello": "Hi.", "Where is Lima?": "In Peru."}
     ],
 )  # fmt: skip
 def test_turns_are_read_as_messages_too(turns: list[Any]) -> None:
-    """evalscope 1298: a conversation of a data set has roles and contents, and its answers are what is expected."""
+    """evalscope 1298: a conversation of a dataset has roles and contents, and its answers are what is expected."""
     asked: list[str] = []
 
     def task(question: str) -> str:

@@ -338,7 +338,7 @@ def test_langfuse_traces_without_their_observations(content: Any, listed: Any, s
 
 
 def test_rows_of_questions_are_not_langfuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A sibling of langfuse 6924: a data set with an id, a time and a session."""
+    """A sibling of langfuse 6924: a dataset with an id, a time and a session."""
     row = {"id": "1", "timestamp": "2026-01-01T00:00:00Z", "input": ASKED, "output": SAID, "session_id": "s"}
     assert turns_in(tmp_path, row) == []
     assert "experiment recorded" in capsys.readouterr().err

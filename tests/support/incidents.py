@@ -1,7 +1,7 @@
 """Agents of a travel bank over four simulated days. At the end, something breaks (or, for comparison, nothing).
 
 Spans, log records, span processor and store are real. Users, models and tools are random with a fixed seed, and the clock is
-simulated. In every data set, a release and a canary of a new prompt happen at about the time of the incident.
+simulated. In every dataset, a release and a canary of a new prompt happen at about the time of the incident.
 """
 
 from __future__ import annotations

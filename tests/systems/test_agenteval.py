@@ -81,7 +81,7 @@ def test_search_that_found_nothing_keeps_its_ids() -> None:
         assert score.value == pytest.approx(value)
 
 
-# --- data sets, as printed
+# --- datasets, as printed
 
 CLI_YAML = """\
 data:

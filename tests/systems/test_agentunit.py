@@ -75,7 +75,7 @@ def test_paths_in_metadata_are_modalities(key: str, modality: str) -> None:
     assert score.detail["present_modalities"] == sorted(["text", modality], key=["image", "audio", "video", "text"].index)
 
 
-# --- data sets
+# --- datasets
 
 CASE = {
     "id": "faq-001",

@@ -44,7 +44,7 @@ def test_unknown_option_of_meteor_is_refused() -> None:
         oa.get_metric("hpd:MeteorEvaluator", references=["a"], options=0.9)
 
 
-# --- data sets, as printed
+# --- datasets, as printed
 
 CAPITAL = """\
 dataset_id: capital-smoke

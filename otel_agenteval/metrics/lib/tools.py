@@ -67,7 +67,7 @@ def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> li
     """
     if (entries := reference(turn, given, *names)) is None:
         return None
-    if isinstance(entries, str):  # from a data set
+    if isinstance(entries, str):  # from a dataset
         entries = [name.strip() for name in re.split("[,;|]", entries) if name.strip()]
     elif isinstance(entries, Mapping):
         entries = [entries]
