@@ -1,8 +1,8 @@
-"""Fail a build on recorded traces: exit with status 1 if a turn breaks a rule.
+"""Fail a build if a turn in recorded traces breaks a rule. The exit status is then 1.
 
     python examples/gate_recorded.py traces.jsonl [traces.logs.jsonl …]
 
-The files are OTLP/JSON lines, as the OpenTelemetry Collector's file exporter writes them. The command line can do the same:
+The files contain OTLP/JSON lines, as the OpenTelemetry Collector's file exporter writes them. The command line can also gate a build:
 ``otel-agenteval eval traces.jsonl --config agenteval.yaml --gate``.
 """
 
@@ -21,7 +21,7 @@ RULES = [
 
 
 def main(files: list[str]) -> int:
-    """Print each broken rule, and return the exit status. A run without turns fails too."""
+    """Print each broken rule, and return the exit status. A run without turns also fails."""
     turns = broken = 0
     for turn in oa.load_turns(files):
         turns += 1

@@ -1,9 +1,9 @@
-"""Score a LangGraph agent, traced by OpenInference, with one line.
+"""Score a LangGraph agent that OpenInference traces.
 
     pip install './otel-agenteval' langgraph langchain-core openinference-instrumentation-langchain
     python examples/langgraph_agent.py
 
-The model is a script, so you need no key and no network. A real model, such as ``ChatOpenAI(…)``, is used in the same way.
+The model is a script, so you don't need a key or network access. You can replace it with a real model, such as ``ChatOpenAI(…)``.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from opentelemetry.sdk.trace import TracerProvider
 
 import otel_agenteval as oa
 
-# What your application already has: OpenTelemetry, and an instrumentation.
+# your application's existing OpenTelemetry provider and instrumentation
 provider = TracerProvider()  # add your exporter here
 LangChainInstrumentor().instrument(tracer_provider=provider)
 
 scores = Path(tempfile.mkdtemp()) / "scores.jsonl"
-handle = oa.instrument(tracer_provider=provider, config={"outlets": {"jsonl": str(scores)}})  # the one line
+handle = oa.instrument(tracer_provider=provider, config={"outlets": {"jsonl": str(scores)}})  # scores each turn
 
 
 class Script(BaseChatModel):
-    """Model that requests the seat three times, whatever the tool returns, and then gives up."""
+    """Model that requests a seat three times, regardless of the tool's result, and then gives up."""
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
         asked = sum(isinstance(message, AIMessage) for message in messages)

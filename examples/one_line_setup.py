@@ -1,8 +1,8 @@
-"""Score an agent with one line, and print the scores.
+"""Score an agent with one call, ``oa.instrument()``, and print the scores.
 
     python examples/one_line_setup.py
 
-The agent below represents yours. Any instrumentation that writes GenAI spans works.
+The function ``agent`` stands in for your agent. Your instrumentation must write GenAI spans, as this function does.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _message(role: str, text: str) -> str:
 
 
 exporter = set_up_opentelemetry()
-handle = oa.instrument()  # the one line
+handle = oa.instrument()  # scores each turn. In your application, you add only this call.
 
 agent("How high is the tower?")
 

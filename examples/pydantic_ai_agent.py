@@ -1,9 +1,9 @@
-"""Score a Pydantic AI agent with one line.
+"""Score a Pydantic AI agent.
 
     pip install './otel-agenteval' pydantic-ai-slim
     python examples/pydantic_ai_agent.py
 
-The model is a script, so you need no key and no network. A real model, such as ``Agent("openai:…")``, is used in the same way.
+The model is a script, so you don't need a key or network access. You can replace it with a real model: ``Agent("openai:…")``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import otel_agenteval as oa
 
-# What your application already has: OpenTelemetry, and an instrumented agent.
+# your application's existing OpenTelemetry provider, and pydantic-ai's tracing
 exporter = InMemorySpanExporter()  # add your OTLP exporter here
 provider = TracerProvider()
 provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -45,7 +45,7 @@ def departures(station: str) -> str:
     return f"{station}: 06:28, 08:28"
 
 
-handle = oa.instrument()  # the one line
+handle = oa.instrument()  # scores each turn
 
 print(agent.run_sync("When does a train leave Basel, and what does it cost?").output)
 

@@ -35,11 +35,11 @@ handle = oa.instrument(
     config={"inline": {"metrics": []}, "outlets": {"jsonl": str(scores), "prometheus": None}},
 )
 
-with oa.expect(expected_tools=["search", "book"]):  # metrics that compare tools run without configuration
+with oa.expect(expected_tools=["search", "book"]):  # turns on the metrics that compare tool calls
     agent("Book me a table", "search", "book")
     agent("Book me a table", "search")
 
-agent("Nothing is expected of this one", "search")  # not scored
+agent("This turn has no expected tools", "search")  # not scored
 
 handle.shutdown()
 for line in scores.read_bytes().splitlines():

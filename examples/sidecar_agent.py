@@ -1,10 +1,10 @@
-"""Run an agent without otel-agenteval in its process. It exports OTLP to a Collector, and the sidecar scores its turns.
+"""Run an agent that exports OTLP. The sidecar, not the agent's process, scores its turns.
 
     otel-agenteval serve                                           # the sidecar
     python examples/sidecar_agent.py --endpoint http://127.0.0.1:14318 --turns 8
 
-The endpoint is that of a Collector or, as above, of the sidecar. deploy/compose/compose.yaml runs this agent with a Collector,
-the sidecar, Prometheus and Grafana. The agent plays the scripted scenes of ``otel-agenteval demo``. You can replace it with
+The endpoint is the address of a Collector or, as above, of the sidecar. deploy/compose/compose.yaml runs this agent with a Collector,
+the sidecar, Prometheus and Grafana. The agent plays the scenes of ``otel-agenteval demo``. You can replace it with
 any program that exports GenAI spans over OTLP, in any language.
 """
 
@@ -23,10 +23,10 @@ from otel_agenteval.cli.demo import SCENES, ScriptedAgent
 
 
 def main() -> None:
-    """Play the scenes again and again, until all turns are done."""
+    """Play the scenes in a loop, until ``--turns`` turns are sent."""
     parser = argparse.ArgumentParser(description="A scripted agent that exports its spans over OTLP/HTTP.")
     parser.add_argument("--endpoint", default="http://127.0.0.1:4318", help="OTLP/HTTP address of a Collector or of the sidecar")
-    parser.add_argument("--turns", type=int, default=0, help="number of turns (default: 0, without end)")
+    parser.add_argument("--turns", type=int, default=0, help="number of turns (default: 0, no limit)")
     parser.add_argument("--every", type=float, default=1.0, help="seconds between two turns")
     options = parser.parse_args()
 

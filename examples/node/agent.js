@@ -1,11 +1,11 @@
-// An agent in Node.js, without otel-agenteval in its process. It sends spans to the sidecar (or a Collector before it) for scoring.
+// An agent in Node.js that sends its spans to the sidecar, or to a Collector that forwards them to the sidecar.
 //
 //   otel-agenteval serve                                                   (in another terminal)
 //   cd examples/node && npm install
 //   OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:14318 node agent.js
 //
-// The model and the tool are scripts, so you need no key. The spans follow OpenTelemetry's GenAI conventions, as spans of a real
-// instrumentation do.
+// The model and the tool are scripts, so you don't need a key. The spans follow OpenTelemetry's GenAI conventions, like the spans
+// of a real instrumentation.
 const { context, trace, SpanStatusCode } = require("@opentelemetry/api");
 const { OTLPTraceExporter } = require("@opentelemetry/exporter-trace-otlp-http");
 const { resourceFromAttributes } = require("@opentelemetry/resources");
