@@ -1,6 +1,6 @@
 """Parser for AutoGen's runtime, which writes one span with JSON text per message.
 
-Each message is a separate trace. The agent team's ID, which is in the addresses of all messages in a run, connects these traces.
+Each message is a separate trace. The agent team's ID, which is in the addresses of a run's messages, connects these traces.
 Agents and tools also have spans in the GenAI convention's format.
 """
 

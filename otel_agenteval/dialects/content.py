@@ -204,7 +204,7 @@ _MESSAGE_ROLES = frozenset((*ROLES, *ROLES.values(), "user", "assistant", "syste
 
 
 def _parse_shown_text(text: str) -> Any:
-    """Parse messages in the format of Java's ``toString()``, a Python ``repr``, or JSON in JSON. Return other texts unchanged."""
+    """Parse messages from Java's ``toString()``, a Python ``repr``, or repeatedly encoded JSON. Return other texts unchanged."""
     if (shown := literals.java_value(text)) is not None:
         return shown
     if text[:2] == "{'" and "Message(" in text:

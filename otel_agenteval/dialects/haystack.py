@@ -129,7 +129,7 @@ def _read_replies(raw: Any, step: Step) -> None:
 
 
 def _asked(raw: Any) -> Any:
-    """Return the user's words from an agent's inputs or from a pipeline component's inputs, or None."""
+    """Return the user's words from the inputs of an agent or a pipeline's components, or None."""
     inputs = _object(raw)
     if isinstance(inputs.get("data"), dict):
         inputs = inputs["data"]

@@ -2,7 +2,7 @@
 
 Three instrumentations use such names: OpenInference (with a kind), OpenLLMetry (``Class.task``, ``Class.workflow``), and
 LlamaIndex's OpenTelemetry package. LlamaIndex's package writes all data to span events, whose names are LlamaIndex's event classes.
-If a value isn't JSON, its ``repr`` is truncated to 200 characters. The parser ignores truncated answers.
+If a value isn't JSON, the package truncates its ``repr`` to 200 characters. The parser ignores truncated answers.
 """
 
 from __future__ import annotations

@@ -431,7 +431,7 @@ TURN, CONTENT, CALLER = "turn", "content", "caller"
 
 
 class UnreadTrace(NamedTuple):
-    """Trace without a turn that seems to contain an agent's work."""
+    """Trace that has no turn, but seems to contain an agent's work."""
 
     scope: str
     answers: frozenset[str]

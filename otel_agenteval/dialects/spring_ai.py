@@ -83,7 +83,7 @@ def _read_call(get: Any, step: Step) -> None:
 
 
 def _read_logs(record: SpanRecord, step: Step) -> None:
-    """Read content from log records. Each record has a title on the first line, and texts on the next lines."""
+    """Read content from log records that have a title on the first line and texts on the next lines."""
     for log in record.logs:
         body = log.body
         if body.__class__ is not str:

@@ -29,7 +29,7 @@ _INNER_OPERATIONS = {"doGenerate": LLM, "doStream": LLM, "doEmbed": EMBEDDING, "
 
 _STREAMS = ("ai.streamText", "ai.streamObject")
 _PLACES = ("ai.telemetry.metadata.", "ai.settings.context.")
-"""Prefixes of an application's own metadata. Versions up to 6 write the first prefix, and version 7 writes the second."""
+"""Prefixes of an application's own metadata. Versions up to 6 write the first prefix, and later versions write the second."""
 _CONVERSATION = tuple(
     place + key
     for place in _PLACES

@@ -100,7 +100,7 @@ def _content_in(values: Mapping[str, Any]) -> Any:
 
 
 def is_property(key: str, value: Any) -> bool:
-    """Return True if an attribute is neither content nor a step field, such as a version."""
+    """Return True for an attribute, such as a version, that is neither content nor a step field."""
     meaning = meaning_of(key)
     if meaning.text or meaning.direction or meaning.field or holds_json(value):
         return False

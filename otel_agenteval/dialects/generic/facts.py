@@ -22,7 +22,7 @@ from .shapes import plain
 MODEL, USAGE, KIND, TELLING, MESSAGES = 1, 2, 4, 8, 16
 """Bits for evidence of a model. ``TELLING`` means messages that occur only in LLM conversations."""
 TOP, IN_LISTED_OBJECT = 0, 2
-"""Nesting depths: of an attribute's own value, and of a value in ``[{…}]``."""
+"""Nesting depths of an attribute's own value and of a value in ``[{…}]``."""
 COUNTS = frozenset(("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens", "total_tokens"))
 
 
@@ -172,7 +172,7 @@ SETTERS: Mapping[str, Callable[[Facts, str, Any, float, int], None]] = {
     **dict.fromkeys(COUNTS, Facts._add_count),
     **dict.fromkeys(_NAMES, Facts._add_name),
 }
-"""Methods by step field. Each method validates a value and sets the field. Some methods also set others, such as ``evidence``."""
+"""Methods by step field. Each method validates a value and sets the field. Some also set other attributes, such as ``evidence``."""
 
 
 def count_in(value: Any) -> int | None:

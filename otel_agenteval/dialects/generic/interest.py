@@ -21,7 +21,7 @@ _OTHER_CONVENTIONS = tuple(word_set("""
     cloudevents. source_path file. geo. log. logger. webengine. vcs. cicd. test. artifact. error. hw. asyncio. fastapi. express. koa.
     nestjs. next. redis. sql. kafka. rabbitmq. temporal airflow jenkins.
 """))  # fmt: skip
-"""Attribute prefixes of other semantic conventions. Attributes with these prefixes are never about a model."""
+"""Attribute prefixes of other conventions. Attributes with these prefixes are never about a model."""
 _CARRIERS = word_set("body payload")
 """Last words of attribute names in other conventions if the value can be a whole message: ``messaging.message.body``."""
 _MODEL_WORDS = word_set("""

@@ -154,7 +154,7 @@ _NO_COUNT = word_set("""
 """)
 """Words for limits, prices, partial counts, and counts that aren't tokens: ``llm.max_tokens``, ``usage.inputCharacters``."""
 _COUNTS_WITH_DETAILS = word_set("token tokens prompt completion input output")
-"""Words before ``details`` in partial counts' names: ``prompt`` in ``prompt_tokens_details.text_tokens``."""
+"""Words before ``details`` in partial counts' names: ``tokens`` in ``prompt_tokens_details.text_tokens``."""
 _PART_OF_COUNT = word_set("no non uncached ephemeral miss")
 """Words for partial counts: ``non`` in ``usage.non_cached_input_tokens``. Total counts have other names."""
 _CACHE = word_set("cache cached")
@@ -263,7 +263,7 @@ _OTHERS: dict[str, frozenset[str]] = {
     "conversation_id": word_set("mcp http transport jsonrpc"),  # mcp.session.id
     "cost_usd": word_set("input output prompt completion cache cached reasoning per tool limit max"),  # input.cost, a part
 }
-"""Words before an ending that exclude the field: ``device.model`` isn't a model's name, because of ``device``. Key: field."""
+"""Maps a field to words before an ending that exclude the field: ``device.model`` isn't a model, because of ``device``."""
 _MOST_WORDS_BEFORE_NAME = 3
 _NAMED = word_set("span tool function agent agents entity step operation task messages")
 """Words before ``name`` if the attribute names the span's subject: ``tool`` in ``tool.name``."""

@@ -86,7 +86,7 @@ def role_of(facts: Facts) -> str | None:
 
 
 def is_other_work(record: SpanRecord, facts: Facts, role: str | None) -> bool:
-    """Return True if a span with a guessed role is a request to a data store, or a server's request without input or result."""
+    """Return True if a span with a guessed role is a request to a data store, or a received request without input or result."""
     if facts.kind_strength > 1 or role not in (LLM, *ROOT_ROLES):
         return False
     if any(key.startswith(_STORES) for key in record.attributes):
@@ -291,7 +291,7 @@ def _messages_in(raw: Any) -> Any:
 
 
 def _have_only_roles(messages: Any) -> bool:
-    """Return True if messages lack content, as in ``[{"role": "user"}]``. In this case, other attributes contain the content."""
+    """Return True if all messages lack content, as in ``[{"role": "user"}]``. Other attributes then contain the content."""
     if not isinstance(messages, list) or not messages:
         return False
     filled = ("content", "parts", "tool_calls", "message")

@@ -107,7 +107,7 @@ def is_telling(node: Mapping[str, Any]) -> bool:
 
 
 def are_messages(node: list[Any]) -> bool:
-    """Return True if at least half of the items are messages. One ``{author: content}`` item must have a model or system author."""
+    """Return True if at least half of the items are messages. ``{author: content}`` items must include a model or system author."""
     if all(isinstance(item, dict) and len(item) == 1 and next(iter(item)) in _AUTHORS for item in node[:50]):
         return any(next(iter(item)) in ("assistant", "ai", "system") for item in node)
     found = sum(is_message(item) for item in node[:50] if isinstance(item, dict))

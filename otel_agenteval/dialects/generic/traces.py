@@ -249,7 +249,7 @@ def _split_sums(records: Sequence[SpanRecord]) -> None:
 
 
 def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:
-    """If some model spans have tokens, change model spans without tokens, answer, and error to chains: they only prepare a call."""
+    """If some model spans have tokens, change those without tokens, answer, and error to chains. They only prepare a call."""
     calls = [record for record in inferred if record.dialects.role == LLM]
     if any("output_tokens" in record.dialects.facts.fields for record in calls):
         for record in calls:

@@ -83,7 +83,7 @@ def transcript(text: str) -> list[dict[str, Any]] | None:
 
 
 def python_value(text: str) -> Any:
-    """Parse a Python ``repr``, and convert objects to dicts with the arguments. Return None for truncated or other text."""
+    """Parse a Python ``repr``, and convert objects to dicts of their arguments. Return None for truncated or other text."""
     if len(text) > _LONGEST_REPR:
         return None
     try:
