@@ -152,7 +152,7 @@ def evaluate(
 ) -> list[Score]:
     """Attach references to a turn, and evaluate the metrics that apply to the turn.
 
-    ``cases`` contains the metrics for each dataset case. Kinds of data in ``redact`` aren't sent to judges and embedders.
+    ``cases`` contains the metrics for each dataset case. Data of the kinds in ``redact`` isn't sent to judges and embedders.
     """
     return begin(turn, metrics, references, judge=judge, embedder=embedder, redact=redact, cases=cases)()
 
@@ -312,7 +312,7 @@ class Evaluator:
         self._finish(scored, [metric for metric in scored.pending if metric.opens_media])
 
     def fail_media(self, scored: ScoredTurn) -> None:
-        """Set the scores of pending metrics that open media to errors, because the metrics timed out."""
+        """Set the scores of pending metrics that open media to errors. Call this method after a timeout."""
         late = MetricError("media_timeout", "opening the turn's media took too long")
         scored.add_scores([about(metric.failed(late), scored.turn) for metric in scored.pending if metric.opens_media])
         scored.pending = [metric for metric in scored.pending if not metric.opens_media]
@@ -349,7 +349,7 @@ _MOST_KEPT = 256  # maximum number of cached combinations of references
 
 
 class ExpectedMetrics:
-    """Additional metrics for turns whose references come from ``expect()``."""
+    """Additional metrics for turns with references from ``expect()``."""
 
     def __init__(self, configured: Collection[str]) -> None:
         self._configured = frozenset(configured)

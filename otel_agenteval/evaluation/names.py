@@ -27,7 +27,7 @@ def public_name(name: str, kinds: Collection[str]) -> str:
 
 
 def public_id(name: str, kinds: Collection[str]) -> str:
-    """Replace personal data in an ID with hashes. Phone numbers are found even without a preceding plus sign or word."""
+    """Replace personal data and secrets in an ID with hashes. Find phone numbers even without a preceding plus sign or word."""
     return _public(name, frozenset(kinds), "id") if kinds else name
 
 

@@ -1,7 +1,7 @@
 """Redact content before it leaves the process, for example to a judge or a queue's file.
 
 Scores are computed from the original content, and only exported data is redacted. A marker with kind and number, such as
-``[EMAIL_1]``, replaces personal data. A judge can therefore recognize removed data, and repetitions of the same data.
+``[EMAIL_1]``, replaces the data. A judge can therefore recognize removed data, and repetitions of the same data.
 """
 
 from __future__ import annotations
