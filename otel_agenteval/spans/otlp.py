@@ -131,7 +131,7 @@ def is_server(kind: Any) -> bool:
 
 
 def _event_name(attributes: Mapping[str, Any]) -> Any:
-    """Return the event name in a log record's attributes: ``event.name``, or ``event_name`` if LiteLLM wrote the record."""
+    """Return the event name in a log record's attributes: ``event.name`` or, as in LiteLLM's records, ``event_name``."""
     return attributes.get("event.name") or attributes.get("event_name") or ""
 
 
@@ -146,7 +146,7 @@ def _log_from_json(item: Mapping[str, Any], scope: str) -> OtlpLog:
 
 
 def _id(value: Any, size: int, needed: str | None) -> int:
-    """Parse an ID from hex or base64 (protobuf's JSON). If invalid, raise NotASpan if ``needed`` is set, or otherwise return 0."""
+    """Parse an ID from hex or base64 (protobuf's JSON). If it's invalid, raise NotASpan or, without ``needed``, return 0."""
     if value and isinstance(value, str):
         if len(value) == 2 * size:
             raw = from_hex(value)

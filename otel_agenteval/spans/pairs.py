@@ -22,7 +22,7 @@ from .schemas import MESSAGES, mended
 from .wire import Unread
 
 _SHORT = 80
-"""Size from which pairs aren't cached, because long values rarely repeat, and hashing long values takes time."""
+"""Pairs with at least this many bytes aren't cached, because long values rarely repeat, and hashing long values takes time."""
 _MOST_PAIRS = 4_096
 _MOST_KEYS = 4_096
 _LONGEST_KEY = 0x7F + 2
@@ -73,7 +73,7 @@ _UNCHANGEABLE = frozenset((str, int, float, bool, type(None)))
 
 
 def _read_short(raw: bytes, unread: list[str]) -> tuple[str, Any]:
-    """Parse a short key-value pair, and cache the pair if its value is immutable. If a list is cached, return a copy of it."""
+    """Parse a short key-value pair, and cache the pair if its value is immutable. If its list is cached, return a copy."""
     if raw in _known_lists:
         key, items = _known_lists[raw]
         return key, list(items)
@@ -115,7 +115,7 @@ def _long_text(raw: bytes) -> tuple[str, str] | None:
 
 
 def _read_later(raw: bytes, at: int) -> Any:
-    """Parse the list or object at position ``at`` in a pair. Return None if the bytes are invalid."""
+    """Parse the list or object at position ``at`` in a pair. Return None if parsing fails."""
     value = _any_value(raw[at:])
     if len(raw) < _SHORT and value.__class__ is list and all(item.__class__ in _UNCHANGEABLE for item in value):
         if len(_known_lists) >= _MOST_PAIRS:
@@ -134,7 +134,7 @@ _NOT_PLAIN = frozenset((0x2A, 0x32, 0x3A))
 
 
 def _read_in_order(raw: bytes) -> tuple[str, Any] | None:
-    """Parse a pair whose fields have the usual order. Return None if protobuf must parse the pair."""
+    """Parse a pair if its fields have the usual order. Return None if protobuf must parse the pair."""
     try:
         end = raw[1] + 2
         if raw[0] != _KEY or end > _LONGEST_KEY or raw[end] != _VALUE:

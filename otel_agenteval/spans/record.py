@@ -186,7 +186,7 @@ def cleaned(part: LogPart) -> LogPart:
 
 
 def cut_long_values(record: SpanRecord) -> int:
-    """Truncate texts that are too long, and then set ``truncated``. Return the record's approximate size in bytes."""
+    """Truncate texts that are too long, and set ``truncated`` if there are any. Return the record's approximate size in bytes."""
     size = 512
     for key, value in list(record.attributes.items()):
         if value.__class__ is str:

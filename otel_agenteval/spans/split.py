@@ -200,7 +200,7 @@ def _scopes(body: bytes) -> Iterator[tuple[bytes, bytes, Any]]:
 
 
 _CACHED_BYTES = 8_192
-"""Maximum bytes of a cached resource or scope. The limit prevents that the cache fills the memory."""
+"""Maximum bytes of a cached resource or scope. The limit prevents the cache from filling the memory."""
 
 
 def resource_attributes(raw: bytes) -> dict[str, Any]:

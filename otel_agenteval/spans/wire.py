@@ -1,4 +1,4 @@
-"""Spans from OTLP requests, which stay serialized until they are read.
+"""Spans from OTLP requests. The spans stay serialized until they are read.
 
 This module doesn't import protobuf, so processes without a receiver don't load protobuf. :mod:`.split` creates these spans.
 """
@@ -15,10 +15,10 @@ OVERHEAD = 512
 
 
 class Vocabulary(NamedTuple):
-    """Names that identify GenAI spans and log records. The dialects define these names, and pass them to :mod:`.split`."""
+    """Names that identify GenAI spans and log records. The dialects define the names that :mod:`.split` receives."""
 
     keys: frozenset[str]
-    """Attributes that identify GenAI spans. A span without these attributes is a GenAI span only if its scope is a GenAI scope."""
+    """Attributes that identify GenAI spans. A span without any of them is a GenAI span only if its scope is a GenAI scope."""
     is_scope: Callable[[str], bool]
     """Function that returns True if a scope's spans are GenAI spans."""
     log_names: tuple[str, ...]
