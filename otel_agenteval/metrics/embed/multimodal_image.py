@@ -32,7 +32,7 @@ def embed_cross_modal_grounding(
     ``threshold``, the value is 1 and the metric passes. Otherwise, the metric fails, and the value is ``similarity / threshold``,
     or 0 if the similarity is negative. If the answer doesn't contain text, the score is skipped as ``empty_output``.
 
-    The metric requires an embedder for images and text, such as CLIP, which receives the data, URI, or ID of each image.
+    The embedder must support images and text. A server receives each image's data, URI, or ID. ``local/clip`` must open each image.
 
     Parameters:
         threshold: Lowest similarity (not value) that passes.

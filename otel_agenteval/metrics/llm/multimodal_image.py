@@ -1,8 +1,8 @@
 """The ``llm_`` metrics judge turns that contain images. The judge must support images.
 
 If the turn contains the image itself, or the ``media`` configuration allows fetching it, the judge receives the image without
-metadata. Otherwise, the judge receives the image's ``http`` or ``https`` address. Any other address, such as a local path, is an
-error. For Bedrock judges, any address is an error. If the image has only an ID, the judge receives the ID as text.
+metadata. Otherwise, the judge receives the image's ``http`` or ``https`` address. Any other URL is an error, and for Bedrock judges,
+any URL is an error. If the image has only an ID or a path without a scheme, the judge receives it as text.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ The judge receives frames with their positions in the video, from the first of t
 2. frames from the video file, if the turn contains the file or the ``media`` configuration allows fetching it. This requires the
    extra ``[media]``.
 
-If neither source is available, the judge receives only the video's address. If the address isn't ``http`` or ``https``, or if the
-judge's provider doesn't accept videos, the score is an error. If otel-agenteval opened the video file, the judge also reads
+If neither source is available, the judge receives only the video's HTTP address (providers ``openai`` and ``gemini``) or, as text,
+its ID. An address for other providers, and any other URL, is an error. If otel-agenteval opened the video file, the judge also reads
 measurements of resolution, bitrate, sharpness, blockiness, flicker, cuts, motion jumps, and frozen and black periods. If the turn
 doesn't contain a video, the score is skipped as ``missing:video``.
 """
