@@ -5,9 +5,9 @@ when the root and all spans below it have ended, but no later than ``decision_de
 reported only after their end, because they arrive over OTLP or started before the span processor was added. Their turn closes
 ``decision_delay`` after the local root arrives. If no local root arrives, the turn closes after ``idle_timeout`` without new spans.
 
-A *candidate* is a span that might be a turn's root: a local root, or the topmost GenAI span below the application's own spans if
-this span's role is agent, workflow, chain, or unknown. All spans below a candidate are assigned to the candidate, even if their
-direct parent has ended. If the candidate turns out not to be a turn's root, its spans move to the next candidate above.
+A *candidate* is a span that might be a turn's root. It is a local root, or the topmost agent, workflow, chain, or GenAI span of
+unknown role below the application's own spans. All spans below a candidate are assigned to the candidate, even if their direct
+parent has ended. If the candidate turns out not to be a turn's root, its spans move to the next candidate above.
 
 The assembler does no I/O. Callers must hold :attr:`Assembler.lock` for most methods, and evaluate the returned :class:`Closed`
 spans after they release the lock. :mod:`.open_traces` stores open traces. :mod:`.late_data` stores data that arrives after its turn
@@ -58,7 +58,7 @@ class Assembler:
         self.set_limits(limits)
         self._traces = self._open.by_id
         self._plain_traces: OrderedDict[int, None] = OrderedDict()
-        """IDs of traces that ended without GenAI spans. Later spans of these traces aren't orphans, even without a parent."""
+        """IDs of traces that ended without GenAI spans. Later spans of these traces aren't orphans, even if a parent is missing."""
         self.plain_scopes: dict[str, bool] = {}
         """Maps each instrumentation scope to True unless a known GenAI instrumentation uses the scope. Callers add entries."""
         self.received = 0
@@ -657,7 +657,7 @@ class Assembler:
         candidate.span_ids = None
 
     def _evict(self) -> list[Closed]:
-        """Close turns until all limits are met. Turns that only wait for a deadline close first, followed by late data and the
+        """Close turns until all limits are met. Turns that only wait for a deadline close first, then late data, and then the
         oldest turns. If there are tenants, only the largest tenant's turns close.
         """
         closed: list[Closed] = []

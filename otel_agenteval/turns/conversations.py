@@ -73,7 +73,7 @@ class Conversations:
         max_turns: maximum number of turns per conversation. If exceeded, the oldest turns are dropped.
         max_bytes: maximum total size. If exceeded, ended conversations are dropped, and then the longest idle conversation ends.
         now: function that returns monotonic seconds.
-        gives_history: set each turn's ``history`` to the earlier turns of its conversation.
+        gives_history: True to set each turn's ``history`` to the earlier turns of its conversation.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class Conversations:
             return self._end([conversation_id] if conversation_id in self._open else [], reason)
 
     def due(self) -> list[Ended]:
-        """End idle conversations. Return these and earlier ended conversations whose turns got new signals (:meth:`note`)."""
+        """End idle conversations. Return these, and previously ended conversations whose turns got new signals (:meth:`note`)."""
         now = self._now()
         oldest = now - self._idle_timeout
         with self._lock:
@@ -326,8 +326,8 @@ class RecordedConversations:
     """Conversations in recorded turns. Callers must add turns in order of start time. All conversations end after the last turn.
 
     Args:
-        history: set each turn's ``history`` to the earlier turns of its conversation.
-        whole: return whole conversations from :meth:`ended`.
+        history: True to set each turn's ``history`` to the earlier turns of its conversation.
+        whole: True to return whole conversations from :meth:`ended`.
     """
 
     def __init__(self, options: ConversationOptions, *, history: bool, whole: bool) -> None:

@@ -1,4 +1,4 @@
-"""Remember closed traces, and hold their late spans and log records. Also hold log records that arrive before any span."""
+"""Remember closed traces, and hold their late spans and log records. Also hold log records that arrive before their trace."""
 
 from __future__ import annotations
 

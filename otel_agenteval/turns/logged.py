@@ -82,7 +82,7 @@ def add_answers(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], roots
 
 
 def turns_by_prompts(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], models: Iterable[SpanRecord]) -> list[SpanRecord]:
-    """Add a session's prompts to its turns. Return the turns' roots, which are the topmost spans that don't contain all prompts."""
+    """Add a session's prompts to its turns. Return the turns' roots: the topmost spans that contain only some of the prompts."""
     prompts = [one for one in logged if one.kind == PROMPT]
     if len(prompts) < 2:
         return []
@@ -130,7 +130,7 @@ def _path(span: SpanRecord | None, by_id: Mapping[int, SpanRecord]) -> list[Span
 
 
 def calls_in(logged: Sequence[Logged], records: Sequence[SpanRecord], roots: Sequence[SpanRecord]) -> list[LoggedCall]:
-    """Return all logged calls, even if a call only adds values to a span. A call without a span belongs to the running turn."""
+    """Return logged calls, including calls that only add values to a span. A call without a span belongs to the running turn."""
     steps = [read(record) for record in records if role_in(record) in (LLM, TOOL) and not isinstance(record, LoggedCall)]
     model_spans = [step for step in steps if step.role == LLM]
     tools = [one for one in logged if one.kind == TOOL]

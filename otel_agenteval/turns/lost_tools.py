@@ -58,8 +58,8 @@ class _ReleasedTurn:
 
 
 class LostTools:
-    """Store of tools that are in separate traces and wait for their turn. A tool waits ``patience`` seconds, or longer if an
-    open turn might have called it. ``running(time_ns)`` returns one span per open trace older than ``time_ns``. Not thread-safe.
+    """Tools in separate traces that wait for their turn. A tool waits ``patience`` seconds, or longer if an open turn might have
+    called it. ``running(time_ns)`` returns one span per open trace that began before this time. Not thread-safe.
     """
 
     def __init__(self, patience: float, running: Callable[[int], Iterable[SpanRecord]]) -> None:

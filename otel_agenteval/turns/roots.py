@@ -6,8 +6,8 @@ below it is the turn's root. A single model call is its own root. ``create_agent
 agent runs are one turn if each run receives the previous run's tool results or retries the previous run, which failed. Agent runs
 below an agent graph's parentless span are also one turn.
 
-Model and tool spans next to an agent run belong to the run's turn if they started during this run and no other run. If the trace
-has only one run, and this run lacks model calls and an output, spans that started after the run also belong to the run's turn.
+Model and tool spans next to an agent run belong to the run's turn if they started during this run and no other run. If there is
+only one run, and this run lacks model calls and an output, spans that started after the run also belong to the run's turn.
 
 An *orphan* is a span whose parent in the same process was never received. The orphan joins the turn that was running when the
 orphan started, or the trace's only turn. If no turn fits, an orphan that contains a model call or an agent is a separate turn.
@@ -371,8 +371,8 @@ def _last_text(raw: Any, role: str) -> str | None:
 
 
 def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None:
-    """Add spans next to an agent run to the run's turn if they started during this run and no other run. If there is only one run,
-    and it lacks model calls and an output, also add later spans: the run's span ended early if the run returned a generator.
+    """Add spans next to an agent run to the run's turn if they started during this run and no other run. If the only run lacks
+    model calls and an output, also add later spans. The run's span probably ended early because the run returned a generator.
     """
     beside: dict[int, tuple[_Node, list[tuple[_Node, SpanGroup]]]] = {}
     for loop, group in zip(loops, groups, strict=True):
@@ -392,7 +392,7 @@ def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None
 
 
 def _adopt_parentless(local_roots: list[_Node]) -> list[_Node]:
-    """Attach local roots such as model calls and tools to the only request or agent run that was running in their process."""
+    """Attach local roots such as model calls and tools to the only request or agent run in their process at that time."""
     if len(local_roots) < 2:
         return local_roots
     hosts = [node for node in local_roots if node.role is None or node.role in ROOT_ROLES]
@@ -512,7 +512,7 @@ def _place_orphans(orphans: list[_Node], groups: list[SpanGroup], alone: bool) -
 
 
 class _OrphanTurns:
-    """Turns that orphans can join. Call :meth:`turn_of` in order of start time: first for orphans with a model call or agent."""
+    """Turns that orphans can join. Call :meth:`turn_of` by start time, first for orphans that contain a model call or agent."""
 
     def __init__(self, groups: list[SpanGroup], alone: bool) -> None:
         self._alone = alone

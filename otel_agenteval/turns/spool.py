@@ -1,8 +1,8 @@
 """Read recordings that don't fit into memory, in one or more processes.
 
-Spans are written to temporary files, which form :data:`SLOTS` slots by trace ID. A process reads one slot at a time, with all spans
-of the slot's traces. Some traces must be read together: model calls in separate traces, other recordings of these calls, and (with
-``meet=True``) all traces of a conversation. A survey finds these traces, and then they are moved into the same slot.
+Spans are written to temporary files, and sorted into :data:`SLOTS` slots by trace ID. A process reads one slot at a time, with all
+spans of the slot's traces. Some traces must be read together: model calls in separate traces, other recordings of these calls, and
+(with ``meet=True``) all traces of a conversation. A survey finds these traces, and then they are moved into the same slot.
 
 ::
 

@@ -171,5 +171,5 @@ class Closed:
     cut_off: bool = False
     """True if the root's parent is a local span that ``spans`` doesn't contain."""
     beside: int | None = None
-    """Trace ID of the only open agent run without spans below it, because this run might have made this model call."""
+    """Trace ID of the only open agent run without spans below it. This run might have made this model call."""
     pending: PendingSpans | None = None

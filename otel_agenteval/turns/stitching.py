@@ -57,7 +57,7 @@ class _PlaceOfPart:
 
 
 class _Piece:
-    """One or more joined span groups of one turn, each from a different trace. Another trace might continue the turn."""
+    """One or more joined span groups of one turn. Another trace might continue the turn."""
 
     __slots__ = (
         "continues", "end_ns", "facts", "first_arrival", "first_call", "lacks_request", "last_arrival", "number", "places", "requested_ids",
@@ -161,7 +161,7 @@ class _Piece:
 
 
 def may_go_on(group: SpanGroup) -> bool:
-    """Return True if another trace might continue a group, which is a thread's message or a model call outside an agent."""
+    """Return True if another trace might continue a group: a thread's message, or a model call outside an agent."""
     turn = steps_of(group)
     root = turn.root
     if root.thread is not None or is_bare_call(group):
@@ -475,7 +475,7 @@ def _adds_tools_only(before: list[Message], messages: list[Message]) -> bool:
 
 
 def _may_be_next(held: _Piece, piece: _Piece) -> bool:
-    """Return True if ``piece`` might continue ``held``: the program and model are equal, and it has more input tokens or failed."""
+    """Return True if ``piece`` might continue ``held``: same program and model, and more input tokens (or a failed call)."""
     last_group, call = held.last_group, piece.first_call
     if not _begins_soon_after(held, piece):
         return False

@@ -100,7 +100,7 @@ class _Names:
         return parent.agent == step.agent if step.agent_is_class else self._requested_name(step, parent) is None
 
     def name_of(self, step: Step) -> str | None:
-        """Return the agent's name. If it is unset or only a class name, return the name of the tool that runs the agent."""
+        """Return the agent's name. If it is unset or only a class name, return the name of the tool that runs the agent, if any."""
         caller = self._turn.nearest(step, TOOL_OR_CALLER)
         if step.agent and not step.agent_is_class:
             chosen = arguments_of(caller.tool_arguments) if caller is not None and caller.tool_name == step.agent else None

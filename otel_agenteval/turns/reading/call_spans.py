@@ -1,9 +1,9 @@
 """Find one span for each model call in a turn.
 
 Several spans can describe one model call. A model span inside another model span is usually a duplicate, such as an SDK's span in
-a framework's span. Two model spans are also duplicates if they have the same parent and one ran during the other, or if they have
-the same response ID. Because some servers reuse response IDs, :func:`is_next_call` also compares times and texts. Values that a
-call's span lacks are copied from its duplicates.
+a framework's span. Usually, two model spans are also duplicates if they have the same parent and one ran during the other, or if
+they have the same response ID. Because some servers reuse response IDs, :func:`is_next_call` also compares times and texts. Values
+that a call's span lacks are copied from its duplicates.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _open_loops(turn: TurnSteps) -> list[Step]:
 
 
 def _calls_below(turn: TurnSteps) -> tuple[dict[int, list[Step]], dict[int, list[Step]]]:
-    """Return two maps from a model span's ID to the model spans below it. Only the second map includes spans in runs and tools."""
+    """Return two maps from model span IDs to the model spans below. Only the second map includes spans in agent runs and tools."""
     calls_in: dict[int, list[Step]] = {}
     below: dict[int, list[Step]] = {}
     for step in turn.of_role[LLM]:
@@ -145,7 +145,7 @@ def _of_response(turn: TurnSteps, step: Step, by_response: dict[str, Step]) -> S
 
 
 def is_next_call(turn: TurnSteps, call: Step, of_next: TurnSteps, step: Step) -> bool:
-    """Return True if ``step`` is a separate call after ``call``, although their response IDs or token counts can be equal."""
+    """Return True if ``step`` is a separate call after ``call``, even if their response IDs or token counts are equal."""
     one, other = call.record, step.record
     shorter_ns = min(one.end_ns - one.start_ns, other.end_ns - other.start_ns)
     if one.start_ns == other.start_ns or one.end_ns - other.start_ns > min(CLOCK_STEP_NS, shorter_ns // 2):

@@ -213,7 +213,7 @@ class TurnCalls(TurnSteps):
         return max((step for step in later if self.nearest(step, (TOOL,)) is None), key=END, default=last)
 
     def _without_helpers(self, last: Step) -> Step:
-        """Return the answering call, without later calls that only add a title, follow-up questions, or a grade."""
+        """Return the answering call. Skip later calls that only add a title, follow-up questions, or a grade."""
         run = self.nearest(last, (AGENT,))
         earlier = [
             step for step in self.main_llm if step.record.end_ns <= last.record.start_ns and self.nearest(step, (AGENT,)) is run
@@ -316,7 +316,7 @@ _NOT_SAID = frozenset(("", "n/a", "unknown", "other", "none", "null", "unspecifi
 _ALSO_WITH_TOOLS = frozenset(("completed", "complete", "success"))
 """Finish reasons that calls report with or without tool requests, such as statuses in the Responses API."""
 _ALWAYS_STOP = ("gemini", "ollama")
-"""Prefixes of models and servers that report ``stop`` even if they request tools."""
+"""Text in the names of models and servers that report ``stop`` even if they request tools."""
 
 
 def _folded(reason: str | None) -> str:

@@ -239,7 +239,7 @@ class MessageReader:
 
     def instructions_lost_at(self) -> int | None:
         """Return the index in ``llm_calls()`` of the first call whose prompt lost the conversation's instructions or user message.
-        Return None if all prompts are complete. See :class:`_PromptHistory`.
+        Return None if no prompt lost them. See :class:`_PromptHistory`.
         """
         turn = self.calls
         if len(turn.main_llm) < 2:

@@ -62,7 +62,7 @@ class TurnSteps:
         self.cut = False
         """True if any content that was read so far had been truncated before arrival."""
         self.limited: list[str] = []
-        """Kinds of values that were omitted or truncated because the value exceeded a limit."""
+        """Kinds of values that were omitted or truncated because they exceeded a limit."""
         of_role: dict[str | None, list[Step]] = {}
         for step in steps:
             record = step.record

@@ -199,7 +199,7 @@ class ToolCalls:
         return calls
 
     def _calls_in_code(self, request: ToolRequest, output: Any, step: Step) -> list[ToolCall]:
-        """Return the tool calls in code that an agent wrote. If the code has only one call, the code's output is its result."""
+        """Return the tool calls in code that an agent wrote. If there is only one call, the code's output is the call's result."""
         parameters = {tool["name"]: parameters_of(tool) for tool in self.definitions if tool["name"] not in OUTPUT_TOOLS}
         found = calls_in_code(request.arguments, parameters)
         result = output if len(found) == 1 else None
@@ -225,7 +225,7 @@ class ToolCalls:
         )  # fmt: skip
 
     def _root_answers(self, request: ToolRequest) -> bool:
-        """Return True if the root's output contains text other than the unanswered tool ``request``."""
+        """Return True if the root's output contains more than the unanswered tool ``request``."""
         root, texts = self._turn.root, []
         for field in ("output_messages", "output_value"):
             decoded = self._turn.decode(root, field, "assistant")
