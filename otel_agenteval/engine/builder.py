@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 _RECENT, _RECENT_IN_PROCESS = 20_000, 1_000
-"""Maximum number of scored turns to remember for user feedback: first in a sidecar, then in an agent's process."""
+"""Maximum number of scored turns to remember for user feedback, in a sidecar and in an agent's process."""
 _REVISABLE_IN_PROCESS = 3 * 2**20
 """Maximum bytes of evaluated turns kept in an agent's process. The limit is small because few spans in this process are late."""
 _EARLY_BYTES = 32 * 1024 * 1024

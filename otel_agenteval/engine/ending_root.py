@@ -86,7 +86,7 @@ _INLINE_MAX_BYTES = 1024 * 1024
 """Maximum bytes of a turn that gets span events. For larger turns, an agent with a synchronous exporter would wait too long."""
 _SIZE_WITHOUT_CONTENT = 8 * 1024
 _PATIENCE = 5.0
-"""Maximum seconds that a thread that reads a root's events waits for another thread's evaluation."""
+"""Maximum seconds that a thread waits for another thread's evaluation of the same turns."""
 
 Put = Callable[[WorkItem], object]
 
@@ -170,9 +170,9 @@ class DeferredTurns:
         self._promised: PromisedEvents | None = None
         self._is_done = False
         self._is_dropped = False
-        """True if the turns were counted as dropped, so that their scores must not be counted."""
+        """True if the turns were counted as dropped. In this case, their scores must not be counted."""
         self._was_missed = False
-        """True if a thread didn't get the events in time, so that the span might have been exported without events."""
+        """True if a thread didn't get the events in time. The span might have been exported without them."""
         self._evaluating_in: int | None = None
         self._lock = threading.Lock()
         self.size = closed.size

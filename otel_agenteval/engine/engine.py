@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 BEHIND_OTLP = 10.0
-"""Seconds that ``turn.decision_delay: auto`` means for spans that exporters or Collectors send in batches."""
+"""Value of ``turn.decision_delay: auto`` in seconds, for spans that exporters or Collectors send in batches."""
 _SHARE_OF_JUDGES = 0.8
 _SHARE_OF_OUTLETS = 0.25
 """Share of the shutdown time limit reserved for delivering finished scores."""
@@ -127,7 +127,7 @@ class Engine:
 
     def reload(self, config: Config) -> list[str]:
         """Apply changed metrics (with parameters, policies, and samples), references, feedback options, and turn limits. Return the
-        names of sections whose changes take effect only after a restart. If the method raises ConfigError, nothing changes.
+        names of sections whose changes since the start take effect only after a restart. If ConfigError is raised, nothing changes.
         """
         metrics, references = selected(config), ReferenceSources(config)
         check_models(config)

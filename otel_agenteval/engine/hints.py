@@ -23,7 +23,7 @@ TURNS_WITHOUT_SCORE = 100
 
 
 def name_missing_packages(metrics: Iterable[BoundMetric], selection: str | Sequence[str]) -> None:
-    """Log metrics whose packages are missing. Selected metrics are warnings, and a selected group's other metrics are INFO."""
+    """Log metrics whose packages are missing: selected metrics as warnings, and other metrics of selected groups as INFO."""
     for metric in metrics:
         extra = metric.metric.extra
         if extra is not None and not extra_installed(extra):

@@ -110,7 +110,7 @@ class Pipeline:
         self._is_ending = True
 
     def run(self, batch: list[WorkItem]) -> Sequence[WorkItem]:
-        """Score and emit a batch. Remove each item from ``batch`` when its work starts. At shutdown, return the other items."""
+        """Score and emit a batch. Remove each item from ``batch`` when its work starts. At shutdown, return items not started."""
         not_begun: list[WorkItem] = []
         self.evaluator.shedding.update(self._fill())
         with self._watchdog.batch(), own_work():
@@ -174,7 +174,7 @@ class Pipeline:
         raise TypeError(type(item).__name__)
 
     def _finish(self, scored: ScoredTurn) -> Sequence[ScoredTurn]:
-        """Evaluate pending metrics, and return [turn]. If media must be opened, queue the turn for later, and return ``()``."""
+        """Evaluate pending metrics, and return (turn,). If media must be opened, queue the turn for later, and return ()."""
         if self._is_ending or not self.evaluator.opens_media(scored):
             self.evaluator.finish(scored)
             return (scored,)

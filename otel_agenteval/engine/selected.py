@@ -29,7 +29,7 @@ class Selected(NamedTuple):
 
     @property
     def history(self) -> bool:
-        """True if conversations are kept in memory, because a judged turn metric reads earlier turns of the conversation."""
+        """True if a judged turn metric reads earlier turns of the conversation. Conversations are then kept in memory."""
         return looks_back(self.judged)
 
     @property

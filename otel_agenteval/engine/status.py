@@ -1,4 +1,4 @@
-"""Status of a running engine: fill levels, progress, and span counts. All are also exported as metrics.
+"""Status of a running engine: fill levels, progress, and span counts. The module also registers the engine's own metrics.
 
 Reading the status doesn't have side effects. Span receivers use only :class:`Status` to read an engine's state.
 """
@@ -42,7 +42,7 @@ class OpenTurns(NamedTuple):
 class TenantTurns(NamedTuple):
     open: int
     new: int
-    """Number of traces in ``trace_ids`` that would open a turn."""
+    """Number of traces passed to :meth:`Status.turns_of` that would open a turn."""
     next_close: float
     """Seconds until the oldest open turn is expected to close."""
 
@@ -89,7 +89,7 @@ class Status:
         return self._assembler.is_open(trace_id)
 
     def turns_of(self, tenant: int, trace_ids: Iterable[int] = ()) -> TenantTurns:
-        """Return the number of a tenant's open turns and of ``trace_ids`` that would open turns, and when the next turn closes."""
+        """Return how many turns of a tenant are open, how many of ``trace_ids`` would open one, and when the next turn closes."""
         assembler = self._assembler
         with assembler.lock:
             new = sum(not assembler.knows(trace_id) for trace_id in trace_ids)
@@ -115,7 +115,7 @@ class Status:
             )
 
     def unused_spans(self) -> dict[str, int]:
-        """Map each reason why spans weren't scored to the number of received spans. Each span counts once."""
+        """Return the number of received spans that weren't scored, by reason. Each span counts once."""
         found = Counter(self._composer.spans.left_out)
         found["late"] += self._assembler.late.unused
         found["moved"] += self._assembler.moved

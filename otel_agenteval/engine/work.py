@@ -179,7 +179,7 @@ class WorkQueue:
 
     @property
     def fill(self) -> float:
-        """Fill level from 0 to 1, or above 1 if items were added to a full queue because of ``must``."""
+        """Fill level from 0 to 1, or above 1 if items had to be added to a full queue."""
         return self.bytes / self.max_bytes
 
     def put(self, item: Any, size: int, *, must: bool = False) -> bool:
@@ -285,7 +285,7 @@ class WorkQueue:
         return count
 
     def wait_for_aside(self, seconds: float) -> bool:
-        """If the queue is empty, wait for an item that another thread holds. Return False if no thread holds an item."""
+        """If the queue is empty, wait for an item that another thread holds. Return False if no such item or no time is left."""
         self._returned.clear()
         if seconds > 0 and self._aside and not self._items:
             self._returned.wait(seconds)

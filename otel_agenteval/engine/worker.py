@@ -136,7 +136,7 @@ class Worker:
             return self.queue.accepted, found
 
     def discard(self, unwanted: Callable[[Any], bool], forget: Callable[[], None]) -> None:
-        """Call ``forget``, and drop queued items for which ``unwanted`` returns True. Meanwhile, no turn is closed or handled."""
+        """Call ``forget``, then drop queued items for which ``unwanted`` returns True. Meanwhile, no turn is closed or handled."""
         with self._ticking, self._handling:
             forget()
             self.queue.discard(unwanted)
