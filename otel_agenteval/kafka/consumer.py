@@ -1,7 +1,7 @@
 """Kafka consumer that passes spans to the engine and commits the offsets of scored turns.
 
 A single thread reads messages, determines which turns are open, commits offsets, and runs rebalance callbacks. When a partition
-moves to another worker, the callback commits finished messages, and drops other messages, which the other worker reads again.
+moves to another worker, the callback commits finished messages and drops the rest, which the other worker reads again.
 """
 
 from __future__ import annotations

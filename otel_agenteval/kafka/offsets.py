@@ -1,7 +1,7 @@
 """Compute which offsets a consumer can commit without losing or splitting a turn.
 
 A message is done when all turns that contain its spans are closed and their scores are delivered. Kafka stores one committed offset
-per partition. The worker commits the offset of the oldest open trace's first message, so the next reader gets whole open traces.
+per partition. The worker commits the offset of the oldest open trace's first message, so the next reader gets open traces in full.
 
 Messages after the committed offset can also contain spans of closed traces. These spans must not become turns again. Therefore, the
 commit's metadata contains a second, lower offset, at which the oldest of these closed traces begins. The next reader collects the
@@ -21,7 +21,7 @@ from ..core.files import another_version
 _VERSION = 1
 _MARK = re.compile(r"agenteval\.v(\d+) from=(\d+)")
 MAX_REPLAY = 1_000_000
-"""Maximum number of messages that an open trace can delay the commit. After that, its new spans might become a separate turn."""
+"""Maximum number of messages for which an open trace delays the commit. After that, its new spans might become a separate turn."""
 
 
 class OtherVersion(Exception): ...
@@ -86,7 +86,7 @@ class Partition:
             self.passed_over.clear()
 
     def done(self, held: Collection[int], waiting: Iterable[int] = ()) -> Place:
-        """Return the position to commit, which precedes ``waiting`` offsets and ``held`` traces (up to ``MAX_REPLAY`` messages)."""
+        """Return the position to commit, before ``waiting`` offsets and ``held`` traces in the last :data:`MAX_REPLAY` messages."""
         if self.position < self.begin:
             return self.place
         floor = self.position - MAX_REPLAY
