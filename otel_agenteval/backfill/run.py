@@ -1,6 +1,6 @@
 """Score stored spans, and write the results to an output folder.
 
-The trace ID determines a span's bucket. If a run is interrupted, the next run computes only missing results. Output folder::
+A bucket has whole traces, or whole conversations if a metric reads several turns. A run adds only missing results. Output folder::
 
     OUT/manifest.json                  number of buckets, the same for all runs in this folder
     OUT/parts/bucket-00003-RUN.parquet results; each run adds a file to buckets with missing results
@@ -230,7 +230,7 @@ class _Layout:
         _write(note, json.dumps(self.counts))
 
     def regroup(self, scorer: Scorer) -> None:
-        """Rewrite the bucket files, so that all traces of a conversation are in one bucket."""
+        """Rewrite the bucket files so that all traces of a conversation are in one bucket."""
         note = self._folder / "conversations" / "complete.json"
         if not note.exists():
             shutil.rmtree(note.parent, ignore_errors=True)
@@ -281,7 +281,7 @@ def buckets_for(source: Source, jobs: int = 1) -> int:
 
 
 class Bar:
-    """Progress bar with the remaining time on standard error. The bar is shown only on a terminal, unless ``always`` is True."""
+    """Progress bar on standard error, with the remaining time. The bar is shown only on a terminal, unless ``always`` is True."""
 
     def __init__(self, always: bool) -> None:
         self._shown = always or sys.stderr.isatty()
