@@ -165,7 +165,7 @@ def _inputs(turns: Any, case: Case, where: str) -> list[Case]:
 
 
 def _without_messages(turns: Sequence[Any], where: str) -> list[Any]:
-    """Convert messages with roles to turns. Each turn begins with a user message. Its last answer becomes the ground truth."""
+    """Convert messages with roles to turns. Each turn begins with a user message, and its last answer becomes its ground truth."""
     found: list[Any] = []
 
     def content(turn: Mapping[str, Any]) -> Any:

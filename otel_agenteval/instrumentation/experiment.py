@@ -91,8 +91,8 @@ def evaluate(
 
     The task is called once per case and repetition, or once per turn of a conversation. The turns of each call are captured like
     a live agent's turns, and get the case's references. If a call doesn't create a turn, its input and output become a turn. If a
-    turn's spans lack content, the turn gets the call's input and output. If the task raises an exception, the error is recorded,
-    and the experiment continues.
+    call's only turn lacks an input or output, the call's input or output is used. If the task raises an exception, the error is
+    recorded, and the experiment continues.
 
     Args:
         task: a function or coroutine function. Its first argument is a case's input. It can have more parameters: ``history``
@@ -317,7 +317,7 @@ def _score(scorer: RunScorer, runs: Sequence[_Run], concurrency: int, limit: flo
 
 
 def _assign_turns(runs: Sequence[_Run], kept: Iterable[Any]) -> None:
-    """Assign each captured turn to its call, and add the input and output that spans lack."""
+    """Assign each captured turn to its call. Create a missing turn, input, or output from the call."""
     by_call: dict[str, dict[str, Turn]] = {}
     for scored in kept:
         by_call.setdefault(str(scored.turn.references.pop(_RUN, "")), {})[scored.turn.turn_id] = scored.turn

@@ -175,7 +175,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def agenteval_tracer_provider() -> Any:
     """Return the tracer provider whose spans are captured. Override this fixture to use your own provider.
 
-    If the fixture returns None, the global SDK provider is used. If it doesn't exist, it is created.
+    If the fixture returns None, the global SDK provider is used, or created if there is none.
     """
     return None
 
@@ -191,7 +191,7 @@ def _agenteval_handle(agenteval_tracer_provider: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def agenteval(request: pytest.FixtureRequest, _agenteval_handle: Any) -> Iterator[AgentTurns]:
-    """Capture the test's turns, and provide these turns as :class:`AgentTurns`."""
+    """Capture the test's turns, and provide them as :class:`AgentTurns`."""
     handle = _agenteval_handle
     if not handle.enabled:
         pytest.fail("the agenteval fixture can't capture turns: OTEL_SDK_DISABLED or OTEL_AGENTEVAL_ENABLED turns evaluation off")

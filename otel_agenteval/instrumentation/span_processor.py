@@ -151,7 +151,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self.engine.intake.root_closed(closed, span, still_ending=self._ending_is_called)
 
     def take_content(self, span: Any, part: LogPart) -> None:
-        """Add messages to an open span's turn if the span doesn't record messages (see :class:`CompletionHook`)."""
+        """Add messages to the turn of an open span that doesn't record messages (see :class:`CompletionHook`)."""
         try:
             if self._active:
                 context = span.context
@@ -259,7 +259,7 @@ class RecordAllSampler(Sampler):
         links: Sequence[Link] | None = None,
         trace_state: TraceState | None = None,
     ) -> SamplingResult:
-        """Return RECORD_ONLY if the other sampler drops a GenAI span or a recorded span's child. Otherwise, return its decision."""
+        """Return the other sampler's decision. If it drops a GenAI span or a child of a recorded span, return RECORD_ONLY."""
         found = self._sampler.should_sample(parent_context, trace_id, name, kind, attributes, links, trace_state)
         if found.decision is not Decision.DROP:
             return found
