@@ -23,8 +23,9 @@ def _within(observed: float | None, limit: float) -> Result:
 def code_latency(turn: Turn) -> Result:
     """Wall-clock duration of the turn in seconds.
 
-    The turn starts with its root span. It ends when the last of its root, agent, model, tool, and similar spans ends. For example,
-    a streamed model call can end after the root span. If the root span is missing, the duration covers the received spans.
+    The duration starts with the turn's root span, and ends with the last span that is part of the agent's work (such as an agent,
+    model call, or tool). For example, a streamed model call can end after the root span. If the root span is missing, the
+    duration covers the received spans.
 
     Detail: ``latency_ms``, in milliseconds.
     """
@@ -202,7 +203,8 @@ def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = T
 
     - A model's price is unknown. The bundled table has no prices for service tiers such as ``flex`` and ``priority``.
     - The turn has more than 1,000 model calls.
-    - Some successful calls have a token count or a cost, but others have neither. If all have neither, but used the same model, the estimate uses the turn's token counts.
+    - Some successful calls have an input token count or a cost, but others have neither. If no call has one of these, but all calls
+      used the same model, the estimate uses the turn's token counts.
 
     Parameters:
         include_tool_costs: If true, the cost of tool calls is added.
