@@ -295,7 +295,7 @@ def _variables(address: str, binaries: Path, folder: Path) -> dict[str, str]:
     return {
         **_environment(), "PATH": f"{binaries}{os.pathsep}{folder / 'node_modules' / '.bin'}{os.pathsep}{os.environ['PATH']}", "PYTHONUNBUFFERED": "1",
         "OPENAI_API_KEY": "scripted", "OPENAI_BASE_URL": f"{address}/v1", "OPENAI_API_BASE": f"{address}/v1", "MODEL_SERVER": address,
-        "LANGFUSE_HOST": address, "LANGFUSE_BASE_URL": address, "LANGFUSE_PUBLIC_KEY": "pk-scripted", "LANGFUSE_SECRET_KEY": "sk-scripted",
+        "LANGFUSE_BASE_URL": address, "LANGFUSE_PUBLIC_KEY": "pk-scripted", "LANGFUSE_SECRET_KEY": "sk-scripted",
         "PHOENIX_COLLECTOR_ENDPOINT": address, "PROMPTFOO_CONFIG_DIR": str(folder / "promptfoo"), "COLUMNS": "100", "NO_COLOR": "1",
     }  # fmt: skip
 
