@@ -56,14 +56,14 @@ def page(seed: str) -> str:
         f"## Equivalents\n\n| {preset.title} | otel-agenteval |\n|---|---|",
         *(f"| {theirs} | {_cell(ours)} |" for theirs, ours in facts["features"].items()),
         "\n## Names\n",
-        f"You can omit the prefix `{seed}:` if neither otel-agenteval nor another supported system has a metric of that name.\n",
+        f"You can omit the prefix `{seed}:` from a name that neither otel-agenteval nor another supported system uses.\n",
         f"| {preset.title} name | otel-agenteval metric | Defaults with this name |\n|---|---|---|",
         *_name_rows(seed),
         "\n## Parameters\n",
-        f"`a` → `b` means that {preset.title}'s parameter `a` sets otel-agenteval's parameter `b`. All parameter names also work in camel case. Metrics that this table doesn't list have no parameters except, in some cases, `threshold`.{facts.get('parameters', '')}\n",
+        f"This table lists otel-agenteval's parameters. `a` → `b` means that {preset.title}'s parameter `a` sets the parameter `b`. All names also work in camel case. Metrics that aren't in this table have no parameters, or only `threshold`.{facts.get('parameters', '')}\n",
         "| Metric | Parameters |\n|---|---|",
         *(
-            f"| all metrics with these parameters | {_cell(shown)} |"
+            f"| each metric that has one of these parameters | {_cell(shown)} |"
             for shown in ["<br>".join(_spelled(names.seeds().get(seed, ({}, {}))[0]))]
             if shown
         ),
