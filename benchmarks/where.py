@@ -41,7 +41,7 @@ STAGES: dict[str, dict[str, str]] = {
         "outlets/span_events": "making span events",
         "outlets/": "other outlets",
         "engine/": "queueing the turn for the worker",
-        "core/": "scores, clocks, JSON",
+        "core/": "shared code: scores, clocks, JSON",
         "": "other modules",
     },
     "sidecar": {
@@ -57,12 +57,12 @@ STAGES: dict[str, dict[str, str]] = {
         "detectors/numbers/": "metrics: ungrounded numbers",
         "detectors/": "metrics: other detectors",
         "metrics/lib/": "metrics: shared helpers",
-        "metrics/": "metrics: all others",
+        "metrics/": "metrics: all other modules",
         "evaluation/": "calling the metrics",
         "outlets/accounting": "converting scores to measurements",
         "outlets/": "outlets",
         "engine/": "engine: queue, pipeline, counters",
-        "core/": "scores, clocks, JSON",
+        "core/": "shared code: scores, clocks, JSON",
         "": "other modules",
     },
     "score": {
