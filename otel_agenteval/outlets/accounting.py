@@ -1,4 +1,4 @@
-"""Conversion of scored turns to metric observations (counts and values), which all metrics outlets export."""
+"""Conversion of scored turns to metric observations (counts and values), which all outlets for metrics export."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HISTOGRAM_OF_UNIT: Mapping[str, str] = {
     "{item}": semconv.MEASURE_ITEMS,
     "{level}": semconv.MEASURE_SEVERITY,
 }
-"""Name of the histogram for each score unit. Scores with other units are only counted."""
+"""Mapping from score unit to histogram name. Scores with other units are only counted."""
 
 
 def account(telemetry: Telemetry, scored: ScoredTurn) -> None:
@@ -37,7 +37,7 @@ def account_lost(
 ) -> None:
     """Count ``metrics`` as dropped for ``reason``. If ``turn`` is set, also count the turn.
 
-    ``turn`` contains the service, the close reason, and True for a complete turn.
+    ``turn`` is a tuple: the service, the close reason, and True for a complete turn.
     """
     found: list[Observation] = []
     if turn is not None:
@@ -60,7 +60,7 @@ def observations(scored: ScoredTurn) -> list[Observation]:
 def _observed(
     scored: ScoredTurn, labels: tuple[str, str, str], plans: dict[Hashable, Any]
 ) -> tuple[list[Observation], list[tuple[Plan, float | None]]]:
-    """Return the turn's observations, and a :class:`Plan` and value per score. A revision's scores count only as ``superseded``."""
+    """Return observations, and a pair (:class:`Plan`, value) per score. A revision's scores count only as ``superseded``."""
     if not scored.new:
         return [(semconv.RESULTS, (score.metric, labels[0], "superseded"), 1) for score in scored.scores], []
     found = [] if scored.conversation or not scored.of_turn_itself else _of_turn(scored.turn, labels)
@@ -82,7 +82,7 @@ def _labels_of(turn: Turn) -> tuple[str, str, str]:
 def _planned(
     score: Score, summary: ScoreSummary, labels: tuple[str, str, str], plans: dict[Hashable, Any]
 ) -> tuple[Plan, Sequence[Observation]]:
-    """Return the :class:`Plan` and further observations, such as findings, for scores with this ``summary``. Cache both."""
+    """Return the :class:`Plan` and further observations, such as findings, for scores with this ``summary``. Cache the result."""
     result, metric, agent = summary.outcome, score.metric, labels[0]
     histogram = HISTOGRAM_OF_UNIT.get(score.unit) if result in _VALUED else None
     plan = Plan(semconv.RESULTS, (metric, agent, result), histogram, () if histogram is None else (metric, score.kind, *labels))
@@ -107,12 +107,12 @@ def outcome(score: Score) -> str:
 
 
 def answering_call(turn: Turn) -> LlmCall | None:
-    """Return the turn's last model call, which wrote the answer, or None if there are no calls."""
+    """Return the turn's last model call, which wrote the answer, or None if the turn has no model calls."""
     return turn.llm_calls[-1] if turn.llm_calls else None
 
 
 def exemplar_of(root: Root) -> dict[str, str] | None:
-    """Return the root's trace and span IDs for a histogram exemplar. Return None for an unknown or unsampled trace."""
+    """Return the root span's trace and span IDs for a histogram exemplar. Return None for an unknown or unsampled trace."""
     if not root.sampled or not root.trace_id:
         return None
     return {"trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}"}

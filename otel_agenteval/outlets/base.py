@@ -1,7 +1,7 @@
 """Base class of all outlets.
 
-Outlets run on the worker thread, or on a separate thread if calls can block (``may_hang``). Only :mod:`.span_events` runs earlier,
-because an ended span can't be changed.
+Outlets run on the worker thread. If an outlet's calls can block (``may_hang``), it runs on a separate thread. Only
+:mod:`.span_events` runs earlier, because an ended span can't be changed.
 """
 # ruff: noqa: B027 - optional methods do nothing
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 def loggable(error: BaseException) -> str:
-    """Return an error's type for a log message, and the error's text if it can't contain turn content."""
+    """Return an error's type and, if the error's text can't contain turn content, the text. Used in log messages."""
     why = ""
     if isinstance(error, OSError) and error.filename:
         why = f"{error.filename}: {error.strerror}"
@@ -44,7 +44,7 @@ def loggable(error: BaseException) -> str:
 
 
 class RecordAccount:
-    """Thread-safe counts of an outlet's records. ``made`` is the sum of ``delivered``, ``waiting``, and ``failed``."""
+    """Thread-safe record counts of an outlet. ``made`` is the sum of ``delivered``, ``waiting``, and ``failed``."""
 
     def __init__(self, outlet: str, telemetry: Telemetry | None = None) -> None:
         self._outlet = outlet
@@ -52,10 +52,10 @@ class RecordAccount:
         self.reset()
 
     def reset(self) -> None:
-        """Set all counts to zero. Called in a forked child, because the parent delivers the records that the child inherited."""
+        """Set all counts to zero. Called in a forked child, because the parent delivers the inherited records."""
         self._lock = threading.Lock()
         self.made = 0
-        """Number of records that this process rendered, took over from an earlier process, or failed to render."""
+        """Number of records that this process rendered, failed to render, or took over from an earlier process."""
         self.delivered = 0
         self.failed: Counter[str] = Counter()
 
@@ -68,7 +68,7 @@ class RecordAccount:
             self.made += records
 
     def finish(self, outcome: str, records: int) -> None:
-        """Count records with a final outcome, which is ``sent`` or the reason why the records were dropped."""
+        """Count ``records`` records as finished. ``outcome`` is ``sent`` or the reason why the records were dropped."""
         if not records:
             return
         with self._lock:
@@ -80,7 +80,7 @@ class RecordAccount:
             self._telemetry.add(EMIT_RECORDS, records, outlet=self._outlet, outcome=outcome)
 
     def lose(self, reason: str, batch: Iterable[ScoredTurn]) -> None:
-        """Count the batch's scores, except skipped scores, as records that failed before they were rendered."""
+        """Count the batch's scores, except skipped scores, as records that couldn't be rendered because of ``reason``."""
         lost = sum(score.status != "skipped" for scored in batch for score in scored.scores)
         self.add(lost)
         self.finish(reason, lost)
@@ -90,19 +90,19 @@ class RecordAccount:
 
 
 class Outlet(ABC):
-    """Base class for destinations of scores. By default, optional methods do nothing.
+    """Base class for outlets, which export scores. By default, optional methods do nothing.
 
-    To add an outlet, inherit from this class and define ``name`` and :meth:`emit`. Unless documented
-    otherwise, the worker thread calls all methods, or a separate thread if ``may_hang`` is true. If an outlet fails, the failure is
-    counted and the other outlets continue.
+    To add an outlet, inherit from this class and define ``name`` and :meth:`emit`. Unless documented otherwise, the worker thread
+    calls all methods. If ``may_hang`` is true, a separate thread calls them. If an outlet fails, the failure is counted and other
+    outlets continue.
     """
 
     name: str
-    """Value of the label ``outlet`` in the counters ``agenteval.emit.*``."""
+    """Outlet name, which is the value of the label ``outlet`` in the counters ``agenteval.emit.*``."""
     keeps_content: bool = False
-    """True if :meth:`emit` reads turn content. If False, turns can arrive without content."""
+    """True if :meth:`emit` reads turn content. If False, :meth:`emit` can receive turns without content."""
     keeps_spans: bool = False
-    """True if :meth:`emit` reads :attr:`ScoredTurn.spans`. If False, turns arrive without spans."""
+    """True if :meth:`emit` reads :attr:`ScoredTurn.spans`. If False, :meth:`emit` receives turns without spans."""
     may_hang: bool = False
     """True if calls can block on a server, a pipe, or a file system."""
     flushed_at_exit: bool = True
@@ -111,7 +111,7 @@ class Outlet(ABC):
     Set this to False if the outlet uses the application's provider, which might already be shut down at exit.
     """
     records: RecordAccount | None = None
-    """Counts of the outlet's records. Set only by outlets that keep undelivered records."""
+    """Record counts of the outlet, or None if the outlet doesn't keep undelivered records."""
 
     _trouble: str = ""
     _keeps_all: bool = False
@@ -132,20 +132,19 @@ class Outlet(ABC):
         return self._bytes >= self._max_waiting
 
     def start(self) -> None:
-        """Start background work before the first turn, for example to send records that an earlier process left."""
+        """Start background work before the first turn, for example to send an earlier process's leftover records."""
 
     def warm_up(self) -> Iterator[None]:
-        """Prepare for the first turn, for example by imports. Runs on the warm-up thread. Yields every few milliseconds."""
+        """Prepare for the first turn, for example import modules. Runs on the warm-up thread, and yields every few milliseconds."""
         return iter(())
 
     @abstractmethod
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Emit a batch of scored turns. Can do I/O and raise errors. After an error, the worker doesn't emit the batch again."""
+        """Export a batch of scored turns. Can do I/O and raise errors. After an error, the worker doesn't retry the batch."""
 
     def render(self, batch: Iterable[ScoredTurn], make: Callable[[ScoredTurn], T]) -> tuple[list[T], Exception | None]:
-        """Apply ``make`` to each turn. Return all results, and the first error or None.
-
-        The caller, :meth:`emit`, emits the results and then raises the error.
+        """Apply ``make`` to each turn. Return all results, and the first error or None. The calling :meth:`emit` first exports the
+        results, then raises the error.
         """
         found: list[T] = []
         fault: Exception | None = None
@@ -159,13 +158,13 @@ class Outlet(ABC):
         return found, fault
 
     def record_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
-        """Record the outcome of a judged metric, such as ``waiting``. Called on any thread. Must not wait or raise errors."""
+        """Record a judged metric's ``outcome``, such as ``waiting``. Called on any thread. Must not wait or raise errors."""
 
     def announce(self, change: Change, root: Root) -> None:
-        """Report a detected change in scores. ``root`` is the root of the turn that revealed the change. Can raise errors."""
+        """Report a detected change in scores. ``root`` is the root span of the turn that revealed the change. Can raise errors."""
 
     def keep_all(self) -> None:
-        """Never drop records, even above the size limit. While one outlet is :attr:`full`, the worker emits to no outlet."""
+        """Never drop records, even above the size limit. While any outlet is :attr:`full`, the worker doesn't call :meth:`emit`."""
         self._keeps_all = True
 
     def flush(self, timeout: float) -> bool:
@@ -173,7 +172,7 @@ class Outlet(ABC):
         return True
 
     def lose_rest(self, count: int, what: str) -> None:
-        """Count and log records that weren't delivered before shutdown. ``what`` names one record, such as ``score``."""
+        """Count and log ``count`` records that weren't delivered before shutdown. ``what`` names one record, such as ``score``."""
         if count and self.records is not None:
             self.records.finish("shutdown", count)
             number, was, are = (f"1 {what}", "was", "is") if count == 1 else (f"{count:,} {what}s", "were", "are")
@@ -181,13 +180,13 @@ class Outlet(ABC):
             _log.warning("outlet %s: %s %s not delivered before shutdown%s", self.name, number, was, rest)
 
     def begin_exit(self) -> None:
-        """Prepare for interpreter exit: start no more threads, and treat the next flush as the last one."""
+        """Prepare for interpreter exit. From now on, don't start threads, and treat the next flush as the last flush."""
 
     def close(self) -> None:
         """Release all resources. Safe to call twice."""
 
     def _reset(self) -> None:
-        """Set the initial state: no threads, connections, or undelivered records. Called for a new outlet and in a forked child."""
+        """Set the initial state, without threads, connections, or records. Called for a new outlet and in a forked child."""
 
     def after_fork_in_child(self) -> None:
         """In a forked child, discard the parent's threads, connections, undelivered records, and counts."""
@@ -209,7 +208,7 @@ class MemoryOutlet(Outlet):
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """Common arguments of the ``outlet_from`` functions, which create outlets (see :func:`.fan_out.outlets_from`)."""
+    """Arguments that all ``outlet_from`` functions share. These functions create outlets (see :func:`.fan_out.outlets_from`)."""
 
     config: Config
     telemetry: Telemetry
@@ -217,12 +216,12 @@ class Setup:
     """Function that returns the ID of this engine within a fleet. Called again in a forked child."""
     version: str
     logger_provider: Any = None
-    """Provider for log events. If None, the global provider is looked up at the first score."""
+    """LoggerProvider for log events. None selects the global provider, which is looked up at the first score."""
     meter_provider: Any = None
-    """Provider for OTLP metrics. If None, the global provider is looked up at the first score."""
+    """MeterProvider for OTLP metrics. None selects the global provider, which is looked up at the first score."""
     clock: Clock = SYSTEM_CLOCK
 
     def warn_of_fault(self, where: KeyPath, path: str | None, fault_in: Callable[[str], str | None], consequence: str) -> None:
-        """Log a warning if ``fault_in`` finds a problem with the path. Don't raise an error, because the problem can disappear."""
+        """Log a warning if ``fault_in`` finds a problem with ``path``. Don't raise an error, because it might be temporary."""
         if path is not None:
             warn_of_fault(self.config.where(where), path, fault_in, consequence)

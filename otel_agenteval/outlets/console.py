@@ -1,7 +1,7 @@
 """Outlet that prints turns and their scores to the terminal, for development.
 
-The outlet is off by default, because it prints turn content (redacted by ``privacy.redact``). It uses standard error, because
-standard output belongs to the application.
+The outlet is off by default, because it prints turn content (redacted by ``privacy.redact``). The outlet writes to standard error,
+because standard output belongs to the application.
 """
 
 from __future__ import annotations

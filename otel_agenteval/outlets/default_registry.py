@@ -1,7 +1,7 @@
 """Prometheus outlet for the default registry, with a delayed import of ``prometheus_client``.
 
-The import is slow. If the application hasn't imported ``prometheus_client``, it is imported in the warm-up or, without a warm-up,
-at the first score.
+This import is slow. Unless the application has already imported ``prometheus_client``, the warm-up imports it. Without a warm-up,
+the first score imports it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def join_now() -> None:
 
 
 class DefaultRegistryOutlet(Outlet):
-    """Placeholder that creates a :class:`.PrometheusOutlet` for the default registry later. Until then, no metrics are exported."""
+    """Placeholder that later creates a :class:`.PrometheusOutlet` for the default registry. Until then, metrics aren't exported."""
 
     name = "prometheus"
 
@@ -52,7 +52,7 @@ class DefaultRegistryOutlet(Outlet):
         _waiting.add(self)
 
     def join(self) -> Outlet | None:
-        """Return the Prometheus outlet, which the first call creates. Return None after :meth:`close`."""
+        """Return the Prometheus outlet, which the first call creates. After :meth:`close`, return None."""
         if self._joined is None and not self._closed:
             with self._lock, late_imports():
                 if self._joined is None and not self._closed:

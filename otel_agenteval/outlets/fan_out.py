@@ -1,4 +1,4 @@
-"""Emitter that redacts scored turns, counts them, and sends them to all outlets."""
+"""Exporter that redacts and counts scored turns, then sends the turns to all outlets."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ MODULES: Mapping[str, str] = {
     "log_events": ".log_events", "prometheus": ".default_registry", "otlp_metrics": ".otlp_metrics", "jsonl": ".jsonl",
     "otlp_file": ".otlp_file", "console": ".console", "store": ".store.outlet", "webhook": ".webhook", "otlp": ".otlp.outlet",
 }  # fmt: skip
-"""Module of each option in the ``outlets`` section. Scores are emitted in this order."""
+"""Mapping from each option in the ``outlets`` section to its module. Outlets receive scores in this order."""
 _CATCH_UP_SECONDS = 5.0
 _RETRY_SECONDS = 0.05
 _PATIENCE = 2.0
-"""Maximum seconds that the worker waits for an outlet. After that, this outlet's scores wait in memory."""
+"""Maximum seconds that the worker waits for an outlet. After that, the outlet's scores wait in memory."""
 _WAITING_BYTES = 32 * 2**20
 _CLOSE_SECONDS = 1.0
 _MOST_RESOURCES = 64
 
 
 def outlets_from(setup: Setup) -> list[Outlet]:
-    """Return the enabled outlets. Raises ConfigError for an unusable option, such as a file that can't be read.
+    """Return the enabled outlets. For an unusable option, such as an unreadable file, raise ConfigError.
 
-    Each outlet module has a function ``outlet_from(wanted, setup)``. The function creates the outlet from its option, or returns
-    None if another outlet does the same work. Modules of disabled outlets aren't imported, so their dependencies cost nothing.
+    Each outlet module has a function ``outlet_from(wanted, setup)``. It creates the outlet from its option, or returns None if
+    another outlet already exports the same data. Modules of disabled outlets aren't imported, so their dependencies cost nothing.
     """
     options = setup.config.outlets
     wanted = {option: getattr(options, option) for option in MODULES}
@@ -58,10 +58,10 @@ def outlets_from(setup: Setup) -> list[Outlet]:
 
 
 class FanOut:
-    """Emitter that sends scored turns to each outlet, in the configured order.
+    """Exporter that sends scored turns to all outlets, in the order of :data:`MODULES`.
 
     Turns are first redacted and counted. If an outlet fails, the failure is counted and the other outlets continue. ``redact``
-    lists the kinds of data to redact. ``exported`` returns the turn content for log events.
+    lists the kinds of data to redact. The function ``exported`` returns the turn content for log events.
     """
 
     def __init__(
@@ -76,12 +76,12 @@ class FanOut:
         self.errors: Counter[tuple[str, str]] = Counter()
         self._keeps_all = False
         self._resources: dict[int, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
-        """Original and redacted resource attributes, by the ``id()`` of the original. Turns often share a resource."""
+        """Mapping from the ``id()`` of resource attributes to (original, redacted) attributes. Turns often share a resource."""
         self._lanes: dict[str, Lane] = {}
-        """Threads of the outlets that can hang, by outlet name."""
+        """Mapping from outlet name to the thread of an outlet that can hang."""
         self._is_ending = False
         self._behind: dict[str, bool] = {}
-        """For each outlet that didn't accept the latest batch: True if :meth:`catch_up` has already waited for this outlet."""
+        """Names of outlets that didn't accept the latest batch. The value is True if :meth:`catch_up` has already waited for it."""
         for outlet in outlets:
             self.add(outlet)
 
@@ -107,7 +107,7 @@ class FanOut:
         self._outlets.remove(outlet)
 
     def emit(self, batch: Sequence[ScoredTurn]) -> Sequence[ScoredTurn]:
-        """Redact, count, and emit scored turns. Omit turns for which redaction or counting failed, and return the others."""
+        """Redact, count, and export scored turns. Return these turns, without turns that couldn't be redacted or counted."""
         batch = [scored for scored in batch if self._prepare(scored)]
         for outlet in self._outlets:
             try:
@@ -123,9 +123,9 @@ class FanOut:
         return batch
 
     def _do(self, outlet: Outlet, work: Callable[[], None], batch: Sequence[ScoredTurn] = ()) -> bool:
-        """Run ``work``, on a separate thread if the outlet can hang. Return False if ``work`` is queued behind a call that hangs.
+        """Run ``work``, on a separate thread if the outlet can hang. If ``work`` is queued behind a hanging call, return False.
 
-        Raises TimeoutError if ``work`` isn't done in time, and LaneFull if the queue is full.
+        If ``work`` isn't done in time, raise TimeoutError. If the queue is full, raise LaneFull.
         """
         lane = self._lanes.get(outlet.name)
         if lane is None:
@@ -143,7 +143,7 @@ class FanOut:
         self._each(lambda outlet: self._do(outlet, partial(outlet.announce, change, root)))
 
     def _prepare(self, scored: ScoredTurn) -> bool:
-        """Redact and count one turn. Return False on failure, so that the turn isn't emitted."""
+        """Redact and count one turn. On failure, return False, so that the turn isn't exported."""
         try:
             self.name(scored)
             self.redact(scored)
@@ -159,7 +159,7 @@ class FanOut:
         return True
 
     def name(self, scored: ScoredTurn) -> None:
-        """Redact the names and IDs in a turn. Called after the evaluation of all metrics that read names or IDs."""
+        """Redact the names and IDs in a turn. Called after all metrics that read names or IDs have been evaluated."""
         if not self._kinds or scored.named:
             return
         root = scored.root
@@ -199,7 +199,7 @@ class FanOut:
             outlet.record_outcome(turn_id, metric, outcome)
 
     def count_error(self, outlet: str, reason: str, error: BaseException | None = None) -> None:
-        """Count a failure of an outlet. Log only the first failure for each outlet and reason."""
+        """Count an outlet's failure. Log only the first failure for each outlet and reason."""
         key = (outlet, reason)
         self.errors[key] += 1
         if self.errors[key] == 1:
@@ -223,7 +223,7 @@ class FanOut:
         self._each(lambda outlet: outlet.keep_all())
 
     def can_emit(self) -> bool:
-        """Return True if records may be dropped. If not, flush full outlets, and return False if an outlet or queue stays full."""
+        """Return True if records may be dropped. Otherwise, flush full outlets, and return False if one stays full."""
         if not self._keeps_all:
             return True
         full = [outlet for outlet in self._outlets if outlet.full]

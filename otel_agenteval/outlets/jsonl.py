@@ -1,6 +1,6 @@
-"""Outlet that writes scores to a file of JSON lines, one line per score.
+"""Outlet that writes scores to a JSON Lines file, one line per score.
 
-Explanations and details can quote the redacted turn. Lines contain no other turn content. Only the file's owner can read the file.
+Explanations and details can quote the redacted turn. Other turn content isn't written. Only the file's owner can read the file.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _WRITE_BYTES = 1 << 20
 class JsonLinesOutlet(Outlet):
     """Outlet that appends complete lines to a file, so that several processes can share the file.
 
-    The first score opens the file. If a write fails, lines wait in memory for the next batch or flush. ``max_waiting`` limits
-    their bytes, unless :meth:`keep_all` was called.
+    The first score opens the file. If a write fails, lines wait in memory for the next batch or flush. Unless :meth:`keep_all` was
+    called, ``max_waiting`` limits the bytes of waiting lines.
     """
 
     name = "jsonl"
@@ -73,7 +73,7 @@ class JsonLinesOutlet(Outlet):
             raise fault
 
     def lines(self, scored: ScoredTurn) -> Iterator[dict[str, Any]]:
-        """Yield one object per score, except skipped scores. The turn's keys come before the score's keys."""
+        """Yield one JSON object for each score that isn't skipped. The turn's keys precede the score's keys."""
         turn, root = scored.turn, scored.root
         place: dict[str, Any] = {
             "turn_id": turn.turn_id, "tenant": root.tenant, "labels": dict(root.labels) or None,
@@ -96,7 +96,7 @@ class JsonLinesOutlet(Outlet):
                 yield {**known, **score.as_sent()}
 
     def check(self) -> None:
-        """Write waiting lines. Test if the file is writable, without creating it."""
+        """Write waiting lines. Test whether the file is writable, without creating the file."""
         self._write()
         self._trouble = fault_of_file(self._path) or ""
 

@@ -1,7 +1,7 @@
 """Outlet for OpenTelemetry events: one log record per score, linked to the root span of the turn.
 
-The event name is ``gen_ai.evaluation.result``. A log record can refer to an ended span, so this outlet can export all scores, even
-a judge's score minutes later. Records contain the turn's messages only if ``privacy.export_content`` is set.
+The event name is ``gen_ai.evaluation.result``. A log record can refer to an ended span. Therefore, this outlet can export all
+scores, even a judge's score minutes later. Records contain the turn's messages only if ``privacy.export_content`` is set.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NO_PROVIDER = (
 
 
 def usable(provider: object) -> bool:
-    """Return True if an SDK created the provider. The API's placeholder providers, used without an SDK, discard all data."""
+    """Return True if an SDK created ``provider``. Without an SDK, the API uses placeholder providers, which discard all data."""
     return callable(getattr(provider, "force_flush", None))
 
 
@@ -54,7 +54,7 @@ def uninstrumented() -> Iterator[None]:
 
 
 def context_of(root: Root) -> Context:
-    """Return a context with the evaluated root as the current span, even if the root has ended."""
+    """Return a context in which ``root``, the turn's root span, is the current span, even if this span has ended."""
     flags = TraceFlags(TraceFlags.SAMPLED if root.sampled else TraceFlags.DEFAULT)
     span_context = SpanContext(root.trace_id, root.span_id, is_remote=False, trace_flags=flags, trace_state=root.trace_state)
     return set_span_in_context(NonRecordingSpan(span_context))
@@ -72,7 +72,7 @@ def severity_number(score: Score) -> int:
 
 
 def scores_to_log(scored: ScoredTurn, mode: LogEvents) -> list[Score]:
-    """Return the scores to log. Omit skipped scores and, in the mode ``auto``, scores that are events on an exported span."""
+    """Return the scores to log. Omit skipped scores. For ``auto``, also omit scores that are events on an exported span."""
     if mode == "notable":
         return [score for score in scored.scores if is_notable(score)]
     if mode == "off":
@@ -116,7 +116,7 @@ def turn_attributes(scored: ScoredTurn, instance_id: str) -> dict[str, Any]:
 
 
 def event_attributes(score: Score, shared: dict[str, Any]) -> dict[str, Any]:
-    """Return a score's event attributes. A score with an error has ``error.type`` instead of a result."""
+    """Return a score's event attributes. For a score with an error, ``error.type`` replaces the result."""
     attributes = {
         semconv.EVALUATION_NAME: score.metric,
         **shared,
@@ -176,7 +176,7 @@ def change_attributes(change: Change, instance_id: str) -> dict[str, Any]:
 
 
 class LogEventOutlet(Outlet):
-    """Outlet that emits a log event for each score, except skipped scores, through a :func:`usable` LoggerProvider."""
+    """Outlet that sends each score that isn't skipped as a log event to a :func:`usable` LoggerProvider."""
 
     name = "log_events"
     flushed_at_exit = False
@@ -210,7 +210,7 @@ class LogEventOutlet(Outlet):
             )
 
     def flush(self, timeout: float) -> bool:
-        """Flush the provider. The SDK waits for an export in progress, even if it takes longer than ``timeout``."""
+        """Flush the provider. The SDK waits for an export in progress, even if that export takes longer than ``timeout``."""
         return bool(self._provider.force_flush(int(timeout * 1000)))  # type: ignore[attr-defined]  # the SDK's, see usable()
 
     def _emit_turn(self, scored: ScoredTurn) -> None:
@@ -234,8 +234,8 @@ class LogEventOutlet(Outlet):
 class LateOutlet(Outlet):
     """Placeholder that creates the actual outlet when the application's provider becomes :func:`usable`.
 
-    Until the provider is usable, the placeholder calls ``provider`` for each batch. It logs the text ``missing`` once, at the first
-    batch for which ``is_missed`` returns True.
+    Until the provider is usable, the placeholder calls the function ``provider`` for each batch. At the first batch for which
+    ``is_missed`` returns True, the placeholder logs the text ``missing`` once.
     """
 
     flushed_at_exit = False
@@ -287,12 +287,12 @@ class LateOutlet(Outlet):
             self._outlet.close()
 
     def after_fork_in_child(self) -> None:
-        """Discard the outlet, so that the forked child creates an outlet with a new instance ID."""
+        """Discard the actual outlet, so that the forked child creates an outlet with a new instance ID."""
         self._outlet = None
 
 
 def outlet_from(wanted: LogEvents, setup: Setup) -> Outlet | None:
-    """Return the outlet. For ``auto``, return None if ``outlets.otlp`` already sends these log events."""
+    """Return the outlet. If ``wanted`` is ``auto`` and ``outlets.otlp`` already sends these log events, return None."""
     otlp = setup.config.outlets.otlp
     if wanted == "auto" and otlp is not None and otlp.log_events in ("auto", "all"):
         return None

@@ -1,6 +1,6 @@
-"""Notices about scores that need attention, and their messages for Slack, Teams, PagerDuty, or other services.
+"""Notices about scores that need attention, formatted for Slack, Teams, PagerDuty, or other services.
 
-A metric that fails a thousand times produces one notice with a count. Messages comply with each service's size limits.
+If a metric fails a thousand times, one notice contains the count. Messages comply with each service's size limits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Kind = Literal["gate", "critical", "failed", "error", "floor", "recovered", "change"]
 _MOST_EXAMPLES = 3
 _MOST_SERIES = 1_000
-"""Maximum number of tracked means. There is one mean per metric, agent, and service."""
+"""Maximum number of tracked means. Each combination of metric, agent, and service has one mean."""
 _PARTS = 12
 _MOST_NOTICES = 20
 """Maximum number of notices in a chat message. Chat services truncate longer messages."""
@@ -55,25 +55,25 @@ class Notice:
     service: str
     count: int
     threshold: float | None = None
-    """Threshold of the metric. In a notice about a floor, the value of the floor instead."""
+    """Threshold of the metric. In notices about a floor (configured minimum for a metric's mean), the floor instead."""
     mean: float | None = None
-    """Mean that crossed the floor, in notices about a floor. Otherwise None."""
+    """Mean that crossed the floor. None in notices that aren't about a floor."""
     error_type: str | None = None
     change: Change | None = None
     examples: list[Example] = field(default_factory=list)
     records: int = 1
-    """Number of notices merged into this notice, including this notice."""
+    """Number of notices that this notice combines, including itself."""
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Key for merging notices. A notice about a floor and the notice about its recovery have the same key."""
+        """Key for merging notices. A notice about a crossed floor and a notice about the recovery have the same key."""
         kind = "floor" if self.kind == "recovered" else self.kind
         tenant = self.change.tenant if self.change is not None else None
         return kind, self.metric, self.agent, self.service, *([tenant] if tenant is not None else [])
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """Attribute values that are more frequent in failed turns than in other turns. Only in notices about worse scores."""
+        """Attribute values that are more frequent in failed turns than in other turns. Only for notices about worse scores."""
         return self.change.facts if self.change is not None else ()
 
     @property
@@ -118,7 +118,7 @@ def notice_of(change: Change, root: Root) -> Notice:
 @dataclass(slots=True)
 class _Mean:
     parts: deque[tuple[int, float, float, int]] = field(default_factory=deque)
-    """For each time step: its number, the weighted sum of its values, the sum of weights, and the number of turns."""
+    """One tuple per time step: step number, weighted sum of values, sum of weights, and number of turns."""
     is_below: bool = False
 
     def add(self, step: int, value: float, weight: float) -> tuple[float, int]:
@@ -136,7 +136,7 @@ class _Mean:
 class Watch:
     """Detector of scores that need a notice, such as failed gates. Not thread-safe.
 
-    ``window`` is the averaging window in seconds. A metric's mean over fewer than ``least`` turns isn't compared with its floor.
+    ``window`` is the averaging window in seconds. A metric's mean over fewer than ``least`` turns isn't compared with the floor.
     """
 
     def __init__(self, about: Collection[str], floors: Mapping[str, float], window: float, least: int) -> None:
@@ -176,7 +176,7 @@ class Watch:
         return "failed" if "failed" in self._about else None
 
     def _compared(self, scored: ScoredTurn, score: Score, floor: float, now: float) -> Notice | None:
-        """Return a notice if this score moves the mean across the floor, in either direction. Otherwise, return None."""
+        """Return a notice if this score moves the metric's mean across ``floor`` in either direction. Otherwise, return None."""
         assert score.value is not None  # callers check this
         key = score.metric, scored.turn.agent or "", scored.turn.service or ""
         series = self._means.get(key)

@@ -1,7 +1,7 @@
 """Outlet that exports the metrics through the application's MeterProvider.
 
-Counters and gauges are observable instruments that read the accumulators, so they always equal the Prometheus values. Histograms
-can't be observable. Their values are recorded one by one, in the context of the root span to which exemplars must refer.
+Counters and gauges are observable instruments that read the accumulators, so their values always equal the Prometheus values.
+Histograms can't be observable. Each histogram value is recorded in the context of the root span to which its exemplar must refer.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import Histogram, MeterProvider
 
 _groups: ByIdentity[TelemetryGroup] = ByIdentity()
-"""Telemetry by provider. Engines share a provider's telemetry, because the SDK ignores the callbacks of repeated instruments."""
+"""Telemetry by provider. Engines share a provider's telemetry, because the SDK ignores callbacks of repeated instruments."""
 _groups_lock = threading.Lock()
 MAX_SETS = 10_000
-"""Maximum number of label sets per instrument and provider. Needed because the SDK never removes unused sets."""
+"""Maximum number of label sets per instrument and provider. Needed because the SDK never removes unused label sets."""
 _NO_PROVIDER = "outlets.otlp_metrics: no SDK MeterProvider is configured, so no metrics are exported; configure one or set the option to false"
 
 
@@ -77,7 +77,7 @@ class OtlpMetricsOutlet(Outlet):
                 histogram.record(value, label_sets.attributes(self._telemetry.folded(name, labels)), context=context)
 
     def flush(self, timeout: float) -> bool:
-        """Flush the provider. The SDK waits for an export in progress, even if it takes longer than ``timeout``."""
+        """Flush the provider. The SDK waits for an export in progress, even if that export takes longer than ``timeout``."""
         self._record_tapped()
         return bool(self._provider.force_flush(timeout * 1000))  # type: ignore[attr-defined]  # the SDK's, see usable()
 
@@ -103,7 +103,7 @@ class _LabelSets:
         self._sets: set[Labels] = set()
 
     def bounded(self, labels: Labels) -> Labels:
-        """Return the labels. If the instrument has too many label sets, replace label values from spans with ``__other__``."""
+        """Return ``labels``. If the instrument has too many label sets, replace label values from spans with ``__other__``."""
         if not self._bounded or labels in self._sets:
             return labels
         if len(self._sets) >= MAX_SETS:

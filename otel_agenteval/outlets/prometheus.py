@@ -1,6 +1,6 @@
 """Prometheus outlet for the application's registry or a separate port.
 
-A scrape reads the current values, so in a program with one process, this outlet costs nothing between scrapes. Only the OpenMetrics
+A scrape reads the current values, so in a single-process program, this outlet costs nothing between scrapes. Only the OpenMetrics
 format, which Prometheus requests, contains exemplars.
 
 If a program has several processes, each process exports the metrics of all processes (:mod:`.workers`). You can also mount the
@@ -42,13 +42,13 @@ _log, _app_log = logging.getLogger(__name__), logging.getLogger("otel_agenteval"
 
 
 class PrometheusOutlet(Outlet):
-    """Outlet that exports the metrics of an engine through a registry or a separate port.
+    """Outlet that exports an engine's metrics through a Prometheus registry or a separate port.
 
     If several engines in one process share a registry, their values are added. If the application already uses a metric's name, the
     outlet omits that metric, logs a warning, and counts ``agenteval.emit.errors{outlet="prometheus", reason="name_clash"}``. If the
     port can't be opened, the outlet logs a warning and counts ``reason="port_in_use"`` or, for other causes, ``"bind_failed"``.
 
-    The default registry and a separate port export the metrics of all processes of the program. One process listens on the port. If
+    The default registry and a separate port export the metrics of all processes in the program. One process listens on the port. If
     this process ends, another process takes over.
     """
 
@@ -88,7 +88,7 @@ class PrometheusOutlet(Outlet):
         return self._server.server_port if self._server is not None else None
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Make new counts visible to the program's other processes. Scrapes of this process read the counts directly."""
+        """Make new counts visible to the program's other processes. A scrape of this process reads the counts directly."""
         if self._workers is not None:
             self._workers.mark_changed()
 
@@ -109,7 +109,7 @@ class PrometheusOutlet(Outlet):
             server.server_close()
 
     def after_fork_in_child(self) -> None:
-        """Close the inherited server. Otherwise, its socket would keep the port in use after the parent ends."""
+        """Close the inherited server. Otherwise, its socket would keep the port busy after the parent process ends."""
         server, self._server = self._server, None
         if server is not None:
             server.socket.close()
@@ -117,7 +117,7 @@ class PrometheusOutlet(Outlet):
             self._workers.after_fork_in_child(None if self._wanted is None else self._take_port)
 
     def _take_port(self) -> bool:
-        """Try to open the port. Called once a second until it returns True."""
+        """Try to open the port. Called once a second until the result is True."""
         if self._closed or self._server is not None:
             return True
         error = self._serve()
@@ -152,7 +152,7 @@ class PrometheusOutlet(Outlet):
 
 
 _CLAIMED_WITHIN = 5.0
-"""Maximum seconds until a process of this program claims a port that is in use. After that, another program must be using it."""
+"""Maximum seconds to wait until a process of this program claims a busy port. After that, another program is using the port."""
 
 
 def _is_in_use(error: Exception) -> bool:
@@ -164,14 +164,14 @@ def outlet_from(wanted: PrometheusOptions, setup: Setup) -> Outlet:
 
 
 class _InstrumentCollector:
-    """Collector for a single instrument, so that a name clash affects only one metric."""
+    """Prometheus collector for a single instrument, so that a name clash affects only one metric."""
 
     def __init__(self, instrument: Instrument, registration: _Registration) -> None:
         self.instrument = instrument
         self._registration = registration
 
     def describe(self) -> list[Metric]:
-        """Return only the name, because registration must not read values."""
+        """Return a metric without values, because registration must not read values."""
         return [_empty(self.instrument)]
 
     def collect(self) -> list[Metric]:
@@ -203,7 +203,7 @@ class _Registration:
         return self.group.read(name, self.workers.others(name) if self.workers is not None else ())
 
     def is_shown_by_files(self) -> bool:
-        """Return True if the registry reads multi-process files, which already contain the metrics."""
+        """Return True if ``registry`` reads multi-process files, which already contain the metrics."""
         if shared_folder() is None:
             return False
         from prometheus_client.multiprocess import MultiProcessCollector
@@ -217,7 +217,7 @@ _registrations_lock = threading.Lock()
 
 
 def _join(registry: CollectorRegistry, telemetry: Telemetry, view: str | None) -> tuple[_Registration, list[str]]:
-    """Add an engine's telemetry to a registry. Return the registration and the metric names that were already in use."""
+    """Add an engine's telemetry to a registry. Return the registration and the names of metrics that the registry already had."""
     with _registrations_lock:
         known = _registrations.get(registry)
         if known is not None:
@@ -278,7 +278,7 @@ def _buckets(instrument: Instrument, distribution: Distribution) -> list[tuple[s
 class MetricsApp:
     """ASGI and WSGI application that serves the metrics of all processes.
 
-    Works with FastAPI, Starlette, Django, and Flask. The client determines the format: text or OpenMetrics.
+    Works with FastAPI, Starlette, Django, and Flask. The client's request determines the format: text or OpenMetrics.
     """
 
     def __init__(self) -> None:
@@ -323,7 +323,7 @@ def metrics_app() -> MetricsApp:
 
 
 class _AllProcesses:
-    """Collector for multi-process mode. Evaluation metrics aren't read from files, because these files contain no exemplars."""
+    """Collector for multi-process mode. Evaluation metrics aren't read from files, because the files lack exemplars."""
 
     def describe(self) -> list[Metric]:
         return []

@@ -1,12 +1,13 @@
-"""Outlet that adds scores as events to the root span of their turn.
+"""Outlet that adds a turn's scores as events to the turn's root span.
 
-Only this module changes SDK internals. The specification allows changes to a span in ``OnEnding``. If an SDK supports this, scores
-are added with the public ``add_event``. The Python SDK freezes the span before ``_on_ending``, but exporters read the span's event
-list. Therefore, ``_on_ending`` replaces this list with :class:`DeferredEvents`. Later, the worker adds the scores. If an exporter
-reads the list earlier, the list itself adds the scores. All exporters get the scores, without extra work on the agent's thread.
+Only this module changes SDK internals. The specification allows changes to a span in ``OnEnding``. If an SDK allows it, scores are
+added with the public ``add_event``. The Python SDK freezes the span before ``_on_ending``, but exporters read the span's event
+list. Therefore, ``_on_ending`` replaces the event list with :class:`DeferredEvents`. Later, the worker adds the scores. If an
+exporter reads the list earlier, the list itself adds the scores. All exporters get the scores, without extra work on the agent's
+thread.
 
 If an SDK supports neither method, the events are omitted and counted. By default, a score that all exporters get as a span event
-isn't sent as a log event. Scores never evict the application's events. If the span's event limit doesn't allow all scores, failed
+isn't also sent as a log event. Scores never evict the application's events. If the scores exceed the span's event limit, failed
 scores and gates come first.
 """
 
@@ -51,10 +52,10 @@ class ScoreEvent(Event):
 
 
 class PromisedEvents:
-    """Events for the scores of a turn, created when an exporter reads them.
+    """Events for a turn's scores. The events are created when an exporter reads them.
 
-    Hundreds of turns can wait for their export, and the garbage collector visits each object. Therefore, one tuple contains the
-    arguments of all scores.
+    Hundreds of turns can wait for export, and the garbage collector visits each object. Therefore, a single tuple contains the
+    arguments for all scores.
     """
 
     __slots__ = ("_about", "_limit", "_parts", "_time_ns")
@@ -86,7 +87,7 @@ _PARTS = 9
 
 
 class DeferredEvents(BoundedList):  # type: ignore[type-arg]  # generic in its stub only
-    """Event list of a span that adds the scores when it is first read."""
+    """Event list of a span. The list adds the turn's scores when it is first read."""
 
     def __init__(self, own: Any, make: Callable[[], Sequence[Event] | None]) -> None:
         # Shares queue and lock with the replaced list, so events that others still append there are included.
@@ -105,7 +106,7 @@ class DeferredEvents(BoundedList):  # type: ignore[type-arg]  # generic in its s
                     self._dq.extend(events)
 
     def promise(self, make: Callable[[], Sequence[Event]]) -> None:
-        """Replace the function that creates the score events. Does nothing if the list is being read or was read."""
+        """Replace the function that creates the score events. If a reader has already started to read the list, do nothing."""
         if self._lock.acquire(blocking=False):
             try:
                 if self._make is not None:
@@ -130,16 +131,15 @@ class DeferredEvents(BoundedList):  # type: ignore[type-arg]  # generic in its s
 
 
 class SpanEventOutlet:
-    """Writer of score events on a turn's root span. Does no I/O, because it runs on the agent's thread."""
+    """Writer of score events on a turn's root span. Never does I/O, because this code runs on the agent's thread."""
 
     def __init__(self, mode: Mode = "all") -> None:
         self.mode = mode
         self.outcomes: Counter[str] = Counter()
 
     def defer(self, span: Any, make: Callable[[], Sequence[Event] | None]) -> bool:
-        """Delay the creation of score events until the span's events are first read. If span events are off, do nothing.
-
-        Return False if the SDK doesn't support deferred events.
+        """Delay the creation of score events until the span's events are first read. If span events are off, do nothing. If the SDK
+        doesn't support deferred events, return False.
         """
         if self.mode == "off":
             return True
@@ -150,7 +150,7 @@ class SpanEventOutlet:
         return True
 
     def events_of(self, span: Any, scored: ScoredTurn, time_ns: int) -> PromisedEvents | None:
-        """Return events for the selected scores, up to the span's event limit, or None if no score is selected."""
+        """Return events for the selected scores, up to the span's event limit. If no scores are selected, return None."""
         scores = scored.scores
         chosen = self._chosen(scores)
         if not chosen:
@@ -187,7 +187,7 @@ class SpanEventOutlet:
         self._record_ending(scored, chosen)
 
     def _after_end(self, span: ReadableSpan, scores: Sequence[Score], time_ns: int) -> None:
-        """Write scores in ``on_end``, for SDKs that don't call ``_on_ending``. Only exporters that run later get these scores."""
+        """Write scores in ``on_end``, for SDKs that don't call ``_on_ending``. Only exporters that run later get the scores."""
         chosen = self._chosen(scores)
         try:
             events = span._events
@@ -209,7 +209,7 @@ class SpanEventOutlet:
         self.outcomes[ROOT_ALREADY_ENDED] += len(self._chosen(scored.scores))
 
     def _record_ending(self, scored: ScoredTurn, chosen: Collection[int]) -> None:
-        """Count the chosen scores as span events. If the root is sampled, record that all exporters get these scores."""
+        """Count the ``chosen`` scores as span events. If the root span is sampled, record that all exporters get these scores."""
         self.outcomes[ENDING] += len(chosen)
         scored.on_span = frozenset(chosen) if scored.root.sampled else ()
 
@@ -227,7 +227,7 @@ class SpanEventOutlet:
 
 
 def attributes(score: Score, limit: int | None) -> dict[str, Any]:
-    """Return the attributes of a score's event. There are only a few, because each one costs encoding time and storage."""
+    """Return the attributes of a score's event. The list is short, because each attribute costs encoding time and storage."""
     found: dict[str, Any] = {semconv.EVALUATION_NAME: score.metric}
     add_result(found, score)
     if score.explanation and found.get(semconv.PASSED) is False:

@@ -1,7 +1,7 @@
 """Text rendering of a turn and its scores for a terminal.
 
-Errors and failed scores come first, with their reasons, followed by measured values, then passed, vacuous, and skipped scores.
-Control characters in turn texts are replaced, so that an agent can't send commands to the terminal.
+Errors and failed scores come first, with their reasons. Measured values follow, then passed, vacuous, and skipped scores. Control
+characters in turn texts are replaced, so that an agent can't send commands to the terminal.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def colors_wanted(stream: TextIO) -> bool:
 
 
 def columns(stream: TextIO) -> int:
-    """Return the table width, 60 to 140: ``COLUMNS`` or the terminal width. Return 100 if both are unknown."""
+    """Return the table width: ``COLUMNS`` or the terminal width, limited to 60 to 140. If both are unknown, return 100."""
     is_known = stream.isatty() or os.environ.get("COLUMNS")
     return min(max(shutil.get_terminal_size((100, 24)).columns, 60), 140) if is_known else 100
 
 
 def short_id(turn_id: str, is_conversation: bool) -> str:
-    """Shorten a turn ID to the tenant and the ID's first 8 characters. Don't shorten the ID of a conversation."""
+    """Shorten a turn ID to the tenant and the ID's first 8 characters. Return a conversation ID unchanged."""
     return turn_id if is_conversation else turn_id[: turn_id.find(":") + 9]
 
 
@@ -84,9 +84,8 @@ def render_outcomes(
     evidence: Mapping[str, Sequence[Mapping[str, Any]]],
     color: bool = False,
 ) -> str:
-    """Return the outcome of each metric as text. Errors and failed scores come first.
-
-    ``evidence`` contains each metric's findings, as returned by ``with_evidence``.
+    """Return each metric's outcome as text. Errors and failed scores come first. ``evidence`` contains each metric's findings, as
+    returned by ``with_evidence``.
     """
     text = _Text(width, color)
     by_metric = {score.metric: score for score in scores}
@@ -161,7 +160,7 @@ class _Text:
         self.lines += rest
 
     def add_finding(self, finding: Mapping[str, Any]) -> None:
-        """Add a finding: severity, type, place in the turn, and, if known, the quoted text and the text compared with it."""
+        """Add a finding: severity, type, place in the turn and, if known, the quoted text and its counterpart."""
         severity = str(finding.get("severity", "warning"))
         code = _SEVERITIES.get(severity, BOLD)
         label, rest = f"{_plain(finding['type'])} in {_plain(finding['place'])}", []
@@ -180,7 +179,7 @@ class _Text:
         self.lines += (" " * _FINDING + line for line in rest)
 
     def _excerpt(self, part: Mapping[str, str], code: str, taken: int = 0) -> str:
-        """Return the text that a finding quotes, with as much surrounding text as fits on the line."""
+        """Return a finding's quoted text with as much surrounding text as fits on the line."""
         room = max(30, self._width - _FINDING - taken)
         found = _cut(_printable(part["found"]), room - 20)
         before, after = _printable(part["before"]).lstrip(), _printable(part["after"]).rstrip()
@@ -224,7 +223,7 @@ def _content(text: str | None, clean: Callable[[str], str]) -> str:
 
 
 def _calls(calls: Sequence[ToolCall]) -> Iterator[str]:
-    """Yield tool names in order, with the number of repeated calls and a mark for failed calls: ``search ×3``, ``book ✗``."""
+    """Yield tool names in call order, with a count for repeated calls and a mark for failed calls: ``search ×3``, ``book ✗``."""
     for name, same in groupby(_plain(call.name or "?") + (" ✗" if call.error is not None else "") for call in calls):
         count = len([*same])
         yield name if count == 1 else f"{name} ×{count}"
@@ -248,7 +247,7 @@ def _bound(score: Score) -> str:
 
 
 def reason_of(score: Score, *, facts: bool = True) -> str:
-    """Return a score's explanation or threshold in one line. If ``facts`` is True, append texts from the score's detail."""
+    """Return a score's explanation or threshold as one line. If ``facts`` is True, append texts from the score's detail."""
     about = _plain(score.explanation or "")
     if score.type == "numeric":
         bound = f", at {_bound(score)} passes" if score.threshold is not None else ""
@@ -257,7 +256,7 @@ def reason_of(score: Score, *, facts: bool = True) -> str:
 
 
 def facts_in(detail: Mapping[str, Any], shown: str) -> Iterator[str]:
-    """Yield the findings in a score's detail or, if it has none, its other texts with their keys. Omit texts in ``shown``."""
+    """Yield the findings in ``detail`` or, without findings, its other texts with their keys. Omit texts in ``shown``."""
     findings = [describe(one) for one in findings_in(detail) if str(one.get("text") or one["type"]) not in shown]
     if findings:
         yield ", ".join(findings[:5]) + (", …" if len(findings) > 5 else "")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 _GATHERING = 1.0
-"""Seconds that the first notice waits for further notices, which often have the same cause."""
+"""Seconds that the first notice waits for further notices, because notices often have the same cause."""
 _MOST_WAITING = 1_000
 """Maximum number of waiting notices. Notices about the same subject are merged."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0
@@ -46,15 +46,15 @@ class _Refused(Exception):
         self.pause = pause
         self.for_good = for_good
         self.about_the_body = about_the_body
-        """True if the message's content is a possible cause, so that the receiver might accept other messages."""
+        """True if the message's content might be the cause. In this case, the receiver might accept other messages."""
 
 
 class WebhookOutlet(Outlet):
     """Outlet that posts messages about failed gates and other configured events.
 
-    A separate thread sends the messages. If the receiver is temporarily unavailable, the outlet retries with exponential backoff,
-    or later if the receiver requests a longer wait. Meanwhile, notices with the same key are merged, which limits memory use. After
-    ``retry_for``, waiting notices are dropped.
+    A separate thread sends the messages. If the receiver is temporarily unavailable, the outlet retries with exponential backoff.
+    If the receiver requests a longer wait, the outlet waits longer. Meanwhile, the outlet merges notices with the same key, which
+    limits memory use. After ``retry_for``, the outlet drops waiting notices.
     """
 
     name = "webhook"
@@ -164,7 +164,7 @@ class WebhookOutlet(Outlet):
                     self._pause(_LONGEST_PAUSE)
 
     def _send(self, timeout: float) -> bool:
-        """Send all waiting notices, on one thread at a time. Return True if all of them were sent and no new notice is waiting."""
+        """Send all waiting notices, on one thread at a time. Return True if all notices were sent and no notice is waiting."""
         if not self._sending.acquire(timeout=timeout):
             return False
         try:
@@ -220,9 +220,8 @@ class WebhookOutlet(Outlet):
             self._post(jsonio.dumps(body).encode(), timeout)
 
     def _split(self, part: Sequence[Notice]) -> bool:
-        """Halve the number of notices per message after a refusal that a single notice could have caused.
-
-        Return False if the refused message contained only one notice.
+        """After a refusal that a single notice could have caused, halve the number of notices per message. If the refused message
+        contained only one notice, return False.
         """
         self._together = max(1, len(part) // 2)
         return len(part) > 1

@@ -1,8 +1,8 @@
-"""Shared metrics, so that each worker process of a server can export the counts of all workers.
+"""Metrics sharing, with which each worker process of a server can export the counts of all workers.
 
-Each worker writes its counts to a file, at most once a second and at each flush. A scrape reads the files of the other workers. One
-file contains the total counts of all ended workers, so that counters never decrease. The gauges of ended workers are dropped. A
-program with one process writes no files.
+Each worker writes its counts to a file, at most once a second and at each flush. A scrape reads the other workers' files. One file
+contains the total counts of all ended workers, so that counters never decrease. Gauges of ended workers are dropped. A
+single-process program doesn't write files.
 
 The files are in a private folder that all processes of the program share (see :mod:`..core.lineage`). If
 ``PROMETHEUS_MULTIPROC_DIR`` is set, the files are in that folder, and all processes that use the folder count as one program. In
@@ -33,13 +33,13 @@ _log = logging.getLogger("otel_agenteval")
 _FORMAT = 1
 _PAUSE = 1.0
 _GATHERING = 0.05
-"""Seconds that a worker waits before it writes a file, so that the file includes counts that follow soon."""
+"""Seconds that a worker waits before writing a file, so that the file includes counts that follow shortly."""
 _AT_LEAST_EVERY = 15.0
 """Seconds between checks of values that change without events, such as queue sizes."""
 _OLD = 7 * 86_400.0
-"""Age in seconds after which a folder from another machine is removed."""
+"""Maximum age in seconds of a folder from another machine. Older folders are removed."""
 _OURS = "agenteval"
-"""Marker in the names of files that otel-agenteval writes in the format of ``prometheus_client``."""
+"""Marker in the names of ``prometheus_client`` files that otel-agenteval writes."""
 _BY_NAME = {instrument.name: instrument for instrument in INSTRUMENTS}
 _NOT_SHARED = (
     "outlets.prometheus: can't add the metrics of several worker processes: %s. A scrape returns the metrics of one worker only; "
@@ -48,7 +48,7 @@ _NOT_SHARED = (
 
 
 def shared_folder() -> str | None:
-    """Return the folder of the multi-process mode of ``prometheus_client``, or None if the mode is off."""
+    """Return the folder for the multi-process mode of ``prometheus_client``, or None if this mode is off."""
     return os.environ.get("PROMETHEUS_MULTIPROC_DIR") or os.environ.get("PROMETHEUS_MULTIPROC_DIR".lower()) or None
 
 
@@ -57,7 +57,7 @@ def is_of_workers(path: Path) -> bool:
 
 
 class Workers:
-    """Reader for the metrics of the program's other processes, and writer for the metrics of this process."""
+    """Reader for metrics of the program's other processes, and writer for this process's metrics."""
 
     def __init__(self, view: str, group: TelemetryGroup, on_fault: Callable[[], None]) -> None:
         self.view = view
@@ -85,7 +85,7 @@ class Workers:
         self._others: list[Snapshot] = []
 
     def mark_changed(self) -> None:
-        """Record that counts changed. In a program with one process, this costs almost nothing."""
+        """Record that counts changed. In a single-process program, this call costs almost nothing."""
         self._counted = True
         if self._is_one_of_many():
             self._start_thread()
@@ -96,7 +96,7 @@ class Workers:
             self._write(live=True)
 
     def keep_trying(self, attempt: Callable[[], bool]) -> bool:
-        """Start to call ``attempt`` once a second until it returns True. In a program's only process, only return False."""
+        """Start to call ``attempt`` once a second until ``attempt`` returns True. In a single-process program, return False."""
         if not self._is_one_of_many():
             return False
         self._attempt = attempt
@@ -104,7 +104,7 @@ class Workers:
         return True
 
     def close(self) -> None:
-        """Write the final counts and mark them as counts of an ended process."""
+        """Write the final counts, marked as counts of an ended process."""
         if self._closed:
             return
         self._closed = True
@@ -119,13 +119,13 @@ class Workers:
         self._attempt = attempt
 
     def after_fork_in_parent(self) -> None:
-        """Write this process's counts for its new child. A separate thread writes them, so that a fork never waits for files."""
+        """Write this process's counts for its new child. A separate thread does it, so that a fork never waits for files."""
         if self._counted and not self._closed and self._folder is None:
             self._start_thread()
             self._changed.set()
 
     def others(self, name: str) -> Sequence[Snapshot]:
-        """Return the counts of the other processes. A repeated ``name`` indicates a new scrape, so the files are read again."""
+        """Return the other processes' counts. A repeated ``name`` indicates a new scrape, so the files are read again."""
         with self._reading:
             if name in self._names_read or not self._names_read:
                 self._names_read.clear()
@@ -145,13 +145,13 @@ class Workers:
         return first != self._this and listens(first, int(self.view.removeprefix("port-")))
 
     def hold(self) -> None:
-        """Record that this process listens on the metrics port in ``view``. Only one process can do so."""
+        """Record that this process listens on the metrics port in ``view``. Only one process can listen on the port."""
         with suppress(OSError):
             if self._is_one_of_many() and (folder := self._folder_to_use()) is not None:
                 _replace(folder / f"{self.view}.held", self._this.name)
 
     def _is_one_of_many(self) -> bool:
-        """Return True if the program has other processes. Until one exists, check at most once a second."""
+        """Return True if the program has other processes. Until another process exists, check at most once a second."""
         if self._faulty:
             return False
         if not self._many:
@@ -165,7 +165,7 @@ class Workers:
         return self._many
 
     def _folder_to_use(self) -> Path | None:
-        """Return the program's folder. Create it if it doesn't exist. On failure, log a warning and return None."""
+        """Return the program's folder. If the folder doesn't exist, create it. On failure, log a warning and return None."""
         if self._folder is None and not self._faulty:
             try:
                 shared = shared_folder()
@@ -257,7 +257,7 @@ class Workers:
         return found
 
     def _snapshot(self, path: Path) -> Snapshot | None:
-        """Return the counts in a file, cached until the file changes. Return None if it's unreadable or from another version."""
+        """Return the counts in a file, cached until the file changes. If it is unreadable or from another version, return None."""
         try:
             state = path.stat()
             version = (state.st_mtime_ns, state.st_size, state.st_ino)
@@ -273,7 +273,7 @@ class Workers:
         return known[1]
 
     def _sum_ended(self, folder: Path, names: Sequence[str]) -> None:
-        """Add the counts of ended processes to the file with the sums, unless another process has already added them."""
+        """Add ended processes' counts to the file with the sums, unless another process has already added these counts."""
         with _locked(folder, self.view, shared=False):
             path = folder / f"{self.view}.gone.json"
             before = self._snapshot(path)
@@ -294,7 +294,7 @@ class Workers:
 
 
 class Snapshot:
-    """Counts from a file: the latest counts of one process, or the sums over all ended processes."""
+    """Counts from a file: one process's latest counts, or the sums over all ended processes."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         self._families: dict[str, Any] = data["families"]
@@ -307,7 +307,7 @@ class Snapshot:
         return [name for name in self._families if name in _BY_NAME]
 
     def without_gauges(self) -> Snapshot:
-        """Return a copy without gauges, because gauges no longer apply after the process has ended."""
+        """Return a copy without gauges. After a process has ended, its gauges no longer apply."""
         if not self._live:
             return self
         families = {name: data for name, data in self._families.items() if name in _BY_NAME and _BY_NAME[name].kind != "gauge"}
@@ -346,9 +346,9 @@ def _from_data(instrument: Instrument, data: Any) -> Family:
 
 
 def _write_multiprocess_files(folder: Path, process: Process, families: Sequence[Family]) -> None:
-    """Write the metrics of a process for ``MultiProcessCollector``. Remove the gauges of ended processes. Can raise OSError.
+    """Write a process's metrics for ``MultiProcessCollector``. Remove ended processes' gauges. Can raise OSError.
 
-    The format doesn't support exemplars. Estimates aren't written, because estimates of several processes can't be added.
+    The file format doesn't support exemplars. Estimates aren't written, because estimates from several processes can't be added.
     """
     from prometheus_client.mmap_dict import MmapedDict
 
@@ -417,7 +417,7 @@ def _machine() -> str:
 
 
 def _make_private(folder: Path) -> None:
-    """Create a folder that only this user can write to. Raises PermissionError if an existing folder isn't private."""
+    """Create a folder that only this user can write to. If an existing folder isn't private, raise PermissionError."""
     folder.mkdir(0o700, exist_ok=True)
     found = folder.lstat()
     if found.st_uid != os.getuid() or found.st_mode & 0o022 or folder.is_symlink():
@@ -450,7 +450,7 @@ def _replace(path: Path, text: str) -> None:
 
 @contextmanager
 def _locked(folder: Path, view: str, *, shared: bool) -> Iterator[None]:
-    """Lock the files of a registry or port (``view``): shared to read, or exclusive to add up counts of ended processes."""
+    """Lock the files of a registry or port (``view``): shared for reading, or exclusive for adding ended processes' counts."""
     with (folder / f"{view}.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
         yield

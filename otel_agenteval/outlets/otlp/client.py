@@ -1,6 +1,6 @@
 """Clients for OTLP receivers over gRPC and HTTP.
 
-The clients send encoded requests and interpret responses as specified by OTLP. They leave retries to the outlet.
+The clients send encoded requests and interpret responses as specified by OTLP. The outlet handles retries.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SERVICES: Mapping[str, tuple[str, Any, str]] = {
 _RETRYABLE_CODES = frozenset(("CANCELLED", "DEADLINE_EXCEEDED", "ABORTED", "OUT_OF_RANGE", "UNAVAILABLE", "DATA_LOSS"))
 _RETRYABLE_STATUSES = frozenset((429, 502, 503, 504))
 _ABOUT_THE_BODY = frozenset(("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "INTERNAL", "UNKNOWN", "400", "413", "422", "500"))
-"""Errors that the content of a single request can cause. Other errors affect all requests."""
+"""Status codes that a single request's content can cause. Other errors affect all requests."""
 _RECONNECT_MS = 5_000
 _LARGEST_ANSWER = 65_536
 
@@ -43,11 +43,11 @@ class SendResult(NamedTuple):
     """Status code or error type, used as a label in counters."""
     wait: float = 0.0
     rejected: int = 0
-    """Number of records, spans, or data points that the receiver rejected, although it accepted the request."""
+    """Number of rejected records, spans, or data points in a request that the receiver otherwise accepted."""
 
     @property
     def about_the_body(self) -> bool:
-        """True if the request's content could be the cause, so that smaller requests might succeed."""
+        """True if the request's content might be the cause of the failure. In this case, smaller requests might succeed."""
         return self.reason in _ABOUT_THE_BODY
 
 
@@ -78,7 +78,7 @@ class GrpcClient:
         self._error: type[grpc.RpcError] = grpc.RpcError
 
     def send(self, signal: str, body: bytes, timeout: float) -> SendResult:
-        """Send one request within ``timeout`` seconds. Network errors are returned, not raised."""
+        """Send one request within ``timeout`` seconds. Return network errors instead of raising them."""
         try:
             response = self._calls[signal](body, timeout=timeout, metadata=self._metadata)
         except self._error as error:

@@ -1,7 +1,7 @@
 """Encoding of scores and metrics as OTLP requests.
 
-A turn's records have the Resource of the service that created the turn's root span, so that backends show the records with this
-service's telemetry. Data that all records of a turn share is encoded once per turn. Data that repeats across turns, such as metric
+A turn's records have the Resource of the service that created the turn's root span. Backends then show the records with this
+service's telemetry. Data that a turn's records share is encoded once per turn. Data that repeats across turns, such as metric
 versions, is cached.
 
 Metrics are encoded only when a request is due, so an observation costs only a counter update. Sums and histograms are cumulative.
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _SAMPLED = 0x1
 _HAS_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
 _MAX_METRICS, _LONGEST_CONSTANT = 1_000, 2_048
-"""Maximum number of cached sets of encoded attributes, and maximum bytes of a set's attributes that follow the score's value."""
+"""Maximum number of cached attribute sets, and maximum encoded bytes of a set's attributes after the score's value."""
 _RESULT_ID = 32
 
 # Field numbers of a request are the same for logs and spans: ResourceLogs or ResourceSpans 1, which contains Resource 1 and
@@ -59,7 +59,7 @@ _SPAN_EVENT_NAME = delimited(2, utf8(semconv.EVENT))
 
 
 class ScoreWriter:
-    """Protobuf encoder for the same score attributes that ``event_attributes`` returns."""
+    """Protobuf encoder for score attributes, which are the same as in ``event_attributes``."""
 
     def __init__(self, field: int) -> None:
         pairs = AttributeWriter(field)
@@ -91,8 +91,8 @@ class ScoreWriter:
         return b"".join(parts)
 
     def _constants(self, score: Score, summary: ScoreSummary) -> tuple[bytes, bytes, bytes]:
-        """Return the encoded attributes that scores with this summary share, in three groups: before the result ID, between the
-        result ID and the value, and after the value.
+        """Return the encoded attributes that scores with this ``summary`` share. There are three parts: before the result ID,
+        between the result ID and the value, and after the value.
         """
         facts = score.facts
         before = self._pairs.write(
@@ -128,9 +128,8 @@ class ScoreEncoder:
         self._of_span, self._of_event = AttributeWriter(9), ScoreWriter(3)
 
     def log_records(self, batch: Sequence[ScoredTurn], now: int, instance_id: str, mode: LogEvents = "all") -> tuple[bytes, int]:
-        """Return an export request with one log record per score that ``mode`` selects, and the number of records.
-
-        ``now`` is the Unix time in nanoseconds.
+        """Return an export request with one log record per score that ``mode`` selects, and the number of records. ``now`` is the
+        Unix time in nanoseconds.
         """
         groups = _Groups(self._of_resource, self._scope)
         times = b"".join((_RECORD_TIME, as_fixed64(now), _OBSERVED_TIME, as_fixed64(now), _EVENT_NAME))
@@ -169,7 +168,7 @@ class ScoreEncoder:
         """Return an export request with one span per sampled turn, and the number of spans.
 
         Turns without scores to export are omitted. A span's events are the turn's scores. If ``child`` is true, the span is a child
-        of the turn's root. If false, the span starts a new trace and links to the turn's root.
+        of the turn's root span. Otherwise, the span starts a new trace and links to the turn's root span.
         """
         groups = _Groups(self._of_resource, self._scope)
         count = 0
@@ -205,7 +204,7 @@ def _span_head(scored: ScoredTurn, written: Sequence[Score], now: int, *, child:
 
 
 class _Groups:
-    """Records of one request, grouped by Resource. Each Resource object is encoded once."""
+    """Records of one export request, grouped by Resource. Each Resource object is encoded once."""
 
     def __init__(self, attributes: AttributeWriter, scope: bytes) -> None:
         self._attributes = attributes
@@ -214,7 +213,7 @@ class _Groups:
         self._of_content: dict[bytes, list[bytes]] = {}
 
     def records(self, resource: Mapping[str, Any]) -> list[bytes]:
-        """Return the list to which a Resource's records are appended. Equal Resources share one list."""
+        """Return the list that collects the records of ``resource``. Equal Resources share one list."""
         found = self._of_object.get(id(resource))
         if found is None:
             found = self._of_content.setdefault(self._attributes.write(resource), [])
@@ -227,7 +226,7 @@ class _Groups:
 
 
 class MetricsEncoder:
-    """Encoder for metrics. Not thread-safe. ``since`` is the Unix time in nanoseconds when counting started."""
+    """Encoder for metrics. Not thread-safe. Counting started at ``since``, a Unix time in nanoseconds."""
 
     def __init__(self, telemetry: Telemetry, version: str, since: int) -> None:
         self._telemetry = telemetry
@@ -237,7 +236,7 @@ class MetricsEncoder:
         self._views = [_InstrumentView(instrument, since, exemplars=exemplars) for instrument in INSTRUMENTS]
 
     def request(self, now: int, instance_id: str) -> bytes:
-        """Return a request with all metrics, or ``b""`` if no metric has values. ``now`` is the Unix time in nanoseconds."""
+        """Return a request with all metrics, or ``b""`` if all metrics are empty. ``now`` is the Unix time in nanoseconds."""
         with late_imports():  # only few processes export metrics
             from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
             from opentelemetry.sdk.metrics import export
@@ -261,10 +260,10 @@ class _InstrumentView:
         self._instrument = instrument
         self._since = since
         self._starts: dict[Labels, int] = {}
-        """Start time of each label set in the latest request. A label set that returns after its eviction gets a new start time."""
+        """Mapping from each label set in the latest request to its start time. A label set that returns after eviction restarts."""
         self._exemplars = exemplars
         self._newest = 0.0
-        """Unix time of the latest exported exemplar, in seconds. Exemplars up to this time aren't sent again."""
+        """Unix time of the latest exported exemplar, in seconds. Exemplars up to this time aren't exported again."""
 
     def metric(self, family: Family, now: int) -> Metric | None:
         from opentelemetry.sdk.metrics import export

@@ -1,7 +1,7 @@
 """Outlet that sends scores to an OTLP endpoint.
 
-A sidecar often exports to the Collector that sends spans to the sidecar. Therefore, the sidecar can receive its own telemetry. It
-recognizes this telemetry by scope and attributes (:func:`otel_agenteval.spans.otlp.is_ours`), and never evaluates it.
+A sidecar often exports to the Collector that sends spans to the sidecar. Therefore, the sidecar can receive its own telemetry. The
+sidecar recognizes this telemetry by scope and attributes (:func:`otel_agenteval.spans.otlp.is_ours`), and never evaluates it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 LINGER = 0.5
-"""Seconds that a batch waits, so that later batches can be sent in the same request."""
+"""Seconds that a batch waits for later batches, which are then sent in the same request."""
 MAX_REQUEST = 4 * 1024 * 1024
 """Maximum bytes of a request. A batch that exceeds this limit is sent in a separate request."""
 _MOST_BATCHES = 512
@@ -52,18 +52,18 @@ class _Lane:
     """Monotonic time of the next request, or None if no batch waits."""
     failures: int = 0
     most: int = _MOST_BATCHES
-    """Current maximum number of batches per request. Halved when the receiver refuses a request with several batches."""
+    """Current maximum number of batches per request. Halved if the receiver refuses a request with several batches."""
 
 
 class OtlpOutlet(Outlet):
     """Outlet that sends log events, metrics, and ``evaluate`` spans to one OTLP endpoint.
 
-    The worker thread encodes records, and a thread of this outlet sends them. If the receiver is slow or unavailable, records wait
-    in a bounded queue. Raises ConfigError if a certificate file can't be read.
+    The worker thread encodes records, and the outlet's own thread sends the records. If the receiver is slow or unavailable,
+    records wait in a bounded queue. Raises ConfigError if a certificate file can't be read.
 
-    After a temporary refusal, the outlet retries with exponential backoff and jitter, or later if the receiver requests a longer
-    wait. Batches older than ``retry_for`` are dropped. After a permanent refusal, the request's batches are dropped. If one of
-    several batches could be the cause, the outlet instead sends the batches again in smaller requests.
+    After a temporary refusal, the outlet retries with exponential backoff and jitter. If the receiver requests a longer wait, the
+    outlet waits longer. Batches older than ``retry_for`` are dropped. After a permanent refusal, the request's batches are dropped.
+    If only one of several batches might be the cause, the outlet instead resends the batches in smaller requests.
 
     Each signal has its own retry delay, so a receiver that doesn't support one signal doesn't delay the others.
 
@@ -99,7 +99,7 @@ class OtlpOutlet(Outlet):
         self.records = RecordAccount(self.name, telemetry)
         self._warned_of: set[str] = set()
         self._may_start = True
-        """False at interpreter exit, when threads can't be started."""
+        """False at interpreter exit, when new threads can't start."""
         self._reset()
         telemetry.watch(semconv.QUEUE_SIZE, lambda: [({"queue": "otlp"}, self._spool.bytes)])
         telemetry.watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "otlp"}, self._spool.max_bytes)])
@@ -111,7 +111,7 @@ class OtlpOutlet(Outlet):
         self._client: Client | None = None
         self._lanes = {signal: _Lane(signal) for signal in SIGNALS}
         self._troubles: dict[str, str] = {}
-        """Reason for each signal's failure, until a request succeeds. Ignores permanent refusals caused by a request's content."""
+        """Mapping from a failing signal to the reason, until a request succeeds. Ignores permanent refusals of a request's body."""
         self._metrics_due: float | None = None
         self._flushing = 0
         self._collecting = False
@@ -122,7 +122,7 @@ class OtlpOutlet(Outlet):
         self._stopping = False
         self._metrics = MetricsEncoder(self._telemetry, self._version, time.time_ns())
         self._begun = False
-        """True after the first turn. Before that, no metrics are sent."""
+        """True after the first turn. Metrics aren't sent before the first turn."""
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         fault: Exception | None = None
@@ -153,7 +153,7 @@ class OtlpOutlet(Outlet):
             self._put("logs", self._encoder.change(change, root, time.time_ns(), self._instance_id()), 1)
 
     def _put(self, signal: Signal, body: bytes, items: int) -> None:
-        """Queue a request. Drop the request if the outlet is closed, or if the queue is full and records may be dropped."""
+        """Queue a request. If the outlet is closed, or if the queue is full and records may be dropped, drop the request."""
         if not items:
             return
         self.records.add(items)
@@ -177,9 +177,8 @@ class OtlpOutlet(Outlet):
         return self._spool.full
 
     def start(self) -> None:
-        """Start the sending thread if it isn't running.
-
-        The sending thread exports metrics and queued batches, including unsent batches of processes that have ended.
+        """Start the sending thread if it isn't running. This thread exports metrics and queued batches, including batches that
+        ended processes left unsent.
         """
         if self._wanted.metrics_interval and self._metrics_due is None:
             self._metrics_due = time.monotonic() + self._wanted.metrics_interval
@@ -191,7 +190,7 @@ class OtlpOutlet(Outlet):
     def flush(self, timeout: float) -> bool:
         """Send all waiting batches and metrics. Return False if they weren't sent within ``timeout`` seconds.
 
-        If the receiver is failing, batches in a file count as sent, and only a flush at exit tries to send batches.
+        If the receiver is failing, batches in a file count as sent, and a flush tries to send batches only at exit.
         """
         until = time.monotonic() + timeout
         if self._metrics_due is not None:
@@ -258,7 +257,7 @@ class OtlpOutlet(Outlet):
                     time.sleep(min(wait, max(0.0, until - time.monotonic())))
 
     def _adopt(self) -> bool:
-        """Queue unsent batches from the files of processes that have ended. Return False if no spool file is open."""
+        """Queue batches from files that ended processes left behind. If a spool file isn't open, return False."""
         self._spool.open()
         adopts = self._spool.adopt()
         for lane in self._lanes.values():
@@ -277,7 +276,7 @@ class OtlpOutlet(Outlet):
             return self._pauses[1]
 
     def _step(self, until: float) -> float:
-        """Do all work that is due. Return the number of seconds until more work is due."""
+        """Do all due work before the monotonic time ``until``. Return the seconds until more work is due."""
         now = time.monotonic()
         soonest = _FOREVER
         for lane in self._lanes.values():
@@ -390,4 +389,4 @@ def outlet_from(wanted: OtlpOptions, setup: Setup) -> Outlet:
 
 _FOREVER = float("inf")
 _LEFT_TO_THE_PARENT: list[Client | None] = []
-"""Connections that a forked child inherited. The child must neither use nor close them."""
+"""Connections that a forked child inherited. The child must neither use nor close these connections."""

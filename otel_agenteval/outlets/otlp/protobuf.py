@@ -1,7 +1,7 @@
-"""Encoder for those parts of the protobuf wire format that OTLP uses.
+"""Encoder for the subset of the protobuf wire format that OTLP uses.
 
-Protobuf classes need microseconds per field. Most fields occur again and again with the same value, so this encoder caches their
-bytes. Tests compare each message with the output of the protobuf classes.
+The generated protobuf classes need microseconds per field. Most fields repeat with the same value, so this encoder caches each
+field's bytes. Tests compare each message with the output of the protobuf classes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ as_double: Callable[[float], bytes] = struct.Struct("<d").pack
 
 _MAX_NESTING = 16
 _MAX_KEYS = 256
-"""Maximum number of keys that a writer caches, and maximum number of cached attributes with a boolean or integer."""
+"""Maximum number of keys that a writer caches, and maximum number of cached boolean or integer attributes."""
 _MAX_LENGTH = 512
 """Maximum length of a cached key, and of a string whose encoded prefix (tags and lengths) is cached."""
 
@@ -47,7 +47,7 @@ def tag(field: int, kind: int) -> bytes:
 
 
 def delimited(field: int, *parts: bytes) -> bytes:
-    """Encode a length-delimited field: a message, bytes, or a string. ``parts`` are joined."""
+    """Encode a length-delimited field (message, bytes, or string). The field's value is the concatenation of ``parts``."""
     body = b"".join(parts)
     return b"".join((tag(field, BYTES), varint(len(body)), body))
 
@@ -83,7 +83,7 @@ def any_value(value: Any, depth: int = 0) -> bytes:
 
 
 def _pair(key: str, value: bytes) -> bytes:
-    """Encode a ``KeyValue``. ``value`` is an encoded ``AnyValue``, which is omitted if it's empty."""
+    """Encode a ``KeyValue``. ``value`` is an encoded ``AnyValue``. An empty ``value`` is omitted."""
     return delimited(1, utf8(key)) + (delimited(2, value) if value else b"")
 
 

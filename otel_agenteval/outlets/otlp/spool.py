@@ -1,7 +1,7 @@
 """Storage for waiting batches, in memory or in a file that outlives the process.
 
-A batch is removed after it is sent or dropped. If the process dies before it removes a sent batch, the batch is sent again.
-Receivers can recognize a repeated score by its result ID.
+A batch is removed after it is sent or dropped. If the process dies before removing a sent batch, the next process sends the batch
+again. Receivers can recognize a repeated score by its result ID.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ CREATE INDEX by_signal ON batches (signal, number);
 """
 SCHEMA = Schema("spool", 0x4F414553, _TABLES)  # "OAES"
 _LEFT_TO_THE_PARENT: list[sqlite3.Connection] = []
-"""Connections that a forked child inherited. The child must neither use nor close them."""
+"""Connections that a forked child inherited. The child must neither use nor close these connections."""
 
 
 class SpooledBatch(NamedTuple):
-    """Encoded export request. Concatenated batches of the same signal are also a valid request."""
+    """Encoded export request. A concatenation of batches for the same signal is also a valid request."""
 
     signal: Signal
     items: int
     at: float
     body: bytes
     number: int = 0
-    """ID of the batch in its storage. Negative for batches in memory."""
+    """ID of the batch within its storage. Negative for batches in memory."""
 
 
 class SpoolMemory:
@@ -63,7 +63,7 @@ class SpoolMemory:
             return True
 
     def first(self, signal: Signal, most: int, max_bytes: int) -> list[SpooledBatch]:
-        """Return a signal's oldest batches, at most ``most`` of them and ``max_bytes`` in total, but always the first batch."""
+        """Return up to ``most`` of a signal's oldest batches, with at most ``max_bytes`` in total, but always the first batch."""
         found: list[SpooledBatch] = []
         with self._lock:
             for batch in self._waiting[signal]:
@@ -89,7 +89,7 @@ class SpoolMemory:
 class SpoolFile:
     """Storage in an SQLite file that only its owner can read, because explanations can quote turns.
 
-    Each process locks the first unlocked file in the folder, and sends the batches that an ended process left in this file. Raises
+    Each process locks the first unlocked file in the folder, and sends the batches that an ended process left in that file. Raises
     OSError or sqlite3.Error if the folder or file can't be used.
     """
 
@@ -99,7 +99,7 @@ class SpoolFile:
         self._lock = threading.Lock()
         self._directory = directory
         self._refused: set[Path] = set()
-        """Files that can't be read: damaged files, and files from another version."""
+        """Unreadable files, which are damaged or from another version."""
         for self._slot in range(_SLOTS):
             db = self._opened(self._slot)
             if db is not None:
@@ -146,7 +146,7 @@ class SpoolFile:
             self.items -= sum(batch.items for batch in batches)
 
     def adopt(self) -> int:
-        """Move batches from files of ended processes to this file. Return the number of moved records."""
+        """Move batches from ended processes' files to this file. Return the number of moved records."""
         adopted = 0
         for slot in range(_SLOTS):
             exists = Path(self._directory, f"outbox-{slot}.db").exists()
@@ -181,7 +181,7 @@ class SpoolFile:
 
 
 class Spool:
-    """Storage in a file, or in memory if no file is configured or the file fails."""
+    """Storage in the configured file, or in memory without a configured file or if the file fails."""
 
     def __init__(
         self, memory: int, open_file: Callable[[], SpoolFile] | None, failed: Callable[[str], None], found: Callable[[int], None]
@@ -202,7 +202,7 @@ class Spool:
         return self._file.max_bytes if self._file is not None else self._memory.max_bytes
 
     def open(self) -> None:
-        """On the first call, open the configured file and queue its leftover batches. Failures are logged and counted."""
+        """On the first call, open the configured file and queue its leftover batches. Log and count failures."""
         with self._opening:
             opener, self._open_file = self._open_file, None
             if opener is None:
@@ -229,7 +229,7 @@ class Spool:
         return any(store is not None and store.bytes >= store.max_bytes for store in (self._memory, self._file))
 
     def adopt(self) -> bool:
-        """Move batches from files of ended processes to the open file. Return False if no file is open."""
+        """Move batches from ended processes' files to the open file. If a file isn't open, return False."""
         if self._file is None:
             return False
         try:
@@ -239,7 +239,7 @@ class Spool:
         return True
 
     def first(self, signal: Signal, most: int, max_bytes: int) -> list[SpooledBatch]:
-        """Return the oldest batches of a signal. Batches in memory come first, because a crash would lose them."""
+        """Return a signal's oldest batches. Batches in memory come first, because a crash would lose these batches."""
         found = self._memory.first(signal, most, max_bytes)
         if not found and self._file is not None:
             try:
@@ -277,7 +277,7 @@ class Spool:
         return self._memory.items()
 
     def _give_up_file(self) -> None:
-        """Close a file that can't be read or written. Another process sends its batches later."""
+        """Close a file that can't be read or written. Another process later sends the file's batches."""
         self._failed("spool_failed")
         file, self._file = self._file, None
         if file is not None:

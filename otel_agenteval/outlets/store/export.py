@@ -24,7 +24,7 @@ FORMATS = ("jsonl", "csv", "parquet")
 _TIMES = ("start", "scored_at")
 _BATCH = 10_000
 _FORMULA_SIGNS = frozenset("=+-@\t\r\uff1d\uff0b\uff0d\uff20")
-"""First characters that make a spreadsheet interpret a cell as a formula (OWASP, CSV injection)."""
+"""First characters that make a spreadsheet interpret a cell as a formula. See OWASP, "CSV injection"."""
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
@@ -67,9 +67,8 @@ def write_text(rows: Iterable[dict[str, Any]], kind: str, stream: TextIO) -> int
 
 
 def for_csv(value: Any) -> Any:
-    """Return a CSV cell that spreadsheets don't interpret as a formula.
-
-    Carriage returns become line feeds. Characters that HTML and XML forbid become U+FFFD.
+    """Return a CSV cell that spreadsheets don't interpret as a formula. Carriage returns become line feeds. Characters that HTML
+    and XML forbid become U+FFFD.
     """
     if isinstance(value, bool):
         return "true" if value else "false"

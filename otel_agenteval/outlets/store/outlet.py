@@ -1,6 +1,6 @@
 """Outlet that writes turns and scores to the store.
 
-If a write fails, for example because the disk is full, rows of up to ``queue_bytes`` wait in memory for the next batch.
+If a write fails, for example because the disk is full, up to ``queue_bytes`` of rows wait in memory for the next batch.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ _log = logging.getLogger("otel_agenteval")
 _MAX_OUTCOMES = 50_000
 _HOUSEKEEPING = 60.0
 _CHECKS_OF_SIZE = 8
-"""Number of times that old rows are deleted while ``max_bytes`` bytes are written, in addition to regular deletions."""
+"""Number of extra deletions of old rows while ``max_bytes`` bytes are written. These deletions supplement the regular deletions."""
 _BYTES_OF_TURN, _BYTES_OF_SCORE = 3_000, 500
 
 _LONGEST_PAUSE = 10.0
-"""Maximum pause after a failed write, in seconds. Up to this limit, the pause is twice as long as the failed write took."""
+"""Maximum pause after a failed write, in seconds. Up to this limit, the pause is twice the duration of the failed write."""
 _CHECKED = 60.0
-"""Seconds without a write after which :meth:`StoreOutlet.check` tests the store."""
+"""Seconds since the last write. After that, :meth:`StoreOutlet.check` tests the store."""
 _TRIAL = Rows(
     turns=[{**dict.fromkeys(TURN_COLUMNS), "turn_id": "trial", "revision": 1, "is_conversation": 0, "stored_at": 0.0}],
     scores=[
@@ -67,7 +67,7 @@ class _Unit:
     turns: Sequence[dict[str, Any]] = ()
     absorbed: Sequence[tuple[str, str]] = ()
     scores: Sequence[tuple[Any, ...]] = ()
-    """Rows with values in the order of ``SCORE_COLUMNS``. Dictionaries would need three times as much memory."""
+    """Rows as tuples in the order of ``SCORE_COLUMNS``. Dictionaries would need three times as much memory."""
     questions: Sequence[dict[str, Any]] = ()
     changes: Sequence[dict[str, Any]] = ()
     size: int = 0
@@ -118,7 +118,7 @@ class StoreOutlet(Outlet):
 
     def _reset(self) -> None:
         self._lock = threading.RLock()
-        """Lock for writing rows. Needed because a flush can run on another thread."""
+        """Lock that guards writes. Needed because a flush can run on another thread."""
         self._waiting: deque[_Unit] = deque()
         self._bytes = 0
         self._outcomes: deque[tuple[str, str, str]] = deque(maxlen=_MAX_OUTCOMES)
@@ -130,14 +130,14 @@ class StoreOutlet(Outlet):
         self._is_ending = False
         self._failed_after = 0.0
         self._next_try = 0.0
-        """Monotonic time before which new turns trigger no write. If the server is unavailable, each attempt can take seconds."""
+        """Monotonic time until which new turns don't trigger writes. If the server is unavailable, an attempt can take seconds."""
         self._warned_of: set[str] = set()
 
     def record_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
         self._outcomes.append((turn_id, metric, outcome))
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Write a batch and all waiting rows. If the write fails, the rows of the batch also wait."""
+        """Write a batch and all waiting rows. If the write fails, the batch's rows wait, too."""
         units, fault = self.render(batch, self._unit)
         with self._lock:
             self._add(units)
@@ -169,8 +169,8 @@ class StoreOutlet(Outlet):
             self._write()
 
     def flush(self, timeout: float) -> bool:
-        """Write waiting rows. With SQLite, wait at most two seconds for another process's lock. At exit, give up at once if the
-        last attempt failed after more than ``timeout`` seconds.
+        """Write waiting rows. With SQLite, wait at most two seconds for another process's lock. At exit, if the last attempt failed
+        after more than ``timeout`` seconds, give up immediately.
         """
         try:
             with self._lock:
@@ -224,7 +224,7 @@ class StoreOutlet(Outlet):
         self._trouble, self._fault, self._failed_after, self._written = "", None, 0.0, self._clock.monotonic()
 
     def check(self) -> None:
-        """Write waiting rows, and delete old rows. If no row was written recently, test the store."""
+        """Write waiting rows, and delete old rows. If the last write isn't recent, test the store."""
         with self._lock:
             self._write()
             if self._trouble or self._written is None or self._clock.monotonic() - self._written >= _CHECKED:
@@ -237,14 +237,14 @@ class StoreOutlet(Outlet):
             self._delete_old()
 
     def _forget(self, units: Sequence[_Unit]) -> int:
-        """Remove ``units`` from the start of the queue. Return the number of their scores."""
+        """Remove ``units`` from the start of the queue. Return the number of removed scores."""
         for unit in units:
             self._waiting.popleft()
             self._bytes -= unit.size
         return sum(len(unit.scores) for unit in units)
 
     def _write_halves(self, units: Sequence[_Unit]) -> None:
-        """Write ``units`` in smaller and smaller parts, until each unit that the database can't store is isolated."""
+        """Write ``units`` in successively smaller parts, until each unit that the database can't store is isolated."""
         if len(units) == 1:
             self._write_storable_part(units[0])
             return
@@ -272,7 +272,7 @@ class StoreOutlet(Outlet):
         self.records.finish("sent", len(kept.scores))
 
     def _storable(self, field: str, rows: Iterable[Mapping[str, Any]]) -> list[Any]:
-        """Return the rows, with None for optional values that the database can't store. Omit rows that still can't be stored."""
+        """Return ``rows``, with None for optional values that the database can't store. Omit rows that still can't be stored."""
 
         def can_be_stored(row: Any) -> bool:
             return self._store.can_write(Rows()._replace(**{field: [row]}))
@@ -342,9 +342,8 @@ class StoreOutlet(Outlet):
         }  # fmt: skip
 
     def _fault_of(self, scored: ScoredTurn) -> Fault | None:
-        """Return the turn's first fault. If no rule finds a fault, return a fault that names the failed metric, if any.
-
-        Passed turns are also searched for faults, because a judge's score can fail later.
+        """Return the turn's first fault. If the rules find no fault, return a fault that names the failed metric, if any. Passed
+        turns are also searched for faults, because a judge's score can fail later.
         """
         fault = None
         try:
@@ -383,7 +382,7 @@ class StoreOutlet(Outlet):
             return None
 
     def _question_rows(self, scored: ScoredTurn) -> list[dict[str, Any]]:
-        """Return one row per judge call, for a turn with one judged score. Return no rows for other turns, or without content."""
+        """Return one row per judge call, for a turn with one judged score. Otherwise, or without content, return an empty list."""
         if not self.keeps_content or scored.judged is None or len(scored.scores) != 1:
             return []
         redactor = (scored.redactor or Redactor(self._redact)) if self._redact else None

@@ -21,9 +21,9 @@ SCHEMA = "agenteval"
 _CONNECT_SECONDS = 5
 _APPLICATION = "otel-agenteval"
 _MIGRATING = 0x4F414556
-"""Advisory lock for creating and migrating tables."""
+"""ID of the advisory lock for creating and migrating tables."""
 _WRITING = _MIGRATING + 1
-"""Advisory lock for writing. Held for milliseconds."""
+"""ID of the advisory lock for writing. Each lock is held for milliseconds."""
 
 SYNTAX = Syntax(
     p="%s",
@@ -41,9 +41,9 @@ SYNTAX = Syntax(
     score_order="scores.scored_at, scores.result_id",
 )
 _OF_VALUES = ("22", "23", "54", "42804", "42846")
-"""Prefixes of SQLSTATE codes for errors caused by a value, for example one that is out of range or has the wrong type."""
+"""SQLSTATE prefixes for errors that a value causes, such as a value that is out of range or has the wrong type."""
 _WITHOUT_VALUES = ("25", "28", "3D", "3F", "42", "53", "55", "57", "58")
-"""Prefixes of SQLSTATE codes for errors whose messages don't quote values."""
+"""SQLSTATE prefixes for errors whose messages don't quote values."""
 
 
 def is_address(path: str) -> bool:
@@ -84,7 +84,7 @@ def _bound(values: Iterable[Any]) -> list[Any]:
 
 
 def _loggable(error: Any) -> str:
-    """Return the part of an error message that contains neither stored values nor addresses."""
+    """Return the part of an error message that is safe to log, without stored values or addresses."""
     code = error.sqlstate
     if code is not None:
         primary = error.diag.message_primary if code.startswith(_WITHOUT_VALUES) else None
@@ -94,7 +94,7 @@ def _loggable(error: Any) -> str:
 
 
 class NotStorable(ValueError):
-    """Error for a value that can't be stored. Nothing was written, and a retry would also fail."""
+    """Error for a value that can't be stored. Nothing was written, and retries would also fail."""
 
 
 class Connection:
@@ -148,7 +148,7 @@ class Connection:
 
 
 class PostgresDatabase:
-    """PostgreSQL database for writing. Connects on first use, and again after a lost connection. Thread-safe."""
+    """PostgreSQL database for writing. Connects on first use, and reconnects after a lost connection. Thread-safe."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -159,14 +159,14 @@ class PostgresDatabase:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """Commit all changes of the block or, after an error, none. To prevent deadlocks, only one writer at a time is allowed."""
+        """Commit the block's changes. After an error, roll back all changes. To prevent deadlocks, only one writer runs at once."""
         with self.connection() as db, db.transaction():
             db.execute("SELECT pg_advisory_xact_lock(%s)", (_WRITING,))
             yield db
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """Provide a connection for single statements. Each statement runs in its own transaction."""
+        """Provide a connection on which each statement runs in its own transaction."""
         self._leave_to_parent()
         with self._lock:
             if self._connection is None or self._connection.closed:
@@ -201,7 +201,7 @@ open_writer = PostgresDatabase
 
 
 def open_reader(address: str) -> Connection:
-    """Open a score store for reading. Raises StoreError if it's unreadable or has another version."""
+    """Open a score store for reading. If the store is unreadable or has another version, raise StoreError."""
     shown = without_password(address)
     db = None
     try:
@@ -218,7 +218,7 @@ def open_reader(address: str) -> Connection:
 
 
 def _migrate(db: Connection) -> None:
-    """Create or migrate the tables, one process at a time. Raises StoreError if a later version created the tables."""
+    """Create or migrate the tables, one process at a time. If a later version created the tables, raise StoreError."""
     with db.transaction():
         db.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
         db.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")

@@ -26,27 +26,27 @@ LEAST_OF_ID = 4
 EXAMPLES = 3
 """Maximum number of example turns per failure mode."""
 MOST_VERDICTS = 1_000
-"""Default number of failures, and default number of passes, in a sample."""
+"""Default number of failed verdicts in a sample, and default number of passed verdicts."""
 MOST_OF_COMMAND = 4_000
-"""Sample size for commands, which can take longer than a web page. Larger samples reveal weaker causes of failures."""
+"""Sample size for CLI commands, which may take longer than a web page. Larger samples reveal weaker causes of failures."""
 MOST_TEXTS = 2_000
-"""Maximum number of failed turns per failure mode whose texts are compared."""
+"""Maximum number of failed turns whose texts are compared, per failure mode."""
 _MOST_READ = 10_000
 """Maximum number of failures, passes, or turns that are read for a sample."""
 _MOST_TURNS = 30_000
-"""If fewer turns than this match, a sample can be taken from a list of their IDs. Otherwise, it is taken by sampling level."""
+"""If fewer turns match, a sample can be drawn from a list of their IDs. Otherwise, the sample is drawn by sampling level."""
 NO_CAUSES = "the store has no facts for the latest turns; set outlets.store.causes to true"
 _RECENT = 200
 _BLOCK = 2_000
 _MOST_CHANGES = 100
 _FIRST_LEVEL = 12
-"""Lowest sampling level (see :func:`.statements.level_of`) of turns in the smallest sample, which is tried first."""
+"""Minimum sampling level (see :func:`.statements.level_of`) for the smallest sample, which is tried first."""
 _OF_VERDICT = (
     "turns.turn_id, turns.conversation_id, turns.service_version, turns.attributes, turns.facts, scores.verdict, "
     "coalesce(scores.sample_probability, 1.0)"
 )
 SPAN_OF_TRACE = re.compile(r"(.*[0-9a-f]{32}-)[0-9a-f]{16}")
-"""Pattern of a complete turn ID. The captured part is everything before the span ID."""
+"""Pattern for a complete turn ID. The group captures everything before the span ID."""
 
 
 def backend_of(path: str | os.PathLike[str]) -> Any:
@@ -54,7 +54,7 @@ def backend_of(path: str | os.PathLike[str]) -> Any:
 
 
 def only_one(short: str, found: Sequence[str]) -> str | None:
-    """Return the only ID in ``found``, or None if ``found`` is empty. Raises StoreError if several IDs match ``short``."""
+    """Return the only ID in ``found``, or None if ``found`` is empty. If several IDs match ``short``, raise StoreError."""
     if len(found) > 1:
         more = ", …" if len(found) > 5 else ""
         raise StoreError(f"{short}: matches several turn IDs: {', '.join(found[:5])}{more}. Use a longer ID")
@@ -74,7 +74,7 @@ class Wanted:
     conversation_id: str | None = None
     revisions: bool = False
     failed: bool = False
-    """If True, read only turns with a score that failed or ended in an error. If ``metrics`` is set, only scores of these metrics
+    """If True, read only turns with a score that failed or ended in an error. If ``metrics`` is set, only scores of ``metrics``
     count.
     """
     mode: str | None = None
@@ -86,7 +86,7 @@ EXPORTED: tuple[str, ...] = (
     "threshold", "error_type", "explanation", "detail", "also", "sample_probability", "sample_upstream_probability", "sample_decided_by", "judge_model", "judge_cost_usd", "result_id",
     "scored_at",
 )  # fmt: skip
-"""Default keys of a row from :meth:`StoreReader.rows`, in order."""
+"""Default keys, in order, of a row from :meth:`StoreReader.rows`."""
 _BOOLEANS = ("complete", "passed", "is_conversation", "cost_estimated")
 _JSON = ("detail", "also", "skipped", "content", "labels", "turns", "attributes", "tools", "facts", "fault")
 
@@ -112,7 +112,7 @@ class StoreReader:
     def find(self, short: str) -> str | None:
         """Return the full turn ID for a shortened ID (at least 4 characters), or for an ID with another span of the same trace.
 
-        The ID can lack the tenant's name. Return None for an unknown ID. Raises StoreError if several turns match.
+        ``short`` can lack the tenant's name. For an unknown ID, return None. If several turns match, raise StoreError.
         """
         known = "SELECT turn_id FROM turns UNION SELECT turn_id FROM outcomes"
         exact = self._db.execute(f"SELECT turn_id FROM ({known}) AS known WHERE turn_id = {self._sql.p}", (short,)).fetchone()
@@ -133,9 +133,8 @@ class StoreReader:
         return plain(row) if row is not None else None
 
     def turns(self, wanted: Wanted = Wanted(), limit: int = 100, before: float | None = None) -> list[dict[str, Any]]:
-        """Return the latest turns that were stored before ``before``, newest first.
-
-        For the next page, pass the last turn's ``stored_at`` as ``before``.
+        """Return the latest turns that were stored before ``before``, newest first. For the next page, pass the last turn's
+        ``stored_at`` as ``before``.
         """
         where = self._conditions(wanted, of_scores=False)
         where.compare("turns.stored_at <", before)
@@ -143,7 +142,7 @@ class StoreReader:
         return [plain(row) for row in self._db.execute(statement, [*where.values, limit])]
 
     def contents(self, wanted: Wanted = Wanted()) -> Iterator[tuple[str, dict[str, Any] | None]]:
-        """Yield each turn's ID and its content in ``turn.v1`` form, oldest first. The content is None if it isn't stored."""
+        """Yield pairs (turn ID, content as ``turn.v1`` JSON), oldest turn first. The content is None if it isn't stored."""
         where = self._conditions(wanted, of_scores=False)
         rows = self._db.execute(
             f"SELECT turn_id, content FROM turns WHERE {where} AND is_conversation = 0 ORDER BY stored_at, turn_id", where.values
@@ -158,7 +157,7 @@ class StoreReader:
         return [plain(row) for row in rows]
 
     def questions(self, result_id: str) -> list[dict[str, Any]]:
-        """Return the judge calls of a score, in order. Empty if content isn't stored."""
+        """Return a score's judge calls, in order. If content isn't stored, return an empty list."""
         rows = self._db.execute(
             f"SELECT stage, model, question, reply FROM questions WHERE result_id = {self._sql.p} ORDER BY place", (result_id,)
         )
@@ -186,7 +185,7 @@ class StoreReader:
         return {str(name): int(count) for name, count in rows}
 
     def values(self, by: str, groups: Sequence[str], wanted: Wanted = Wanted()) -> Iterator[GroupValue]:
-        """Yield the score values of the turns in ``groups``, oldest first. Omit vacuous scores, which had nothing to evaluate."""
+        """Yield the score values of turns in ``groups``, oldest first. Omit vacuous scores (nothing to evaluate)."""
         column, given = self._grouping(by)
         return self._values(column, given, groups, self._conditions(wanted, of_scores=True))
 
@@ -200,7 +199,7 @@ class StoreReader:
         return (GroupValue(*row) for row in rows if row[6] > 0)
 
     def failures(self, wanted: Wanted = Wanted()) -> dict[str, int]:
-        """Return the number of failed turns by metric, in descending order. Includes metrics without failures."""
+        """Return a mapping from metric to number of failed turns, most failures first. Include metrics without failures."""
         where = self._conditions(wanted, of_scores=True)
         rows = self._db.execute(
             f"SELECT metric, count(CASE WHEN {verdict_is(False, self._sql)} THEN 1 END) AS failed FROM turns JOIN scores USING (turn_id) WHERE {where} "
@@ -210,10 +209,10 @@ class StoreReader:
         return {metric: int(count) for metric, count in rows}
 
     def modes(self, wanted: Wanted = Wanted(), by: str | None = None) -> StoredModes:
-        """Return the failure modes of the turns, most frequent first.
+        """Return the failure modes (turns with the same kind of fault) that match ``wanted``, most frequent first.
 
-        By default, the modes are compared between the two halves of the time range. If ``by`` is set to a key of :data:`GROUPED_BY`
-        or to the name of a stored attribute, the modes are compared between groups of turns with different values.
+        By default, the modes' counts are compared between the two halves of the time range. If ``by`` is a key of
+        :data:`GROUPED_BY` or the name of a stored attribute, the counts are compared between groups of turns with different values.
         """
         failed = self._conditions(replace(wanted, failed=bool(wanted.metrics)), of_scores=False)
         every = self._conditions(wanted, of_scores=False)
@@ -231,8 +230,8 @@ class StoreReader:
         """Return the failure modes of turns that match ``failed``. Totals count the turns that match ``every``.
 
         Turns are counted by group or, without ``by``, in each half of the time range. With a ``sample`` from
-        :meth:`_failed_sample`, failed turns are counted only in the sample. If ``few`` is True, ``failed`` lists turn IDs, and the
-        query uses only the index of turn IDs.
+        :meth:`_failed_sample`, failed turns are counted only within the sample. If ``few`` is True, ``failed`` lists turn IDs, and
+        the query uses only the index on turn IDs.
         """
         middle = None
         if by is None:
@@ -263,7 +262,7 @@ class StoreReader:
         return StoredModes(modes, tuple(totals.values()), () if by is None else tuple(map(str, totals)), middle)
 
     def _halves(self, where: Where, at: str) -> tuple[list[_Part], dict[Any, int], float]:
-        """Return both halves of the time range, the number of turns in each half, and the Unix time at which the second starts."""
+        """Return both halves of the time range, the number of turns in each half, and the Unix time when the second half starts."""
         ends = [
             self._db.execute(f"SELECT {at} FROM turns WHERE {where} ORDER BY {at} {way} LIMIT 1", where.values).fetchone()
             for way in ("ASC", "DESC")
@@ -279,7 +278,7 @@ class StoreReader:
     def _failed_by_mode(
         self, parts: Sequence[_Part], mode_column: str, tables: str, counted: Where, weight: int
     ) -> dict[str, dict[Any, FailedTurns]]:
-        """Count the failed turns that match ``counted``, by failure mode and part. Multiply the counts by ``weight``."""
+        """Count the failed turns that match ``counted``, by failure mode and then by part. Multiply the counts by ``weight``."""
         found: dict[str, dict[Any, FailedTurns]] = {}
         for part in parts:
             rows = self._db.execute(
@@ -293,7 +292,7 @@ class StoreReader:
         return found
 
     def _failed_sample(self, of_scores: Where, where: Where) -> tuple[Where, int]:
-        """Return an SQL condition for a sample of failed scores, and the number of failed scores per sampled score."""
+        """Return an SQL condition that samples failed scores, and the number of failed scores per sampled score."""
         level = _FIRST_LEVEL
         while level and self._count("scores", of_scores, _MOST_READ + 1, _levels(0, level - 1, TOP_LEVEL)) <= _MOST_READ:
             level -= 1
@@ -325,9 +324,9 @@ class StoreReader:
         return [StoredTopic(*row)._replace(center=jsonio.loads(row["center"])) for row in rows]
 
     def verdicts(self, metric: str, wanted: Wanted = Wanted(), most: int = MOST_VERDICTS) -> list[VerdictRow]:
-        """Return all verdicts of a metric or a random sample, each with the stored facts about its turn.
+        """Return a metric's verdicts (all, or a random sample), each with the stored facts about its turn.
 
-        The sample has ``most`` to ``2 * most`` failed turns and as many passed turns, or fewer if fewer turns match.
+        A sample contains ``most`` to ``2 * most`` failed turns and the same range of passed turns, or fewer if fewer turns match.
         """
         where = self._conditions(replace(wanted, metrics=()), of_scores=True)
         of_turns = Where(self._sql)
@@ -338,10 +337,10 @@ class StoreReader:
     def _verdicts(
         self, metric: str, where: Where, of_turns: Where, of_scores: Where, most: int = MOST_VERDICTS
     ) -> list[VerdictRow]:
-        """Return all verdicts that match ``where``, or a random sample of them.
+        """Return all matching verdicts or a random sample of matching verdicts.
 
-        ``of_turns`` contains only conditions for which the table ``turns`` has an index. ``of_scores`` contains conditions on
-        ``scores.at``. A sample has up to ``2 * most`` failures and up to ``2 * most`` passes.
+        ``where`` selects verdicts. ``of_turns`` contains only conditions for which the table ``turns`` has an index, and
+        ``of_scores`` contains conditions on ``scores.at``. A sample has up to ``2 * most`` failures and up to ``2 * most`` passes.
         """
         of_scores.add(f"scores.metric = {self._sql.p} AND scores.verdict IN (0, 1)", metric)
         turns = self._count("turns", of_turns, _MOST_TURNS) if str(of_turns) != EVERYTHING else _MOST_TURNS
@@ -372,9 +371,8 @@ class StoreReader:
         return [*found[0], *found[1]]
 
     def _verdicts_by_level(self, verdict: int, of_scores: Where, where: Where, most: int) -> list[sqlite3.Row]:
-        """Return verdicts from the smallest random sample with at least ``most`` verdicts.
-
-        The possible samples contain all scores, half of them, a quarter, an eighth, and so on.
+        """Return verdicts from the smallest random sample that has at least ``most`` verdicts. Possible samples contain all scores,
+        1/2 of the scores, 1/4, 1/8, and so on.
         """
         found: list[sqlite3.Row] = []
         read, level, lowest = 0, TOP_LEVEL, _FIRST_LEVEL
@@ -407,7 +405,7 @@ class StoreReader:
         return [_verdict_of(row) for row in rows]
 
     def keeps_causes(self) -> bool:
-        """Return False if no recent turn has stored facts or a first fault. Return True for an empty store."""
+        """Return False if recent turns have neither stored facts nor a first fault. For an empty store, return True."""
         recent = f"SELECT coalesce(facts, fault) AS cause FROM turns ORDER BY stored_at DESC LIMIT {_RECENT}"
         count, known = self._db.execute(f"SELECT count(*), count(cause) FROM ({recent}) AS recent").fetchone()
         return bool(known) or not count
@@ -466,7 +464,7 @@ class StoreReader:
 
 
 class _Part(NamedTuple):
-    """SQL that selects the turns in one half of the time range, or groups turns by a column."""
+    """SQL condition for one half of the time range, or SQL that groups turns by a column."""
 
     name: str
     name_values: Sequence[Any]
@@ -475,18 +473,18 @@ class _Part(NamedTuple):
 
 
 class FailedTurns(NamedTuple):
-    """Counts of a failure mode's failed turns, in one half of the time range or in one group."""
+    """Counts of failed turns with one failure mode, in one half of the time range or in one group."""
 
     turns: int = 0
     represented: float = 0.0
     """Number of failed turns that the counted turns represent."""
     squares: float = 0.0
-    """Sum over the counted turns of the squared number of turns that each represents."""
+    """Sum of the squares of ``represented`` numbers, over all counted turns."""
 
 
 class ModeCounts(NamedTuple):
     fault: Fault
-    """Fault of the latest turn. The faults of all turns in the mode have the same kind, step, and error."""
+    """Fault of the latest turn. All turns in the failure mode have a fault with the same kind, step, and error."""
     parts: tuple[FailedTurns, ...]
     examples: list[str]
 
@@ -494,7 +492,7 @@ class ModeCounts(NamedTuple):
 class StoredModes(NamedTuple):
     modes: list[ModeCounts]
     totals: tuple[int, ...]
-    """Number of all turns in each part (group or half of the time range)."""
+    """Total number of turns in each part (group, or half of the time range)."""
     groups: tuple[str, ...] = ()
     """Name of each group, in order of appearance. Empty if the parts are the halves of the time range."""
     middle: float | None = None
@@ -505,12 +503,12 @@ class FailedContent(NamedTuple):
     turn_id: str
     fault: Fault
     content: dict[str, Any] | None
-    """The turn in ``turn.v1`` form, or None if its content isn't stored."""
+    """The turn as ``turn.v1`` JSON, or None if the turn's content isn't stored."""
     explanation: str | None
 
 
 class StoredTopic(NamedTuple):
-    """Cluster of similar failed turns within a failure mode. Its ID stays the same in later runs."""
+    """Cluster of similar failed turns within a failure mode. The cluster's ID stays the same in later runs."""
 
     mode: str
     id: str
@@ -525,7 +523,7 @@ class VerdictRow(NamedTuple):
     turn_id: str
     bad: bool
     facts: dict[str, Any]
-    """Facts about the turn, with ``service.version`` and the stored attributes."""
+    """Facts about the turn by name, including ``service.version`` and the stored attributes."""
     conversation: str
     weight: float
 
@@ -547,7 +545,7 @@ GROUPED_BY: Mapping[str, str] = {
     "agent": "turns.agent", "gen_ai.agent.name": "turns.agent", "service": "turns.service", "service.name": "turns.service",
     "judge_model": "scores.judge_model", "tenant": "turns.tenant",
 }  # fmt: skip
-"""Column for each name by which turns can be grouped. Other names refer to stored attributes."""
+"""Mapping from grouping name to column. Other names refer to stored attributes."""
 
 
 def score_of_row(row: Mapping[str, Any]) -> Score:
@@ -556,7 +554,7 @@ def score_of_row(row: Mapping[str, Any]) -> Score:
 
 
 def fault_of_row(row: Mapping[str, Any]) -> Fault | None:
-    """Return the first fault of a failed turn. Return None if the turn passed or no rule found a fault."""
+    """Return a failed turn's first fault. If the turn passed or the rules found no fault, return None."""
     fault = Fault(**row["fault"]) if row.get("failed") and row.get("fault") else None
     return fault if fault is not None and fault.path else None
 

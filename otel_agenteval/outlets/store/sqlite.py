@@ -45,7 +45,7 @@ def open_writer(path: str) -> SqliteFile:
 
 
 def open_reader(path: str) -> sqlite3.Connection:
-    """Open a score store for reading. Raises StoreError if it's unreadable or has another version."""
+    """Open a score store for reading. If the store is unreadable or has another version, raise StoreError."""
     if not Path(path).is_file():
         folder = Path(path).absolute().parent
         raise StoreError(f"{path}: {'file not found' if folder.is_dir() else f'folder not found: {folder}'}")

@@ -1,4 +1,4 @@
-"""Tables of the score store, and the SQL syntax of its databases.
+"""Tables of the score store, and SQL syntax for each kind of database.
 
 A :class:`Syntax` contains the SQL that differs between SQLite and PostgreSQL.
 """
@@ -13,24 +13,25 @@ from typing import Any, NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class Syntax:
-    """SQL syntax of a database. Braces in attributes are placeholders for SQL expressions."""
+    """SQL syntax for one kind of database. Braces in attributes are placeholders for SQL expressions."""
 
     p: str
     types: Mapping[str, str]
-    """Names of column types that aren't the same as in :data:`TABLES`."""
+    """Mapping from a column type in :data:`TABLES` to this database's name, if the name differs."""
     by_key_only: str
-    """Option to store a table in the order of its primary key."""
+    """Table option that stores the table in the order of its primary key."""
     like: str
     contains: str
     field: str
-    """Field of a JSON object, as text. Placeholders: the object, and a query parameter with the result of :attr:`field_name`."""
+    """Template for a JSON object's field as text. Placeholders: the object, and a query parameter with the result of
+    :attr:`field_name`."""
     field_name: Callable[[str], str]
     number: str
-    """Field of a JSON object as a number, or NULL if the field isn't a number."""
+    """Template for a JSON object's field as a number, or NULL if the field isn't a number."""
     floor: str
     integer: str
     total: str
-    """Sum of a group as a float. 0.0 if there are no values."""
+    """Template for a group's sum as a float. The sum is 0.0 if the group has no values."""
     unindexed: str
     score_order: str
 
@@ -60,12 +61,12 @@ TURN_COLUMNS: Mapping[str, str] = {
 }  # fmt: skip
 """Columns of a turn's row.
 
-``tenant`` is the tenant that sent the turn. ``labels`` has the tenant's labels as a JSON object. ``service_version`` is from the
-root span's resource. ``attributes`` has the configured span attributes as a JSON object. ``start`` and ``stored_at`` are Unix
-times in seconds. ``skipped`` is a JSON object with a reason per skipped metric. ``content`` is the turn in ``turn.v1`` form, if
+``tenant`` is the tenant that sent the turn. ``labels`` is a JSON object with the tenant's labels. ``service_version`` is from the
+root span's resource. ``attributes`` is a JSON object with the configured span attributes. ``start`` and ``stored_at`` are Unix
+times in seconds. ``skipped`` is a JSON object from skipped metric to reason. ``content`` is the turn as ``turn.v1`` JSON, if
 configured. ``cost_estimated`` is 1 if ``cost_usd`` is an estimate. ``tools`` is a JSON list of the called tools. ``error`` is the
-type of the error that ended the turn. Turns of the same case have the same ``case_key``: the case ID or, if content is stored, a
-hash of the input. ``facts`` is a JSON object from :func:`~otel_agenteval.evaluation.turn_facts.facts_of`. ``fault`` is a
+type of the error that ended the turn. Turns of the same test case have the same ``case_key``: the case ID or, if content is stored,
+a hash of the input. ``facts`` is a JSON object from :func:`~otel_agenteval.evaluation.turn_facts.facts_of`. ``fault`` is a
 :class:`~otel_agenteval.evaluation.first_fault.Fault` as a JSON object. Passed turns can have a fault, too. ``mode`` is the fault's
 failure mode. ``failed`` is the number of failed turns that this turn represents, or NULL if no score failed.
 """
@@ -84,14 +85,14 @@ VERDICT_COLUMNS: Mapping[str, str] = {"verdict": "INTEGER", "level": "INTEGER", 
 """Additional columns of a score's row, which :mod:`.writer` computes.
 
 ``verdict`` is 1 (passed) or 0 (failed) for a verdict that counts (see :func:`verdict_is`). ``level`` is the turn's sampling level
-(see :func:`level_of`). ``at`` is the turn's start or, if unknown, the time of the score.
+(see :func:`level_of`). ``at`` is the turn's start time or, if unknown, the score's time.
 """
 TOP_LEVEL = 16
-"""Highest sampling level, which a share of 2⁻¹⁶ of all turns has."""
+"""Highest sampling level, which 2⁻¹⁶ of all turns have."""
 
 
 def level_of(turn_id: str) -> int:
-    """Return a turn's sampling level: half of all turns have level 1 or more, a quarter have level 2 or more, and so on."""
+    """Return a turn's sampling level. Half of all turns have level 1 or more, a quarter have level 2 or more, and so on."""
     bits = int.from_bytes(hashlib.blake2b(turn_id.encode(errors="replace"), digest_size=TOP_LEVEL // 8).digest(), "big")
     return (bits & -bits).bit_length() - 1 if bits else TOP_LEVEL
 
@@ -101,7 +102,8 @@ CHANGE_COLUMNS: Mapping[str, str] = {
     "detector": "TEXT NOT NULL", "mean_before": "REAL", "mean_after": "REAL", "ci_low": "REAL", "ci_high": "REAL", "since": "REAL", "n_eff": "REAL",
     "version_before": "TEXT", "version": "TEXT", "turns": "TEXT", "instance_id": "TEXT",
 }  # fmt: skip
-"""Columns of a change's row. ``ci_low`` and ``ci_high`` are confidence limits of the change. ``turns`` is a JSON list of IDs."""
+"""Columns of a score change's row. ``ci_low`` and ``ci_high`` are the change's confidence limits. ``turns`` is a JSON list of
+IDs."""
 
 OUTCOME_COLUMNS: Mapping[str, str] = {
     "turn_id": "TEXT NOT NULL", "metric": "TEXT NOT NULL", "outcome": "TEXT NOT NULL", "at": "REAL NOT NULL",
@@ -110,7 +112,7 @@ OUTCOME_COLUMNS: Mapping[str, str] = {
 QUESTION_COLUMNS: Mapping[str, str] = {
     "result_id": "TEXT NOT NULL", "place": "INTEGER NOT NULL", "turn_id": "TEXT NOT NULL", "stage": "TEXT", "model": "TEXT", "question": "TEXT", "reply": "TEXT",
 }  # fmt: skip
-"""Columns of a judge call's row, stored only with content. ``place`` is the call's position among all calls for the result."""
+"""Columns of a judge call's row. Judge calls are stored only with content. ``place`` is the position among the result's calls."""
 
 TOPIC_COLUMNS: Mapping[str, str] = {
     "mode": "TEXT NOT NULL", "id": "TEXT NOT NULL", "model": "TEXT NOT NULL", "center": "TEXT NOT NULL", "stability": "REAL NOT NULL", "name": "TEXT NOT NULL",
@@ -123,12 +125,12 @@ HOURLY_COLUMNS: Mapping[str, str] = {
     "turns": "INTEGER", "scored": "INTEGER", "passed": "INTEGER", "failed": "INTEGER", "critical": "INTEGER", "errors": "INTEGER", "cost_usd": "REAL", "priced": "INTEGER", "estimated": "INTEGER", "tokens": "INTEGER",
     "duration_s": "REAL", "timed": "INTEGER", "wv": "REAL", "wp": "REAL", "least": "REAL", "most": "REAL", "w": "REAL", "wy": "REAL", "wy2": "REAL", "w2": "REAL", "w2y": "REAL", "w2y2": "REAL",
 }  # fmt: skip
-"""Columns of hourly sums over turns with the same filter values.
+"""Columns of hourly sums. Each row sums turns with the same filter values.
 
 There is one row per metric, plus a row with an empty ``metric`` for the turns themselves. ``critical`` counts scores with a
-critical finding. ``priced``, ``estimated``, and ``timed`` count turns or scores with a known cost, an estimated cost, and a known
-duration. ``wv`` is the total weight of verdicts, and ``wp`` is the total weight of passing verdicts. ``w`` is the total weight of
-scores, ``wy`` is the sum of weight times value, ``w2y2`` is the sum of squared weight times squared value, and so on.
+critical finding. ``priced`` counts turns or scores with a known cost, ``estimated`` with an estimated cost, and ``timed`` with a
+known duration. ``wv`` is the total weight of verdicts, and ``wp`` is the total weight of passing verdicts. ``w`` is the total
+weight of scores, ``wy`` is the sum of weight times value, ``w2y2`` is the sum of squared weight times squared value, and so on.
 """
 
 _START = "coalesce(start, stored_at)"
@@ -168,7 +170,7 @@ TABLES = (
     StoreTable("stale_minutes", {"minute": "INTEGER PRIMARY KEY", "marks": "INTEGER NOT NULL", "summed": "INTEGER NOT NULL"}, {}),
 )  # fmt: skip
 ADDED_COLUMNS: Sequence[Sequence[tuple[str, str]]] = ()
-"""Columns that each store version added, as (table, column). The first entry belongs to version 2."""
+"""Columns that each store version added, as pairs (table, column). The first entry belongs to version 2."""
 VERSION = 1 + len(ADDED_COLUMNS)
 
 REQUIRED: frozenset[str] = frozenset(
@@ -181,11 +183,11 @@ REQUIRED: frozenset[str] = frozenset(
 HOUR = 3600
 DAY = 24
 MINUTE = 60
-"""Number of seconds per minute and of minutes per hour. A row of ``minutely`` covers one minute."""
+"""Number of seconds per minute, and of minutes per hour. A row in the table ``minutely`` covers one minute."""
 AT = "coalesce(turns.start, turns.stored_at)"
-"""SQL for a turn's start or, if unknown, the time when it was stored, in Unix seconds."""
+"""SQL for a turn's start time or, if unknown, the time when the turn was stored, in Unix seconds."""
 CURRENT = "turns.superseded_by IS NULL AND scores.revision = turns.revision"
-"""SQL condition for the latest revision, in joined rows of ``turns`` and ``scores``."""
+"""SQL condition that selects the latest revision, in joined rows of ``turns`` and ``scores``."""
 
 
 def create_tables(sql: Syntax) -> list[str]:
@@ -210,9 +212,10 @@ def _column_type(kind: str, sql: Syntax) -> str:
 
 
 def detail_has(part: str, sql: Syntax) -> str:
-    """Return an SQL condition for scores whose ``detail`` contains a JSON fragment.
+    """Return an SQL condition for scores whose ``detail`` contains the JSON fragment ``part``.
 
-    Stored JSON escapes quotation marks in texts, so a fragment with quotation marks can't match within a text by accident.
+    Stored JSON escapes quotation marks within strings, so a fragment with quotation marks can't match a string's content by
+    accident.
     """
     found = sql.contains.format("scores.detail", f"'{part}'")
     return f"(scores.detail IS NOT NULL AND {found})"
@@ -230,11 +233,11 @@ def verdict_is(passed: bool, sql: Syntax, column: str = "scores.passed") -> str:
 VACUOUS = '"vacuous":true'
 """JSON fragment in the ``detail`` of vacuous scores."""
 SEVERITY = '"severity":"{}"'
-"""JSON fragment in the ``detail`` of scores that have a finding with this severity."""
+"""Template for the JSON fragment in a score's ``detail`` that indicates a finding with the given severity."""
 
 
 def among(column: str, values: Sequence[Any], sql: Syntax) -> str:
-    """Return an SQL condition that a column contains one of the values. If ``values`` is empty, the condition matches no row."""
+    """Return an SQL condition that ``column`` contains one of ``values``. If ``values`` is empty, the condition is never true."""
     return f"{column} IN ({sql.row(values)})" if values else "1 = 0"
 
 
@@ -258,7 +261,7 @@ class Where:
         self.add(str(other), *other.values)
 
     def compare(self, left: str, value: Any) -> None:
-        """Add a comparison with ``value``, unless it is None. ``left`` includes the operator, for example ``turns.stored_at <``."""
+        """Add a comparison, unless ``value`` is None. ``left`` includes the operator, for example ``turns.stored_at <``."""
         if value is not None:
             self.add(f"{left} {self.sql.p}", value)
 

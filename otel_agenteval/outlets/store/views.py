@@ -1,11 +1,11 @@
-"""Queries of the web UI: filtered lists of turns, and sums of scores by hour.
+"""Queries for the web UI: filtered lists of turns, and hourly sums of scores.
 
 Lists are read in blocks until a page is full or the request's time is over. Therefore, a search for rare turns among millions of
-turns takes several requests, but no request hangs.
+turns takes several requests, but requests never hang.
 
 :class:`Summer` writes sums to the tables ``daily``, ``hourly``, and, for recent hours, ``minutely``. The table ``stale_minutes``
-lists minutes whose turns aren't fully included in hourly sums. For hours with such minutes, requests read the rows of ``minutely``
-that are up to date (``summed`` equals ``marks``), and sum the turns of all other minutes.
+lists minutes whose turns aren't fully included in hourly sums. For hours with stale minutes, requests read up-to-date rows of
+``minutely`` (``summed`` equals ``marks``), and sum the turns of all other minutes.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ Outcome = Literal["pass", "fail", "error"]
 Order = Literal["newest", "oldest", "slowest", "costliest", "most_tokens"]
 
 _BLOCKS = (200, 1_000, 4_000)
-"""Number of turns per block. The time is checked after each block, and later blocks are larger."""
+"""Number of turns per block. Later blocks are larger. After each block, the remaining time is checked."""
 _FEW_SCORES = 1_000
-"""Maximum number of matching scores for which turns are read by ID instead of in blocks."""
+"""Maximum number of matching scores. Up to this number, turns are read by ID instead of in blocks."""
 _SEARCH_SECONDS = 0.1
 MOST_COUNTED = 10_000
 _MOST_CHANGED = 200
@@ -56,19 +56,19 @@ _LATEST_HOUR = 1 << 40
 _LIST_COLUMNS = ", ".join(f"turns.{name}" for name in TURN_COLUMNS if name not in ("content", "labels"))
 RANKED: dict[Order, Sequence[str]] = {"slowest": ["duration_s"], "costliest": ["cost_usd"], "most_tokens": ["input_tokens", "output_tokens"]}  # fmt: skip
 _DIRECTIONS: dict[Order, tuple[str, str]] = {"oldest": ("ASC", ">"), **dict.fromkeys(("newest", *RANKED), ("DESC", "<"))}
-"""Sort direction, and the operator that compares a turn's time with the time of the turn above it in the list."""
+"""Mapping from order to SQL sort direction and operator, which compares a turn's time with the preceding turn's time."""
 GROUPS = {
     "agent": "agent", "service": "service", "version": "service_version", "model": "model", "tenant": "tenant", "judge": "judge_model",
 }  # fmt: skip
 MOST_GROUPS = 30
-"""Default maximum number of groups in a list, or with their own sum. Sums combine all other groups as :data:`OTHERS`."""
+"""Default maximum number of groups in a list or in sums. Sums combine all further groups as :data:`OTHERS`."""
 OTHERS = "(others)"
 _SUM_COLUMNS = (
     "turns", "scored", "passed", "failed", "critical", "errors", "cost_usd", "priced", "estimated", "tokens", "duration_s", "timed", "wv", "wp",
 )  # fmt: skip
 _METRIC_COLUMNS = ("kind", "unit", "direction", "type", "threshold", "policy", "version")
 _RECENT_TURNS = 200
-"""Number of recent turns whose scores are read by :meth:`Views.metrics_of`."""
+"""Number of recent turns whose scores :meth:`Views.metrics_of` reads."""
 _INTEGER_COLUMNS = frozenset(
     ("turns", "scored", "passed", "failed", "critical", "errors", "priced", "estimated", "tokens", "timed")
 )
@@ -82,7 +82,7 @@ _TURN_GROUPS = "agent, service, service_version, model, tenant"
 @dataclass(frozen=True, slots=True)
 class Filter:
     since: float | None = None
-    """Earliest start of a turn, as Unix time in seconds."""
+    """Earliest start time of matching turns, as Unix time in seconds."""
     until: float | None = None
     agents: tuple[str, ...] = ()
     services: tuple[str, ...] = ()
@@ -91,11 +91,11 @@ class Filter:
     tenant: str | None = None
     conversation: str | None = None
     metric: str | None = None
-    """Metric to which the next four fields apply."""
+    """Metric name. The next four fields apply to this metric."""
     outcome: Outcome | None = None
-    """Outcome of ``metric`` or, if it is unset, of any metric that isn't neutral."""
+    """Outcome of ``metric``. If ``metric`` is unset, the outcome of any metric that isn't neutral."""
     severity: Severity | None = None
-    """Severity of a finding of ``metric`` or, if it is unset, of any metric."""
+    """Severity of a finding by ``metric``. If ``metric`` is unset, of a finding by any metric."""
     below: float | None = None
     above: float | None = None
     tool: str | None = None
@@ -150,7 +150,7 @@ class SumCell:
     w2y2: float
 
     def estimate(self, unit: str | None) -> Estimate | None:
-        """Return the estimated mean over all turns, or None if there are no values. Treats each turn as a separate trace."""
+        """Return the estimated mean over all turns, or None without values. The estimate treats each turn as a separate trace."""
         if self.least is None or self.most is None:
             return None
         ends = self.least, math.inf if is_amount(unit or "1") else self.most
@@ -158,7 +158,7 @@ class SumCell:
 
 
 class Views(StoreReader):
-    """Score store for one web UI request. All reads see the same snapshot. Use it on one thread only."""
+    """Read access to the score store for one web UI request. All reads use the same snapshot. Not thread-safe."""
 
     def __init__(self, path: str | os.PathLike[str], now: Callable[[], float] = time.monotonic) -> None:
         super().__init__(path)
@@ -166,9 +166,8 @@ class Views(StoreReader):
         self._db.execute("BEGIN")  # all reads see one state, although sums change in the meantime
 
     def listed(self, wanted: Filter, limit: int = 100, start: Cursor | None = None, order: Order = "newest") -> TurnPage:
-        """Return up to ``limit`` matching turns after ``start``, or fewer if the request's time is over.
-
-        Orders such as ``slowest`` rank only the turns that one request can read, not the whole store.
+        """Return up to ``limit`` matching turns after ``start``, or fewer if the request's time is over. Orders such as ``slowest``
+        rank only the turns that one request can read, not the whole store.
         """
         way, ranked, p = _DIRECTIONS[order][0], RANKED.get(order, ()), self._sql.p
         rank = " + ".join(f"coalesce(turns.{name}, 0)" for name in ranked)
@@ -188,7 +187,7 @@ class Views(StoreReader):
         return TurnPage(found, start)
 
     def counted(self, wanted: Filter) -> tuple[int, bool]:
-        """Return the number of matching turns, up to :data:`MOST_COUNTED`, and True if all matching turns were counted."""
+        """Return the number of matching turns, up to :data:`MOST_COUNTED`, and whether all matching turns were counted."""
         count, start = 0, None
         for where, end, _ in self._matching_blocks(wanted, None, "newest"):
             count += self._db.execute(f"SELECT count(*) FROM turns WHERE {where}", where.values).fetchone()[0]
@@ -198,9 +197,8 @@ class Views(StoreReader):
         return count, start is None
 
     def _matching_blocks(self, wanted: Filter, start: Cursor | None, order: Order) -> Iterator[tuple[Where, Cursor | None, str]]:
-        """For each block of turns, yield an SQL condition, the position after the block, and the SQL for a turn's time.
-
-        The iteration stops at the end of the list, or when the request's time is over.
+        """For each block of turns, yield an SQL condition, the position after the block, and the SQL for a turn's time. The
+        iteration stops at the end of the list, or when the request's time is over.
         """
         where, sql = _where_turns(wanted, self._sql), self._sql
         few = self._few_turn_ids(wanted)
@@ -219,7 +217,7 @@ class Views(StoreReader):
                 return
 
     def conversations(self, ids: Sequence[str], tenant: str | None) -> list[dict[str, Any]]:
-        """Return totals for each conversation, such as turns, failures, and cost, latest conversation first."""
+        """Return totals for each conversation in ``ids`` (such as turns, failures, and cost), latest conversation first."""
         where = Where(self._sql, "turns.superseded_by IS NULL AND turns.is_conversation = 0")
         where.among("conversation_id", ids or [""])
         where.compare("tenant =", tenant)
@@ -255,7 +253,7 @@ class Views(StoreReader):
         return where, Cursor(*last)
 
     def _few_turn_ids(self, wanted: Filter) -> list[str] | None:
-        """Return the IDs of turns with a matching score, or None if a list of IDs wouldn't make the query faster."""
+        """Return the IDs of turns with a matching score. If a list of IDs wouldn't make the query faster, return None."""
         by_score = wanted.metric is not None and (wanted.outcome, wanted.below, wanted.above) != (None, None, None)
         if not by_score or wanted.conversation is not None:
             return None
@@ -267,7 +265,7 @@ class Views(StoreReader):
         return [row[0] for row in rows] if len(rows) <= _FEW_SCORES else None
 
     def pairs(self, by: str, before: str, after: str, wanted: Filter, limit: int, start: str = "") -> list[tuple[str, str, str]]:
-        """Return (case, ID of its latest turn in ``before``, ID of its latest turn in ``after``) for cases in both groups."""
+        """Return tuples (case, ID of latest turn in ``before``, ID of latest turn in ``after``) for cases in both groups."""
         where, times, p = _where_turns(wanted, self._sql), _where_time(wanted, self._sql), self._sql.p
         values = [*times.values, *where.values]
         latest = (
@@ -282,7 +280,7 @@ class Views(StoreReader):
         return [(row[0], row[1], row[2]) for row in rows]
 
     def group_values(self, by: str, groups: Sequence[str], wanted: Filter) -> Iterator[GroupValue]:
-        """Yield score values as :meth:`values` does, but for a web UI filter."""
+        """Yield the same score values as :meth:`values`, but select turns by a web UI filter."""
         where = _where_turns(wanted, self._sql)
         where.add(CURRENT)
         where.also(_where_time(wanted, self._sql))
@@ -290,7 +288,7 @@ class Views(StoreReader):
         return self._values(GROUPS[by], (), groups, where)
 
     def filtered_verdicts(self, wanted: Filter, most: int = MOST_VERDICTS) -> list[VerdictRow]:
-        """Return verdicts as :meth:`verdicts` does, but for a web UI filter."""
+        """Return the same verdicts as :meth:`verdicts`, but select turns by a web UI filter."""
         where, times = _where_facts(wanted, self._sql, "turns."), _where_time(wanted, self._sql)
         where.add(f"{CURRENT} AND {times}", *times.values)
         of_turns, of_scores = Where(self._sql), _where_time(wanted, self._sql, at="scores.at")
@@ -305,7 +303,7 @@ class Views(StoreReader):
         return self._facts(where, AT)
 
     def filtered_modes(self, wanted: Filter, by: str | None = None) -> StoredModes:
-        """Return failure modes for a web UI filter. If the filter has a metric, count only the metric's failures. ``by`` is a key
+        """Return failure modes for a web UI filter. If the filter has a metric, count only this metric's failures. ``by`` is a key
         of ``GROUPS``.
         """
         if wanted.metric is not None and wanted.outcome is None:
@@ -335,7 +333,7 @@ class Views(StoreReader):
         return found
 
     def texts_of(self, turn_ids: Sequence[str], length: int) -> list[tuple[str, str | None, str | None]]:
-        """Return (turn ID, input, output) for turns with stored content. Texts are truncated to ``length`` + 1 characters."""
+        """Return tuples (turn ID, input, output) for turns with stored content. Cut texts to ``length`` + 1 characters."""
         sql = self._sql
         field = sql.field.format("content", sql.p)
         rows = self._db.execute(
@@ -355,15 +353,15 @@ class Views(StoreReader):
         return [plain(row) for row in rows]
 
     def last_stored(self) -> float:
-        """Return the Unix time when the last turn arrived or received a score, or 0 for an empty store."""
+        """Return the Unix time when a turn last arrived or received a score, or 0 for an empty store."""
         return float(self._db.execute("SELECT coalesce(max(stored_at), 0) FROM turns").fetchone()[0])
 
     def cells(self, wanted: Filter, by: str | None = None, step: int | None = None, groups: Sequence[str] = ()) -> list[SumCell]:
-        """Return sums by group, metric, and interval of ``step`` seconds. Filters by time, metric, and columns such as ``agent``.
+        """Return sums by group, metric, and interval of ``step`` seconds. Filters by time, metric, and columns like ``agent``.
 
-        Without ``by``, all turns form one group. With ``by``, there is one group for each value in ``groups`` (by default, for the
-        most frequent values), and the group :data:`OTHERS` for the rest. The filter's times are rounded to full hours, unless
-        ``step`` is less than an hour.
+        Without ``by``, all turns form one group. With ``by``, each value in ``groups`` (default: the most frequent values) is a
+        group, and the group :data:`OTHERS` contains the rest. Unless ``step`` is less than an hour, the filter's times are rounded
+        to full hours.
         """
         if step is not None and step < HOUR:
             times = " AND ".join([
@@ -395,7 +393,7 @@ class Views(StoreReader):
         return cells
 
     def groups_of(self, by: str, wanted: Filter, most: int = MOST_GROUPS) -> dict[str, int]:
-        """Return up to ``most`` values of ``by``, most frequent first, each with its number of turns (for ``judge``, of scores)."""
+        """Return up to ``most`` values of ``by`` with their turn count (for ``judge``: score count), most frequent first."""
         where = _where_hours(wanted, self._sql)
         rows = self._db.execute(
             f"WITH sums AS (SELECT * FROM ({self._sums(wanted)}) AS every WHERE {where}) {_largest_groups(by, most)}",
@@ -404,7 +402,7 @@ class Views(StoreReader):
         return {str(name): int(count) for name, count in rows}
 
     def releases(self, wanted: Filter) -> list[tuple[str, float]]:
-        """Return the latest service versions, each with the time of its first turn, ordered by that time."""
+        """Return the latest service versions, each with the time of its first turn. Versions are ordered by this time."""
         where, p = _where_hours(wanted, self._sql), self._sql.p
         rows = self._db.execute(
             f"SELECT service_version, min(hour) AS hour FROM ({self._sums(wanted, 1)}) AS sums WHERE metric = '' AND service_version IS NOT NULL AND {where} "
@@ -422,7 +420,7 @@ class Views(StoreReader):
         return sorted(found, key=lambda one: one[1])
 
     def latest_of(self, wanted: Filter, most: int) -> list[dict[str, Any]]:
-        """Return time, duration, cost, and failure of each of the latest turns. Filters by time and columns such as ``agent``."""
+        """Return time, duration, cost, and failure of the latest turns. Filters by time and columns such as ``agent``."""
         metric = [] if wanted.metric is None else [wanted.metric]
         failed = f"{_FAILED[:-1]} AND metric = {self._sql.p})" if metric else "failed IS NOT NULL"
         where, times = _where_facts(wanted, self._sql, "turns.", "turns.superseded_by IS NULL"), _where_time(wanted, self._sql)
@@ -436,7 +434,7 @@ class Views(StoreReader):
         return self._db.execute("SELECT 1 FROM turns WHERE user_id IS NOT NULL LIMIT 1").fetchone() is not None
 
     def metrics_of(self) -> dict[str, dict[str, Any]]:
-        """Return each metric's properties, such as kind and unit, from one of the metric's scores, preferably a recent one."""
+        """Return a mapping from metric to properties such as kind and unit. The source is one score, preferably recent."""
         facts = ", ".join(f"scores.{name}" for name in _METRIC_COLUMNS)
         rows = self._db.execute(
             f"SELECT metric, {facts} FROM scores WHERE turn_id IN (SELECT turn_id FROM turns ORDER BY {AT} DESC, turn_id DESC LIMIT {_RECENT_TURNS})"
@@ -464,7 +462,7 @@ class Views(StoreReader):
         return [row[0] for row in self._db.execute(f"SELECT DISTINCT minute / {MINUTE} AS hour FROM stale_minutes ORDER BY hour")]
 
     def unsummed(self, before: int) -> tuple[int, int] | None:
-        """Return the latest hour before ``before`` that needs new sums, and its number of changes. Return None if there is none."""
+        """Return the latest hour before ``before`` that needs new sums, and its number of changes. Otherwise, return None."""
         row = self._db.execute(
             f"SELECT minute / {MINUTE} AS hour, sum(marks) AS marks FROM stale_minutes WHERE minute < {self._sql.p} GROUP BY 1 ORDER BY 1 DESC LIMIT 1",
             (before * MINUTE,),
@@ -472,7 +470,7 @@ class Views(StoreReader):
         return (row["hour"], int(row["marks"])) if row is not None else None
 
     def unsummed_minutes(self, since: int) -> dict[int, int]:
-        """Return the minutes since the hour ``since`` that need new sums, each with the number of its changes."""
+        """Return a mapping from each minute that needs new sums, since the hour ``since``, to its number of changes."""
         rows = self._db.execute(
             f"SELECT minute, marks FROM stale_minutes WHERE minute >= {self._sql.p} AND summed <> marks ORDER BY minute",
             (since * MINUTE,),
@@ -486,9 +484,9 @@ class Views(StoreReader):
         return [tuple(row[name] for name in HOURLY_COLUMNS) for row in rows]
 
     def _sums(self, wanted: Filter, step: int | None = None) -> str:
-        """Return SQL that combines stored sums of days, hours, and minutes with new sums over the remaining turns.
+        """Return SQL that combines stored daily, hourly, and minutely sums with new sums over the remaining turns.
 
-        ``step`` is the interval length in hours. Daily sums are used only for intervals of full days.
+        ``step`` is the interval length in hours. Only intervals of full days use daily sums.
         """
         first = 0 if wanted.since is None else int(wanted.since // HOUR)
         last = _LATEST_HOUR if wanted.until is None else int(wanted.until // HOUR)
@@ -533,10 +531,10 @@ WITH RECURSIVE names(name) AS (
 
 
 class Summer:
-    """Writer of the sums for completed hours, and for recent minutes without new turns. Use it on one thread only."""
+    """Writer of sums for completed hours and for recent minutes that stopped changing. Not thread-safe."""
 
     _REST = 600.0
-    """Seconds between the end of an hour and the computation of its sums. Needed because turns can arrive late."""
+    """Seconds between the end of an hour and the computation of the hour's sums. Needed because turns can arrive late."""
 
     def __init__(self, path: str | os.PathLike[str], time_s: Callable[[], float]) -> None:
         self._path = path
@@ -545,15 +543,15 @@ class Summer:
         self._file = backend.open_writer(os.fspath(path))
         self._sql: Syntax = backend.SYNTAX
         self._marks: dict[int, int] = {}
-        """Number of changes (``marks``) in each minute that needs new sums, as of the latest :meth:`sum_minutes`."""
+        """Changes (``marks``) per minute that needs new sums, as of the latest :meth:`sum_minutes`."""
 
     def open(self) -> None:
-        """Create the store before the first turn. Can raise sqlite3.Error or OSError."""
+        """Create the store file before the first turn. Can raise sqlite3.Error or OSError."""
         with self._file.connection():
             pass
 
     def sum_one(self) -> bool:
-        """Compute the sums of the latest completed hour that needs new sums. Return False if no hour needs new sums."""
+        """Compute sums for the latest completed hour that needs new sums. If no hour needs new sums, return False."""
         last = self._first_open_hour()
         with Views(self._path) as reader:
             found = reader.unsummed(last)
@@ -573,7 +571,7 @@ class Summer:
         return True
 
     def sum_minutes(self) -> int:
-        """Compute the sums of recent minutes that didn't change since the previous call. Return the number of these minutes."""
+        """Compute sums for recent minutes that haven't changed since the previous call. Return the number of these minutes."""
         with Views(self._path) as reader:
             found = reader.unsummed_minutes(self._first_open_hour())
             resting = [minute for minute, marks in found.items() if self._marks.get(minute) == marks]
@@ -598,7 +596,7 @@ class Summer:
         self._file.close(for_good=True)
 
     def _sum_day(self, db: Any, day: int, last: int) -> None:
-        """Delete the sums of a day. If the day is complete and all of its hours have sums, compute the day's sums again."""
+        """Delete a day's sums. If the day is complete and all of its hours have sums, recompute the day's sums."""
         p, total = self._sql.p, self._sql.total.format
         within = (day * DAY, (day + 1) * DAY - 1)
         db.execute(f"DELETE FROM daily WHERE hour BETWEEN {p} AND {p}", within)
@@ -646,7 +644,7 @@ FROM (
 
 
 def _largest_groups(by: str, most: int = MOST_GROUPS) -> str:
-    """Return SQL for the most frequent values of ``by`` in ``sums``. Judges are ranked by scores, and other values by turns."""
+    """Return SQL for the most frequent values of ``by`` in ``sums``. Judges rank by score count, other values by turn count."""
     counted, of = ("sum(scored)", "metric <> ''") if by == "judge" else ("sum(turns)", "metric = ''")
     column = GROUPS[by]
     return f"SELECT {column} AS name, {counted} AS counted FROM sums WHERE {of} AND {column} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {most}"
@@ -663,7 +661,7 @@ def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _without(hours: Sequence[int], minutes: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the minutes of ``hours`` that aren't in ``minutes``, as runs (first, last). Both inputs must be sorted."""
+    """Return the minutes of ``hours`` that aren't in ``minutes``, as runs (first, last). Both arguments must be sorted."""
     found: list[tuple[int, int]] = []
     taken = deque(_runs(minutes))
     for first, last in _runs(hours):
@@ -679,7 +677,7 @@ def _without(hours: Sequence[int], minutes: Sequence[int]) -> list[tuple[int, in
 
 
 def _where_facts(wanted: Filter, sql: Syntax, table: str = "", *conditions: str) -> Where:
-    """Return the filter's condition on columns that exist in both turns and sums, such as ``agent``."""
+    """Return the filter's SQL condition on columns that both turns and sums have, such as ``agent``."""
     where = Where(sql, *conditions)
     where.among(f"{table}agent", wanted.agents)
     where.among(f"{table}service", wanted.services)
@@ -709,7 +707,7 @@ def _where_time(wanted: Filter, sql: Syntax, start: Cursor | None = None, order:
 
 
 def _where_turns(wanted: Filter, sql: Syntax, table: str = "turns.") -> Where:
-    """Return the filter's condition on rows of ``turns``, without the time range."""
+    """Return the filter's SQL condition on rows of ``turns``, except for the time range."""
     where = _where_facts(wanted, sql, table, "turns.superseded_by IS NULL")
     where.compare("turns.conversation_id =", wanted.conversation)
     if wanted.mode is not None:
@@ -759,7 +757,7 @@ def _add_fact(where: Where, condition: FactCondition) -> None:
 
 
 def _where_score(wanted: Filter, sql: Syntax, column: str = "{}") -> Where:
-    """Return the filter's condition on rows of ``scores``. ``column`` is a format string for column names."""
+    """Return the filter's SQL condition on rows of ``scores``. ``column`` is a format string for column names."""
     where = Where(sql)
     passed = column.format("scores.passed")
     if wanted.outcome == "error":

@@ -1,8 +1,8 @@
 """Write access to the score store, which has one row per turn and one row per result ID.
 
-Rows above the limits for age and size are deleted. Writing is idempotent. If the same score is written again, for example by a
-retry or a replayed journal, nothing changes. Only user feedback can change: later feedback replaces earlier feedback. A revision's
-scores don't overwrite the scores of earlier revisions. :data:`.statements.CURRENT` selects the latest revision, even if revisions
+Rows above the limits for age and size are deleted. Writing is idempotent: writing a score again, for example by a retry or a
+replayed journal, changes nothing. Only user feedback can change, because later feedback replaces earlier feedback. A revision's
+scores don't overwrite scores of earlier revisions. :data:`.statements.CURRENT` selects the latest revision, even if revisions
 arrive out of order.
 """
 
@@ -40,12 +40,12 @@ from .statements import (
 _log = logging.getLogger("otel_agenteval")
 
 _MOST_TOPICS = 50
-"""Maximum number of topics per failure mode. The most recently seen topics are kept."""
+"""Maximum number of topics per failure mode. Above this number, the least recently seen topics are deleted."""
 _SLICE = 100
 _SLICES = 50
 _FREED_PAGES = 4_000
 _JUMP, _HELD = 86_400.0, 3_600.0
-"""Maximum plausible jump of the clock in seconds, and number of seconds without expiry after a larger jump."""
+"""Maximum plausible clock jump in seconds, and seconds without expiry after a larger jump."""
 _UPDATED_APART = frozenset(("turn_id", "supersedes", "superseded_by", "fault", "mode", "failed"))
 _REVISED = "excluded.revision > turns.revision"
 
@@ -53,23 +53,23 @@ _REVISED = "excluded.revision > turns.revision"
 @dataclass(frozen=True, slots=True)
 class Retention:
     max_age: float
-    """Age in seconds at which a turn and its scores are deleted."""
+    """Maximum age in seconds. Older turns and their scores are deleted."""
     max_bytes: int
     """Maximum bytes of the SQLite file. Above this size, the oldest turns are deleted. Ignored for PostgreSQL."""
 
 
 class Rows(NamedTuple):
-    """Rows that are written in one transaction."""
+    """Rows to write in one transaction."""
 
     turns: Sequence[Mapping[str, Any]] = ()
     scores: Sequence[Mapping[str, Any]] = ()
-    """Scores with the keys of :data:`SCORE_COLUMNS`. Rows with existing result IDs aren't changed."""
+    """Scores with the keys of :data:`SCORE_COLUMNS`. Stored rows with the same result ID aren't changed."""
     outcomes: Sequence[tuple[str, str, str]] = ()
-    """Outcomes of metrics without a score: (turn ID, metric, outcome). Later outcomes replace earlier outcomes."""
+    """Outcomes of metrics without a score, as tuples (turn ID, metric, outcome). Later outcomes replace earlier outcomes."""
     absorbed: Sequence[tuple[str, str]] = ()
     """Pairs of turn IDs. In each pair, the second turn has become part of the first turn."""
     questions: Sequence[Mapping[str, Any]] = ()
-    """Judge calls with the keys of :data:`QUESTION_COLUMNS`. Existing calls aren't changed."""
+    """Judge calls with the keys of :data:`QUESTION_COLUMNS`. Stored calls aren't changed."""
     changes: Sequence[Mapping[str, Any]] = ()
     unmatched: Collection[str] = ()
     """IDs of turns whose rows contain only user feedback, because this process doesn't know the turn."""
@@ -81,14 +81,14 @@ _FAULTS_OF_VALUES = (
 
 
 class _RolledBack(Exception):
-    """Raised to roll back a test transaction."""
+    """Error that rolls back a test transaction."""
 
 
 class ScoreStore:
-    """Write access to a score store, which is opened on first use. Thread-safe.
+    """Write access to a score store, which opens on first use. Thread-safe.
 
-    Methods raise ``sqlite3.Error``, ``OSError``, or :class:`~otel_agenteval.core.errors.StoreError` if the store can't be used. For
-    a value that the store can't hold, :meth:`write` raises :class:`.postgres.NotStorable` and writes nothing.
+    If the store can't be used, methods raise ``sqlite3.Error``, ``OSError``, or :class:`~otel_agenteval.core.errors.StoreError`.
+    For a value that the store can't hold, :meth:`write` raises :class:`.postgres.NotStorable` and writes nothing.
     """
 
     def __init__(self, path: str | os.PathLike[str], retention: Retention, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -151,7 +151,7 @@ class ScoreStore:
             raise NotStorable(type(error).__name__) from None
 
     def _joined(self, db: Any, rows: Rows) -> Rows:
-        """Move unmatched user feedback to the stored turn with its ID or, if there is none, to the only turn of its trace."""
+        """Move unmatched user feedback to the stored turn with the same ID or, if that is missing, to the trace's only turn."""
         moved: dict[str, tuple[str, int]] = {}
         for turn_id in rows.unmatched:
             trace = turn_id[:-16]
@@ -173,7 +173,7 @@ class ScoreStore:
         db.executemany(self._sql.mark_minute, [(turn_id,) for turn_id in turn_ids if turn_id is not None])
 
     def _supersede(self, db: Any, turn_id: str, supersedes: str | None) -> None:
-        """Link a revision and the turn that it replaces. They can arrive in any order."""
+        """Link a revision to the turn that it replaces. The two turns can arrive in any order."""
         if supersedes is not None and supersedes != turn_id:
             db.execute(self._sql.supersede, (turn_id, supersedes))
             # A later revision, which supersedes this one under the same ID, may have arrived first.
@@ -181,7 +181,7 @@ class ScoreStore:
         db.execute(self._sql.supersede_by_later, (turn_id, turn_id, turn_id))
 
     def retain(self) -> bool:
-        """Delete rows that exceed the limits. Return False if more rows remain for the next call."""
+        """Delete rows that exceed the limits. If more rows remain for the next call, return False."""
         for _ in range(_SLICES):
             with self._file.transaction() as db:
                 oldest = self._watched_time(db) - self._retention.max_age
@@ -202,7 +202,6 @@ class ScoreStore:
 
     def forget(self, column: Literal["conversation_id", "user_id"], value: str, tenant: str | None = None) -> int:
         """Delete all turns of a conversation or user, with all related rows. If ``tenant`` is set, delete only this tenant's turns.
-
         Return the number of deleted turns. SQLite overwrites the deleted bytes.
         """
         where, count = Where(self._sql.syntax), 0
@@ -234,7 +233,7 @@ class ScoreStore:
         return now
 
     def _delete(self, db: Any, turns: str, values: Sequence[Any]) -> int:
-        """Delete the turns that the query ``turns`` selects, with all related rows. Return the number of deleted turns."""
+        """Delete the turns that the SQL query ``turns`` selects, with all related rows. Return the number of deleted turns."""
         ids = [(row[0],) for row in db.execute(turns, values).fetchall()]
         self._mark_minutes(db, [turn_id for (turn_id,) in ids])
         for statement in self._sql.delete_turn:
@@ -246,7 +245,7 @@ class ScoreStore:
 
 
 def write_topics(path: str | os.PathLike[str], topics: Iterable[StoredTopic], model: str, now: float) -> None:
-    """Write topics. Delete the least recently seen topics above the limit. Can raise sqlite3.Error, OSError, or StoreError."""
+    """Write topics. Above the limit, delete the least recently seen topics. Can raise sqlite3.Error, OSError, or StoreError."""
     backend = backend_of(path)
     file = backend.open_writer(os.fspath(path))
     p, columns = backend.SYNTAX.p, [*StoredTopic._fields, "model", "last_seen"]
@@ -264,7 +263,7 @@ def write_topics(path: str | os.PathLike[str], topics: Iterable[StoredTopic], mo
 
 
 def verdict_of(score: Mapping[str, Any]) -> int | None:
-    """Return a score's verdict as 1 (passed) or 0 (failed). Return None if :func:`.statements.verdict_is` ignores the score."""
+    """Return a score's verdict as 1 (passed) or 0 (failed). If :func:`.statements.verdict_is` ignores the score, return None."""
     counts = score["status"] == "ok" and score["direction"] != "neutral" and VACUOUS not in (score["detail"] or "")
     return int(score["passed"]) if counts and score["passed"] is not None else None
 
