@@ -1,5 +1,5 @@
 """Shared building blocks: turns, scores, attribute names, self-metrics, errors, and small helpers.
 
-Modules here import no other subpackages. They import orjson and the OpenTelemetry API, and :mod:`.outbound` imports httpx. Other
-packages are imported on first use. Read :mod:`.turn` and :mod:`.score` first, because all subpackages use them.
+Modules in this folder don't import other subpackages. They import orjson and the OpenTelemetry API, and :mod:`.outbound` imports
+httpx. Other packages are imported on first use. Read :mod:`.turn` and :mod:`.score` first, because all subpackages use them.
 """

@@ -1,4 +1,4 @@
-"""A cache of parsed texts, and a weak map that compares its keys by identity.
+"""Cache for parsed texts, and a weak map that compares keys by identity.
 
 An agent sends the same instructions, tool definitions, and history with every model call, and several metrics parse the same text.
 So :func:`remembered` caches a parser's results.
@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar, cast
 Result = TypeVar("Result")
 
 MOST_CHARACTERS = 1_000_000
-"""Maximum size of each dict, in characters. A result counts as its text plus 100 characters, and 100 for each of its items."""
+"""Maximum size of each dict, in characters. A result's size is its text's length, plus 100, plus 100 per item."""
 
 _recent: dict[tuple[Callable[[str], Any], str], Any] = {}
 _older: dict[tuple[Callable[[str], Any], str], Any] = {}
@@ -23,9 +23,9 @@ _MISSING = object()
 
 
 def remembered(read: Callable[[str], Result], times: int = 1) -> Callable[[str], Result]:
-    """Wrap a function that takes one text, to cache its results. All threads share the results, so results must be immutable. If
-    the cached texts exceed :data:`MOST_CHARACTERS`, the oldest results are dropped. A text longer than an eighth of this limit
-    isn't cached. If results need much more memory than their texts, pass ``times`` to count each text several times.
+    """Wrap ``read``, a function of one text, to cache its results. All threads share the results, so results must be immutable. If
+    the cached texts exceed :data:`MOST_CHARACTERS`, the oldest results are dropped. Texts longer than an eighth of this limit
+    aren't cached. If results need much more memory than their texts, set ``times`` to count each text several times.
     """
 
     @wraps(read)
@@ -48,7 +48,7 @@ def forget() -> None:
 
 
 def _store(key: tuple[Callable[[str], Any], str], found: object, times: int) -> None:
-    """Cache a result. Without a lock, concurrent calls can lose a result, which is then computed again."""
+    """Cache a result. Because there is no lock, concurrent calls can lose a result, which is then recomputed."""
     global _older, _recent, _size
     length = times * len(key[1]) + 100 * (1 + (len(found) if isinstance(found, (tuple, frozenset, dict)) else 0))
     if length > MOST_CHARACTERS // 8:
@@ -63,8 +63,8 @@ Value = TypeVar("Value")
 
 
 class ByIdentity(Generic[Value]):
-    """Map with weak keys that are compared by identity, because some telemetry providers aren't hashable. If a key doesn't support
-    weak references, its value isn't stored. Not thread-safe.
+    """Map with weak keys, compared by identity because some telemetry providers aren't hashable. If a key doesn't support weak
+    references, its value isn't stored. Not thread-safe.
     """
 
     def __init__(self) -> None:

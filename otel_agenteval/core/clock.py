@@ -1,4 +1,4 @@
-"""Clock that callers pass as an argument, so that tests can replace the clock instead of sleeping."""
+"""Clock interface. Callers pass a clock as an argument, so that tests can replace the clock instead of sleeping."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Deadlines that cover a complete request, including every wait.
 
-Socket and HTTP client timeouts limit each wait separately. If a host sends one byte at a time, or its name resolves slowly, the
+Socket and HTTP client timeouts limit each wait separately. If a host sends one byte at a time, or if name resolution is slow, the
 request can take much longer. Code that can check the time between waits uses a :class:`Deadline`. Other code runs in
 :func:`within`.
 """
@@ -45,8 +45,8 @@ class Deadline:
 
 
 def within(seconds: float, work: Callable[[], T]) -> T:
-    """Run a function on another thread and return its result. After ``seconds``, raise a TimeoutError and abandon the thread. If
-    no thread can start, run the function on the caller's thread without a limit.
+    """Run ``work`` on another thread and return its result. After ``seconds``, raise a TimeoutError and abandon the thread. If a
+    thread can't start, run ``work`` on the caller's thread without a limit.
     """
     context = contextvars.copy_context()
     found: list[T] = []

@@ -1,4 +1,4 @@
-"""Escape text for notebooks and terminals, which hide some characters and execute others as commands."""
+"""Escaping of text for notebooks and terminals, which hide some characters and execute other characters as commands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LINES = "\n\t"  # characters to keep in multi-line text
 
 
 def escaped(text: str, keep: str = "") -> str:
-    r"""Escape control characters, line ends, and invisible characters as in JSON, except characters in ``keep``."""
+    r"""Escape control characters, line ends, and invisible characters as in JSON. Leave characters in ``keep`` unchanged."""
     return _UNSAFE.sub(lambda found: found[0] if found[0] in keep else json.dumps(found[0])[1:-1], text)
 
 
@@ -38,7 +38,7 @@ def table_html(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) 
 
 
 def facts_html(title: str, facts: str, rows: Iterable[tuple[str, str]]) -> str:
-    """Return an HTML table with a name and a text in each row. The caption is the title, followed by ``facts`` as plain text."""
+    """Return an HTML table in which each row has a name and a text. The caption is ``title``, followed by plain text ``facts``."""
     cells = "".join(
         f'<tr><th style="text-align:left;vertical-align:top;white-space:nowrap">{escape(name)}</th>'
         f'<td style="text-align:left;white-space:pre-wrap">{_cell(text)}</td></tr>'

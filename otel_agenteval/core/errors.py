@@ -1,7 +1,7 @@
 """Exceptions that callers of the package can catch.
 
-The scoring pipeline raises no exceptions. A failed metric becomes a score with ``status="error"``, and an unreadable span is
-counted. Other functions raise only exceptions that callers can handle. Exceptions that never leave a subpackage are defined in it.
+The scoring pipeline doesn't raise exceptions. A failed metric becomes a score with ``status="error"``, and an unreadable span is
+counted. Other functions raise only exceptions that callers can handle. Each subpackage defines the exceptions that stay inside it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class AgentEvalError(Exception):
 
 
 class ConfigError(AgentEvalError):
-    """Invalid name, parameter, or value. The message contains the location and the allowed values."""
+    """Error for an invalid name, parameter, or value. The message contains the location and the allowed values."""
 
 
 class MissingExtra(ConfigError):
@@ -26,13 +26,13 @@ class MissingExtra(ConfigError):
 
 
 class JudgeError(AgentEvalError):
-    """Failed call to a judge or embedder, or a reply that can't be parsed. The message contains no turn content."""
+    """Error for a failed call to a judge or embedder, or for an unreadable reply. The message doesn't contain turn content."""
 
     def __init__(self, message: str, error_type: str = "judge_error", retry_after: float = 0.0) -> None:
         super().__init__(message)
         self.error_type = error_type
         self.retry_after = retry_after
-        """Seconds to wait before the next request if the server's response contains them, or 0."""
+        """Seconds to wait before the next request, as requested by the server's response, or 0."""
 
 
 class NotAnswered(JudgeError):
@@ -50,15 +50,15 @@ class NotAnswered(JudgeError):
         self.status = status
         self.transient = transient
         self.hints = hints
-        """Causes that the response shows: ``context``, ``format``, ``temperature``, ``refusal``, ``credit``, ``batch``, ``key``, ``parameter``."""
+        """Causes that the response indicates: ``context``, ``format``, ``temperature``, ``refusal``, ``credit``, ``batch``,
+        ``key``, ``parameter``."""
 
 
 class MetricError(AgentEvalError):
     """Error of a metric that can't evaluate a turn or can't use its parameters. The score gets ``status="error"``.
 
-    Args:
-        error_type: short name of the failure. The name becomes a Prometheus label value, so use only a few different names.
-        message: explanation for people.
+    Args: error_type: short failure name. The name becomes a Prometheus label value, so use only a few different names. message:
+        explanation for people.
     """
 
     def __init__(self, error_type: str, message: str) -> None:
@@ -67,7 +67,7 @@ class MetricError(AgentEvalError):
 
 
 class NoModel(Exception):
-    """Error of a metric whose required judge or embedder isn't configured. The score is skipped."""
+    """Error of a metric that requires a judge or embedder that isn't configured. The score is skipped."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -90,7 +90,7 @@ class NotOtlp(ValueError):
 
 
 class NotASpan(ValueError):
-    """Error for a message or table row that contains no usable span or log record. The message states the reason."""
+    """Error for a message or table row without a usable span or log record. The error text states the reason."""
 
 
 def refusal(where: str, shown: str, rule: str) -> str:
@@ -106,7 +106,7 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
 
 
 def meant(name: str, known: Iterable[str]) -> str:
-    """Return ``. Did you mean 'x'?`` for the most similar known name, or an empty text if none is similar."""
+    """Return ``. Did you mean 'x'?`` for the most similar name in ``known``, or an empty string if no known name is similar."""
     close = nearest(name, known, 1)
     is_similar = bool(close) and (name in close[0] or likeness(name.strip("-"), close[0].strip("-")) >= 0.6)
     return f". Did you mean {close[0]!r}?" if is_similar else ""
@@ -119,7 +119,7 @@ def likeness(name: str, other: str) -> float:
 
 
 class Faults:
-    """Collector of configuration errors. Run each step in ``with faults:``. Then, :meth:`check` raises them as one error."""
+    """Collector of configuration errors. Run each step in ``with faults:``. Then, :meth:`check` raises all errors as one error."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -135,7 +135,7 @@ class Faults:
         return True
 
     def _is_known(self, line: str) -> bool:
-        """Return True if the line, or another error about the same required option, is already collected."""
+        """Return True if ``line``, or another error about the same required option, is already collected."""
         place, is_required, _ = line.partition(": required")
         option = f"{place.rpartition(': ')[2]}: "
         return line in self.lines or (bool(is_required) and any(option in known for known in self.lines))

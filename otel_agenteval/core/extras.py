@@ -1,6 +1,6 @@
-"""Import packages on first use. The error for a missing optional package names its extra.
+"""Imports on first use. The error for a missing optional package names the extra to install.
 
-If a process forks during an import, the child inherits a half-loaded module and a lock that no thread releases. So
+If a process forks during an import, the child inherits a half-loaded module and a lock that is never released. Therefore,
 :func:`late_imports` delays forks.
 """
 
@@ -65,7 +65,7 @@ def installed(module: str) -> bool:
 
 
 def version_of(module: str) -> str:
-    """Return a package's version, or raise a ModuleNotFoundError. Read it from the ``dist-info`` folder's name if possible."""
+    """Return a package's version, if possible from the ``dist-info`` folder's name, or raise a ModuleNotFoundError."""
     spec = importlib.util.find_spec(module)
     found = [*Path(spec.origin).parents[1].glob(f"{module}-*.dist-info")] if spec is not None and spec.origin else []
     if len(found) == 1:
@@ -74,7 +74,7 @@ def version_of(module: str) -> str:
 
 
 def entry_points(group: str) -> Iterable[Any]:
-    """Return the entry points of a group. ``importlib.metadata`` is slow, so it's used only if a package might define the group."""
+    """Return a group's entry points. The slow ``importlib.metadata`` is used only if a package might define the group."""
     if not _may_be_defined(group.encode()):
         return ()
     found: Iterable[Any] = importlib.import_module("importlib.metadata").entry_points(group=group)

@@ -1,7 +1,7 @@
-"""Functions that parse reference data from datasets, ``expect()``, and applications. They are called readers.
+"""Readers: functions that parse reference data from datasets, ``expect()``, and applications.
 
-``READERS`` maps turn fields to readers. A reader accepts this package's format and other tools' formats, and returns this package's
-format. For example, an edge ``{"source": "a", "target": {"name": "b"}}`` becomes ``["a", "b"]``.
+``READERS`` maps turn fields to readers. A reader accepts this package's format and other tools' formats, and always returns this
+package's format. For example, an edge ``{"source": "a", "target": {"name": "b"}}`` becomes ``["a", "b"]``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def one_or_more(read: Reader) -> Reader:
 
 
 def _name_in(key: str, other_names: Sequence[str], wanted: str) -> Reader:
-    """Return a reader of names. A name is text, an integer, or an object that contains either: ``{"name": 7}`` → ``"7"``."""
+    """Return a reader for names. A name is text, an integer, or an object that contains one: ``{"name": 7}`` → ``"7"``."""
     read_object = keyed({key: anything}, {key: other_names}, required=(key,), ignore_others=True)
 
     def read_name(value: Any, path: str) -> str:
@@ -35,7 +35,7 @@ def _name_in(key: str, other_names: Sequence[str], wanted: str) -> Reader:
 
 TEXTS = ("content", "text", "page_content", "chunk", "snippet", "body", "document")
 IDS = ("id", "_id", "doc_id", "docId", "document_id", "documentId")
-"""Keys for a document's text (``TEXTS``) and ID (``IDS``), most common first."""
+"""Possible keys of a document's text (``TEXTS``) and of a document's ID (``IDS``), most common first."""
 DOCUMENT_NAMES = {"id": IDS[1:], "content": TEXTS[1:], "score": ("relevance_score", "similarity")}
 _document = keyed(dict.fromkeys(DOCUMENT_NAMES, anything), DOCUMENT_NAMES, required=("content",), ignore_others=True)
 _document_id = _name_in("id", IDS[1:], "an ID, or a document with an ID")
@@ -147,7 +147,7 @@ def _step(value: Any, path: str) -> dict[str, Any]:
 
 
 def _object_with(read: Reader) -> Reader:
-    """Return a reader that applies ``read`` to objects. Other values are left for the metric to validate."""
+    """Return a reader that applies ``read`` to objects. The metric validates other values."""
     return lambda value, path: read(value, path) if isinstance(value, Mapping) else plain(value)
 
 
@@ -234,4 +234,4 @@ READERS: Mapping[str, Reader] = {
     "agents": _roles, "interactions": list_of(_interaction), "conflicts": list_of(_conflict), "session": _session,
     "privacy": _privacy, "logprobs": logprobs, "history": history, "attachments": list_of(_attachment),
 }  # fmt: skip
-"""Readers by turn field. A value in this package's format is returned unchanged."""
+"""Mapping from turn field to reader. A reader returns values in this package's format unchanged."""

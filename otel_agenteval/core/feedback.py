@@ -21,7 +21,7 @@ _log = logging.getLogger("otel_agenteval")
 METRIC = "code_user_feedback"
 """Metric name of feedback scores. The worst score is 0, and the best is 1."""
 EVENT_NAME = "user_feedback"
-"""Name of feedback events and log records. The other names in :data:`NAMES` are accepted too."""
+"""Name of feedback events and log records. All names in :data:`NAMES` are also accepted."""
 GOOD = frozenset((
     "up", "thumbs_up", "thumb_up", "thumbsup", "upvote", "like", "liked", "positive", "good", "helpful", "yes", "true", "accept", "accepted",
     "correct", "satisfied", "happy", "pass", "👍", "+1",
@@ -30,12 +30,12 @@ BAD = frozenset((
     "down", "thumbs_down", "thumb_down", "thumbsdown", "downvote", "dislike", "disliked", "negative", "bad", "unhelpful", "not_helpful", "no", "false",
     "reject", "rejected", "incorrect", "wrong", "dissatisfied", "unsatisfied", "unhappy", "fail", "edited", "👎", "-1",
 ))  # fmt: skip
-"""Words that mean a score of 0. They include ``edited``, because the user had to correct the answer."""
+"""Words that mean a score of 0, including ``edited``, because the user had to correct the answer."""
 _SEPARATORS = re.compile(r"[\s.\-]+")
 _SKIN_TONE = re.compile("[\U0001f3fb-\U0001f3ff\ufe0f]|:skin-tone-[1-6]|(?:_(?:medium|light|dark)){1,2}_skin_tone")
-"""Matches skin tones in an emoji, or in an emoji's name in Slack or Mattermost."""
+"""Pattern for skin tones in an emoji, or in an emoji's name in Slack or Mattermost."""
 _IDS = re.compile(r"(?:[0-9a-f]{2}-)?([0-9a-f]{32})(?:-([0-9a-f]{16}))?(?:-[0-9a-f]{2})?")
-"""Matches a turn ID, a trace ID, or a W3C ``traceparent``."""
+"""Pattern for a turn ID, a trace ID, or a W3C ``traceparent``."""
 _MAX_TEXT = 10_000
 _LARGEST = sys.float_info.max
 STARS = (1.0, 5.0)
@@ -45,14 +45,14 @@ STARS = (1.0, 5.0)
 class Feedback:
     score: float
     value: float | None = None
-    """The original number, if its scale isn't 0 to 1."""
+    """The original number, if the scale isn't 0 to 1."""
     scale: tuple[float, float] | None = None
     """Scale of ``value``: the worst and the best value."""
     label: str | None = None
     comment: str | None = None
     edited: str | None = None
     id: str = ""
-    """Identifies the feedback, so that repeated deliveries count once."""
+    """ID of the feedback, so that repeated deliveries count once."""
 
     @property
     def characters(self) -> int:
@@ -86,14 +86,11 @@ def feedback_of(
 ) -> Feedback:
     """Build feedback from a rating, a label, a comment, or an edited answer.
 
-    Args:
-        score: a number within the scale, or true or false.
-        label: a word. If ``score`` and ``edited`` are missing, it must be in :data:`GOOD` (score 1) or :data:`BAD` (score 0).
-        comment: free text.
-        edited: the corrected answer. If ``score`` is missing, the score is 0.
-        scale: the worst and the best score, such as ``[1, 5]``. The default is ``[0, 1]``.
-        id: identifies the feedback, so that repeated deliveries count once. The default is a hash of the score and the texts.
-        seed: text that is also hashed, so that equal feedback from two users gets different IDs.
+    Args: score: a number within the scale, or true or false. label: a word. Without ``score`` and ``edited``, the word must be in
+        :data:`GOOD` (score 1) or :data:`BAD` (score 0). comment: free text. edited: the corrected answer. If ``score`` is missing,
+        the score is 0. scale: the worst and the best score, such as ``[1, 5]``. The default is ``[0, 1]``. id: ID of the feedback,
+        so that repeated deliveries count once. The default is a hash of the score and the texts. seed: text to include in this
+        hash, so that equal feedback from two users gets different IDs.
 
     Raises:
         ConfigError: If the rating is missing or a value isn't allowed.
@@ -133,7 +130,7 @@ def normal(name: str) -> str:
 
 
 def ids_of(turn: Any) -> tuple[int, int]:
-    """Parse a turn ID, trace ID, ``traceparent``, or span context into a trace ID and a span ID (or 0), or raise a ConfigError."""
+    """Return the trace ID and span ID (or 0) in a turn ID, trace ID, ``traceparent``, or span context, or raise a ConfigError."""
     trace_id, span_id = getattr(turn, "trace_id", None), getattr(turn, "span_id", None)
     if isinstance(trace_id, int) and isinstance(span_id, int) and trace_id:
         return trace_id, span_id
@@ -209,7 +206,7 @@ NAMES = frozenset((
     "feedback", "rating", "user_rating", "star_rating", "thumbs_up_down", "user_score", "user_vote", *_WORDS_OF_EVENTS,
     *(f"{subject}_feedback" for subject in _SUBJECTS),
 ))  # fmt: skip
-"""Event names of feedback, normalized by :func:`normal`."""
+"""Names of feedback events, normalized by :func:`normal`."""
 LOGFIRE_SCOPE = "logfire.feedback"
 """Instrumentation scope of Logfire's feedback spans. Each span is a child of the rated span."""
 LOGFIRE_FEEDBACK = "logfire.feedback.name"
@@ -227,7 +224,7 @@ def is_feedback(name: str) -> bool:
 
 
 def is_feedback_record(name: str, attributes: Mapping[str, Any]) -> bool:
-    """Return True for user feedback, or for another tool's evaluation result that is named like feedback."""
+    """Return True for user feedback, and for another tool's evaluation result whose name is a feedback name."""
     if name == EVENT:
         return RESULT_ID not in attributes and is_feedback(str(attributes.get(EVALUATION_NAME, "")))
     return is_feedback(name)
@@ -285,7 +282,7 @@ def _scale_of(score: float, values: Mapping[str, Any], *, rating: bool) -> tuple
 
 
 def in_annotation(attributes: Mapping[str, Any], seed: str = "") -> Feedback | None:
-    """Return the feedback in the attributes of a Logfire feedback span, or None if they contain no rating."""
+    """Return the feedback in a Logfire feedback span's attributes, or None if the attributes lack a rating."""
     name = attributes.get(LOGFIRE_FEEDBACK)
     if not isinstance(name, str):
         return None

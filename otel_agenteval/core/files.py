@@ -1,4 +1,4 @@
-"""Helpers for the package's own files: permissions, format versions, and reasons why a file can't be written."""
+"""Helpers for the package's own files: permissions, absolute paths, and checks whether a file can be written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def private(path: str, flags: int) -> int:
-    """Open a file. Pass this function as ``opener`` to ``open``. A new file gets mode 0600, because it can contain user text."""
+    """Open a file, as the argument ``opener`` of ``open``. A new file gets mode 0600, because it can contain user text."""
     return os.open(path, flags, 0o600)
 
 
@@ -23,7 +23,7 @@ def fixed(path: str | os.PathLike[str]) -> Path:
 
 
 def is_at(path: str | os.PathLike[str], opened: int | os.stat_result) -> bool:
-    """Return True if a path still refers to an open file. Log rotation or cleanup can rename or remove the file."""
+    """Return True if ``path`` still refers to the open file. Log rotation or cleanup can rename or remove an open file."""
     try:
         return os.path.samestat(Path(path).stat(), opened if isinstance(opened, os.stat_result) else os.fstat(opened))
     except OSError:
@@ -31,7 +31,7 @@ def is_at(path: str | os.PathLike[str], opened: int | os.stat_result) -> bool:
 
 
 def make_private(folder: Path) -> None:
-    """Create a folder and its missing parents with access only for the owner. Existing folders keep their permissions."""
+    """Create a folder and its missing parents, which only the owner can access. Existing folders keep their permissions."""
     for new in (*reversed([above for above in folder.parents if not above.exists()]), folder):
         new.mkdir(mode=0o700, exist_ok=True)
 
@@ -52,7 +52,7 @@ _log = logging.getLogger("otel_agenteval")
 
 
 def fault_of_file(path: str | os.PathLike[str]) -> str | None:
-    """Return the reason why a file can't be written, or None. The file can be missing, but its folder must exist."""
+    """Return the reason why a file can't be written, or None. A missing file is allowed, but its folder must exist."""
     file = fixed(path)
     try:
         if file.is_dir():
@@ -85,7 +85,7 @@ def _full(there: Path) -> str | None:
 
 
 def warn_of_fault(where: str, path: str, fault_in: Callable[[str], str | None], consequence: str) -> None:
-    """Log a warning if ``fault_in(path)`` returns a fault. ``where`` is the name of the option."""
+    """Log a warning if ``fault_in(path)`` returns a fault. ``where`` is the option's name."""
     fault = fault_in(path)
     if fault is not None:
         _log.warning("%s: %s; %s until this is fixed", where, fault, consequence)

@@ -1,4 +1,4 @@
-"""Findings of detectors: type, severity, and position in the turn.
+"""Detectors' findings: type, severity, and position in the turn.
 
 A score lists its findings in ``detail["findings"]``. Findings contain only positions and short or masked texts, so they can be
 stored without the turn's content. :func:`evidence` adds the original text from the turn.
@@ -14,20 +14,20 @@ from . import jsonio
 
 Severity = Literal["info", "warning", "critical"]
 SEVERITIES: Sequence[Severity] = get_args(Severity)
-"""Severities from least to most urgent. ``info`` findings are only counted. For ``critical``, a person should act immediately."""
+"""Severities, least urgent first. ``info`` findings are only counted. ``critical`` requires a person's immediate action."""
 LISTED = 10
 """Maximum number of findings listed in a score's detail. The detail's ``count`` includes all findings."""
 _STEP = re.compile(r"([a-z_]+)|\[([0-9]+)\]")
 _BESIDE = 60
 _LONGEST = 400
 _NEAR = 0.6
-"""Minimum similarity of two texts, or ratio of two numbers (smaller to larger), at which one might be a miscopy of the other."""
+"""Minimum similarity of texts, or ratio of the smaller to the larger number, at which a value may be a miscopy of another."""
 _ONE_NUMBER = re.compile(r"[^\d]*(\d[\d.,\s]*?)(?:[.,](\d\d?|\d{4,}))?[^\d]*")
 _REQUIRED = {"path": str, "start": int, "end": int, "type": str}
 
 
 class Finding(NamedTuple):
-    """Problem that a detector found. ``start`` and ``end`` are character positions in the text or compact JSON at ``path``."""
+    """Problem that a detector found. ``start`` and ``end`` are character positions in the text (or compact JSON) at ``path``."""
 
     path: str
     """Path in the turn, such as ``output``, ``tool_calls[2].result``, or ``retrievals[0].documents[1].content``."""
@@ -36,7 +36,7 @@ class Finding(NamedTuple):
     type: str
     severity: Severity = "warning"
     text: str | None = None
-    """Found text. Sensitive text is masked, so that the finding can be stored without the turn's content."""
+    """Text that the detector found. Sensitive text is masked, so that the finding can be stored without the turn's content."""
     compared_with: str | None = None
     """Path of the text that the finding contradicts or was compared with."""
     nearest: str | None = None
@@ -52,7 +52,7 @@ def detail_of(findings: Sequence[Finding], **more: Any) -> dict[str, Any]:
 
 
 def findings_in(detail: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
-    """Return the findings in a score's detail. Entries without the required fields are skipped."""
+    """Return the findings in a score's detail. Skip entries that lack required fields."""
     found = (detail or {}).get("findings")
     return [
         one
@@ -86,7 +86,7 @@ def place_of(turn: Any, path: str) -> str:
 
 
 def describe(finding: Mapping[str, Any]) -> str:
-    """Return a finding's text, its path unless it is ``output``, and text that it resembles: ``468 (context[0]: 498)``."""
+    """Return a finding's text, its path (except ``output``), and any text that it resembles: ``468 (context[0]: 498)``."""
     what = finding.get("text") or finding["type"]
     where = [] if finding["path"] == "output" else [finding["path"]]
     if "nearest" in finding and is_near(str(what), str(finding["nearest"])):
@@ -95,7 +95,7 @@ def describe(finding: Mapping[str, Any]) -> str:
 
 
 def is_near(found: str, candidate: str) -> bool:
-    """Return True if a number or text might be a mistaken copy of a candidate, such as 468 for 498, but not 64.50 for 35."""
+    """Return True if ``found`` might be a mistaken copy of ``candidate``: 468 and 498 are near, but 64.50 and 35 aren't."""
     numbers = (_ONE_NUMBER.fullmatch(text[:_LONGEST]) for text in (found, candidate))
     values = [float("".join(re.findall(r"\d", one[1])) + f".{one[2] or 0}") if one else -1.0 for one in numbers]
     if min(values) >= 0:
@@ -106,7 +106,7 @@ def is_near(found: str, candidate: str) -> bool:
 
 
 class Evidence(NamedTuple):
-    """A finding with the text around it. ``before``, ``found``, and ``after`` are consecutive excerpts of the turn's text."""
+    """Finding with surrounding text. ``before``, ``found``, and ``after`` are consecutive excerpts of the turn's text."""
 
     finding: Mapping[str, Any]
     before: str
@@ -115,7 +115,7 @@ class Evidence(NamedTuple):
 
 
 def evidence(turn: Any, detail: Mapping[str, Any] | None) -> list[Evidence]:
-    """Return each finding in a score's detail with the turn's text around it. Findings outside the turn's text are skipped."""
+    """Return each finding in a score's detail, with surrounding text from the turn. Skip findings outside the turn's text."""
     return [found for finding in findings_in(detail) if (found := _evidence_of(turn, finding)) is not None]
 
 

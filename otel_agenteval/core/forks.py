@@ -1,7 +1,7 @@
-"""Run registered functions when the process forks.
+"""Registry of functions that run when the process forks.
 
-A forked child inherits memory, but no threads. In the child, locks of other threads are never released, and queued work belongs
-to the parent. After the fork, functions run in the order of :class:`Step`. Before the fork, they run in reverse order.
+A forked child inherits memory, but not threads. In the child, other threads' locks are never released, and queued work belongs to
+the parent. After the fork, functions run in the order of :class:`Step`. Before the fork, they run in reverse order.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Step(enum.IntEnum):
     """Steps of fork handlers, in the order in which they run after a fork."""
 
     FILES = 0
-    """First step: release or replace the locks of imports and SQLite files, because any later step might need these locks."""
+    """First step: the child releases or replaces the locks of imports and SQLite files, because later steps might need them."""
     STATE = 1
     """The child discards the parent's turns, counts, and jobs, and creates new locks."""
     OUTLETS = 2
@@ -38,7 +38,7 @@ _numbers = itertools.count()
 
 
 def _nothing() -> None:
-    """Do nothing, as the default handler."""
+    """Do nothing. This is the default handler."""
 
 
 def at_fork(
@@ -53,7 +53,7 @@ def at_fork(
 
 
 def in_child(reset: Callable[[], object], step: Step = Step.STATE) -> None:
-    """Register a bound method that each forked child calls. The registration doesn't keep the method's object alive."""
+    """Register the bound method ``reset``, which each forked child calls. The registry doesn't keep the method's object alive."""
     known, number, method = _resets[step], next(_numbers), cast("MethodType", reset)
     known[number] = weakref.ref(method.__self__, lambda _: known.pop(number, None)), method.__func__
 

@@ -1,4 +1,4 @@
-"""Functions that validate and convert values, such as turn fields and reference data. They are called readers.
+"""Readers: functions that validate and convert values, such as turn fields and reference data.
 
 A reader receives a value and the value's path. It returns the converted value, or raises a ConfigError that contains the path.
 """
@@ -18,9 +18,9 @@ from .wellformed import bounded_name, is_count, plain, well_formed
 Reader = Callable[[Any, str], Any]
 
 _ALIKE = 0.6
-"""Minimum similarity of an unknown key and a missing required key at which an error suggests the required key."""
+"""Minimum similarity between an unknown key and a missing required key. Above it, the error suggests the required key."""
 _SIMILAR = 0.75
-"""Minimum similarity at which an unknown key counts as a misspelled known key, even if unknown keys are ignored."""
+"""Minimum similarity between an unknown and a known key. Above it, the key counts as misspelled, even with ``ignore_others``."""
 
 
 def unknown(path: str, key: str, known: Iterable[str], allowed: Iterable[str] = ()) -> ConfigError:
@@ -102,18 +102,15 @@ def keyed(
     ignored: Collection[str] = (),
     ignore_others: bool = False,
 ) -> Callable[[Any, str], dict[str, Any]]:
-    """Return a reader that parses an object with known keys. Keys can be in camel case, and null counts as absent. Example::
+    """Return a reader for objects with known keys. Keys can be in camel case, and null counts as absent. Example::
 
         read = keyed({"from": a_text, "max_rank": a_count}, {"from": ("sender", "source")})
         read({"source": "b", "maxRank": 3, "sender": "a"}, "x")  # {"from": "a", "max_rank": 3}
         read({"form": "a"}, "x")  # ConfigError: x.form: unknown key. Did you mean 'from' or 'source'? (allowed: from, max_rank)
 
-    Args:
-        readers: maps each key to the reader of its value.
-        other_names: maps a key to other tools' names for it, in order of preference.
-        required: keys that must have a value.
-        ignored: keys that other tools write and no metric uses.
-        ignore_others: True to ignore unknown keys, except keys that seem to misspell an absent key.
+    Args: readers: maps each key to the reader of its value. other_names: maps a key to other tools' names for this key, in order of
+        preference. required: keys that must have a value. ignored: keys that other tools write, but that metrics don't use.
+        ignore_others: True to ignore unknown keys, unless a key seems to be the misspelled name of an absent key.
     """
     names = {key: (key, *(other_names or {}).get(key, ())) for key in readers}
     return _ObjectReader(
@@ -131,7 +128,7 @@ class _ObjectReader:
     readers: Mapping[str, Reader]
     key_of: Mapping[str, str]
     rank_of: Mapping[str, int]
-    """Maps each accepted name to its rank among the names of the same key. The preferred name has rank 0."""
+    """Mapping from each accepted name to its rank among all names for the same key. The preferred name has rank 0."""
     required: Collection[str]
     ignored: Collection[str]
     ignore_others: bool
@@ -180,7 +177,7 @@ class _ObjectReader:
 
 @functools.lru_cache(maxsize=1024)
 def misspelled(word: str, known: tuple[str, ...]) -> str | None:
-    """Return the known key that ``word`` seems to misspell, or None. Words of up to three letters never match."""
+    """Return the key in ``known`` that ``word`` seems to misspell, or None. Words of up to three letters never match."""
     (close,) = nearest(word, known, 1)
     return close if min(len(word), len(close)) > 3 and likeness(word, close) >= _SIMILAR else None
 
@@ -193,10 +190,10 @@ def places(template: str) -> list[str]:
 
 
 def filled_in(template: str, text: str) -> dict[str, str] | None:
-    """Return the values of a template's placeholders in a text, or None if the text doesn't match.
+    """Return a mapping from each placeholder in ``template`` to its value in ``text``, or None if ``text`` doesn't match.
 
     For example, ``filled_in("Q: {question}!", "Q: Why?!")`` returns ``{"question": "Why?"}``. A placeholder may occur only once.
-    The text between placeholders matches at its first position, so the search takes linear time.
+    Text between placeholders matches where it first occurs, so the search takes linear time.
     """
     names, fixed = places(template), PLACE.split(template)[::2]
     if len(set(names)) < len(names) or not text.startswith(fixed[0]):

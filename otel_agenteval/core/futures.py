@@ -1,6 +1,6 @@
-"""Run work on daemon threads within a time limit, and coroutines on one event loop.
+"""Execution of functions on daemon threads with a time limit, and of coroutines on one event loop.
 
-Python can't stop a thread. Work that never returns is abandoned and doesn't delay the exit of the process.
+Python can't stop a thread. A function that never returns is abandoned and doesn't delay the process exit.
 """
 
 from __future__ import annotations
@@ -24,16 +24,15 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 _threads = SideThreads(100_000)
 _blocks_loop: ContextVar[bool] = ContextVar("agenteval_blocks_loop", default=False)
-"""True in work started by a coroutine on the package's loop, because this coroutine blocks the loop until the work is done."""
+"""True in a function that a coroutine on the package's loop called, because the coroutine blocks the loop until the end."""
 _LONGEST_WAIT = 0.5
-"""Maximum seconds of one wait, because an unlimited wait can miss Ctrl+C."""
+"""Maximum seconds for a single wait, because an unlimited wait can miss Ctrl+C."""
 
 
 def started(work: Callable[..., _R], *args: Any) -> Future[_R]:
     """Call a function on one of the package's threads, in a copy of the caller's context.
 
-    Raises:
-        RuntimeError: If no thread can be started.
+    Raises: RuntimeError: If a thread can't be started.
     """
     future: Future[_R] = Future()
     future.set_running_or_notify_cancel()
@@ -55,7 +54,7 @@ def started(work: Callable[..., _R], *args: Any) -> Future[_R]:
 def completed(
     items: Iterable[_T], begin: Callable[[_T], Future[_R]], most: int, seconds: float
 ) -> Iterator[tuple[_T, Future[_R] | None]]:
-    """Call ``begin`` on up to ``most`` items at a time. Yield each with its finished future, or with None after ``seconds``."""
+    """Call ``begin`` on up to ``most`` items at a time. Yield pairs (item, finished future, or None after ``seconds``)."""
     waiting = iter(items)
     running: dict[Future[_R], tuple[_T, float]] = {}  # in start order
     done: SimpleQueue[Future[_R]] = SimpleQueue()
@@ -107,7 +106,7 @@ class _Loop:
 
 _lock = threading.Lock()
 _current: _Loop | None = None
-"""The event loop for all coroutines of this package, because an asynchronous client works only on its first loop."""
+"""Event loop for all of this package's coroutines, because an asynchronous client works only on its first loop."""
 
 
 def submitted(coroutine: Coroutine[Any, Any, _R], loop: asyncio.AbstractEventLoop | None = None) -> Future[_R]:

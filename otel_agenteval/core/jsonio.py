@@ -1,4 +1,4 @@
-"""Parse and write JSON so that no text can crash or stall the process.
+"""JSON parsing and writing that no text can crash or stall.
 
 SDKs and Collectors truncate long attributes, so :func:`loads_cut` recovers the readable part of a truncated document. :func:`loads`
 rejects documents that are nested too deeply.
@@ -20,7 +20,7 @@ _ENCODER_DEPTH = 254
 
 
 def loads(text: str | bytes) -> Any:
-    """Parse strict JSON (RFC 8259: no NaN, no comments). Raise a ValueError for other text or more than MAX_DEPTH levels."""
+    """Parse strict JSON (RFC 8259: no NaN, no comments). For other text or more than MAX_DEPTH levels, raise a ValueError."""
     found = _parse(text)
     if len(text) > 2 * MAX_DEPTH:  # a shorter text can't be nested too deeply
         opening = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
@@ -30,12 +30,12 @@ def loads(text: str | bytes) -> Any:
 
 
 _LONG_NUMBER = b"0" * 19
-"""Every integer over 64 bits has at least 19 digits. The search for such integers first replaces all digits with 0."""
+"""Every integer over 64 bits has at least 19 digits. The search for long integers first replaces all digits with 0."""
 _ZEROS_FOR_DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
 
 
 def loads_exact(text: str) -> Any:
-    """Parse like :func:`loads`, but keep integers over 64 bits exact, for comparison. Don't store such integers in a turn."""
+    """Parse like :func:`loads`, but keep integers over 64 bits exact, for comparison. Don't store these integers in a turn."""
     found = loads(text)
     if _LONG_NUMBER in text.encode("utf-8", "surrogatepass").translate(_ZEROS_FOR_DIGITS):
         found = json.loads(_with_valid_unicode(text) or text)
@@ -43,7 +43,7 @@ def loads_exact(text: str) -> Any:
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Return True if a value is nested deeper than MAX_DEPTH. Tuples are added around the value to exceed orjson's higher limit."""
+    """Return True if ``value`` is nested deeper than MAX_DEPTH. Wraps ``value`` in tuples to reach orjson's higher limit."""
     for _ in range(_ENCODER_DEPTH - MAX_DEPTH):
         value = (value,)
     try:
@@ -74,7 +74,7 @@ _ESCAPE = re.compile(
 
 
 def _with_valid_unicode(text: str | bytes) -> bytes | None:
-    """Return the document with U+FFFD for lone surrogates and invalid UTF-8, or None if it contains neither."""
+    """Return the document with U+FFFD instead of lone surrogates and invalid UTF-8, or None if the document is valid."""
     if isinstance(text, str):
         if "\\ud" not in text and "\\uD" not in text and well_formed(text) is text:  # the usual case: plain text, not JSON
             return None
@@ -89,15 +89,15 @@ def _with_valid_unicode(text: str | bytes) -> bytes | None:
 
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _OBJECT, _LIST, _VALUE = 256, 96, 64
-"""Memory in bytes, rounded up, of a dict, of a list, and of a short value with its reference in a dict or list."""
+"""Memory in bytes, rounded up, of a dict, a list, and a short value (including its reference in a dict or list)."""
 _WIDEST = 4
-"""Maximum bytes per character. In a Python string, every character takes as many bytes as the widest character."""
+"""Maximum bytes per character. In a Python string, each character takes as many bytes as the string's widest character."""
 _NEEDS_WIDEST = (*(bytes((lead,)) for lead in range(0xF0, 0xF5)), b"\\ud", b"\\uD")
-"""First bytes of characters that need four bytes, in UTF-8 and as an escape."""
+"""First bytes of characters that need four bytes, in UTF-8 and as a JSON escape."""
 
 
 def weight(document: bytes) -> int:
-    """Estimate the maximum bytes that a document's parsed form takes in memory (up to 100 times its length), without parsing it."""
+    """Estimate the maximum memory in bytes of the parsed document (up to 100 times its length), without parsing it."""
     is_wide = any(mark in document for mark in _NEEDS_WIDEST)
     text = len(document) * (_WIDEST if is_wide else 1 if document.isascii() else 2)
     structure = _structure(document)
@@ -107,13 +107,13 @@ def weight(document: bytes) -> int:
 
 
 def _structure(document: bytes) -> int:
-    """Estimate the bytes of objects, lists, and short values from the number of brackets, commas, and colons."""
+    """Estimate the memory in bytes of objects, lists, and short values from the number of brackets, commas, and colons."""
     objects, lists = document.count(b"{"), document.count(b"[")
     return _OBJECT * objects + _LIST * lists + _VALUE * (document.count(b",") + document.count(b":"))
 
 
 def loads_lenient(text: str | bytes) -> Any:
-    """Parse JSON that can contain NaN and Infinity. The caller must limit nesting, and the document must not be truncated."""
+    """Parse JSON that can contain NaN and Infinity. The caller must limit nesting. Truncated documents aren't supported."""
     try:
         return _parse(text)
     except ValueError:
@@ -141,7 +141,7 @@ def loads_or_text(text: str) -> tuple[Any, bool]:
 
 
 def loads_cut(text: str) -> Any:
-    """Return the readable part of a truncated JSON document, or None if nothing is readable."""
+    """Return the readable part of a truncated JSON document, or None if the document has no readable part."""
     from pydantic_core import from_json
 
     try:
@@ -152,9 +152,9 @@ def loads_cut(text: str) -> Any:
 
 
 def dumps(value: Any) -> str:
-    """Return compact JSON that :func:`loads` accepts. Dates and numbers of other libraries are converted as in
+    """Return compact JSON that :func:`loads` accepts. Dates and other libraries' numbers are converted as in
     :func:`.wellformed.written`. Pydantic models become objects, other objects become text, and non-finite numbers become null.
-    orjson 3.13 crashes on 2,000 nested tuples, so don't pass them.
+    Don't pass deeply nested tuples, because orjson 3.13 crashes on 2,000 nested tuples.
     """
     try:
         return orjson.dumps(value, default=_of_object, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME).decode()
@@ -191,7 +191,7 @@ def frozen(value: Any) -> Hashable:
 
 
 def text_of(value: Any) -> str:
-    """Return a string unchanged, None as ``""``, a date, decimal, or UUID as text, and any other value as JSON."""
+    """Return a value as text: a string unchanged, None as ``""``, a date, decimal, or UUID as text, and other values as JSON."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -201,5 +201,5 @@ def text_of(value: Any) -> str:
 
 
 def rendered(value: Any) -> str:
-    """Return a configured value as text for a comparison: ``5.0`` → ``5``, ``True`` → ``true``."""
+    """Return a configured value as text that can be compared: ``5.0`` → ``5``, ``True`` → ``true``."""
     return text_of(int(value) if isinstance(value, float) and value.is_integer() else value)

@@ -1,12 +1,12 @@
-"""Choose which label values get their own time series, up to a limited number.
+"""Selection of the label values that get their own time series, up to a limited number.
 
-If the first values kept their series forever, a burst of one-time names would use up the limit. So a value keeps its series only
-while it is used:
+If the first values kept their series forever, a burst of one-time names would use up the limit. Therefore, a value keeps its series
+only while it is used:
 
 - Until the limit is reached, every new value gets a series.
-- After that, a new value replaces the least recently used value if that value was unused for :data:`IDLE` seconds.
-- A new value that was seen repeatedly can also replace the least frequent value if that value was seen only once. If it was seen
-  more often, it must have been seen at most half as often as the new value, and not in the last minute.
+- After that, a new value replaces the least recently used value if this value was unused for :data:`IDLE` seconds.
+- A new value that was seen repeatedly can also replace the least frequent value if that value was seen only once. A least frequent
+  value that was seen more often is replaced only if it was seen at most half as often as the new value, and not in the last minute.
 
 The counts are halved from time to time, so that they reflect recent use. Not thread-safe, so callers need a lock.
 """
@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 IDLE = 3_600.0
-"""Seconds after which any new value can replace an unused value."""
+"""Seconds without use after which any new value can replace a value."""
 _RECENT = 60.0
-"""Seconds for which a value that was seen repeatedly keeps its series after its last use."""
+"""Minimum seconds for which a repeatedly seen value keeps its series after its last use."""
 _CANDIDATES = 10
-"""Maximum number of values whose sightings are counted although they have no series, as a multiple of the limit."""
+"""Maximum number of values without a series whose sightings are counted, as a multiple of the limit."""
 _MEMORY = 10
 """Number of sightings after which all counts are halved, as a multiple of the limit."""
 
@@ -37,7 +37,7 @@ class _Place:
 
 
 class LabelValues(Generic[Value]):
-    """A limited set of label values. Values that are rarely used, or weren't used recently, are replaced."""
+    """Limited set of label values. New values replace values that are rarely used or weren't used recently."""
 
     __slots__ = ("_candidates", "_limit", "_places", "_sightings")
 
@@ -57,7 +57,7 @@ class LabelValues(Generic[Value]):
         return len(self._places) >= self._limit
 
     def use(self, value: Value, now: float, sightings: int = 1) -> None:
-        """Record that a value of the set was used at ``now`` (monotonic seconds). Add ``sightings`` to the value's count."""
+        """Record that a value in the set was used at ``now`` (monotonic seconds). Add ``sightings`` to the value's count."""
         place = self._places.get(value)
         if place is not None:
             place.used = now
@@ -67,7 +67,7 @@ class LabelValues(Generic[Value]):
                 self._count(sightings)
 
     def ask(self, value: Value, now: float, sightings: int = 1) -> tuple[bool, Value | None]:
-        """Try to add a value. Return True and the value that it replaced (or None), or False and None if it wasn't added."""
+        """Try to add a value. On success, return True and the replaced value (or None). Otherwise, return False and None."""
         self._count(sightings)
         if not self.full:
             self._places[value] = _Place(now, sightings)

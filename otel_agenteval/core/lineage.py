@@ -1,9 +1,9 @@
-"""Detect whether processes are workers of the same program, such as a server's forks or children of ``multiprocessing``.
+"""Detection of processes that are workers of the same program, such as a server's forks or ``multiprocessing`` children.
 
-A common parent isn't enough, because a shell is the parent of unrelated programs. A process counts as its parent's worker in two
+A common parent isn't proof, because a shell is the parent of unrelated programs. A process counts as its parent's worker in two
 cases:
 
-- It was forked and didn't execute another program. A fork keeps its parent's stack addresses. An executed program gets new ones.
+- It was forked and didn't execute another program. A fork keeps its parent's stack addresses. An executed program doesn't.
 - ``multiprocessing`` started it, as its command line shows.
 """
 
@@ -57,7 +57,7 @@ def process_of(pid: int) -> Process:
 
 
 def first_of_program() -> Process:
-    """Return the oldest ancestor process that runs this program, such as a worker's server, or this process if there is none."""
+    """Return the oldest ancestor process that runs this program, such as a worker's server. Without one, return this process."""
     found = os.getpid()
     parent = _parent_of(found)
     processes = sys.modules.get("multiprocessing.process")  # every child of multiprocessing has imported it
@@ -72,7 +72,7 @@ def first_of_program() -> Process:
 
 
 def has_other_workers() -> bool:
-    """Return True if this process is one of several workers that a server started. False if the system has no ``/proc``."""
+    """Return True if this process is one of several workers that a server started. Without ``/proc``, return False."""
     this, parent = os.getpid(), os.getppid()
     if first_of_program().pid == this:
         return False
@@ -81,7 +81,7 @@ def has_other_workers() -> bool:
 
 
 def listens(process: Process, port: int) -> bool:
-    """Return True if a process listens on a TCP port. False if the system has no ``/proc``."""
+    """Return True if ``process`` listens on the TCP port. Without ``/proc``, return False."""
     tables = b"\n".join(_read(_PROC / "net" / name) for name in ("tcp", "tcp6"))
     rows = [line.split() for line in tables.splitlines()]
     found = {f"socket:[{row[9].decode()}]" for row in rows if row[3:4] == [b"0A"] and row[1].endswith(b":%04X" % port)}

@@ -15,11 +15,11 @@ LONGEST_PYTHON = 1_000_000
 """Maximum length of a text to parse, in characters."""
 _F_STRING = re.compile(r"(?<![A-Za-z0-9_])(?:[rR]?[fF]|[fF][rR])['\"]")
 _MOST_FIELDS = 100_000_000
-"""Maximum number of opening braces times text length, for f-strings. Python's parser copies the remaining text per brace."""
+"""Maximum product of opening braces and text length, for f-strings. Python's parser copies the remaining text for each brace."""
 
 
 def python_tree(text: str, mode: Literal["eval", "exec"] = "eval", name: str = "<text>") -> Any:
-    """Return the syntax tree of an expression or, in mode ``exec``, a module. Raise a ValueError for invalid or overlong text."""
+    """Return the syntax tree of an expression or, in mode ``exec``, a module. For invalid or overlong text, raise a ValueError."""
     if len(text) > LONGEST_PYTHON or (text.count("{") * len(text) > _MOST_FIELDS and _F_STRING.search(text) is not None):
         raise ValueError("text is too long to parse")
     try:
@@ -39,7 +39,7 @@ def python_value(text: str) -> Any:
 
 
 def python_literal(source: str | ast.expr) -> Any:
-    """Return the value of a Python literal (text or syntax tree), converted to JSON types. Raise a ValueError for other text."""
+    """Return the value of a Python literal (text or syntax tree), converted to JSON types. For other text, raise a ValueError."""
     try:
         return plain(ast.literal_eval(python_tree(source.lstrip(" \t")) if isinstance(source, str) else source))
     except (MemoryError, RecursionError, TypeError) as error:  # nested too deeply, or a dictionary with a list as a key
@@ -57,7 +57,7 @@ _OPEN = re.compile(r"\s*(?:(?P<name>[A-Za-z][\w.$]{0,100})\s?)?(?P<open>[\[{(])\
 _KEY = re.compile(r"\s*(?P<key>[A-Za-z_][\w.]{0,60})\s?=(?!=)\s?")
 _NEXT = r"(?=\s{0,4}(?:,\s{0,4}[A-Za-z_][\w.]{0,60}\s?[=\[{(]|[\]})]\s{0,4}(?:[,\]})]|\Z)|\Z))"
 _QUOTE_ENDS = {quote: re.compile(rf"{quote}(?:{_NEXT}|(?= [A-Za-z]\w{{0,60}} = [\"\w\[{{]))") for quote in ("'", '"')}
-"""Matches the end of a quoted value. LangChain4j also writes ``id = "c1" text = "4"``, without commas."""
+"""Patterns for the end of a quoted value, by quotation mark. LangChain4j can omit commas: ``id = "c1" text = "4"``."""
 _BARE_END = re.compile(_NEXT)
 _CLOSERS = {"[": "]", "{": "}", "(": ")"}
 _OPENERS = {"]": "[", "}": "{", ")": "("}
@@ -67,7 +67,7 @@ _JSON = json.JSONDecoder()
 _JSON_STARTS = (*'"[]{}-0123456789',)
 """Characters that can follow the opening bracket of a JSON object or list."""
 _FAILURES = 20
-"""Maximum number of failed attempts to parse JSON. Failures are slow, because ``json`` counts the lines of the complete text."""
+"""Maximum number of failed attempts to parse JSON. Failures are slow, because ``json`` counts the complete text's lines."""
 
 
 def java_value(text: str) -> Any:

@@ -50,8 +50,8 @@ def client_to(url: str, *, verify: ssl.SSLContext | None = None, headers: Mappin
 def answer_of(
     client: httpx.Client, method: str, url: str, *, seconds: float, most: int, **request: Any
 ) -> tuple[httpx.Response, bytes]:
-    """Send a request, and return the response and up to ``most`` bytes of its body. ``seconds`` limits the complete request. Other
-    arguments are passed to ``httpx.Client.stream``. If the request fails, raise an ``httpx.HTTPError``.
+    """Send a request, and return the response and up to ``most`` bytes of its body. ``seconds`` limits the complete request.
+    Further arguments are passed to ``httpx.Client.stream``. If the request fails, raise an ``httpx.HTTPError``.
     """
     with (
         bounded_by(Deadline(SYSTEM_CLOCK, SYSTEM_CLOCK.monotonic() + seconds)),
@@ -66,7 +66,7 @@ def answer_of(
 
 
 def cause_of(error: BaseException) -> str:
-    """Return the operating system's or TLS library's reason for a failed connection, or the error's type, but never the URL."""
+    """Return the operating system's or TLS library's reason for a failed connection, or the error's type. Never include the URL."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return type(error).__name__ if error.__context__ is None else cause_of(error.__context__)
@@ -82,8 +82,8 @@ _read_trusted = functools.cache(httpx.create_ssl_context)
 
 
 def pool_to(verify: ssl.SSLContext, proxy: str | None, *, idle: float | None = 5.0) -> httpcore.ConnectionPool:
-    """Return a connection pool that observes the deadline of :func:`bounded_by`. Connections are closed after ``idle`` seconds
-    without use, or never if ``idle`` is None. Raise an ImportError if the proxy requires a package that isn't installed.
+    """Return a connection pool that observes the deadline of :func:`bounded_by`. Unused connections are closed after ``idle``
+    seconds, or never if ``idle`` is None. If the proxy requires a package that isn't installed, raise an ImportError.
     """
     given: dict[str, Any] = {"ssl_context": verify, "network_backend": _Backend(), "keepalive_expiry": idle, **_LIMITS}
     if proxy is None:

@@ -1,7 +1,7 @@
-"""Timing of requests: backoff after failures, the ``Retry-After`` header, rate limits, and circuit breakers.
+"""Request timing: backoff after failures, the ``Retry-After`` header, rate limits, and circuit breakers.
 
 Processes with the same judge queue share information about outages through :class:`SharedOutages`. Judges that an application calls
-directly don't share it.
+directly don't share outages.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ LONGEST_WAIT = 3_600.0
 
 
 def backoff(failures: int, first: float, longest: float) -> float:
-    """Return the seconds to wait: ``first``, doubled with each further failure up to ``longest``, minus up to half at random."""
+    """Return the seconds to wait: ``first``, doubled with each further failure up to ``longest``, times a random 0.5 to 1."""
     pause = min(longest, first * 2.0 ** min(max(0, failures - 1), 64))
     return pause * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
 
 
 def retry_after(header: str | None, clock: Clock = SYSTEM_CLOCK) -> float:
-    """Return the seconds in a ``Retry-After`` header (a number or a date), at most 3,600. Return 0 without a valid header."""
+    """Return the seconds in a ``Retry-After`` header (a number or a date), at most 3,600. Without a valid header, return 0."""
     try:
         asked = float(header or 0)
     except ValueError:
@@ -38,8 +38,8 @@ def retry_after(header: str | None, clock: Clock = SYSTEM_CLOCK) -> float:
 
 
 class TokenBucket:
-    """Rate limit. The bucket gains ``rate`` tokens per second and holds at most the tokens of one second (at least one). A caller
-    can take more tokens than the bucket holds. Later callers then wait until the missing tokens are refilled. Thread-safe.
+    """Rate limiter. The bucket gains ``rate`` tokens per second and holds at most one second's tokens (at least one token). A
+    caller can take more tokens than the bucket holds. Later callers then wait until the missing tokens are refilled. Thread-safe.
     """
 
     def __init__(self, rate: float, monotonic: Callable[[], float]) -> None:
@@ -55,7 +55,7 @@ class TokenBucket:
             return max(0.0, -self._left / self._rate)
 
     def take(self, amount: float) -> float:
-        """Take tokens, and return the seconds to wait before using them. To give back unused tokens, pass a negative amount."""
+        """Take tokens, and return the seconds to wait before use. To return unused tokens, pass a negative ``amount``."""
         with self._lock:
             size = self._fill()
             wait = max(0.0, min(amount, size) - self._left) / self._rate
@@ -81,22 +81,22 @@ _SHARE_OF_OUTAGE = 4
 
 class SharedOutages(Protocol):
     def until(self, kind: str) -> float:
-        """Return the Unix time at which to try the server ``kind`` again, or 0 if the server is up."""
+        """Return the Unix time at which to retry the server ``kind``, or 0 if the server is up."""
 
     def report(self, kind: str, until: float, seconds: float) -> None:
-        """Record that the server ``kind`` is down for ``seconds``, until the Unix time ``until``. 0 seconds means it's up again."""
+        """Record that the server ``kind`` is down for ``seconds``, until the Unix time ``until``. 0 ``seconds`` means "up"."""
 
     def close(self) -> None:
         """Release connections and files."""
 
 
 class CircuitBreaker:
-    """Circuit breaker for the calls to one server. Thread-safe.
+    """Circuit breaker for calls to one server. Thread-safe.
 
     The breaker opens after ``threshold`` failures in a row (never if None), or when an outage is reported. All calls then wait
-    until the same time, and one of them tries the server. A failure doesn't count if the server answered another call after the
-    failed call had started, because the server is then slow, not down. ``longest`` is the maximum number of seconds between two
-    tries. ``kind`` identifies the server in ``shared``, which contains the outages that other processes found.
+    until the same time, when one call tries the server. If the server answered another call after the failed call had started, the
+    failure doesn't count, because the server is slow, not down. ``longest`` is the maximum number of seconds between two tries.
+    ``kind`` identifies the server in ``shared``, which contains other processes' outages.
     """
 
     def __init__(
@@ -117,12 +117,12 @@ class CircuitBreaker:
         self.answered_at = float("-inf")
         self._since: float | None = None
         self.until = 0.0
-        """Unix time before which no call tries the server."""
+        """Unix time until which calls don't try the server."""
         self._trying = False
 
     def enter(self) -> tuple[float | None, bool]:
-        """Return the seconds to wait before a call, and True if this call should try a server that is down. If another call is
-        already trying the server, the seconds are None. Call :meth:`leave` after the call.
+        """Return the seconds to wait before a call, and True if the call should try a server that is down. If another call is
+        already trying the server, the seconds are None. After the call, call :meth:`leave`.
         """
         if self._shared is None and self._since is None:  # the server is up: no lock needed
             return 0.0, False

@@ -1,4 +1,4 @@
-"""List installed packages, and find instrumentations that record no spans."""
+"""List of installed packages, and detection of instrumentations that can't record spans."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Instrumentation(NamedTuple):
     name: str
     version: str
     targets: tuple[str, ...]
-    """Packages that the instrumentation supports. At least one of them must be installed."""
+    """Packages that the instrumentation supports. At least one of these packages must be installed."""
     unmet: tuple[str, ...]
     """Requirements on the targets' versions that the installed packages don't meet."""
     module: str = ""
@@ -26,7 +26,7 @@ class Instrumentation(NamedTuple):
 
     @property
     def is_broken(self) -> bool:
-        """True if targets are installed, but only in unsupported versions. In that case, no spans are recorded."""
+        """True if targets are installed, but only in unsupported versions. In this case, spans aren't recorded."""
         return len(self.unmet) == len(self.targets) > 0 and any(target in installed() for target in self.targets)
 
 
@@ -60,7 +60,7 @@ def instrumentations() -> Iterator[Instrumentation]:
 
 
 def broken() -> list[str]:
-    """Describe each instrumentation that records nothing, because the instrumented package has an unsupported version."""
+    """Describe each instrumentation that can't record spans, because the instrumented package has an unsupported version."""
     return [f"{one.name} {one.version} needs {' or '.join(one.unmet)}" for one in sorted(instrumentations()) if one.is_broken]
 
 

@@ -1,9 +1,9 @@
-"""Bundled list prices of models, as rates per token. They are copied from one version of genai-prices.
+"""Bundled list prices of models, as rates per token, copied from one version of genai-prices.
 
 genai-prices itself loads all models' prices as Python objects, and an HTTP client for updates. An application's garbage collector
-would then visit tens of thousands of objects, although an agent uses one or two models. This module reads the prices from
-``price_table.json`` when a model first appears, and keeps only that model's rates in memory. ``scripts/price_table.py`` writes
-the file.
+would then visit tens of thousands of objects, although an agent uses one or two models. When a model first appears, this module
+reads the model's prices from ``price_table.json``, and keeps only these prices in memory. ``scripts/price_table.py`` writes the
+file.
 
 Models and providers are matched by the rules of genai-prices, in the same order.
 """
@@ -38,11 +38,11 @@ class Rates(NamedTuple):
     fresh: Decimal
     output: Decimal
     cached: Decimal | None
-    """None if cached tokens cost the same as other input tokens."""
+    """Rate for cached tokens, or None if cached tokens cost the same as other input tokens."""
     call: Decimal = Decimal(0)
-    """Price per call in USD, in addition to the price of tokens."""
+    """Price per call in USD, in addition to the token prices."""
     written: Decimal | None = None
-    """None if tokens written to a cache cost the same as other input tokens."""
+    """Rate for tokens written to a cache, or None if these tokens cost the same as other input tokens."""
 
     def times(self, tokens: Tokens) -> Decimal:
         total = self.call + self.fresh * tokens.input + self.output * tokens.output
@@ -54,13 +54,13 @@ class Rates(NamedTuple):
 
 
 class Prices(NamedTuple):
-    """A model's prices from a date on, or during certain hours of the day. Each price depends on the number of input tokens."""
+    """Prices of a model from a date on, or during certain hours of the day. Each price depends on the number of input tokens."""
 
     since: datetime.date | None
     daily: tuple[datetime.time, datetime.time] | None
-    """Daily hours (UTC) in which these prices apply. None if they apply all day."""
+    """Daily hours (UTC) in which the prices apply, or None if the prices apply all day."""
     steps: tuple[tuple[int | None, Rates], ...]
-    """Rates by input size, each with its maximum number of input tokens. The last step has no maximum (None)."""
+    """Pairs (maximum number of input tokens, rates). The last pair's maximum is None (unlimited)."""
 
     def hold_at(self, at: datetime.datetime) -> bool:
         if self.since is not None and at.date() < self.since:
@@ -115,7 +115,7 @@ def _table() -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=4_096)
 def _prices(model: str, provider: str | None, base_url: str | None) -> tuple[Prices, ...] | None:
-    """Return a model's prices, or None for an unknown model. If several prices apply at the same time, the last one counts."""
+    """Return a model's prices, or None for an unknown model. If several prices apply at the same time, the last price counts."""
     providers = _table()["providers"]
     name = model.lower()
     if provider is not None and provider.lower() == "litellm" and "/" in name:
@@ -168,7 +168,7 @@ def _with_dashes(found: re.Match[str]) -> str:
 
 
 def _matches(clause: list[Any], text: str) -> bool:
-    """Return True if a lower-case text matches a clause such as ``["from", "gpt-5"]``, which matches a prefix."""
+    """Return True if the lower-case ``text`` matches ``clause``. For example, ``["from", "gpt-5"]`` matches a prefix."""
     kind, *parts = clause
     if kind == "or":
         return any(_matches(part, text) for part in parts)

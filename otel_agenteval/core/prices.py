@@ -1,6 +1,6 @@
-"""Calculate list prices of model calls without network access.
+"""List prices of model calls, calculated without network access.
 
-The prices come from the bundled table (:mod:`.price_table`), or from genai-prices (extra ``[cost]``) if it is newer. A call to
+The prices are from the bundled table (:mod:`.price_table`) or, if newer, from genai-prices (extra ``[cost]``). A call to
 genai-prices takes 0.3 ms, often on the agent's thread. So this module derives each model's rates per token once and computes costs
 itself. Some models have different rates for long inputs. If a price isn't a fixed rate, this module calls genai-prices.
 """
@@ -46,7 +46,7 @@ _LONGEST_NAME = 500
 def table_cost(
     model: str, tokens: Tokens, at: datetime.datetime, *, provider: str | None = None, base_url: str | None = None
 ) -> float | None:
-    """Return a call's cost in USD at the time ``at``, or None if no price is found. ``base_url`` can identify the provider."""
+    """Return a call's cost in USD at the time ``at``, or None if the price is unknown. ``base_url`` can identify the provider."""
     if max(len(model), len(provider or ""), len(base_url or "")) > _LONGEST_NAME:
         return None
     prices = newer_package()
@@ -86,11 +86,11 @@ def _model(model: str, provider: str | None, base_url: str | None) -> Any:
 
 
 _DERIVED: dict[int, tuple[Any, tuple[int, ...], dict[int, Rates | None]]] = {}
-"""Derived rates by ``id`` of a price. A value consists of the price (to keep its ``id`` valid), step limits, and rates by step."""
+"""Mapping from a price's ``id`` to the price (which keeps the ``id`` valid), step limits, and a mapping from step to rates."""
 
 
 def rates_of(price: Any, input_tokens: int) -> Rates | None:
-    """Return the rates of a genai-prices price for this many input tokens, or None if the rates aren't fixed."""
+    """Return the rates for ``input_tokens`` in a genai-prices ``price``, or None if the rates aren't fixed."""
     derived = _DERIVED.get(id(price))
     if derived is None:
         derived = _DERIVED[id(price)] = price, steps_of(price), {}
@@ -110,7 +110,7 @@ def steps_of(price: Any) -> tuple[int, ...]:
 
 
 def _derive_rates(price: Any, above: int, upto: int) -> Rates | None:
-    """Derive the rates for ``above`` to ``upto`` input tokens from sample calls. Return None if they aren't fixed."""
+    """Derive the rates for ``above`` to ``upto`` input tokens from sample calls. If the rates aren't fixed, return None."""
 
     def cost(tokens: Tokens) -> Decimal:
         return Decimal(price.calc_price(usage_of(tokens))["total_price"])

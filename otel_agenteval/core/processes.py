@@ -1,4 +1,4 @@
-"""Run functions in separate processes, to use several CPU cores."""
+"""Execution of functions in separate processes, to use several CPU cores."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def jobs_of(text: str | None) -> int:
 
 
 class Processes:
-    """Process pool for functions with picklable arguments and results. If ``jobs`` is 1, functions run in the current process. The
-    processes are spawned, because forked processes would inherit locks and connections.
+    """Process pool for functions with picklable arguments and results. If ``jobs`` is 1, functions run in the current process.
+    Processes are spawned, because forked processes would inherit locks and connections.
     """
 
     def __init__(self, jobs: int) -> None:
@@ -54,7 +54,7 @@ class Processes:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """Yield results in order. Compute up to two items per process ahead. Raise an AgentEvalError if a process is killed."""
+        """Yield results in order. Compute up to two items per process ahead. If a process is killed, raise an AgentEvalError."""
         source = iter(items)
         first = list(itertools.islice(source, 2))
         if self._pool is None or len(first) < 2:  # one item finishes before a process has started

@@ -1,4 +1,4 @@
-"""Choose a proxy from environment variables. Unlike :mod:`.outbound`, this module works without httpx."""
+"""Proxy selection from environment variables. Unlike :mod:`.outbound`, this module works without httpx."""
 
 from __future__ import annotations
 

@@ -19,10 +19,10 @@ ScoreType = Literal["numeric", "boolean"]
 Policy = Literal["gate", "trend"]
 
 GATED, SHED = "gated", "shed"
-"""``detail["reason"]`` of a metric that didn't run, because a selector excluded the turn or because load was high."""
+"""Values of ``detail["reason"]`` for metrics that didn't run, because a selector excluded the turn or because load was high."""
 
 TASK_RAISED = "task_raised"
-"""``error_type`` of scores if an experiment's task raised an exception. Only these errors have a verdict."""
+"""``error_type`` of scores after an experiment's task raised an exception. Only this error type has a verdict."""
 
 MOST_EXPLAINED = 20_000
 """Maximum number of characters in an explanation. Longer text is truncated."""
@@ -30,7 +30,7 @@ _CHOICES = {"status": get_args(Status), "direction": get_args(Direction), "type"
 
 
 class Facts(NamedTuple):
-    """Fields that all scores of one configured metric share in one object, such as ``unit`` and ``threshold``."""
+    """Object with the fields that all scores of one configured metric share, such as ``unit`` and ``threshold``."""
 
     metric: str
     kind: Kind = "code"
@@ -41,7 +41,7 @@ class Facts(NamedTuple):
     version: str = "1"
     policy: Policy = "trend"
     identity: bytes = b""
-    """Identifies the metric and its parameters. Part of the hash in ``result_id``."""
+    """Bytes that identify the metric and its parameters. Part of the hash in ``result_id``."""
 
     @property
     def gives_verdict(self) -> bool:
@@ -74,8 +74,8 @@ class ScoreSummary:
             self.outcome = "vacuous"
         else:
             self.outcome = "ok" if score.verdict is None else "pass" if score.verdict else "fail"
-        """One of ``pass``, ``fail``, ``ok`` (a value without a :attr:`~Score.verdict`), ``vacuous``, ``error``, ``skipped``,
-        ``gated`` (a selector excluded the turn), and ``dropped`` (high load)."""
+        """Outcome: ``pass``, ``fail``, ``ok`` (value without a :attr:`~Score.verdict`), ``vacuous``, ``error``, ``skipped``,
+        ``gated`` (a selector excluded the turn), or ``dropped`` (high load)."""
         self.reason = reason
         """``detail["reason"]`` of a skipped metric, if it is text."""
         self.severity = score.severity
@@ -90,10 +90,9 @@ _MOST_SUMMARIES, _LONGEST_WORDS = 4_096, 256
 class Score:
     """One metric's result on one turn or conversation.
 
-    Attributes:
-        metric: canonical name: ``code_…``, ``embed_…``, or ``llm_…``.
-        value: the number. ``None`` if ``status`` isn't ``ok`` or the metric returned only a label. Booleans are 1.0 and 0.0.
-        passed: True if the value meets the threshold. Boolean metrics and some others set it directly. ``None`` if the metric
+    Attributes: metric: canonical name: ``code_…``, ``embed_…``, or ``llm_…``. value: the number. ``None`` if ``status`` isn't
+        ``ok`` or the metric returned only a label. Booleans are 1.0 and 0.0. passed: True if the value meets the threshold. Boolean
+        and some other metrics set ``passed`` directly. ``None`` if the metric
             neither passes nor fails turns.
         status: ``ok``, ``skipped`` (see ``detail["reason"]``), or ``error`` (see ``error_type``).
         label: low-cardinality word for the result: ``pass`` or ``fail`` if ``passed`` is known, ``yes`` or ``no`` for a neutral
@@ -118,7 +117,7 @@ class Score:
 
     facts: Facts
     about: tuple[str, bytes] | None
-    """ID and revision of the scored turn. None outside a pipeline."""
+    """ID and revision of the scored turn, or None outside a pipeline."""
     metric: str = property(attrgetter("facts.metric"))  # type: ignore[assignment]
     kind: Kind = property(attrgetter("facts.kind"))  # type: ignore[assignment]
     unit: str = property(attrgetter("facts.unit"))  # type: ignore[assignment]
@@ -210,7 +209,7 @@ class Score:
 
     @property
     def result_id(self) -> str:
-        """ID of this result, as 32 hex digits. It is computed on first use, to save time on the agent's thread."""
+        """ID of this result, as 32 hex digits. Computed on first use, to save time on the agent's thread."""
         if not self._result_id and self.about is not None:
             turn_id, revision = self.about
             self._result_id = result_id_of(self.facts, turn_id, revision)
@@ -255,14 +254,14 @@ class Score:
     def verdict(self) -> bool | None:
         """True if the turn passes, False if it fails, or None if there is no verdict.
 
-        Outlets and reports show the verdict, not ``passed``, which is the raw comparison. A neutral detector such as
-        ``code_refusal`` sets ``passed``, but has no verdict.
+        Outlets and reports show the verdict instead of ``passed``, which is the raw comparison. A neutral detector such as
+        ``code_refusal`` sets ``passed``, but doesn't have a verdict.
         """
         return self.passed if self.facts.gives_verdict else None
 
     @property
     def severity(self) -> Severity | None:
-        """Urgency of the result, or None if nothing was found.
+        """Urgency of the result, or None if the metric didn't find a problem.
 
         The severity is the highest in ``detail["findings"]``. A failed score without findings is a ``warning``.
         """
@@ -280,7 +279,7 @@ class Score:
         return out
 
     def reworded(self, text: Callable[[str], str], facts: Callable[[dict[str, Any]], dict[str, Any]]) -> Score:
-        """Return a copy with ``text`` applied to all texts and ``facts`` to all details, or this score if nothing changes."""
+        """Return a copy with ``text`` applied to all texts and ``facts`` to all details. Return this score if nothing changes."""
         detail, also = self._detail, self._also
         label, explanation, error_type = (
             text(given) if given else given for given in (self.label, self.explanation, self.error_type)
@@ -397,7 +396,7 @@ class Exchange:
     """Prompt of a judge call, and the reply. Both can contain the turn's content."""
 
     stage: str
-    """Name of the metric's step that made the call."""
+    """Name of the metric step that made the call."""
     model: str
     question: str
     """Text of the last message, without media."""

@@ -17,7 +17,7 @@ SCOPE = "otel_agenteval"
 """Instrumentation scope of all emitted telemetry. Spans of this scope are never evaluated."""
 
 EVENT = "gen_ai.evaluation.result"
-"""Name of the event that reports one evaluation of one turn."""
+"""Name of the event that reports one metric's result on one turn."""
 
 EVALUATION_NAME = "gen_ai.evaluation.name"
 SCORE_VALUE = "gen_ai.evaluation.score.value"
@@ -56,7 +56,7 @@ CHANGE_TRACES = "agenteval.change.traces"
 CHANGE_VERSION_BEFORE = "agenteval.change.version.before"
 CHANGE_VERSION = "agenteval.change.version"
 CHANGE_FACTS = "agenteval.change.facts"
-"""Up to three attribute values that became more frequent in failed turns when the scores got worse. They require a score store."""
+"""Up to three attribute values that became more frequent in failed turns when the scores got worse. Requires a score store."""
 CASE_ID = "agenteval.case.id"
 """Baggage key of ``expect(case_id=…, propagate=True)``."""
 TENANT = "agenteval.tenant"
@@ -72,7 +72,7 @@ METRIC_KIND = "agenteval.metric.kind"
 METRIC_VERSION = "agenteval.metric.version"
 PASSED = "agenteval.passed"
 SEVERITY = "agenteval.severity"
-"""Urgency of a result: ``info``, ``warning``, or ``critical``. Absent if nothing was found."""
+"""Urgency of a result: ``info``, ``warning``, or ``critical``. Absent if the metric didn't find a problem."""
 THRESHOLD = "agenteval.threshold"
 POLICY = "agenteval.policy"
 SAMPLE_PROBABILITY = "agenteval.sample.probability"
@@ -130,7 +130,7 @@ ESTIMATE_LOW = "agenteval.estimate.ci_low"
 ESTIMATE_HIGH = "agenteval.estimate.ci_high"
 ESTIMATE_N = "agenteval.estimate.n_eff"
 ESTIMATES = (ESTIMATE_MEAN, ESTIMATE_LOW, ESTIMATE_HIGH, ESTIMATE_N)
-"""Estimates for all turns, based on the judged turns."""
+"""Names of estimates for all turns, based on the judged turns."""
 ESTIMATE_PASSES = "agenteval.estimate.pass_rate"
 ESTIMATE_PASSES_LOW = "agenteval.estimate.pass_rate.ci_low"
 ESTIMATE_PASSES_HIGH = "agenteval.estimate.pass_rate.ci_high"
@@ -166,7 +166,7 @@ OTHER = "__other__"
 """Label value that combines all values over the limit."""
 
 SPAN_LABELS = frozenset({"agent", "model", "service_name"})
-"""Labels with values from spans. The number of values per label is limited, because spans can contain any number of values."""
+"""Labels whose values are from spans. The number of values per label is limited, because spans can contain arbitrary values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,16 +184,16 @@ class Instrument:
     about_us: bool = False
     """True if the metric measures otel-agenteval instead of the agents."""
     over: Literal["sum", "min", "max"] = "sum"
-    """Operation that combines a gauge's values from several processes. :data:`ESTIMATES` are combined differently."""
+    """Operation that combines a gauge's values from several processes. Not used for :data:`ESTIMATES`."""
 
 
 _FRACTIONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99, 1.0)
 _AGENT_SECONDS = (*(round(0.1 * 2**power, 1) for power in range(17)), 26214.4, 104857.6)
-"""Buckets of ``gen_ai.invoke_agent.duration`` in the semantic conventions (up to 409.6), extended to more than a day."""
+"""Buckets for ``gen_ai.invoke_agent.duration`` from the semantic conventions (up to 409.6), extended to more than a day."""
 _METRIC_SECONDS = (0.000_01, 0.000_1, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 _LATE_SECONDS = (0.1, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0)
 _TOKENS = tuple(float(4**power) for power in range(14))
-"""Powers of 4 from 1 to 67108864, the conventions' buckets for token usage."""
+"""Buckets for token usage from the semantic conventions: powers of 4 from 1 to 67108864."""
 _USD = (0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
 _ITEMS = (0.0, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 _LEVELS = tuple(float(level) for level in range(11))
@@ -218,12 +218,12 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(ESTIMATE_N, "gauge", "{turn}", _OF_AN_ESTIMATE, "Effective sample size of the estimate: the number of uniformly sampled turns that would give the same precision."),
     Instrument(
         ESTIMATE_PASSES, "gauge", "", _OF_PASSES,
-        "Estimated share of all turns that pass a judged metric, by method: raw, or corrected for judge errors with human labels (rogan_gladen, ppi).",
+        "Estimated share of turns that pass a judged metric, by method: raw, or corrected for judge errors, based on human labels (rogan_gladen, ppi).",
     ),
     Instrument(ESTIMATE_PASSES_LOW, "gauge", "", _OF_PASSES, "Lower end of the pass rate's 95 % interval."),
     Instrument(ESTIMATE_PASSES_HIGH, "gauge", "", _OF_PASSES, "Upper end of the pass rate's 95 % interval."),
     Instrument(CHANGE_TIME, "gauge", "s", ("metric", "agent", "verdict"), "Time of the last detected change in a metric's scores, by verdict (worse, better, changed), in seconds since the Unix epoch.", over="max"),
-    Instrument(CHANGE_SIZE, "gauge", "", ("metric", "agent", "verdict"), "Difference of the means before and after the last detected change.", over="max"),
+    Instrument(CHANGE_SIZE, "gauge", "", ("metric", "agent", "verdict"), "Difference between the means before and after the last detected change.", over="max"),
     Instrument(RESULTS, "counter", "{result}", ("metric", "agent", "outcome"), "Results of metrics, by outcome."),
     Instrument(
         FINDINGS, "counter", "{result}", ("metric", "agent", "severity"),
@@ -244,11 +244,11 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     ),
     Instrument(
         UNREAD_TRACES, "counter", "{trace}", ("scope", "missing"),
-        "Traces that seem to come from an agent, by what is missing: turn, content (input and output of the turn), or caller (the turn of a tool call).", about_us=True,
+        "Incomplete traces that seem to come from an agent, by missing part: turn, content (the turn's input and output), or caller (the turn that made a tool call).", about_us=True,
     ),
     Instrument(
         VALUES_LIMITED, "counter", "{value}", ("kind",),
-        "Out-of-range values in spans, by kind. Token counts (count), costs and durations (amount) are ignored. Names (name) are shortened.",
+        "Out-of-range values in spans, by kind: token counts (count) and costs or durations (amount), which are ignored, and long names (name), which are shortened.",
         about_us=True,
     ),
     Instrument(TURN_DURATION, "histogram", "s", _OF_A_TURN, "Wall-clock duration of a turn, as in code_latency.", _AGENT_SECONDS),
@@ -294,7 +294,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(BUDGET_CALLS, "gauge", "{request}", _OF_A_BOUND, "Calls left in judge.budget.", about_us=True, over="min"),
     Instrument(
         LOAD_LEVEL, "gauge", "{level}", (),
-        "Load level: 0 skips no metrics, 1 skips llm metrics, 2 also embed metrics, 3 also heavy code metrics.", about_us=True, over="max",
+        "Load level: 0 skips no metrics, 1 skips llm metrics, 2 also skips embed metrics, 3 also skips heavy code metrics.", about_us=True, over="max",
     ),
     Instrument(
         SERVE_REQUESTS, "counter", "{request}", ("transport", "signal", "outcome"),
@@ -399,14 +399,14 @@ KNOWN_LABELS: Mapping[str, tuple[Mapping[str, tuple[str, ...]], ...]] = {
     KAFKA_MESSAGES: ({"outcome": ("taken", "dead_letter", "replayed")},),
     KAFKA_REBALANCES: ({"kind": ("assigned", "revoked", "lost")},),
 }  # fmt: skip
-"""Known label values by counter. Their series start at 0, because ``rate()`` misses the first increase of a new series. The series
-of any other value starts when that value first occurs.
+"""Mapping from counter to known label values. Series with known values start at 0, because ``rate()`` misses the first increase of
+a new series. Any other series starts when its value first occurs.
 """
 
 
 def known_label_sets(name: str, given: Mapping[str, Collection[str]]) -> Iterator[dict[str, str]]:
     """Yield every combination of a counter's known label values. ``given`` contains the values of configured labels, such as
-    ``metric``, and can restrict the values of other labels. Raise a KeyError for a label without known values.
+    ``metric``, and can restrict the values of other labels. If a label's values are unknown, raise a KeyError.
     """
     attributes = next(instrument.attributes for instrument in INSTRUMENTS if instrument.name == name)
     for group in KNOWN_LABELS[name]:
@@ -429,7 +429,7 @@ def prometheus_unit(instrument: Instrument) -> str:
 
 
 def prometheus_name(instrument: Instrument) -> str:
-    """Return the Prometheus name by OpenTelemetry's rules, without a histogram's suffixes such as ``_bucket``."""
+    """Return the Prometheus name according to OpenTelemetry's rules, without histogram suffixes such as ``_bucket``."""
     name = instrument.name.replace(".", "_")
     unit = prometheus_unit(instrument)
     if unit and not name.endswith(f"_{unit}"):

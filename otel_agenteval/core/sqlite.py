@@ -1,7 +1,7 @@
-"""Create, open, migrate, share, and close the package's SQLite files.
+"""Creation, migration, and shared use of the package's SQLite files.
 
 A file's ``application_id`` identifies its kind, and its ``user_version`` is the version of its :class:`Schema`. Opening an older
-version migrates the file in one transaction. A file of a newer version or another kind is rejected and stays unchanged.
+version migrates the file in one transaction. A file of a newer version or of another kind is rejected and stays unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _RETRY_EVERY = 0.01
 _FORK_WAITS = 1.0
 """Maximum seconds that a fork waits for a transaction to end."""
 _WAL_BYTES = 8 << 20
-"""Size to which SQLite truncates a larger write-ahead log after merging it into the database."""
+"""Maximum bytes of the write-ahead log. SQLite truncates a larger log after merging its content into the database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Schema:
         return 1 + len(self.migrations)
 
     def version_in(self, db: sqlite3.Connection, path: str | os.PathLike[str]) -> int:
-        """Return a file's schema version, or 0 for an empty file. Raise a DatabaseError for another kind of file or a newer version."""
+        """Return a file's schema version, or 0 for an empty file. For other files or newer versions, raise a DatabaseError."""
         with _snapshot(db):  # another process may migrate the file at this moment
             application_id, version = (
                 int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
@@ -99,11 +99,11 @@ class Schema:
 
 
 class SqliteFile:
-    """SQLite file with one connection, which is opened on first use. Thread-safe, because only one thread uses it at a time.
+    """SQLite file with one connection, which opens on first use. Thread-safe, because one thread at a time uses it.
 
-    The connection is closed during a fork. Parent and child then reopen it. With :data:`MEMORY`, a child's database is empty. If
-    the file can't be used, methods raise ``sqlite3.Error`` or ``OSError`` and write nothing. The folder of ``path`` must exist.
-    ``busy`` is the maximum number of seconds to wait for other processes.
+    The connection is closed during a fork. Parent and child then reopen their own connections. With :data:`MEMORY`, a child's
+    database is empty. If the file can't be used, methods raise ``sqlite3.Error`` or ``OSError`` and write nothing. The folder of
+    ``path`` must exist. ``busy`` is the maximum number of seconds to wait for other processes.
     """
 
     def __init__(self, path: str | os.PathLike[str], schema: Schema, busy: float = 5.0) -> None:
@@ -119,11 +119,11 @@ class SqliteFile:
     def _make_locks(self) -> None:
         self._lock = threading.Lock()
         self._next = threading.Lock()
-        """Held while waiting for ``_lock``, so that a thread that uses the file continuously can't block a fork."""
+        """Lock that is held while waiting for ``_lock``, so that a thread that uses the file continuously can't block a fork."""
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Run the ``with`` block in a transaction. Roll back if the block raises an exception."""
+        """Run the ``with`` block in a transaction. If the block raises an exception, roll back."""
         with self.connection() as db, transaction(db):
             yield db
 
@@ -189,7 +189,7 @@ class SqliteFile:
 
 _FILES: weakref.WeakSet[SqliteFile] = weakref.WeakSet()
 _LEFT_TO_THE_PARENT: list[sqlite3.Connection] = []
-"""Inherited connections. The child must neither use nor close them."""
+"""Connections that a forked child inherited. The child must neither use nor close these connections."""
 _FORKING = threading.local()
 
 
@@ -215,10 +215,10 @@ at_fork(Step.FILES, before=_before_fork, in_parent=_after_fork_in_parent, in_chi
 def open_file(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0, *, exclusive: bool = False) -> sqlite3.Connection:
     """Open, create, or migrate a file in an existing folder, and return a connection for any thread.
 
-    Callers must begin transactions themselves. Commits aren't synced to disk. They survive the end of the process, but the latest
-    commits can be lost if the machine fails. Only the owner can read a new file. This call and each later write wait up to ``busy``
-    seconds for other processes. ``exclusive`` locks out other connections, so that no call waits. If the file can't be used, raise
-    an OSError or ``sqlite3.Error``. A file of another kind or a newer version stays unchanged.
+    Callers must begin transactions themselves. Commits aren't synced to disk. Commits survive the end of the process, but if the
+    machine fails, the latest commits can be lost. Only the owner can read a new file. This call and each later write wait up to
+    ``busy`` seconds for other processes. ``exclusive`` locks out other connections, so that calls never wait. If the file can't be
+    used, raise an OSError or ``sqlite3.Error``. A file of another kind or a newer version stays unchanged.
     """
     if path != MEMORY:
         with suppress(FileExistsError):  # don't open an existing file here: closing it would release this process's locks on it
@@ -234,7 +234,7 @@ def open_file(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0, *
 
 
 def open_to_read(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0, mode: str = "ro") -> sqlite3.Connection:
-    """Return a read-only connection. Raise a ``sqlite3.Error`` if the file is unreadable or has another kind or version."""
+    """Return a read-only connection. If the file is unreadable or has another kind or version, raise a ``sqlite3.Error``."""
     db = _connect(path, busy, mode=mode)
     try:
         version = schema.version_in(db, path)
@@ -258,7 +258,7 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Run the ``with`` block in a transaction. Roll back if the block or the commit fails, for example on a full disk."""
+    """Run the ``with`` block in a transaction. If the block or the commit fails, for example on a full disk, roll back."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield db

@@ -1,7 +1,7 @@
 """Counters, gauges, and histograms about turns, scores, and the engine, kept in memory until collection.
 
-These instruments replace those of the OpenTelemetry SDK, because updates must be fast (a worker makes about 50 per turn), memory
-must be limited, and several outlets read the same values. The module does no I/O and runs no callbacks while it holds its lock.
+These instruments replace the OpenTelemetry SDK's instruments, because updates must be fast (about 50 per turn), memory must be
+limited, and several outlets read the same values. While the module holds its lock, it doesn't do I/O or run callbacks.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ Labels = tuple[str, ...]
 Observation = tuple[str, Labels, float]
 """Instrument name, label values, and the amount to add (counters) or to observe (histograms)."""
 Read = Callable[[], Iterable[tuple[Mapping[str, str], float]]]
-"""Function that returns values that are counted elsewhere, with their labels."""
+"""Function that returns pairs (labels, value) for values that are counted elsewhere."""
 MAX_TAPPED = 10_000
 """Maximum number of observations that wait for an outlet. The oldest observations are discarded first."""
 _MOST_PLANNED, _MOST_PLANS = 256, 256
-"""Maximum number of label sets that have a :class:`Plan`, and of plans per label set."""
+"""Maximum number of label sets with a :class:`Plan`, and maximum number of plans per label set."""
 
 
 class Exemplar(NamedTuple):
@@ -50,19 +50,19 @@ class Exemplar(NamedTuple):
 
 
 class Distribution(NamedTuple):
-    """State of a histogram: count and latest exemplar of each bucket. The last bucket's upper bound is infinite."""
+    """State of a histogram: count and latest exemplar for each bucket. The last bucket's upper bound is infinite."""
 
     counts: tuple[int, ...]
     sum: float
     exemplars: tuple[Exemplar | None, ...]
     least: float
-    """Smallest value, or infinity if there are none."""
+    """Smallest value, or infinity without values."""
     most: float
-    """Largest value, or minus infinity if there are none."""
+    """Largest value, or minus infinity without values."""
 
 
 class Family(NamedTuple):
-    """State of one instrument, by label values. Counters and gauges use ``values``, and histograms use ``distributions``."""
+    """State of one instrument, keyed by label values. Counters and gauges use ``values``, and histograms use ``distributions``."""
 
     instrument: Instrument
     values: dict[Labels, float]
@@ -95,7 +95,7 @@ class _Cell:
 
 
 class Plan:
-    """Reusable update of a counter and maybe a histogram. Caches where their values are stored, until counts move elsewhere."""
+    """Reusable update of a counter and optionally a histogram. Caches the storage locations of values, until counts move."""
 
     __slots__ = ("cell", "counted", "counter", "epoch", "histogram", "observed", "of_cell", "of_count")
 
@@ -105,7 +105,7 @@ class Plan:
         self.histogram = histogram
         self.observed = observed
         self.epoch = -1
-        """The telemetry's epoch at the last lookup. Only :class:`Telemetry` uses this attribute and the next three."""
+        """The telemetry's epoch at the last lookup. Only :class:`Telemetry` uses this attribute and the next three attributes."""
         self.of_count: Any = None
         self.of_cell: Any = None
         self.cell: Any = None
@@ -128,15 +128,15 @@ class _Series:
         self.capped: dict[int, LabelValues[str]] = {
             i: LabelValues(max_values) for i, name in enumerate(instrument.attributes) if name in SPAN_LABELS
         }
-        """Values of limited labels that have their own series, by the label's position in the label set."""
+        """Mapping from a limited label's position in the label set to the values that have their own series."""
         self.keys_of: dict[tuple[int, str], set[Labels]] = {}
-        """Label sets that contain a limited value, by the value's position and the value."""
+        """Mapping from (position, value) of a limited label to the label sets that contain this value."""
         self.pick: Callable[[Labels], Any] = itemgetter(*self.capped) if self.capped else tuple
-        """Function that returns the limited values of a label set, for comparison."""
+        """Function that returns a label set's limited values, for comparison."""
         self.moves = 0
         self.sighting = 0
         self.last: Any = None
-        """Limited values of the most recently used label set, to count all observations of a turn as one sighting."""
+        """Limited values of the most recently used label set. Needed to count all of a turn's observations as one sighting."""
         self.watches: list[Read] = []
         self.taps: list[deque[Observation]] = []
 
@@ -157,8 +157,8 @@ class _Series:
         self.last = self.pick(key)
 
     def admit(self, key: Labels, sighting: int, now: float, counts: int, max_series: int) -> Labels:
-        """Return the label set under which a new ``key`` is counted. A limited value that wasn't added becomes ``__other__``. If
-        there are already ``max_series`` label sets, all limited values become ``__other__``.
+        """Return the label set under which a new ``key`` is counted. Limited values without their own series become ``__other__``.
+        If there are already ``max_series`` label sets, all limited values become ``__other__``.
         """
         picked = self.pick(key)
         if self.sighting == sighting and self.last == picked:
@@ -233,15 +233,15 @@ class Telemetry:
         self._series = {instrument.name: _Series(instrument, max_values) for instrument in INSTRUMENTS}
         self._now = 0.0
         self._sighting = 0
-        """Number of the current call. All observations in a call are one sighting of each label value."""
+        """Number of the current call. All observations in a call count as one sighting of each label value."""
         self._counts = 1
         self._epoch = 0
-        """Increases when counts might have moved to another label set, which makes all older plans invalid."""
+        """Number that increases when counts might have moved to another label set, which invalidates all older plans."""
         self._plans: dict[Labels, dict[Hashable, Plan]] = {}
         forks.in_child(self.reset)
 
     def expect(self, name: str, **given: Collection[str]) -> None:
-        """Report 0 for a counter's :func:`~otel_agenteval.core.semconv.known_label_sets` until their first count."""
+        """Report 0 for each of a counter's :func:`~otel_agenteval.core.semconv.known_label_sets` until its first count."""
         series = self._series[name]
         zeros = {self._public_labels(series, series.key_of(labels)): 0.0 for labels in known_label_sets(name, given)}
         with self._lock:
@@ -249,7 +249,7 @@ class Telemetry:
             series.values = zeros | series.values
 
     def add(self, name: str, amount: float = 1, **labels: str) -> None:
-        """Add to a counter. Raise a KeyError for an unknown instrument or a missing label."""
+        """Add ``amount`` to a counter. For an unknown instrument or a missing label, raise a KeyError."""
         series = self._series[name]
         key = series.key_of(labels)
         with self._lock:
@@ -265,7 +265,7 @@ class Telemetry:
             self._observe(series, key, value, exemplar, 0.0 if exemplar is None else self._clock.time_ns() / 1e9)
 
     def plans_of(self, labels: Labels) -> dict[Hashable, Plan]:
-        """Return a dict in which the caller can store plans for these label values. The telemetry can discard it at any time."""
+        """Return a dict in which the caller can store plans for ``labels``. The telemetry can discard the dict at any time."""
         plans = self._plans.get(labels)
         if plans is None or len(plans) >= _MOST_PLANS:
             if len(self._plans) >= _MOST_PLANNED:
@@ -281,8 +281,8 @@ class Telemetry:
         again: bool = False,
         planned: Iterable[tuple[Plan, float | None]] = (),
     ) -> None:
-        """Record observations and plans under one lock, usually those of one turn. Together, they count as one use of each label
-        value, or as no use if ``again`` is true. They share one ``exemplar``.
+        """Record observations and plans, usually of one turn, under one lock. Together, they count as one use of each label value.
+        If ``again`` is true, they don't count as a use. All share one ``exemplar``.
         """
         now = 0.0 if exemplar is None else self._clock.time_ns() / 1e9
         all_series = self._series
@@ -309,13 +309,13 @@ class Telemetry:
                     self._put(series, plan.observed, plan.cell, amount, exemplar, now)
 
     def watch(self, name: str, read: Read) -> None:
-        """Register a function that returns current values at each collection. Values with equal labels are added. If the function
+        """Register ``read``, which returns current values at each collection. Values with equal labels are added. If ``read``
         raises an exception, its values are missing, and ``agenteval.emit.errors{outlet="metrics", reason="watch"}`` is incremented.
         """
         self._series[name].watches.append(read)
 
     def tap(self, name: str) -> deque[Observation]:
-        """Return a queue for a histogram's future observations, at most :data:`MAX_TAPPED`. Outlets read it with ``popleft``."""
+        """Return a queue for a histogram's future observations, at most :data:`MAX_TAPPED`. Outlets use ``popleft``."""
         tapped: deque[Observation] = deque(maxlen=MAX_TAPPED)
         with self._lock:
             self._series[name].taps.append(tapped)
@@ -358,7 +358,7 @@ class Telemetry:
         self._counts = counts
 
     def _look_up(self, plan: Plan, value: float | None, exemplar: Mapping[str, str] | None, now: float) -> None:
-        """Record a plan, and cache the storage locations of its label sets, except label sets counted as ``__other__``."""
+        """Record a plan, and cache the storage locations of its label sets. Don't cache label sets that count as ``__other__``."""
         plan.of_count = self._series[plan.counter]
         self._count(plan.of_count, plan.counted, 1)
         if plan.histogram is not None:
@@ -447,7 +447,7 @@ class TelemetryGroup:
         self._lock = threading.Lock()
 
     def join(self, telemetry: Telemetry) -> None:
-        """Add a member. A member that joins twice is counted once, but must leave twice."""
+        """Add ``telemetry`` as a member. A member that joins twice is counted once, but must leave twice."""
         with self._lock:
             self._members = (*self._members, telemetry)
 
@@ -455,7 +455,7 @@ class TelemetryGroup:
         return self._members == (telemetry,)
 
     def add(self, name: str, **labels: str) -> None:
-        """Increment a counter of the first member, for an event that isn't specific to one member of the group."""
+        """Increment the first member's counter, for an event that isn't specific to one member."""
         for member in self._members[:1]:
             member.add(name, 1, **labels)
 
@@ -493,9 +493,9 @@ _OVER: dict[str, Callable[[float, float], float]] = {"sum": add, "min": min, "ma
 
 
 def _merged_estimate(name: str, members: Sequence[Readable]) -> Family:
-    """Combine estimates, weighted by effective sample size. The half-widths of their intervals are added in quadrature."""
+    """Combine estimates, weighted by effective sample size. The intervals' half-widths are added in quadrature."""
     parts: dict[Labels, list[tuple[float, float]]] = {}
-    """For each label set, one pair per member: number of turns, and the mean or its distance from the interval's end."""
+    """Mapping from label set to one pair per member: number of turns, and the mean or its distance from the interval's end."""
     for member in members:
         wanted = member.read(name).values
         means = member.read(ESTIMATE_MEAN).values

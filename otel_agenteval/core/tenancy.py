@@ -1,8 +1,8 @@
 """Trace keys: trace IDs that include the tenant.
 
 A receiver with tenants identifies a trace by its *trace key*: an integer with the trace ID in the lower 128 bits and the tenant's
-number above them. Code for trace IDs also works with trace keys, and equal trace IDs of two tenants stay separate. If there is no
-tenant, the trace key equals the trace ID.
+number in the bits above. Code for trace IDs also works with trace keys, and equal trace IDs from two tenants stay separate. Without
+a tenant, the trace key equals the trace ID.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def turn_id_in(key: int, span_id: int) -> str:
 
 
 def matches(turn_id: str, short: str) -> bool:
-    """Return True if ``short`` is the beginning of a turn ID, with or without the tenant."""
+    """Return True if ``turn_id``, with or without its tenant, starts with ``short``."""
     return turn_id.startswith(short) or turn_id.partition(":")[2].startswith(short)
 
 

@@ -1,8 +1,8 @@
-"""Manage the package's threads, exceptions that must reach the host program, and calls that can hang.
+"""Handling of the package's threads, of exceptions that must reach the host program, and of calls that can hang.
 
-Metrics and outlets can be user code that raises any exception. On the package's own threads, every exception is handled as a
-failure of that code. On the host's threads, some exceptions come from the host: Ctrl+C, a canceled asyncio task, a killed greenlet,
-or a signal handler that exits. These exceptions must propagate to the host.
+Metrics and outlets can be user code that raises any exception. On the package's own threads, every exception counts as a failure of
+this code. On the host's threads, some exceptions come from the host: Ctrl+C, a canceled asyncio task, a killed greenlet, or a
+signal handler that exits. These exceptions must propagate to the host.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from opentelemetry.context import (
 from . import forks
 
 _HOST_ENDS = frozenset(("CancelledError", "Cancelled", "GreenletExit", "Timeout"))
-"""Names of host exceptions in asyncio, trio, greenlet, and gevent, to avoid imports. They aren't subclasses of ``Exception``."""
+"""Names of host exceptions in asyncio, trio, greenlet, and gevent that aren't subclasses of ``Exception``. Names avoid imports."""
 _SDK_THREADS = "Otel"
 """Name prefix of the OpenTelemetry SDK's threads, which the host can't cancel or interrupt."""
 _here = threading.local()
@@ -53,7 +53,7 @@ class OwnThread(threading.Thread):
 
 
 def started(run: Callable[[], None], name: str) -> OwnThread | None:
-    """Start a thread. Return None if that fails, for example during interpreter shutdown."""
+    """Start a thread. If the thread can't start, for example during interpreter shutdown, return None."""
     thread = OwnThread(run, name)
     try:
         thread.start()
@@ -91,7 +91,7 @@ def _own_context() -> Context:
 
 @contextmanager
 def own_work() -> Iterator[None]:
-    """Suppress instrumentation, because metrics can call instrumented models. In the block, :func:`may_wait` returns False."""
+    """Suppress instrumentation, because metrics can call instrumented models. Within the block, :func:`may_wait` returns False."""
     token = attach(_own_context())
     before, _here.scores = may_wait(), True
     try:
@@ -113,11 +113,11 @@ def unseen() -> Iterator[None]:
 
 _HIDING_KEYS = ("_SUPPRESS_INSTRUMENTATION_KEY", "_SUPPRESS_HTTP_INSTRUMENTATION_KEY")
 _HIDDEN = dict.fromkeys((*(getattr(context, key, key) for key in _HIDING_KEYS), "suppress_instrumentation"), True)
-"""Context keys that suppress instrumentation. Older instrumentations use the last key."""
+"""OpenTelemetry context keys that suppress instrumentation. Older instrumentations use the last key."""
 
 
 def may_wait() -> bool:
-    """Return False while this thread scores turns. It then shouldn't wait again for a server that didn't respond before."""
+    """Return False while this thread scores turns. Then it shouldn't wait again for a server that previously didn't respond."""
     return not getattr(_here, "scores", False)
 
 
@@ -169,7 +169,7 @@ class SideThreads:
         self._threads = self._idle = 0
 
     def do(self, work: Callable[[], None]) -> bool:
-        """Queue a function that must not raise an exception. Return False if no thread runs and none can be started."""
+        """Queue ``work``, which must not raise an exception. If no thread runs or can be started, return False."""
         with self._changed:
             if self._idle <= len(self._waiting) and self._threads < self._most:
                 if started(self._run, "otel-agenteval-side") is not None:
@@ -196,7 +196,7 @@ class SideThreads:
 
 _T = TypeVar("_T")
 _LEAST_SECONDS = 0.2
-"""Minimum seconds to wait, which is enough for a call that doesn't hang."""
+"""Minimum seconds to wait. This time is enough for a call that doesn't hang."""
 
 
 class LaneFull(Exception):
@@ -214,8 +214,8 @@ class _LaneCall:
 
 
 class Lane:
-    """Queue that runs calls one after another. A caller waits up to ``patience`` seconds. While a call hangs, calls of up to
-    ``max_bytes`` in total are queued. ``failed`` receives the exceptions of calls whose callers no longer wait.
+    """Queue that runs calls one after another. A caller waits up to ``patience`` seconds. While a call hangs, further calls are
+    queued, up to ``max_bytes`` in total. ``failed`` receives the exceptions of calls whose callers no longer wait.
     """
 
     def __init__(self, patience: float, max_bytes: float = float("inf"), failed: Callable[[BaseException], None] = lambda error: None) -> None:  # fmt: skip
@@ -245,8 +245,8 @@ class Lane:
         return self._bytes >= self._max_bytes
 
     def do(self, work: Callable[[], object], size: int = 0, *, must: bool = False) -> bool:
-        """Run work and return True, or raise its exception. While an earlier call hangs, only queue the work and return False. Set
-        ``must`` to queue the work even if the queue is full.
+        """Run ``work`` and return True, or raise its exception. While an earlier call hangs, only queue ``work`` and return False.
+        Set ``must`` to queue ``work`` even if the queue is full.
 
         Raises:
             TimeoutError: If the work isn't done in time. The work still runs, or will run later.
@@ -264,7 +264,7 @@ class Lane:
         return not is_behind
 
     def ask(self, work: Callable[[], _T], seconds: float) -> _T:
-        """Return the result of work, or raise a TimeoutError after ``seconds``. Work that hasn't started by then is dropped."""
+        """Return the result of ``work``, or raise a TimeoutError after ``seconds``. If ``work`` hasn't started by then, drop it."""
         call = _LaneCall(work, 0)
         self._put(call)
         try:

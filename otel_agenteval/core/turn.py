@@ -1,10 +1,10 @@
-"""A turn: one user request and everything the agent did to answer it.
+"""The class :class:`Turn`: one user request and everything that the agent did to answer this request.
 
-All entry points create a :class:`Turn`. If a turn is built from spans, it computes its larger fields on first use. If it comes from
-:meth:`Turn.from_dict`, all fields are set immediately. Metrics never change turns.
+All entry points create a :class:`Turn`. A turn from spans computes its larger fields on first use. A turn from
+:meth:`Turn.from_dict` has all fields immediately. Metrics never change turns.
 
-A field is *unknown* if it is ``None``, or an empty list, dict, or text. Three empty values are known instead: ``output == ""``
-(the agent returned no text), ``tool_calls == []`` (it called no tools), and ``retrieved_ids == []`` (the search found nothing).
+A field is *unknown* if it is ``None``, or an empty list, dict, or string. Three empty values are known: ``output == ""`` (the agent
+returned no text), ``tool_calls == []`` (the agent called no tools), and ``retrieved_ids == []`` (the search found nothing).
 docs/reference/turn-fields.md describes when each field is set.
 """
 
@@ -55,7 +55,7 @@ _CANCELLATION = re.compile(
     r"|(?:response|request|stream)?abort(?:ed)?(?:error|exception)?|endofstream|generatorexit|keyboardinterrupt|interrupted(?:error|exception)?"
     r"|client_?(?:closed|disconnect(?:ed)?)(?:_request|error|exception)?|user_?abort(?:ed)?(?:error|exception)?|apiuseraborterror|499"
 )
-"""Matches error types of canceled turns, without their modules."""
+"""Pattern for error types (without module names) that mean a canceled turn."""
 _CANCELLATION_MESSAGE = re.compile(
     r"\s*(?:the |this )?(?:context cancel{1,2}ed|(?:client|user) (?:has )?(?:disconnected|aborted|cancel{1,2}ed)|(?:request|operation|run|turn|task|stream)"
     r" (?:was )?(?:aborted|cancel{1,2}ed)(?: by (?:the )?(?:user|client|caller))?)[.!]?\s*",
@@ -83,12 +83,12 @@ class ErrorInfo:
 
 @dataclass(slots=True)
 class Message:
-    """A message of the conversation, as a model received or wrote it."""
+    """Message in the conversation, as a model received or wrote the message."""
 
     role: str
     """``system``, ``user``, ``assistant``, or ``tool``."""
     content: str | None = None
-    """The joined text parts, or None if there are none."""
+    """The joined text parts, or None if the message has no text parts."""
     reasoning: str | None = None
     tool_calls: Sequence[ToolRequest] = ()
     tool_results: Sequence[ToolResponse] = ()
@@ -107,7 +107,7 @@ class ToolRequest:
     call_id: str | None = None
     name: str | None = None
     arguments: Any = None
-    """An object, or the text that the instrumentation recorded."""
+    """Arguments as an object, or as the text that the instrumentation recorded."""
 
     def __post_init__(self) -> None:
         _bound_names(self, "call_id", "name")
@@ -146,7 +146,7 @@ class LlmCall:
     error: ErrorInfo | None = None
     cache_write_tokens: int | None = None
     service_tier: str | None = None
-    """The tier that served the request, such as ``flex`` or ``priority``."""
+    """Service tier that handled the request, such as ``flex`` or ``priority``."""
 
 
 ToolState = Literal["executed", "failed", "requested", "declined"]
@@ -159,7 +159,7 @@ class ToolCall:
 
     name: str
     arguments: dict[str, Any] | None = None
-    """None if the arguments are unknown or not an object."""
+    """Arguments by name, or None if the arguments are unknown or not an object."""
     result: Any = None
     error: ErrorInfo | None = None
     duration_s: float | None = None
@@ -171,7 +171,7 @@ class ToolCall:
     malformed: bool = False
     """True if arguments were recorded as text that can't be parsed as an object."""
     state: ToolState = "executed"
-    """``requested`` if the call waits for approval or runs after the turn, ``declined`` if a person or a rule refused it. By
+    """``requested`` if the call waits for approval or runs after the turn, ``declined`` if a person or a rule refused the call. By
     default, a call with ``permission_denied`` is ``declined``, and a call with ``error`` is ``failed``.
     """
 
@@ -204,7 +204,7 @@ class Retrieval:
 
 @dataclass(slots=True)
 class AgentRun:
-    """One agent in the turn. The first entry of ``agent_runs`` is the root agent, if there is one."""
+    """Run of one agent in the turn. The first entry of ``agent_runs`` is the root agent, if the turn has a root agent."""
 
     name: str | None = None
     span_id: str | None = None
@@ -226,7 +226,7 @@ class Handoff:
 
 @dataclass(slots=True)
 class Usage:
-    """Token counts of the turn: sums over leaf model calls or, if these calls have no counts, totals of the root or the agents."""
+    """Token counts of the turn: sums over leaf model calls or, if these calls lack counts, totals of the root or agent spans."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -246,9 +246,9 @@ class SpanInfo:
     duration_s: float | None = None
     attributes: dict[str, Any] = field(default_factory=dict)
     start_s: float | None = None
-    """Seconds after the turn's start. Negative for spans that started before the root."""
+    """Start time in seconds after the turn's start. Negative for spans that started before the root span."""
     inferred: bool | None = None
-    """True if the span matched no known convention and was interpreted by its shape."""
+    """True if the span didn't match a known convention and was interpreted by its structure."""
     failed: bool | None = None
     """True if the span has an error, such as the status ``ERROR``."""
 
@@ -266,7 +266,7 @@ class TurnBuilder(Protocol):
 
     @property
     def FIELDS(self) -> Collection[str]:  # noqa: N802 - of most builders it is a constant
-        """Names of the computed fields. The builder has a method without arguments for each name."""
+        """Names of the computed fields. For each name, the builder has a method without arguments."""
 
 
 class Turn:
@@ -274,8 +274,7 @@ class Turn:
 
     The module's docstring explains which empty values are unknown.
 
-    Args:
-        known: the known fields, by name. Objects, such as tool calls, can also be dictionaries, as in :meth:`from_dict`.
+    Args: known: mapping from field name to value. Objects, such as tool calls, can also be dictionaries, as in :meth:`from_dict`.
 
     Raises:
         ConfigError: If a name isn't a field, or a dictionary has an unknown key or an invalid value.
@@ -296,11 +295,11 @@ class Turn:
     framework: str | None
     """Instrumentation that recorded the spans."""
     reading: Reading | None
-    """``exact`` if dialects for the instrumentation read all spans, ``inferred`` if any span was interpreted by its shape."""
+    """``exact`` if the instrumentation's parsers read all spans, ``inferred`` if any span was interpreted by its structure."""
     start: datetime.datetime | None
     """Start time, in UTC."""
     duration_s: float | None
-    """Wall-clock seconds from the root span's start to its end, or to the end of an agent, model, or tool span that ends later."""
+    """Wall-clock seconds from the root span's start to its end, or to a later end of an agent, model, or tool span."""
     close_reason: CloseReason | None
     complete: bool
     """False if part of the turn is known to be missing."""
@@ -315,7 +314,7 @@ class Turn:
     """The answer that the user received. ``""`` if the agent returned no text."""
     system: str | None
     instructions_lost_at: int | None
-    """Index in ``llm_calls`` of the first call that lacks the earlier calls' system instructions or user message."""
+    """Index (in ``llm_calls``) of the first call that lacks the earlier calls' system instructions or user message."""
     messages: list[Message]
     reasoning: str | None
     stop_kind: str | None
@@ -324,7 +323,7 @@ class Turn:
     tool_calls: list[ToolCall] | None
     """Tool calls in the order of their start times."""
     tool_definitions: list[dict[str, Any]]
-    """``{type, name, description, parameters}``, with parameters as a JSON Schema."""
+    """Available tools, as ``{type, name, description, parameters}``. ``parameters`` is a JSON Schema."""
     retrievals: list[Retrieval]
     context: list[str]
     """Texts of retrieved documents, in rank order."""
@@ -364,7 +363,7 @@ class Turn:
 
     @classmethod
     def _of(cls, known: dict[str, Any]) -> Turn:
-        """Create a turn with these fields, without checks."""
+        """Create a turn with the ``known`` fields, without checks."""
         turn = cls.__new__(cls)
         turn.__dict__ = known
         return turn
@@ -384,7 +383,7 @@ class Turn:
     def written(cls, data: Mapping[str, Any]) -> Turn:
         """Create a turn from the output of :meth:`to_dict`, without most checks of :meth:`from_dict`.
 
-        Structured fields are parsed and checked on first use. If ``llm_calls`` is a count, all fields are parsed immediately.
+        Structured fields are parsed and checked on first use. If ``llm_calls`` is a number, all fields are parsed immediately.
         """
         known = dict(data)
         if not isinstance(known.get("llm_calls"), (list, type(None))):
@@ -398,7 +397,7 @@ class Turn:
         return Turn._of({name: getattr(self, name) for name in _ABOUT_THE_TURN if name in known or name in later})
 
     def but(self, changed: Mapping[str, Any]) -> Turn:
-        """Return a copy with some fields replaced, and without the intermediate results that metrics share."""
+        """Return a copy with the ``changed`` fields replaced, and without the intermediate results that metrics share."""
         return Turn._of({**{name: value for name, value in self.__dict__.items() if name != "_shared"}, **changed})
 
     if not TYPE_CHECKING:  # otherwise, a type checker would accept any name as a field
@@ -428,7 +427,7 @@ class Turn:
 
     @property
     def llm_call_count(self) -> int | None:
-        """Number of model calls, or None if unknown. The number can be known even if the calls aren't."""
+        """Number of model calls, or None if unknown. The number can be known even if ``llm_calls`` is unknown."""
         given = self.__dict__.get("_llm_call_count")
         return given if given is not None else len(self.llm_calls) or None
 
@@ -454,7 +453,7 @@ class Turn:
     def from_dict(cls, data: Mapping[str, Any]) -> Turn:
         """Create a turn from a ``turn.v1`` object.
 
-        The method also accepts ``llm_calls`` as a number if only the count is known, ``error`` as text or bool, and a tool's
+        The method also accepts ``llm_calls`` as a number (if only the count is known), ``error`` as text or bool, and a tool call's
         ``arguments`` as JSON text.
 
         Raises:
@@ -516,11 +515,11 @@ _DEFAULTS: dict[str, Callable[[], Any]] = {
     ), list),
     **dict.fromkeys(("agents", "metadata", "references"), dict),
 }  # fmt: skip
-"""Functions that create the default values of fields that aren't known."""
+"""Mapping from field name to a function that creates the default value of an unknown field."""
 _OF_OBJECTS = frozenset((
     "messages", "llm_calls", "tool_calls", "retrievals", "agent_runs", "handoffs", "spans", "usage", "error",
 ))  # fmt: skip
-"""Fields that contain objects of a class, for which :class:`Turn` also accepts dictionaries."""
+"""Fields that contain instances of a class, for which :class:`Turn` also accepts dictionaries."""
 _ONLY_WHEN_TRUE = ("truncated", "cost_estimated")
 
 
@@ -602,7 +601,7 @@ def is_no_object(arguments: Any) -> bool:
 
 
 def _record(cls: type[Any], other_names: Mapping[str, Sequence[str]] | None = None, /, **readers: Reader) -> Reader:
-    """Return a reader that builds an instance of ``cls`` from an object. The object's key ``from`` sets the field ``from_``."""
+    """Return a reader that creates a ``cls`` instance from a JSON object. The object's key ``from`` sets the field ``from_``."""
     field_of = {name.rstrip("_"): name for name in readers}
     read = keyed({key: readers[name] for key, name in field_of.items()}, other_names)
     return lambda value, path: cls(**{field_of[key]: given for key, given in read(value, path).items()})

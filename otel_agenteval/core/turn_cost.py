@@ -17,24 +17,24 @@ COST_KEYS = ("cost_usd", "turn_cost_usd", "estimated_cost_usd", "cost")
 
 _MILLION = 1_000_000
 _MOST_CALLS = 1_000
-"""Maximum number of priced model calls in one turn. Turns with more calls have no estimate."""
+"""Maximum number of model calls to price in one turn. For turns with more calls, the cost isn't estimated."""
 _LONGEST_NAME = 200
 """Maximum length of a model or provider name. Longer names have no price, to limit the memory of cached names."""
 _SHOWN = 10
 _SHARED = "cost"
 _LATEST = datetime.datetime(2100, 1, 1, 12, tzinfo=datetime.timezone.utc)
-"""Assumed time of calls without a known time. A fixed time keeps their scores unchanged when prices change."""
+"""Assumed time of calls whose time is unknown. A fixed time keeps their scores unchanged when prices change."""
 _PROVIDERS = {"gcp.gen_ai": "google", "x_ai": "x-ai", "azure.ai.inference": "azure", "az.ai.inference": "azure"}
-"""Maps provider names of the semantic conventions to names in the price table."""
+"""Mapping from provider names in the semantic conventions to names in the price table."""
 _BEDROCK = re.compile(r"(?:[a-z]{2,4}\.)?(?:ai21|amazon|anthropic|cohere|deepseek|meta|mistral|openai|qwen)\.")
 _AT_LIST_PRICE = ("none", "default", "auto", "standard", "standard_only", "on_demand")
-"""Service tiers with the prices of the table. Other tiers, such as OpenAI's ``flex``, have different prices."""
+"""Service tiers to which the price table applies. Other tiers, such as OpenAI's ``flex``, have different prices."""
 
 
 class Cost(NamedTuple):
     usd: float
     key: str
-    """Source of the cost: one of :data:`COST_KEYS`, ``llm_calls``, or ``tokens`` if computed from tokens."""
+    """Source of the cost: a key in :data:`COST_KEYS`, ``llm_calls``, or ``tokens`` if computed from tokens."""
     estimated: bool = False
     price_source: str | None = None
 
@@ -57,8 +57,8 @@ class _Call(NamedTuple):
 
 
 def cost_of(turn: Turn, prices: Mapping[str, Any] | None = None, *, estimate: bool = True) -> tuple[Cost | None, list[str]]:
-    """Return the cost of the turn's model calls (or None), and the names of models without a price. ``prices`` (USD per million
-    tokens, by model) take precedence over the price table. If ``estimate`` is False, only costs from spans or metadata are used.
+    """Return the cost of the turn's model calls (or None), and the names of models without a price. ``prices`` (mapping from model
+    to USD per million tokens) override the price table. If ``estimate`` is False, only costs from spans or metadata are used.
     """
     given = turn.cost_usd
     known: _Estimate | None = turn.shared.get(_SHARED)
@@ -93,7 +93,7 @@ LIST_PRICES = Pricing()
 
 
 def add_cost(turn: Turn, pricing: Pricing = LIST_PRICES) -> None:
-    """Set the turn's cost if it's unknown. Recompute an estimate if ``pricing`` has prices, or remove it if estimates are off."""
+    """Set the turn's cost if it's unknown. If ``pricing`` has prices, recompute an estimate. If estimates are off, remove it."""
     prices, estimate = pricing
     if turn.cost_usd is not None and not (turn.cost_estimated and (prices or not estimate)):
         return
@@ -105,7 +105,7 @@ def add_cost(turn: Turn, pricing: Pricing = LIST_PRICES) -> None:
 
 
 def _computed(turn: Turn, prices: Mapping[str, Any]) -> tuple[Cost | None, list[str]]:
-    """Return the total cost of the calls, and the models without a price. The total is None if the cost of any call is unknown."""
+    """Return the calls' total cost, and the models without a price. If any call's cost is unknown, the total is None."""
     calls = turn.llm_calls
     if not calls or len(calls) > _MOST_CALLS:
         return None, []

@@ -1,10 +1,10 @@
-"""Convert text and values from other programs to a form that every encoder accepts.
+"""Conversion of text and values from other programs to a form that every encoder accepts.
 
 Python text can contain lone surrogates, for example after a cut in the middle of an emoji. UTF-8, SQLite, protobuf, and JSON
-parsers reject them. Python values can have keys that aren't text, non-finite numbers, and unlimited nesting. One such value could
-make a whole batch, line, or job fail, so all input is converted on arrival.
+parsers reject lone surrogates. Python values can have non-text keys, non-finite numbers, and unlimited nesting. A single invalid
+value could make a whole batch, line, or job fail, so all input is converted on arrival.
 
-The module also shortens names and checks counts, to fit the limits of databases, wire formats, and metric labels.
+This module also shortens names and checks counts, to fit the limits of databases, wire formats, and metric labels.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FORBIDDEN = f"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef{_NO
 _NOT_IN_DOCUMENTS = re.compile(f"[{_FORBIDDEN}]")
 _NOT_IN_LABELS = re.compile(f"[{_FORBIDDEN}\r\u2028\u2029]")
 MAX_DEPTH = 200
-"""Maximum nesting depth that is kept. With the levels that a turn adds, this stays below the JSON encoder's limit of 254."""
+"""Maximum nesting depth that is kept. Including the levels that a turn adds, it is below the JSON encoder's limit of 254."""
 _LEAST_INT, _MOST_INT = -(2**63), 2**64 - 1
 """Range of integers that parsers and encoders accept."""
 _WORDS = {None: "null", False: "false", True: "true"}
@@ -54,11 +54,10 @@ def for_label(text: str) -> str:
 def plain(value: Any, depth: int = 0) -> Any:
     """Convert a value from another program to JSON types.
 
-    Dictionary keys become text, and text becomes well-formed. Values that need no change, and :class:`.Later` values, are
-    returned unchanged.
+    Dictionary keys become text, and text becomes well-formed. Valid values and :class:`.Later` values are returned unchanged.
 
     - Bytes become base64, integers over 64 bits become floats, and sets become sorted lists.
-    - Decimals and numbers of other libraries become numbers. Dates, UUIDs, and other objects become text.
+    - Decimals and other libraries' numbers become numbers. Dates, UUIDs, and other objects become text.
     - Non-finite numbers, values nested deeper than :data:`MAX_DEPTH`, and objects whose conversion fails become None.
     """
     kind = value.__class__
@@ -126,8 +125,8 @@ _LIBRARIES = ("datetime", "decimal", "uuid", "numpy", "pandas")
 def written(value: Any, *, finite: bool = True) -> Any:
     """Convert dates, decimals, UUIDs, and NumPy or pandas numbers to their usual form in text or JSON.
 
-    A decimal becomes text (``1.50``), or a number inside an object or list. Missing values become None. Non-finite numbers also
-    become None if ``finite`` is true. Objects of other libraries, and values that are nested too deeply, stay unchanged.
+    A decimal becomes text (``1.50``) or, inside an object or list, a number. Missing values become None. If ``finite`` is true,
+    non-finite numbers also become None. Other libraries' objects and too deeply nested values stay unchanged.
     """
     try:
         return _written(value, finite, _decimal_text)
@@ -180,7 +179,7 @@ def decoded(raw: bytes) -> str:
 
 
 class Later:
-    """Raw content, and the function that converts it to JSON types when needed."""
+    """Raw content, and the function that converts this content to JSON types on demand."""
 
     __slots__ = ("raw", "reader")
 
@@ -196,7 +195,7 @@ MOST = 2**63 - 1
 NAME_BYTES = 1024
 """Maximum length of a name in UTF-8 bytes. PostgreSQL can't index texts over 2,700 bytes."""
 SHORT = NAME_BYTES // 4
-"""Names with up to this many characters fit in ``NAME_BYTES``, because a character takes at most four bytes."""
+"""Number of characters that always fit in ``NAME_BYTES``, because a character takes at most four bytes."""
 
 
 def bounded_name(name: str) -> str:
@@ -218,6 +217,6 @@ def is_count(number: float) -> bool:
 
 
 def sum_of(counts: Iterable[int | None]) -> int | None:
-    """Return the sum of the known counts, or None if all are unknown. The sum can exceed :data:`MOST`."""
+    """Return the sum of the known counts, or None if all counts are unknown. The sum can exceed :data:`MOST`."""
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
