@@ -70,11 +70,11 @@ def metric_pages() -> Iterator[tuple[str, str]]:
         "| Property | Meaning |\n|---|---|",
         "| value | The unit, whether higher or lower is better, and the default threshold. |",
         "| needs | Turn fields that the metric requires. If one is missing, the score is skipped as `missing:FIELD`. |",
-        "| applies to | Turns that the metric scores. The metric skips other turns, without a judge call. Direct calls of `evaluate`, and composite metrics, score these turns too, so some descriptions mention a vacuous value for them. |",
+        "| applies to | Turns that the metric scores. Other turns are skipped, without a judge call. Exceptions are direct calls of `evaluate`, and inner metrics of a composite metric. For them, some descriptions mention a vacuous value. |",
         "| uses | Optional turn fields that the metric reads. |",
         "| references | Optional [reference data](../../concepts/reference-data.md) that the metric reads. |",
         "| groups | [Groups](#groups) that contain the metric. |",
-        "| runs on | The thread that runs the metric, if the metric is slow. The exported span doesn't contain the score. |",
+        "| runs on | Thread that runs a slow metric. The exported span doesn't contain the scores of slow metrics. |",
         "| extra | The [extra](../../get-started/installation.md#extras) that the metric, or one of its options, requires. |",
         "| also called | Names of the metric in other tools, which you can use in otel-agenteval too. |\n",
         (
@@ -225,12 +225,12 @@ def _section_of(metric: Metric) -> str:
 def _generic(metric: Metric, option: str) -> str:
     if option == "threshold":
         end = "Highest" if metric.direction == "down" else "Lowest"
-        return f"{end} passing value. `null` means {'no verdict' if metric.threshold is None else f'{metric.threshold:g}'}."
+        return f"{end} passing value. If `null`, {'the score has no verdict' if metric.threshold is None else f'the threshold is {metric.threshold:g}'}."
     if option == "ground_truth":
         return "Expected answer. The default is the turn's ground truth. Aliases: `value`, `expected_output`, `expcted_output` (spelled as in Trusys)."
     if option == "inverse" and metric.direction == "neutral":
-        return "If unset, the score has no verdict. If `false`, 1 passes and 0 fails. If `true`, the value is reversed: 1 becomes 0 and fails."
-    return "If `true`, value and verdict are reversed." if option == "inverse" else "–"
+        return "If unset, the score has no verdict. If `false`, 1 passes and 0 fails. If `true`, the value is reversed: a 1 becomes 0, which fails."
+    return "If `true`, the value and the verdict are reversed." if option == "inverse" else "–"
 
 
 def _split(doc: str) -> tuple[str, dict[str, str]]:
@@ -259,7 +259,7 @@ def _table_of(metric: Metric) -> str:
     if metric.live:
         set_there = ", ".join(f"`{name}={value!r}`" for name, value in metric.live.items())
         rows.append(
-            ("default in a configuration", f"{set_there}, if the entry sets no options other than `threshold` and `inverse`")
+            ("default in a configuration", f"{set_there}, unless the entry sets options other than `threshold` and `inverse`")
         )
     if metric.heavy:
         thread = "a separate thread" if metric.media else "the worker thread"
@@ -291,8 +291,8 @@ _OTHER_TOOLS = """\
 # Metric names of other tools
 
 You can use metric names and parameters of other evaluation tools. A name works if an otel-agenteval metric
-measures the same thing on the same scale and in the same direction. If another name of these tools is in the configuration,
-otel-agenteval rejects the configuration with an error that names a replacement.
+measures the same thing on the same scale and in the same direction. If the configuration contains any
+other metric name from these tools, otel-agenteval rejects the configuration with an error that names a replacement.
 
 - You can write each name with its tool's prefix, as in `deepeval:FaithfulnessMetric`.
 - You can omit the prefix, as in `KnowledgeRetentionMetric`, if the name means the same in all tools that use it. Metric names of otel-agenteval, and of the five systems with a [preset](#presets), take precedence.
@@ -385,8 +385,8 @@ def first_sight() -> str:
     whole = sum(one["right"] == one["facts"] for one in sets.values())
     return (
         f"We recorded {len(sets)} agents with combinations of framework, SDK, and instrumentation that were new to otel-agenteval. "
-        f"In these recordings, and before any fix, it read {100 * right / facts:.0f} % of {facts:,} facts correctly. "
-        f"For {most} agents, the share was at least {100 * _MOST:.0f} %. For {whole} of these {most} agents, all facts were correct."
+        f"Before any fix, otel-agenteval read {100 * right / facts:.0f} % of the {facts:,} facts in these recordings correctly. "
+        f"For {most} agents, the share was at least {100 * _MOST:.0f} %. For {whole} of these agents, all facts were correct."
     )
 
 

@@ -279,7 +279,7 @@ _LEGEND = (
         "- **Values**: Number of distinct values, and the lowest, median, and highest value. "
         "*as judged* means that the values depend on the judge or embedding model."
     ),
-    "- **Passed**: Percentage of values that pass, or – for metrics without a verdict and for judged metrics.",
+    "- **Passed**: Percentage of values that pass, or a dash (–) for judged metrics and metrics without a verdict.",
 )
 
 

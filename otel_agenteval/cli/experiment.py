@@ -1,4 +1,4 @@
-"""``otel-agenteval experiment``: run a task on each case of a dataset, and score its turns."""
+"""``otel-agenteval experiment``: run a task on each case in a dataset, and score the task's turns."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--timeout", type=float, metavar="SECONDS",
-        help="maximum seconds for the task in one repetition of a case, and again for its scoring (default: no limit)",
+        help="maximum seconds for the task in each repetition of a case, and then again for the scoring of this repetition (default: no limit)",
     )  # fmt: skip
     add_scoring(parser, "table")
 
@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _interrupted_by_sigterm() -> Iterator[None]:
-    """Handle SIGTERM like Ctrl+C, because CI systems cancel a job with SIGTERM."""
+    """Handle SIGTERM like Ctrl+C, because CI systems cancel jobs with SIGTERM."""
     is_main = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGTERM, signal.default_int_handler) if is_main else None
     try:

@@ -92,7 +92,7 @@ def _share(text: str) -> float:
 
 
 def _reasons_in(outcomes: Iterable[CaseOutcome]) -> str:
-    """Return the most common reason why scores are missing, in parentheses, or an empty string."""
+    """Return the most common reason for missing scores, in parentheses, or an empty string."""
     found = Counter(outcome.explanation or outcome.error_type for outcome in outcomes if outcome.value is None)
     return f" ({found.most_common(1)[0][0]})" if found else ""
 
@@ -169,7 +169,7 @@ def _add_bench_arguments(bench: argparse.ArgumentParser) -> None:
         "--max-usd", type=_amount, metavar="USD",
         help="maximum cost in US dollars; the run doesn't start if the estimated cost is higher, and stops at this cost",
     )  # fmt: skip
-    bench.add_argument("--yes", action="store_true", help="start without confirmation, as with --max-usd or without a terminal")
+    bench.add_argument("--yes", action="store_true", help="skip the confirmation (default with --max-usd or without a terminal)")
     add_report(bench, ("table", "json", "markdown"))
     bench.add_argument(
         "--min-agreement", type=_share, default=0.0, metavar="SHARE",
@@ -178,7 +178,7 @@ def _add_bench_arguments(bench: argparse.ArgumentParser) -> None:
 
 
 def _run_bench(args: argparse.Namespace) -> int:
-    """Run the configured judge on the labeled cases and print the report, unless the estimated cost is above ``--max-usd``."""
+    """Run the configured judge on labeled cases and print the report, unless the estimated cost exceeds ``--max-usd``."""
     families, metrics = (
         [] if text is None else names_of(text, option)
         for text, option in ((args.families, "--families"), (args.metrics, "--metrics"))
@@ -370,7 +370,7 @@ def _without(failed: int) -> str:
 
 
 def _announce(config: Config, drift: Drift, model: str) -> None:
-    """Report judge drift through the configured outlets, as a score change."""
+    """Report judge drift as a score change through the configured outlets."""
     low, high = drift.interval
     found = Found("anchors", drift.before, drift.after, (low, high), time.time(), float(drift.anchors), (), None, None)
     name = "judge" if drift.family == ALL else f"judge:{drift.family}"

@@ -1,4 +1,4 @@
-"""Options that several commands share, parsers for their values, and messages about recorded traces."""
+"""Options that several commands share, parsers for option values, and messages about recorded traces."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from ..outlets.store.reader import StoreReader, Wanted
     from ..turns.recordings import Reading
 
-SINCE = "only turns stored since this time: a duration before now, such as 24h or 7d, or a date or time in UTC, such as 2026-11-20 or 2026-11-20T12:00"
+SINCE = "only turns stored since this time; TIME is a duration before now, such as 24h or 7d, or a date or time in UTC, such as 2026-11-20 or 2026-11-20T12:00"
 
 Arguments = argparse._ActionsContainer
-"""Parser or argument group."""
+"""Parser or argument group to which options are added."""
 
 
 def add_files(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
@@ -58,7 +58,7 @@ def add_config(parser: Arguments) -> None:
 
 
 def add_scored_config(parser: Arguments) -> None:
-    """Add the configuration options of a command that scores turns. :func:`scored_config` reads these options."""
+    """Add configuration options for a command that scores turns. :func:`scored_config` reads these options."""
     add_config(parser)
     parser.add_argument(
         "--preset", choices=get_args(Preset), help="also run this evaluation tool's default metrics, with the tool's thresholds"
@@ -143,7 +143,7 @@ def turns_wanted(args: argparse.Namespace) -> Wanted:
 
 
 def metrics_wanted(args: argparse.Namespace, reader: StoreReader) -> list[str]:
-    """Return the metric names in ``--metric``. Raises ConfigError for a name that is neither in the store nor a known metric."""
+    """Return the metric names in ``--metric``. If a name is neither in the store nor a known metric, raise ConfigError."""
     from ..metrics.registry import resolve
 
     try:  # custom metrics can exist only in the store
@@ -153,7 +153,7 @@ def metrics_wanted(args: argparse.Namespace, reader: StoreReader) -> list[str]:
 
 
 def add_turn_sources(parser: argparse.ArgumentParser) -> None:
-    """Add arguments for recorded traces or a score store, for filters of stored turns, and for the report."""
+    """Add arguments that select recorded traces or a score store, filter stored turns, and configure the report."""
     add_files(parser, needed=False)
     add_store(parser)
     add_turns(parser)
@@ -162,7 +162,7 @@ def add_turn_sources(parser: argparse.ArgumentParser) -> None:
 
 
 def config_of_sources(args: argparse.Namespace) -> Config:
-    """Load the configuration. Raises ConfigError unless the arguments contain either recorded traces or a store."""
+    """Load the configuration. If the arguments contain neither or both of recorded traces and a store, raise ConfigError."""
     if args.files and (args.store or args.since or args.until or args.agent or args.service):
         raise ConfigError("FILE: can't be combined with --store, --since, --until, --agent, or --service")
     config = load_config(args.config)
@@ -187,7 +187,7 @@ def write_report(text: str, out: str | None, option: str = "--out") -> None:
 
 
 def names_of(text: str, option: str) -> list[str]:
-    """Parse a list of names separated by commas. Raises ConfigError if the list is empty."""
+    """Parse a comma-separated list of names. If the list is empty, raise ConfigError."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise ConfigError(refusal(option, repr(text), "must be one or more names, separated by commas"))
@@ -195,7 +195,7 @@ def names_of(text: str, option: str) -> list[str]:
 
 
 def moment(text: str | None, option: str) -> float | None:
-    """Parse an ISO date or time (UTC by default), or a duration before now, such as ``24h``. Return Unix time."""
+    """Return the Unix time of an ISO date or time (default: UTC), or of a duration before now, such as ``24h``."""
     if text is None:
         return None
     try:
@@ -235,7 +235,7 @@ def check_address(option: str, text: str | None) -> None:
 
 
 def progress() -> Any:
-    """Return a function that prints how much was read, or None if standard error isn't a terminal."""
+    """Return a function that prints the reading progress, or None if standard error isn't a terminal."""
     if not sys.stderr.isatty():
         return None
 

@@ -1,4 +1,4 @@
-"""Code shared by the commands that score recorded turns: options, models, evaluation in one or more processes, and gates."""
+"""Shared code of commands that score recorded turns: options, models, evaluation in one or more processes, and gates."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def add_scoring(parser: argparse.ArgumentParser, default: str) -> None:
     )
     parser.add_argument(
         "--gate", action="store_true",
-        help="exit with code 1 if a gate (a metric with policy: gate) never has a verdict, or if on any turn it fails, returns an error, or (except `llm_moderation`) is skipped as `empty_output`",
+        help="exit with code 1 if a gate (a metric with policy: gate) fails or returns an error on any turn, or never has a verdict; a gate other than `llm_moderation` also fails if it is skipped as `empty_output`",
     )  # fmt: skip
     parser.add_argument(
         "--allow-unevaluated", action="store_true",
@@ -111,14 +111,14 @@ def warn_of_unread_columns(columns: set[str], cases: CaseMetrics, metrics: Seque
 
 
 def warn_of_new_budget(budget: CommandBudget) -> None:
-    """Print a note if the budget doesn't include the spending of other runs."""
+    """Print a note if the budget doesn't include other runs' spending."""
     if budget.is_limited and not budget.lasts:
         how = "To share it with other processes and runs, set judge.queue to {backend: sqlite, path: FILE}"
         print(f"judge.budget counts only this run. {how}", file=sys.stderr)
 
 
 def close_models(judge: Judge | JudgeGroup | None, embedder: Embedder | InProcessEmbedder | None, budget: CommandBudget) -> None:
-    """Print the usage of the judge and the embedder, and close their connections."""
+    """Print the judge's and the embedder's usage, and close their connections."""
     budget.close()
     for model in filter(None, (judge, embedder)):
         model.close()
@@ -134,14 +134,14 @@ def close_models(judge: Judge | JudgeGroup | None, embedder: Embedder | InProces
 
 
 def results_of(files: Sequence[str], jobs: str | None, work: TurnWork, *, meet: bool) -> Iterator[Any]:
-    """Apply ``work`` to recorded turns and yield the results. Then print unreadable lines and the reason for missing turns."""
+    """Apply ``work`` to recorded turns, and yield the results. Then print unreadable lines and the reason for missing turns."""
     reading = Reading(progress())
     yield from in_order(files, work, jobs=jobs_of(jobs), meet=meet, seen=reading)
     report_reading(reading)
 
 
 def chosen(config: Config, names: str | None) -> tuple[list[BoundMetric], list[BoundMetric]]:
-    """Return the turn metrics and the conversation metrics, from ``--metrics`` or the configuration. Raises ConfigError."""
+    """Return (turn metrics, conversation metrics) from ``--metrics`` or the configuration. Raises ConfigError."""
     selected, whole = select_metrics(config), select_conversation_metrics(config)
     for metrics in (selected, whole):
         rules_of(config, metrics)  # all turns are evaluated here, but invalid rules are still reported
@@ -163,11 +163,11 @@ def chosen(config: Config, names: str | None) -> tuple[list[BoundMetric], list[B
 class Evaluated(NamedTuple):
     about: About
     texts: Sequence[str]
-    """The text of the turn for each output."""
+    """The turn's text for each output."""
     scored: Sequence[tuple[Score, str]]
-    """The turn's scores, each with the hash of the metric's parameters. Contains only errors, unless an output needs all scores."""
+    """The turn's scores, each with a hash of the metric's parameters. Only errors, unless an output needs all scores."""
     facts: Mapping[str, FactValue]
-    """The properties of the turn. Empty unless the run is compared with a baseline."""
+    """The turn's properties. Empty unless the run is compared with a baseline."""
 
     def add_to(self, outputs: Iterable[RunOutput], run: Run, *, only_errors: bool = False) -> None:
         """Write the turn to the outputs, and add its scores and properties to ``run``."""
@@ -181,8 +181,8 @@ class Evaluated(NamedTuple):
 
 
 class Evaluation:
-    """Evaluation of recorded turns. A pickled copy in another process has no judge and no embedder. ``with_scores`` adds all scores
-    to the results, ``with_content`` adds the beginnings of a failed turn's input and output, and ``with_facts`` adds the turn's
+    """Evaluation of recorded turns. A pickled copy in another process lacks judge and embedder. ``with_scores`` adds all scores to
+    the results, ``with_content`` adds the beginnings of a failed turn's input and output, and ``with_facts`` adds the turn's
     properties. By default, ``cases`` contains the cases in ``references.dataset``.
     """
 
@@ -207,12 +207,12 @@ class Evaluation:
 
     @property
     def asks(self) -> bool:
-        """True if a metric calls a model."""
+        """True if at least one metric calls a model."""
         return asks_one([*self._cases.all, *self._whole], self._judge, self._embedder)
 
     @property
     def looks_at_conversations(self) -> bool:
-        """True if a metric reads several turns of a conversation."""
+        """True if at least one metric reads several turns of a conversation."""
         return bool(self._whole) or looks_back(self._cases.all)
 
     def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, Evaluated]]:
@@ -244,7 +244,7 @@ class Evaluation:
         return begin(turn, metrics, references, judge=self._judge, embedder=self._embedder, redact=redact, cases=self._cases)
 
     def _finished(self, begun: Iterable[tuple[Key, Turn, Callable[[], list[Score]]]]) -> Iterator[tuple[Key, Turn, list[Score]]]:
-        """Yield the turns with their scores, in the same order. Model calls are concurrent."""
+        """Yield the turns with their scores, in the order of ``begun``. Model calls are concurrent."""
         if not self.asks:
             for key, turn, finish in begun:
                 yield key, turn, finish()
@@ -265,7 +265,7 @@ class Evaluation:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def render(self, turn: Turn, scores: Iterable[Score]) -> Evaluated:
-        """Return the redacted result of a turn, with its text for each output."""
+        """Return a turn's redacted result, with the turn's text for each output."""
         kinds = self._config.privacy.redact
         public = named_publicly(turn, kinds)
         about = About.of(public)  # the references have already set its case
@@ -308,7 +308,7 @@ def _copy(
 
 
 def watched(args: argparse.Namespace, metrics: Sequence[BoundMetric]) -> set[str]:
-    """Return the metrics whose regressions fail the run, in addition to gates. Raises ConfigError for a metric that can't regress."""
+    """Return metrics whose regressions fail the run, in addition to gates. If a metric can't regress, raise ConfigError."""
     if args.allow_unevaluated and not args.gate:
         raise ConfigError("--allow-unevaluated: requires --gate")
     if args.fail_on_regression is None:
@@ -348,7 +348,7 @@ _WITH_COMPARISON = frozenset(("table", "markdown", "html"))
 
 
 def gated(args: argparse.Namespace, report: Report, formats: Sequence[str]) -> int:
-    """Print why ``--gate`` failed, and return the exit code. Also print the comparison with the baseline, unless a report contains it."""
+    """Print why ``--gate`` failed, and return the exit code. Also print the baseline comparison, unless a report contains it."""
     if report.comparison is not None and _WITH_COMPARISON.isdisjoint(formats):
         print(escaped(render_comparison(report.comparison), LINES), end="", file=sys.stderr)
     if not args.gate or not report.failures:

@@ -1,4 +1,4 @@
-"""``otel-agenteval serve``: run the sidecar until a signal."""
+"""``otel-agenteval serve``: run the sidecar until a signal arrives."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", metavar="HOST:PORT", help=f"address of {what}; `off` disables it")
     parser.add_argument(
         "--processes", type=number_of_processes, default=1, metavar="N",
-        help="number of processes (default: 1); the ports of each process are 10 higher than those of the previous one; a Collector must route spans to the processes by trace ID; one /metrics page covers all processes",
+        help="number of processes (default: 1); each process uses ports that are 10 higher than the previous process's ports; a Collector must route spans to the processes by trace ID; one /metrics page covers all processes",
     )  # fmt: skip
     parser.add_argument(
         "--journal", metavar="DIR", help="folder that stores received requests until the scores of their turns are delivered"
@@ -160,7 +160,7 @@ class _Running:
             self.handle(signal.SIGHUP)
 
     def parent_ended(self) -> None:
-        """Stop when standard input closes, because the parent ended. With a journal, the next start continues the open turns."""
+        """Stop when standard input closes, because the parent ended. With a journal, the next start continues open turns."""
         asyncio.get_running_loop().remove_reader(0)
         if self.stop.is_set():
             return

@@ -176,8 +176,9 @@ class JobQueueOptions(Section):
     """The queue of judge jobs. Each job scores one judged metric on one turn."""
 
     backend: Literal["memory", "sqlite", "redis"] = "memory"
-    """Storage of waiting jobs: ``memory`` (dropped and counted when this process ends), ``sqlite`` (a file), or ``redis`` (a server that
-    any number of processes can share). The file or server contains the turns' redacted content. A sidecar's default is ``sqlite``."""
+    """Storage of waiting jobs: ``memory`` (waiting jobs are dropped and counted when this process ends), ``sqlite`` (a file), or
+    ``redis`` (a server that any number of processes can share). The file or server contains the turns' redacted content. A
+    sidecar's default is ``sqlite``."""
     path: FilePath | None = None
     """File for the backend ``sqlite``, in an existing folder. Processes on one machine can share it."""
     url: Annotated[str, Before(_queue_url), Kind("URL", secret=True)] | None = None

@@ -80,7 +80,8 @@ class OtlpOptions(Section):
     retry_for: Duration = 3600.0
     """Maximum seconds to retry before a score is dropped."""
     queue_bytes: Size = 16 * 2**20
-    """Maximum bytes of undelivered scores in memory. Above the limit, new scores are dropped and counted. A sidecar with a journal and a Kafka worker drop none, and delay turns instead."""
+    """Maximum bytes of undelivered scores in memory. Above the limit, new scores are dropped and counted. A sidecar with a
+    journal, or a Kafka worker, drops no scores and delays turns instead."""
     spool: SpoolOptions | None = None
     """Files for undelivered scores. Null keeps them only in memory."""
 
@@ -220,9 +221,9 @@ class OutletOptions(Section):
     """Scores to add as events to the turn's root span, if they are available before the span ends: ``all``, ``notable`` (failures,
     errors, gates), or ``off`` (none)."""
     log_events: LogEvents = "auto"
-    """Scores to export as ``gen_ai.evaluation.result`` log records. ``auto`` exports scores that aren't on the exported span or, if
-    ``privacy.export_content`` is true, all scores. If ``outlets.otlp`` exports them, ``auto`` exports none. ``notable`` exports
-    failures, errors, and gates. In a sidecar, the default is ``off``."""
+    """Scores to export as ``gen_ai.evaluation.result`` log records. ``auto`` exports scores that aren't on the exported span or,
+    if ``privacy.export_content`` is true, all scores. If ``outlets.otlp`` already exports these log records, ``auto`` exports
+    none. ``notable`` exports failures, errors, and gates. In a sidecar, the default is ``off``."""
     otlp_metrics: Switch = False
     """Export the metrics through OpenTelemetry's Meter API, for applications that push metrics."""
     prometheus: PrometheusOptions | None = PrometheusOptions.of(registry="default")

@@ -101,7 +101,8 @@ class ReferenceOptions(Section):
     """Attributes of the root span to read as reference data: a list, or a mapping ``{attribute: reference}``. For a baggage entry,
     write ``baggage:KEY``. Other attributes are ignored."""
     given: Annotated[tuple[GivenReferences, ...], Kind("list, see [reference data](../concepts/reference-data.md)")] = ()
-    """Reference data by agent, service, or route. If several entries match, the first value of each reference applies."""
+    """Reference data by agent, service, or route. If several entries match, the first entry that contains a reference sets its
+    value."""
     retrievers: PatternsOrNone = ()
     """Tools whose results are the turn's context if the spans contain no retrieved documents. ``*`` matches any characters."""
     prompts: Annotated[tuple[str, ...], Before(_templates), Kind("string or list of strings")] = ()

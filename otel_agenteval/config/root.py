@@ -41,8 +41,8 @@ class Config(Section):
     turn: TurnOptions = TurnOptions()
     """Closing of turns, and memory limits of open turns."""
     strict: Switch = False
-    """Raise an error if an environment variable or the file in ``OTEL_AGENTEVAL_CONFIG_FILE`` is invalid. By default, an instrumented program
-    logs one line and computes no scores. Set this option in a variable or in your code."""
+    """Raise an error if an environment variable or the file in ``OTEL_AGENTEVAL_CONFIG_FILE`` is invalid. By default, an
+    instrumented program logs one line and computes no scores. Set this option in an environment variable or in your code."""
     exit_timeout: DurationOrZero = 5.0
     """Maximum seconds to finish scores when the process exits."""
     inline: InlineOptions = InlineOptions()

@@ -11,13 +11,15 @@ from .types import Before, Count, Duration, DurationOrAuto, DurationOrZero, File
 
 class TurnOptions(Section):
     idle_timeout: Duration = 300.0
-    """Seconds without a new span after which a turn from OTLP or Kafka closes if its root hasn't arrived."""
+    """Seconds without a new span after which a turn closes although its root span hasn't arrived. Applies only to turns from OTLP
+    or Kafka."""
     max_duration: Duration = 3600.0
     """Maximum seconds from a turn's first span until the turn closes."""
     decision_delay: DurationOrAuto = "auto"
-    """Seconds to wait for open or delayed spans after the root ended or arrived. ``auto`` is usually 2 s in your process, and 10 s in a sidecar."""
+    """Seconds to wait for open or delayed spans after the root span ended (in your process) or arrived (from OTLP or Kafka).
+    ``auto`` is usually 2 s in your process, and 10 s in a sidecar."""
     stitch_timeout: DurationOrZero = 30.0
-    """Seconds to wait for the next model call after a call that is alone in its trace and requested a tool. If the next call
+    """Seconds to wait for the next model call, if a model call is alone in its trace and requested a tool. If the next call
     contains the tool's result, both calls are one turn. With 0, each of these calls is a separate turn."""
     max_open: Count = 50_000
     """Maximum number of open turns. Above the limit, a turn closes early and is evaluated. A sidecar first makes senders retry."""

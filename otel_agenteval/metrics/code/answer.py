@@ -1,6 +1,7 @@
 """These metrics check that the turn has a complete answer, or measure the turn's LLM calls. They don't need reference data.
 
-Some turns contain the number of LLM calls, but not the calls. Metrics that need the calls are skipped for these turns.
+Some turns contain only the number of LLM calls, not the calls themselves. Metrics that need the calls are skipped for these
+turns.
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ _RELEASE = re.compile(r"[-@](?:[0-9]{3}[0-9-]*|latest)")
 
 @metric(needs=("output",), boolean=True, groups=("default", "quality"))
 def code_empty_answer(turn: Turn) -> bool | Result:
-    r"""Check that the answer of a turn without an error isn't empty.
+    r"""Check that the answer isn't empty. Turns with an error are skipped.
 
-    Whitespace, invisible characters, ``null``, ``{}``, ``[]``, ``""``, and an empty code fence don't count as content. An image or
-    file counts as content. For an empty answer, the score is skipped as ``tool_calls`` if the last LLM call requested tools, or if
-    a tool call awaits approval.
+    Whitespace, invisible characters, ``null``, ``{}``, ``[]``, ``""``, and an empty code fence don't count as content. An image
+    or file counts as content. If the answer is empty, and the last LLM call requested tools or a tool call awaits approval, the
+    score is skipped as ``tool_calls``.
 
     | turn | result |
     |---|---|
@@ -91,8 +92,8 @@ def _readable(text: str) -> bool:
 def code_truncated_answer(turn: Turn) -> bool | Result:
     """Check that no token limit cut off the output of the turn's last LLM call.
 
-    The metric reads the finish reason of the last LLM call. It recognizes the spellings of different providers, such as ``length``,
-    ``max_tokens``, ``model_length``, and ``incomplete``. Earlier calls don't count, because a complete answer can follow a truncated step.
+    The metric reads the finish reason of the last LLM call. It recognizes the values that different providers use, such as
+    ``length``, ``max_tokens``, ``model_length``, and ``incomplete``. Earlier calls don't count, because a complete answer can follow a truncated step.
 
     Detail: ``finish_reason`` and ``model`` of the last call, if the metric fails.
 
@@ -117,9 +118,10 @@ def code_truncated_answer(turn: Turn) -> bool | Result:
 def code_content_filtered(turn: Turn) -> bool | Result:
     """Check that no content filter, guardrail, or model refusal stopped an LLM call.
 
-    The metric reads the finish reason of every LLM call. It recognizes the spellings of different providers, such as ``content_filter``,
-    ``safety``, ``refusal``, and ``guardrail_intervened``. It also reads the error types of the calls and the turn, such as
-    ``content_policy_violation``, ``ContentFilterFinishReasonError``, and ``GuardrailTripwireTriggered``. To detect a refusal in the answer's text, use ``code_refusal``.
+    The metric reads the finish reason of every LLM call. It recognizes the values that different providers use, such as
+    ``content_filter``, ``safety``, ``refusal``, and ``guardrail_intervened``. It also reads the error types of the calls and the
+    turn, such as ``content_policy_violation``, ``ContentFilterFinishReasonError``, and ``GuardrailTripwireTriggered``. To detect
+    a refusal in the answer's text, use ``code_refusal``.
 
     Detail: ``reason`` (the recorded finish reason or error type) and, for a stopped call, its ``model``.
 
@@ -192,7 +194,7 @@ def code_llm_retries(turn: Turn) -> int | Result:
     | ``m`` fails twice, then succeeds | 2 |
     | ``m`` fails, then ``other`` succeeds | 0 |
     | ``m`` succeeds, then fails | 0 |
-    | no calls, or only their number is known | skipped as ``missing:llm_calls`` |
+    | there were no calls, or only their number is known | skipped as ``missing:llm_calls`` |
     """
     if not (calls := turn.llm_calls):
         return skip("missing:llm_calls")

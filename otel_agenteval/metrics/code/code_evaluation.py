@@ -116,7 +116,7 @@ def code_code_execution(
 
     | sandbox | runs | limits |
     |---|---|---|
-    | ``bubblewrap`` | CPython on Linux. Requires ``bwrap`` 0.8 or newer, ``prlimit``, and user namespaces | no privileges or network, and none of your environment variables. Programs can read ``/usr``, write 16 MiB to ``/tmp`` (1 MiB per file), and run 32 processes or threads. Each process can use 512 MiB of memory |
+    | ``bubblewrap`` | CPython on Linux. Requires ``bwrap`` 0.8 or newer, ``prlimit``, and user namespaces | no privileges, no network, and none of your environment variables. Programs can read ``/usr``, write 16 MiB to ``/tmp`` (1 MiB per file), and run 32 processes or threads. Each process can use 512 MiB of memory |
     | ``monty`` (extra ``[code]``) | an interpreter for a subset of Python | 512 MiB of memory, and no access to the operating system |
 
     If a program in ``monty`` uses unsupported features (generators, inheritance, and most of the standard library), the metric
@@ -130,8 +130,8 @@ def code_code_execution(
         stdin: Standard input of the program. In monty, programs can read it only with ``input()``.
         block: Python blocks of the output to run. ``all`` runs all blocks as one program, in order. ``each`` runs the first 10
             blocks separately, and all of these must pass.
-        tests: Python code that runs after the program in the same file, such as ``assert total([1, 2]) == 3``. The metric fails if
-            this code raises an exception, or if the program exits first. The default is the turn's reference ``tests``.
+        tests: Python code that runs after the program in the same file, such as ``assert total([1, 2]) == 3``. The metric fails
+            if this code raises an exception, or if the program exits before this code runs. The default is the turn's reference ``tests``.
 
     Detail: ``exit_code`` (null after a timeout), ``stderr`` (its last 1,000 characters), ``timed_out``, and ``sandbox``. With
     ``block: each``, these keys describe the first block that failed or, if none failed, the last block. ``blocks`` lists the

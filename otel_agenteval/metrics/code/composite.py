@@ -215,7 +215,7 @@ def code_not(subject: Subject, *, metric: InnerMetric | None = None, threshold: 
 
     Parameters:
         metric: Metric name, or ``{name: {parameters}}``. Not needed if you only call ``combine``, which uses the first score.
-        threshold: Lowest passing value of ``1 - value``, instead of the opposite verdict. Ignored for a boolean inner metric.
+        threshold: Lowest result of ``1 - value`` that passes. Replaces the opposite verdict. Ignored for a boolean inner metric.
 
     Detail: ``name`` (such as ``Not (code_x)``), ``inner_value``, and ``vacuous`` if the inner value is vacuous.
     """

@@ -153,7 +153,7 @@ def code_agent_reliability(
     Parameters:
         signal_weights: Weight of each signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8, coherence 1.
             If a weight is above 1, a risk can exceed 1.
-        top_k: Share of the traces in the mean, starting with the riskiest. Replaces 0.15 in the formula for ``k``.
+        top_k: Share of the traces that the mean includes, riskiest first. Replaces 0.15 in the formula for ``k``.
         ensemble: Weight of the highest risk. Replaces 0.1 in the formula. The weight of the mean is ``1 - ensemble``.
 
     Detail: ``total_traces_in_session``, ``traces_evaluated``, ``raw_risk``, ``signal_weights``, ``flagged_traces`` (IDs of traces
@@ -196,9 +196,9 @@ def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWei
     The turn's ``session`` contains the signals of each trace, as described for ``code_agent_reliability``.
 
     The value is 1 minus the root mean square of the traces' uncertainty. A trace's uncertainty is ``(1 + penalty) * weight * (1 -
-    confidence)``, with the weight of ``confidence``. The penalty is the sum of ``weight * (1 - signal)`` over ``loop_detection``,
-    ``tool_correctness``, and ``coherence``, ignoring missing signals. The value is limited to 0..1 and rounded to 4 decimals.
-    Traces without ``confidence`` are ignored. If all traces lack it, the value is 1 (vacuous).
+    confidence)``. Here, ``weight`` is the weight of the signal ``confidence``. The penalty is the sum of ``weight * (1 -
+    signal)`` over ``loop_detection``, ``tool_correctness``, and ``coherence``, ignoring missing signals. The value is limited to
+    0..1 and rounded to 4 decimals. Traces without ``confidence`` are ignored. If no trace has ``confidence``, the value is 1 (vacuous).
 
     If a trace's confidence is 1, low values of its other signals have no effect. To detect them, use ``code_agent_reliability``.
 

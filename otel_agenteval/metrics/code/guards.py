@@ -142,9 +142,9 @@ def code_unknown_tool(turn: Turn) -> bool | Result:
 def code_tool_schema_validity(turn: Turn) -> Result:
     """Share of tool calls whose arguments match the JSON Schema in the tool's definition.
 
-    The metric reads the schema, an object or JSON text, from ``parameters``, ``input_schema``, or ``inputSchema`` in the tool
-    definition or its ``function`` object. ``$schema`` selects the JSON Schema draft (default: 2020-12). Types can be in upper case,
-    as in Gemini's schemas, and ``nullable`` allows null. These calls don't count:
+    The schema is an object or JSON text. The metric reads it from ``parameters``, ``input_schema``, or ``inputSchema`` in the
+    tool definition, or in the definition's ``function`` object. ``$schema`` selects the JSON Schema draft (default: 2020-12).
+    Types can be in upper case, as in Gemini's schemas, and ``nullable`` allows null. These calls don't count:
 
     - calls to tools without a schema
     - calls whose arguments aren't in the telemetry, or would take too long to check (``detail.unknown`` is the number of these calls)
@@ -402,9 +402,8 @@ def code_ungrounded_urls(turn: Turn, *, allowed: tuple[str, ...] = ()) -> bool |
 
     The following count as grounded:
 
-    - URLs in the sources, the home pages of their sites, and parent paths of several of these URLs (``/docs`` for ``/docs/a`` and
-      ``/docs/b``)
-    - a source's URL with additional query parameters (``?from=now-3h``), if the sources contain the IDs and numbers in their values
+    - URLs in the sources, the home pages of their sites, and paths that several of these URLs start with (``/docs`` for ``/docs/a`` and ``/docs/b``)
+    - a source's URL with additional query parameters (``?from=now-3h``), if the sources contain the IDs and numbers in the parameters' values
     - a source's URL with a different value for a query parameter, if the sources contain this value
     - a relative link in a source, resolved against a URL in the sources
     - a source's URL with different IDs, or a source's URL template (``/orders/{id}``) with IDs filled in, if the sources contain
@@ -488,12 +487,13 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[
     - a more precise value that rounds to the number (``18.3`` for ``18``, ``57948`` for ``58 000``)
     - the same percentage as a fraction (``0.25`` for ``25 %``), or its complement (``75 %`` for ``25 %``)
     - the same quantity in another unit (length, mass, temperature, bytes, time, and others)
-    - the same date or time in any form, or one that differs from it by a duration that a source or the answer contains
+    - the same date or time in any form. The two dates or times can also differ by a duration that a source or the answer contains
     - with ``derived``, the numbers from which the answer's number is calculated. The answer must show the calculation, unless it uses only
       two numbers (sum, difference, product, ratio, or percentage) or a whole table row or column (total, average, share, or count)
 
-    The dates of yesterday, today, and tomorrow don't need a source. If a source contains a date in a month, the first and last day of this
-    month don't need one either. If a source contains the same digits, a number is grounded even if its meaning or unit differs (``14 miles`` and ``14 km``).
+    The dates of yesterday, today, and tomorrow don't need a source. If a source contains a date in a month, the first and last
+    day of this month don't need a source either. If a source contains the same digits, a number is grounded even if its meaning
+    or unit differs (``14 miles`` and ``14 km``).
 
     The metric ignores numbers in questions, examples, URLs, identifiers (``GPT-4``), and code. It also ignores whole numbers from 0
     to 10 (but not ``5 %`` or ``5 million``), list markers, footnote marks ``[12]``, versions, names (``ISO 27001``, ``Windows 11``,
@@ -574,9 +574,9 @@ def code_injection_markers(turn: Turn) -> bool | Result:
     something from the user, send data, call a tool, or return a certain verdict. A claim that someone approved an action
     is also a marker. A marker suggests an indirect prompt injection, but doesn't prove it.
 
-    A small built-in model rates how likely each passage is an order to the agent, in more than 30 languages. Hidden text and
-    greetings to a machine ("Dear assistant") raise the rating. Text about attacks lowers the rating. Before rating, the metric
-    normalizes look-alike, invisible, and spaced letters, digits that replace letters, HTML entities, and JSON escapes.
+    A small built-in model for more than 30 languages rates how likely each passage is to be an order to the agent. Hidden text
+    and greetings to a machine ("Dear assistant") raise the rating. Text about attacks lowers the rating. Before rating, the
+    metric decodes HTML entities and JSON escapes. It also normalizes letters that are look-alike, invisible, spaced, or replaced by digits.
 
     The following aren't markers: quoted or described attacks (in articles, tests, detection rules, or tickets), messages in an
     exported chat, contracts, and instructions to people. The metric doesn't search the user's input. If a trusted document, such as

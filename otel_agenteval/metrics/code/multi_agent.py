@@ -1,8 +1,8 @@
 """These metrics evaluate how several agents work together in a turn.
 
-An interaction is a message from one agent to others. If you don't provide ``interactions``, the metrics derive them from the calls
-and hand-offs between agents in the turn's spans. Usually, turns without the required data are skipped. However, if you call a
-metric directly or use it as an inner metric, it often returns a vacuous value for these turns.
+An interaction is a message from one agent to one or more other agents. If you don't provide ``interactions``, the metrics derive
+them from the calls and hand-offs between agents in the turn's spans. Usually, turns without the required data are skipped.
+However, if you call a metric directly or use it as an inner metric, it often returns a vacuous value for these turns.
 
 The coordination metrics evaluate hand-offs, conflicts, messages, roles, and load. Instrumentations don't record conflicts or roles,
 so you must provide [conflicts](facts.md#conflicts) and [roles](facts.md#agent-roles) yourself.
@@ -137,7 +137,7 @@ def code_conflict_rate(turn: Turn) -> Result:
 
 @metric(uses=("conflicts",), applies=applies.a_conflict, aliases=("agentunit:conflict_resolution_rate",))
 def code_conflict_resolution_rate(turn: Turn) -> Result:
-    """Share of the conflicts between agents that were resolved.
+    """Share of resolved conflicts among all conflicts between agents.
 
     A conflict is resolved if its field ``resolved`` is true. Without conflicts, the value is 1 (vacuous).
 
@@ -169,7 +169,7 @@ def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)]
 
     The value is ``0.5 * success + 0.3 * response + 0.2 * evenness``:
 
-    - success: share of successful interactions among those with a known result, or 1 if no result is known.
+    - success: share of the interactions with a known result that succeeded, or 1 if no result is known.
     - response: ``min(1, slow_s / mean response time)``. Only times above 0 count. If no time is above 0, ``response`` is 1.
     - evenness: mean number of messages per (sender, recipient) pair, divided by the highest number of messages for a pair. With
       fewer than two pairs, ``evenness`` is 1. A message to several agents counts once per recipient.
@@ -338,8 +338,8 @@ def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)
     """Change in the division of labor during the turn: above 0.5 if agents specialized.
 
     The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` and ``late`` are entropies (in bits) of the (sender,
-    interaction type) pairs. ``early`` covers the first half of the interactions (rounded down), and ``late`` the second half. If
-    ``early`` is 0, the value is 0.5. If there are fewer than ``min_interactions`` interactions, the value is 0 (vacuous).
+    interaction type) pairs. ``early`` covers the first half of the interactions, and ``late`` covers the second half, which is
+    longer if the number is odd. If ``early`` is 0, the value is 0.5. If there are fewer than ``min_interactions`` interactions, the value is 0 (vacuous).
 
     Parameters:
         min_interactions: Minimum number of interactions. With fewer, the value is vacuous.
@@ -397,9 +397,9 @@ def code_adaptation_rate(turn: Turn, *, min_interactions: Annotated[int, Ge(0), 
     """Change in response times during the turn: above 0.5 if the agents became faster.
 
     The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` is the mean response time in the first half of the
-    interactions (rounded down), and ``late`` is the mean in the second half. Only interactions with a response time above 0 count.
-    If fewer than ``min_interactions`` interactions count, the value is 0.5 (vacuous). If the interactions come from spans, an
-    agent's response time is the duration of its run.
+    interactions, and ``late`` is the mean in the second half. If the number of interactions is odd, the second half is longer.
+    Only interactions with a response time above 0 count. If fewer than ``min_interactions`` interactions count, the value is 0.5
+    (vacuous). If the interactions come from spans, an agent's response time is the duration of its run.
 
     Parameters:
         min_interactions: Minimum number of interactions with a response time. Values below 2 count as 2. Alias: ``min``.

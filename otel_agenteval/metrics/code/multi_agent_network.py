@@ -282,8 +282,8 @@ def code_hub_agents(turn: Turn, *, share_of_highest: Annotated[Share, Param("thr
     messages were sent, the value is 0 (vacuous).
 
     Parameters:
-        share_of_highest: Lowest number of recipients of a hub, as a share of the highest number of recipients. Alias:
-            ``threshold``, as in AgentUnit. This option isn't a passing threshold.
+        share_of_highest: Lowest number of recipients that makes an agent a hub, as a share of the highest number of recipients.
+            Alias: ``threshold``, as in AgentUnit. This option isn't a passing threshold.
 
     Detail: ``hub_agents`` (names, in the order of the role table, followed by other agents).
     """
@@ -312,7 +312,7 @@ def code_bottleneck_agents(turn: Turn, *, mode: Literal["heuristic", "betweennes
 
     Parameters:
         mode: With ``betweenness``, the metric compares the agents' betweenness centrality instead of the product. For example, if
-            all agents send to all others, ``heuristic`` counts every agent, and ``betweenness`` counts none.
+            every agent sends messages to all others, ``heuristic`` counts every agent, and ``betweenness`` counts none.
 
     Detail: ``bottleneck_agents`` (names, in the order of the role table, followed by other agents).
     """

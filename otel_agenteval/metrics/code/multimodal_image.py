@@ -216,7 +216,7 @@ def _words(text: str) -> Counter[str]:
 def code_image_text_overlap(
     turn: Turn, *, share_of: Literal["image", "text"] = "image", against: Literal["output", "ground_truth"] = "output"
 ) -> Result:
-    """Share of the words in the turn's images that a text also contains, or vice versa.
+    """Share of the images' words that a text contains, or of the text's words that the images contain.
 
     The text is the answer or the ground truth. A local OCR model reads the images. The model recognizes Latin letters, digits, and
     Chinese, but hardly any other script. The metric ignores case, and counts each word as often as it occurs. To check that the

@@ -1,4 +1,4 @@
-"""These metrics are the opposites of ``code_contains`` and ``code_equals``. Skip reasons and errors are the same."""
+"""These metrics are the opposites of ``code_contains`` and ``code_equals``. They have the same skip reasons and errors."""
 
 from __future__ import annotations
 

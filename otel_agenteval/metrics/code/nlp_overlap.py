@@ -1,8 +1,8 @@
 """These metrics measure the word overlap of the output with reference texts.
 
-Compare values only if they were computed with the same tokenizer and smoothing method. With several references, ``code_bleu``
-compares the output with all of them, and every other metric uses the one that gives the highest value. In ``detail``,
-``reference_index`` is the position of the best reference, starting at 0 and not counting blank references.
+Compare values only if they were computed with the same tokenizer and smoothing method. If there are several references,
+``code_bleu`` compares the output with all references. Each other metric uses the reference that gives the highest value. In
+``detail``, ``reference_index`` is the position of the best reference, starting at 0 and not counting blank references.
 
 All tokenizers of these metrics handle scripts and encodings in the same way:
 
@@ -121,8 +121,8 @@ def code_bleu(
 
     - ``empty_output`` if the output is blank.
     - ``missing:references`` if there are no references, or only blank references. Blank references are ignored.
-    - ``too_long`` if the output or all references together exceed 100,000 characters, or if output characters times references
-      exceed a million.
+    - ``too_long`` if the output or all references together exceed 100,000 characters, or if the number of output characters times
+      the number of references exceeds a million.
 
     Parameters:
         references: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, the
@@ -329,13 +329,14 @@ def code_rouge(
     - ``rougeS``: pairs of words that occur in both texts in the same order, with any gap
     - ``rougeL``: the words of the longest common subsequence
 
-    Recall is the share of the reference's units that match, and precision is the share of the output's units that match. If a unit
-    occurs twice in one text and once in the other, one occurrence matches. The default measure is recall, which rewards long
-    answers. ``rouge2`` and ``rougeS`` need references of at least two words, and the other variants need at least one word. If a
-    reference is shorter, the value is 1 if the output is too short as well, and otherwise 0. An empty output isn't skipped.
+    Recall is the share of the reference's units that match, and precision is the share of the output's units that match. If a
+    unit occurs twice in one text and once in the other, one occurrence matches. The default measure is recall, which rewards long
+    answers. ``rouge2`` and ``rougeS`` need references of at least two words, and the other variants need at least one word. If
+    both the reference and the output are shorter, the value is 1. If only the reference is shorter, the value is 0. An empty output isn't skipped.
 
-    Without a reference, the score is skipped as ``missing:references``. If a text exceeds the limits of ``code_bleu``, the score is
-    skipped as ``too_long``. The same applies to more than 50,000 words (1,000 for ``rougeS``) in the output or in all references.
+    Without a reference, the score is skipped as ``missing:references``. If a text exceeds the limits of ``code_bleu``, the score
+    is skipped as ``too_long``. The score is also skipped as ``too_long`` if the output, or all references together, have more
+    than 50,000 words (1,000 for ``rougeS``).
 
     Parameters:
         reference: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, the

@@ -145,8 +145,8 @@ def code_equals_number(
 ) -> Result:
     """Check that the number in the output equals an expected number.
 
-    An output without a number fails, and so does a sign that limits the number, as in ``< 42``. Limits in words, as in ``at most
-    42``, pass. Numbers are compared as decimals, so the difference between 0.3 and 0.2 is exactly 0.1 and meets a ``tolerance`` of 0.1.
+    An output without a number fails. A comparison sign before the number, as in ``< 42``, also fails. Comparisons in words, as in
+    ``at most 42``, are ignored. Numbers are compared as decimals, so the difference between 0.3 and 0.2 is exactly 0.1 and meets a ``tolerance`` of 0.1.
 
     Parameters:
         value: Expected number, as a number or as text. Aliases: ``expected_output``, ``expcted_output`` (spelled as in Trusys).

@@ -31,14 +31,13 @@ def code_turn_autonomy(
 ) -> Result:
     """Autonomy of the agent, from 1 (requests help immediately) to 10 (completes many steps alone).
 
-    The value is ``1 + 9 * (w1 * iterations + w2 * denied + w3 * stop + w4 * duration)``, rounded to one
-    decimal. Each signal is a number from 0 to 1:
+    The value is ``1 + 9 * (w1 * iterations + w2 * denied + w3 * stop + w4 * duration)``, rounded to one decimal. Each of the four signals is a number from 0 to 1:
 
     - iterations: number of model calls divided by ``max_iterations``, at most 1.
-    - denied: share of the tool calls whose permission was denied. Denials *raise* the value, because they show that the agent
+    - denied: share of the tool calls that were denied permission. Denials *raise* the value, because they show that the agent
       attempted an action without permission.
-    - stop: 1 if the agent completed the turn. 0.5 if it requested credentials, or if the turn's ``stop_kind`` is unknown. 0.2 if it
-      requested clarification or awaits confirmation.
+    - stop: 1 if the agent completed the turn, 0.5 if it requested credentials or the turn's ``stop_kind`` is unknown, and 0.2 if
+      it requested clarification or awaits confirmation.
     - duration: seconds divided by ``max_duration_s``, at most 1.
 
     Parameters:

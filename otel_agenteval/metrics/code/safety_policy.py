@@ -91,10 +91,10 @@ def code_safety_policy(
 
     The metric fails if at least one rating has the label ``block``.
 
-    A rating is the score of another metric. The keys ``score`` (the severity), ``recommended_action``, and ``passed`` in its detail
-    are optional. Without ``score``, the rating's value is the severity if lower values are better. An unknown severity is an error.
-    An invalid ``score`` or ``passed`` is also an error. If there are no ratings, the policy's score is skipped as
-    ``missing:inner``. If a rating has no value, and no other rating has the label ``block``, the reason is ``inner_null``.
+    A rating is the score of another metric. Its detail can contain the keys ``score`` (the severity), ``recommended_action``, and
+    ``passed``. If ``score`` is missing, and lower values of the other metric are better, the rating's value is the severity. If
+    the severity is unknown, or if ``score`` or ``passed`` is invalid, the policy's score is an error. If there are no ratings,
+    the score is skipped as ``missing:inner``. If a rating has no value, and no other rating has the label ``block``, the score is skipped as ``inner_null``.
 
     Parameters:
         metrics: Metrics that produce the ratings, as names or ``{name: {parameters}}``. In a configuration file, the default is all configured

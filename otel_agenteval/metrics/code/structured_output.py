@@ -250,7 +250,7 @@ _HTML_TAG = re.compile(r"<\s*[A-Za-z][A-Za-z0-9:-]*(?:\s|/?>)")
 
 @metric(needs=("output",), boolean=True, aliases=("hpd:HtmlShapeEvaluator",))
 def code_html_shape(turn: Turn, *, required_tags: tuple[Annotated[str, MinLen(1)], ...] = ()) -> Result:
-    """Check that the output contains HTML and all required tags. Doesn't validate the HTML.
+    """Check that the output contains HTML and all required tags. The HTML isn't validated.
 
     The output must contain at least one opening tag. An opening tag is ``<``, optional whitespace, a name, and then whitespace,
     ``>``, or ``/>``. For example, ``<br>`` and ``<br/>`` are opening tags, but ``</p>`` isn't. Text such as ``a < b and c`` also

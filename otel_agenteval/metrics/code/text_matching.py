@@ -343,8 +343,8 @@ def code_refusal(
     - small talk, and other answers that don't contain a word for declining or redirecting
     - real-world limits ("we can't ship on Sundays"), failures, error texts, apologies, corrections, and partial help
     - quotes, letters, translations, and questions for missing data
-    - answers that repeat at least 12 different words of the system instructions
-    - answers that, in sentences that don't decline, repeat at least 5 different words of tool results or documents (in both cases, only words of five or more letters that the user didn't write)
+    - answers that repeat at least 12 different words of the system instructions (only words of five or more letters that the user didn't write)
+    - answers that repeat, in sentences that don't decline, at least 5 different words of tool results or documents (counted in the same way)
     - answers of more than 2,000 characters, code, tables, and long answers with many figures
     - JSON. Exception: an object of at most 400 characters that starts with a status such as ``"status": "declined"``, and also
       contains a reason, a null value, or an empty list

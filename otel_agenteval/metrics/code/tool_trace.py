@@ -71,8 +71,8 @@ def code_tool_selection(
 ) -> Result:
     """Share of the expected tools that were called, minus a penalty for each unexpected tool.
 
-    The metric ignores the case of tool names. If ``expected_tools`` contains a tool twice, one call counts for both. With
-    ``strict_order``, ``order_penalty`` then applies. Tools that run another agent are ignored unless they are expected or forbidden.
+    The metric ignores the case of tool names. If ``expected_tools`` contains a tool twice, one call counts for both entries, but
+    doesn't meet ``strict_order``. Tools that run another agent are ignored unless they are expected or forbidden.
 
     If the list of expected tools is empty, the value is 1 minus the penalties. The value is at least 0, and 0 if a forbidden tool
     was called.
@@ -129,7 +129,7 @@ def code_tool_arguments(
     Parameters:
         required_arguments: Required arguments by tool: ``{tool: [argument, …]}``. If unset, the turn's reference
             ``required_arguments`` is used, or ``required_params`` in the turn's metadata. Both can contain a tool's JSON Schema
-            instead of a list. Without required arguments and ``schemas``, the score is skipped as ``missing:criteria``.
+            instead of a list. If there are no required arguments, and ``schemas`` is false, the score is skipped as ``missing:criteria``.
         non_empty: If true, an argument is also missing if its value is null, blank text, or an empty list or object.
         schemas: If true, the metric also checks each call against the JSON Schema in the tool's definition. This adds one check per
             call. Requires the extra ``[structured]``.
@@ -311,7 +311,8 @@ def code_tool_efficiency(
             also be equal.
         optimal_calls: If set, the value is only this number divided by the number of calls, at most 1.
 
-    Detail: ``call_count``, ``total_duration_s``, and ``duplicates`` (by tool: number of repeated calls and their originals).
+    Detail: ``call_count``, ``total_duration_s``, and ``duplicates`` (for each tool, the number of repeated calls, including the
+    original calls).
     """
     if not (calls := [call for call in turn.tool_calls or () if call.ran]):
         return vacuous(1.0, call_count=0, total_duration_s=0.0, duplicates={})

@@ -309,7 +309,7 @@ def code_workflow_tool_chain_validity(turn: Turn, *, patterns: Annotated[list[To
 
     A pattern contains the name of a ``tool`` that must be called, and optional conditions:
 
-    - ``before``: a second tool. Both tools must be called, and the first call to ``tool`` must precede the first call to the other.
+    - ``before``: a second tool. Both tools must be called, and the first call to ``tool`` must precede the second tool's first call.
     - ``after``: a second tool. Both tools must be called, and the second tool's first call must precede the first call to ``tool``.
     - ``executor``: only this executor's calls count as calls to ``tool``.
     - ``required: false``: the tools don't have to be called. The pattern fails only if both tools were called in the wrong order.
@@ -354,9 +354,9 @@ def code_workflow_performance_efficiency(
     - ``max_total_cost``: the cost from ``code_cost``, including tools
     - ``max_tokens``: the tokens from ``code_token_usage``
 
-    If an amount is 0, the quotient is replaced by 1. If an amount is unknown, its limit is ignored. If all amounts are unknown, the
-    metric is skipped. The skip reason refers to the first limit above that you set: ``missing:duration``, ``missing:cost``, or
-    ``missing:usage``.
+    If an amount is 0, the quotient is replaced by 1. If an amount is unknown, its limit is ignored. If all amounts are unknown,
+    the metric is skipped. The skip reason refers to the first of these limits that you set: ``missing:duration``,
+    ``missing:cost``, or ``missing:usage``.
 
     Parameters:
         max_duration_s: Limit in seconds.

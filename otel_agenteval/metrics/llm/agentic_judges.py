@@ -2,8 +2,8 @@
 calls.
 
 For most metrics, the judge reads the user's request and the agent's reasoning, steps, answer, and error. Each numbered step
-contains an action with its arguments and its result or error. Long arguments and results are shortened. If a turn has more than 100
-steps, or more than about 16,000 characters of steps, the middle steps are omitted. If a turn has no spans, its steps are the
+contains an action with its arguments and its result or error. Long arguments and results are shortened. If a turn has more than
+100 steps, or if the steps exceed about 16,000 characters, the middle steps are omitted. If a turn has no spans, its steps are the
 retrievals, tool calls, hand-offs, and the agent's comments on its tool calls.
 """
 
@@ -95,9 +95,9 @@ def llm_task_completion(
     Empty answers are also judged. If the judge returns a number outside the scale, the score is an error.
 
     Parameters:
-        method: Method, as described above.
-        criteria: One criterion, or a list of criteria. The default is the turn's reference ``evaluation_criteria``. If that is also
-            missing, ``holistic`` requires a relevant, complete, and actionable answer and no missing steps.
+        method: How the judge evaluates the turn: with two calls (``two_stage``) or one call (``holistic``), as described above.
+        criteria: One criterion, or a list of criteria. The default is the turn's reference ``evaluation_criteria``. If that is
+            also missing, ``holistic`` requires that the answer is relevant, complete, and actionable, and that no steps are missing.
         threshold: Lowest passing value. The default is the turn's reference ``passing_score`` (0 to 100). If that is also missing,
             the default is 0.5 for ``two_stage`` and 0.7 for ``holistic``.
 
@@ -188,11 +188,11 @@ def llm_topic_adherence(
 
 @metric(needs=("input",), threshold=0.5, applies=applies.tools, version="2", aliases=("pandaprobe:tool_correctness",))
 def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
-    """Quality of the agent's tool choice, 0..1. Superfluous, missing, or inferior tools lower the value.
+    """Quality of the agent's tool choice, from 0 to 1. Superfluous, missing, or inferior tools lower the value.
 
-    The first judge call extracts the user's request, the called tools, and the available tools. Tool calls and tool definitions
-    that the turn contains replace the extracted lists. The second call scores the choice of tools. Turns without tool calls are
-    also judged if tools were available, because the agent might have needed one.
+    The first judge call extracts the user's request, the called tools, and the available tools. If the turn contains tool calls
+    or tool definitions, these replace the extracted lists. The second call scores the choice of tools. Turns without tool calls
+    are also judged if tools were available, because the agent might have needed one.
 
     Detail: ``user_input``, ``tools_called``, ``available_tools``, and ``reason``.
     """
@@ -255,8 +255,8 @@ _ARGUMENT_CHARS = 2_000
 def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
     """Share of the turn's tool calls whose arguments fit the user's request.
 
-    The first judge call extracts the request and the reason for each tool call. The second call returns yes or no for each tool
-    call, in order. The value is the share of yes verdicts. The third call explains this value.
+    The first judge call extracts the user's request, and the agent's reason for each tool call. The second call returns yes or no
+    for each tool call, in order. The value is the share of yes verdicts. The third call explains this value.
 
     If the judge returns no verdicts, the value is 1 (vacuous). If the judge returns fewer verdicts than there are tool calls, the
     score is an error. Additional verdicts are ignored.
@@ -318,7 +318,7 @@ def _task_of(turn: Turn, judge: Asks) -> Any:
     aliases=("pandaprobe:step_efficiency",),
 )
 def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
-    """Efficiency of the agent's steps, 0..1. Redundant calls and long-winded reasoning lower the value.
+    """Efficiency of the agent's steps, from 0 to 1. Redundant calls and long-winded reasoning lower the value.
 
     The first judge call extracts the task. The second call scores the steps. Needless steps and speculation also lower the value.
 
@@ -332,7 +332,7 @@ def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
 def llm_confidence(turn: Turn, judge: Asks) -> Result:
     """Rate how confident the agent appears in its steps and answer, from 0 to 1.
 
-    A single judge call rates how decisive and consistent the agent is, from 0 (lost) to 1 (decisive).
+    A single judge call rates how decisive and consistent the agent is, from 0 (not at all) to 1 (fully).
 
     Detail: ``confidence`` (the value) and ``reason``.
     """
@@ -357,7 +357,7 @@ def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
 
 @metric(needs=("input",), threshold=0.5, applies=applies.room_for_a_plan, version="2", aliases=("pandaprobe:plan_quality",))
 def llm_plan_quality(turn: Turn, judge: Asks) -> Result:
-    """Quality of the agent's plan, 0..1.
+    """Quality of the agent's plan, from 0 to 1.
 
     The first judge call extracts the task. The second call extracts the plan's explicit and implicit steps. If there is a plan, a
     third call scores the plan, which should be complete, coherent, detailed, and suited to the task. Otherwise, the value is 1

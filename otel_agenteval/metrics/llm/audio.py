@@ -120,7 +120,7 @@ def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, 
     """Sentiment of a recording, as a label that you can compare with an expected label.
 
     A single judge call returns one of the labels, ignoring case. Any other label is an error. If you set ``expected``, the metric
-    passes if the returned label is an expected label. Otherwise, the score has a label but no value.
+    passes if the returned label is an expected label. If you don't set ``expected``, the score has a label but no value.
 
     Parameters:
         expected: One expected label, or a list of expected labels.
@@ -136,7 +136,7 @@ def llm_audio_call_category(turn: Turn, judge: Asks, *, categories: _Labels | No
     """Category of a call, as a label that you can compare with an expected label.
 
     A single judge call returns the category. If you set ``expected``, the metric passes if the returned category is an expected
-    category. Otherwise, the score has a label but no value.
+    category. If you don't set ``expected``, the score has a label but no value.
 
     Parameters:
         categories: Categories that the judge can select, ignoring case. Any other category is an error. By default, the judge

@@ -70,7 +70,7 @@ def _material(turn: Turn, history: str) -> Detail:
     needs=("output",), uses=("history",), applies=applies.later_turn, version="2", aliases=("hpd:ConversationCoherenceEvaluator",)
 )
 def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
-    """Consistency of the answer with the facts, context, and persona of the conversation, 0..1.
+    """Consistency of the answer with the conversation's facts, context, and persona, from 0 to 1.
 
     One judge call returns the value. The judge reads the turn's ``history``. If the history doesn't contain a user message, the
     judge also reads the turn's ``messages`` up to and including the next-to-last answer. If there are no earlier messages, the score is
@@ -92,7 +92,7 @@ def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, m
 
     Parameters:
         max_messages: Maximum number of earlier messages that the judge reads. The latest messages take precedence.
-        max_chars: Maximum number of characters that the judge reads of each earlier message.
+        max_chars: Maximum number of characters that the judge reads from each earlier message.
 
     Detail: ``goal``, ``progression_reason``, and ``blockers``.
     """
@@ -116,7 +116,7 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
 
     Parameters:
         max_messages: Maximum number of earlier messages that the judge reads. The latest messages take precedence.
-        max_chars: Maximum number of characters that the judge reads of each earlier message.
+        max_chars: Maximum number of characters that the judge reads from each earlier message.
 
     Detail: ``facts_referenced`` and ``memory_errors``.
     """
@@ -137,7 +137,7 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
     needs=("output",), uses=("history",), applies=applies.later_turn, version="2", aliases=("hpd:RepetitionDetectionEvaluator",)
 )
 def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
-    """Novelty of the answer: 1 if entirely new, 0 if it repeats an earlier answer.
+    """Novelty of the answer: 1 if it is entirely new, 0 if it repeats an earlier answer.
 
     One judge call compares the answer with the earlier answers in the turn's ``history`` or, if ``history`` is empty, in its
     ``messages``. Blank answers don't count. If there are no earlier answers, the value is 1 (vacuous), and the judge isn't called.

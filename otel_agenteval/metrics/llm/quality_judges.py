@@ -140,7 +140,7 @@ def llm_aspect_critic(turn: Turn, judge: Asks, *, rubric: Rubric) -> Result:
 
 @metric(needs=("output",), threshold=0.5, version="2", aliases=("hpd:CustomJudgeEvaluator",))
 def llm_custom_judge(turn: Turn, judge: Asks, *, rubric: Rubric) -> Result:
-    """Rate how well the answer meets your rubric, with a score.
+    """Rate how well the answer meets your rubric, from 0 to 1.
 
     A single judge call returns the value, from 0 to 1. The judge reads the question if it is known. Blank answers are also judged.
 

@@ -160,7 +160,7 @@ def llm_context_precision(
 
     Parameters:
         method: Procedure, as described above.
-        threshold: Lowest passing value. Null means 0.7 with ``holistic``, and no verdict with ``map``.
+        threshold: Lowest passing value. If null, the threshold is 0.7 with ``holistic``, and the score has no verdict with ``map``.
 
     Detail: ``verdicts`` (``RELEVANT`` or ``NOT_RELEVANT`` for each chunk), ``reasons``, and ``total_relevant``. With ``holistic``:
     ``relevant_parts``, ``irrelevant_parts``, and ``reasoning``.
@@ -218,7 +218,7 @@ def llm_context_recall(
 
     Parameters:
         method: Procedure, as described above.
-        threshold: Lowest passing value. Null means 0.7 with ``holistic``, and no verdict with ``claims``.
+        threshold: Lowest passing value. If null, the threshold is 0.7 with ``holistic``, and the score has no verdict with ``claims``.
 
     Detail: ``claims`` as ``[{claim, verdict}]``, and ``missing`` (unsupported claims). With ``holistic``: ``information_present``,
     ``information_missing``, and ``reasoning``.
@@ -357,7 +357,7 @@ def llm_answer_correctness(turn: Turn, judge: Asks, *, exact_shortcut: bool = Tr
 
 @metric(needs=("output", "ground_truth"), version="2", aliases=("hpd:AnswerSimilarityEvaluator",))
 def llm_answer_similarity(turn: Turn, judge: Asks) -> Result:
-    """Similarity in meaning between the answer and the ground truth, 0..1.
+    """Similarity in meaning between the answer and the ground truth, from 0 to 1.
 
     A single judge call returns the value.
 

@@ -37,7 +37,7 @@ def llm_reasoning_groundedness(turn: Turn, judge: Asks, *, max_result_chars: Cha
     A single judge call returns the value.
 
     Parameters:
-        max_result_chars: Maximum number of characters that the judge reads of each tool result.
+        max_result_chars: Maximum number of characters that the judge reads from each tool result.
 
     Detail: ``reason``.
     """
@@ -62,7 +62,7 @@ def llm_reasoning_efficiency(turn: Turn, judge: Asks, *, max_chars: Chars = 800)
     reasoning and answer.
 
     Parameters:
-        max_chars: Maximum number of characters that the judge reads of the reasoning.
+        max_chars: Maximum number of characters that the judge reads from the reasoning.
 
     Detail: ``reason``.
     """

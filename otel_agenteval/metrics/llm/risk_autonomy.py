@@ -38,8 +38,8 @@ def llm_turn_risk(turn: Turn, judge: Asks, *, max_result_chars: Chars = 200, max
     | 9 to 10 | severe |
 
     Parameters:
-        max_result_chars: Maximum number of characters that the judge reads of each tool result. If 0, results are omitted.
-        max_response_chars: Maximum number of characters that the judge reads of the answer.
+        max_result_chars: Maximum number of characters that the judge reads from each tool result. If 0, results are omitted.
+        max_response_chars: Maximum number of characters that the judge reads from the answer.
 
     Detail: ``reason``.
     """

@@ -210,39 +210,37 @@ def _documented(fn: _Metric, common: str) -> _Metric:
 # --- metrics -----------------------------------------------------------------------------------------------------
 
 
-@_severity_metric("ContentHarmEvaluator", "Check that the agent produced no harmful content that the policy blocks.")
+@_severity_metric("ContentHarmEvaluator", "Check that the agent didn't produce harmful content that violates the policy.")
 def llm_content_harm(turn: Turn, judge: Asks, *, policy: SafetyPolicy | None = None) -> Result:
     """Severity of harmful content: abuse, threats, exploitation, and unsafe instructions."""
     return _severity(turn, judge, "content_harm", policy)
 
 
-@_severity_metric("HateHarassmentEvaluator", "Check that the agent produced no hate or harassment that the policy blocks.")
+@_severity_metric("HateHarassmentEvaluator", "Check that the agent didn't produce hate or harassment that violates the policy.")
 def llm_hate_harassment(turn: Turn, judge: Asks, *, policy: SafetyPolicy | None = None) -> Result:
     """Severity of hateful, discriminatory, demeaning, or harassing content from the agent."""
     return _severity(turn, judge, "hate_harassment", policy)
 
 
-@_severity_metric("ViolenceSafetyEvaluator", "Check that the agent produced no violent content that the policy blocks.")
+@_severity_metric("ViolenceSafetyEvaluator", "Check that the agent didn't produce violent content that violates the policy.")
 def llm_violence(turn: Turn, judge: Asks, *, policy: SafetyPolicy | None = None) -> Result:
     """Severity of violent content from the agent: threats, weapon guidance, and harmful instructions."""
     return _severity(turn, judge, "violence", policy)
 
 
-@_severity_metric("SelfHarmSafetyEvaluator", "Check that the agent produced no self-harm content that the policy blocks.")
+@_severity_metric("SelfHarmSafetyEvaluator", "Check that the agent didn't produce self-harm content that violates the policy.")
 def llm_self_harm(turn: Turn, judge: Asks, *, policy: SafetyPolicy | None = None) -> Result:
     """Severity of content that promotes self-harm or mishandles a crisis. Safe, supportive answers are rated 0."""
     return _severity(turn, judge, "self_harm", policy)
 
 
-@_severity_metric("SexualContentSafetyEvaluator", "Check that the agent produced no sexual content that the policy blocks.")
+@_severity_metric("SexualContentSafetyEvaluator", "Check that the agent didn't produce sexual content that violates the policy.")
 def llm_sexual_content(turn: Turn, judge: Asks, *, policy: SafetyPolicy | None = None) -> Result:
     """Severity of explicit, coercive, exploitative, or age-inappropriate sexual content."""
     return _severity(turn, judge, "sexual_content", policy)
 
 
-@_severity_metric(
-    "PromptInjectionEvaluator", "Check that the turn contains no prompt injection that the policy blocks.", ("context",)
-)
+@_severity_metric("PromptInjectionEvaluator", "Check that no prompt injection in the turn violates the policy.", ("context",))
 def llm_prompt_injection(turn: Turn, judge: Asks, *, policy: SafetyPolicy | None = None) -> Result:
     """Severity of prompt injection in the turn.
 
@@ -252,23 +250,23 @@ def llm_prompt_injection(turn: Turn, judge: Asks, *, policy: SafetyPolicy | None
     return _severity(turn, judge, "prompt_injection", policy)
 
 
-@_severity_metric("JailbreakAttemptEvaluator", "Check that the turn contains no jailbreak attempt that the policy blocks.")
+@_severity_metric("JailbreakAttemptEvaluator", "Check that no jailbreak attempt in the turn violates the policy.")
 def llm_jailbreak_attempt(turn: Turn, judge: Asks, *, policy: SafetyPolicy | None = None) -> Result:
     """Severity of attempts to bypass safety rules: role-play, workarounds, and coercion."""
     return _severity(turn, judge, "jailbreak_attempt", policy)
 
 
 @_severity_metric(
-    "SensitiveDataLeakEvaluator", "Check that the agent disclosed no sensitive data that the policy blocks.", ("context",)
+    "SensitiveDataLeakEvaluator", "Check that the agent didn't disclose sensitive data that violates the policy.", ("context",)
 )
 def llm_sensitive_data_leak(turn: Turn, judge: Asks, *, policy: SafetyPolicy | None = None) -> Result:
     """Severity of data leaks: secrets, private data, system prompts, and hidden reasoning."""
     return _severity(turn, judge, "sensitive_data_leak", policy)
 
 
-@_severity_metric("ProtectedMaterialEvaluator", "Check that the agent reproduced no protected material that the policy blocks.")
+@_severity_metric("ProtectedMaterialEvaluator", "Check that the agent didn't copy protected material against the policy.")
 def llm_protected_material(turn: Turn, judge: Asks, *, policy: SafetyPolicy | None = None) -> Result:
-    """Severity of apparent reproduction of copyrighted or otherwise protected material."""
+    """Severity of content that appears to copy copyrighted or otherwise protected material."""
     return _severity(turn, judge, "protected_material", policy)
 
 
@@ -280,15 +278,15 @@ def llm_code_security_risk(turn: Turn, judge: Asks, *, policy: SafetyPolicy | No
 
 @_severity_metric(
     "UngroundedSensitiveAttributeEvaluator",
-    "Check that the agent made no unsupported sensitive claims that the policy blocks.",
+    "Check that the agent didn't make unsupported sensitive claims that violate the policy.",
     ("context",),
 )
 def llm_ungrounded_sensitive_attributes(turn: Turn, judge: Asks, *, policy: SafetyPolicy | None = None) -> Result:
-    """Severity of unsupported claims about sensitive attributes of people, such as their health."""
+    """Severity of unsupported claims about people's sensitive attributes, such as their health."""
     return _severity(turn, judge, "ungrounded_sensitive_attributes", policy)
 
 
 @_severity_metric("PolicyComplianceEvaluator", "Check that the policy doesn't block the turn for violating your rules.")
 def llm_policy_compliance(turn: Turn, judge: Asks, *, policy_text: PolicyText, policy: SafetyPolicy | None = None) -> Result:
-    """Severity of violations of rules that you describe in words."""
+    """Severity of rule violations. You describe the rules in words."""
     return _severity(turn, judge, "policy_compliance", policy, policy_text=policy_text)

@@ -15,7 +15,7 @@ _PROMPTS = Prompts("structured_output")
 
 @metric(needs=("output", "ground_truth"), version="2", aliases=("hpd:SemanticFieldEqualityEvaluator",))
 def llm_semantic_field_equality(turn: Turn, judge: Asks, *, field: str) -> Result:
-    """Similarity in meaning between a field of the output's JSON object and the ground truth, 0..1.
+    """Similarity in meaning between a field of the output's JSON and the ground truth, from 0 to 1.
 
     A single judge call returns the value. If the output isn't a JSON object or lacks the field, the value is 0 and no judge is called.
 
