@@ -60,7 +60,7 @@ def page(seed: str) -> str:
         f"| {preset.title} name | otel-agenteval metric | Defaults with this name |\n|---|---|---|",
         *_name_rows(seed),
         "\n## Parameters\n",
-        f"This table lists otel-agenteval's parameters. `a` → `b` means that {preset.title}'s parameter `a` sets the parameter `b`. All names also work in camel case. Metrics that aren't in this table have no parameters, or only `threshold`.{facts.get('parameters', '')}\n",
+        f"This table lists otel-agenteval's parameters. `a` → `b` means that {preset.title}'s parameter `a` sets the parameter `b`. All names also work in camel case. All other metrics have no parameters, or only `threshold`.{facts.get('parameters', '')}\n",
         "| Metric | Parameters |\n|---|---|",
         *(
             f"| each metric that has one of these parameters | {_cell(shown)} |"
@@ -76,7 +76,7 @@ def page(seed: str) -> str:
         f"Deterministic metrics that this table doesn't list use {formulas}. Values of all judged metrics can differ.\n",
         "| Metric | Difference |\n|---|---|",
         *(f"| {_linked(metric)} | {_cell(said)} |" for metric, said in facts["differences"].items()),
-        "\nIf a turn lacks data that a metric needs, otel-agenteval skips the metric.",
+        "\nIf a turn lacks data, metrics that need it are skipped.",
     ]
     return "\n".join(parts) + "\n"
 
