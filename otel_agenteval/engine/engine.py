@@ -349,7 +349,7 @@ class Engine:
         self.worker.may_start = False
         self.outlets.start_no_threads()
         if self.judging is not None:
-            self.judging.start_no_threads()
+            self.judging.may_start = False
         timeout = self.config.exit_timeout
         self._exit_until = until = time.monotonic() + timeout
         failing = self.outlets.failing()

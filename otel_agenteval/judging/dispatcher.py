@@ -152,9 +152,6 @@ class Dispatcher:
                 return
             self._threads.append(thread)
 
-    def start_no_threads(self) -> None:
-        self.may_start = False
-
     # --- on judge threads
 
     def _run(self) -> None:

@@ -262,6 +262,8 @@ class Service:
         loop = asyncio.get_running_loop()
         while True:
             await loop.run_in_executor(None, self.engine.outlets.check)
+            if (judging := self.engine.judging) is not None and judging.queue.unsent:  # there may be no judge threads
+                await loop.run_in_executor(None, judging.queue.flush)
             await asyncio.sleep(_CHECK_EVERY)
 
     def reload(self, config: Config) -> list[str]:

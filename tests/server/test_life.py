@@ -13,6 +13,8 @@ from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.server.app import as_sidecar
 from tests.support.clock import FakeClock
+from tests.support.redis_server import RedisServer
+from tests.support.rig import chat_attributes
 from tests.support.servers import until
 from tests.support.service import AGENT, ANY_PORT, CHAT, Sidecar, request, turn_of
 
@@ -159,3 +161,18 @@ def test_judge_jobs_wait_in_a_file_unless_the_configuration_says_where(tmp_path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     with pytest.raises(ConfigError, match=r"judge\.queue\.path"):
         as_sidecar(load_config({"judge": judge}))
+
+
+def test_waiting_judge_jobs_are_queued_without_judge_threads(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otel_agenteval.server.app._CHECK_EVERY", 0.1)
+    server = RedisServer(tmp_path)
+    judge = {"base_url": "http://127.0.0.1:9/v1", "model": "m", "queue": {"backend": "redis", "url": server.url, "work": False}}
+    try:
+        with Sidecar({"judge": judge, "metrics": ["llm_relevance"], "turn": {"decision_delay": "100ms"}}) as sidecar:
+            server.kill()
+            sidecar.post("/v1/traces", request({"trace": 1, "id": 1, "attributes": chat_attributes("Who?", "Me.")}))
+            until(lambda: sidecar.engine.unsent_jobs == 1, "the job waits in memory")
+            server.start()
+            until(lambda: sidecar.engine.unsent_jobs == 0, "the job is queued")
+    finally:
+        server.stop()
