@@ -229,7 +229,7 @@ class _NumberKind(NamedTuple):
 
 @cache
 def _kinds(*, named: bool) -> tuple[_NumberKind, ...]:
-    """Return the kinds of numbers that require a preceding word (``named``), or all others."""
+    """Return the kinds of numbers that require a preceding word or, if ``named`` is false, all other kinds."""
     return tuple(
         _NumberKind(
             row.get("kind", "national_id"),

@@ -142,7 +142,7 @@ class _Site:
         self.pages = pages
         self.plain = {_plain(page) for page in pages}
         self.queries: dict[str, set[str]] = {}
-        """Given ``name=value`` pairs, by page."""
+        """Query parameters (``name=value``) in the given texts, by page."""
         for known in self.plain:
             page, _, query = known.partition("?")
             self.queries.setdefault(page, set()).update(query.split("&") if query else ())

@@ -284,7 +284,7 @@ prompt = remembered(SystemPrompt, times=4)
 # --- rewordings ----------------------------------------------------------------------------------------------------
 
 _FEW, _MANY = 4, 8
-"""Minimum repeated words per instruction, and in total if the answer repeats only one instruction, and no code such as ``A1``."""
+"""Minimum repeated words per instruction, and minimum total if only one instruction, and no code such as ``A1``, is repeated."""
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = lazy("[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _STEM = 5
@@ -340,7 +340,7 @@ def _spans(stretches: Iterable[str], answer: str, output: str) -> tuple[tuple[in
 
 
 def _characters_with(ends: list[int], count: int) -> int:
-    """Return the length of a text's shortest start that has ``count`` letters, in characters."""
+    """Return the number of characters in the shortest start of a text that has ``count`` letters."""
     return min(bisect_left(ends, count), len(ends) - 1)
 
 

@@ -142,7 +142,7 @@ class ScreenedWords:
         return look is None or bool(look.found() & self._group_bit)
 
     def occur_in(self, written: bytes, look: Look | None = None) -> bool:
-        """Return True if any word occurs in ``written``. It must be the text of ``look`` or part of this text."""
+        """Return True if any word occurs in ``written``. ``written`` must be the text of ``look`` or part of this text."""
         if look is not None and not look.found() & self._group_bit:
             return False
         for piece in self._pieces:  # any() with a generator would be slower

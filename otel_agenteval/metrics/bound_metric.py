@@ -126,7 +126,7 @@ class BoundMetric:
         """Ground truth that replaces the turn's ground truth, or None."""
         self.params: Mapping[str, Any] = dict(params)
         self.series_params: Mapping[str, Any] | None = None
-        """Parameters that identify the metric in reports, so that dataset cases can use other ``params``. None means ``params``."""
+        """Parameters that identify the metric in reports, even if a dataset case uses other ``params``. None means ``params``."""
         self._call: Mapping[str, Any] = self.params
         self.threshold = metric.threshold if metric.own_threshold is None else metric.own_threshold
         if params and params != metric.live:  # the metric's live parameters are valid, so its module is imported later

@@ -513,7 +513,7 @@ def _import_metrics_called(name: str) -> None:
 
 
 def group_of(name: str, *, is_installed: bool = True) -> list[str]:
-    """Return the sorted names of a group's metrics that have no missing extra or, with ``is_installed=False``, that have one.
+    """Return a group's sorted metric names, without metrics whose extra is missing or, if not ``is_installed``, only those.
 
     Raises:
         ConfigError: If the group is unknown.

@@ -379,7 +379,7 @@ _ROLES = ("system", "user", "assistant", "tool", "developer", "human", "ai")
 _SHORT = 120
 """Maximum length of a label. Texts up to this length are rated only if they have enough words."""
 _MAX_JSON_DEPTH = 3
-"""JSON text in a string is parsed only if fewer objects and lists than this number enclose the string."""
+"""JSON text in a string is parsed only if the number of objects and lists around the string is below this limit."""
 _FOR_MACHINES = re.compile(  # names of fields: "llm_hint", "note_for_ai"
     r"^(?:llm|ai|agent|assistant|bot)_?(?:hint|note|instruction|advice|message|directive|comment)s?$|(?:to|for)_(?:the_)?(?:llm|ai|agent|assistant|bot)$",
     re.IGNORECASE,

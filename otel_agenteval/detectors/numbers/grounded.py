@@ -27,7 +27,7 @@ from .words import claims_in_words, may_have_words
 _PACE = re.compile("([0-9]{1,3}):([0-5][0-9])")  # 5:30
 _IDENTIFIER = re.compile("[0-9](?:[ ()./-]{0,3}[0-9])*")  # 030/12 34 56
 _MAX_CHECKED = 100
-"""Maximum number of claims without an exact match to check one by one. If there are more, none of them is checked or supported."""
+"""Maximum number of claims without an exact match to check one by one. If there are more, no claim is checked or supported."""
 _MAX_CHAIN = 3
 """Maximum length of a chain of calculations that each use the preceding result."""
 _MAX_OPERANDS = 24
@@ -38,7 +38,7 @@ _MAX_EXTRA = 4
 """Maximum number of values in an answer to combine with given numbers. With more values, almost any number would match."""
 _CHANCE_OF_TOTAL, _CHANCE_OF_SHARE, _CHANCE_IN_LINE = 0.3, 0.4, 0.2
 """Limits that replace :data:`derive.CHANCE` for totals, shares, and results within a line, which answers often state."""
-_MONEY = re.compile(r"(?:[$€£¥₹₽₺]|\b[A-Z]{3})\s?#|#\s?(?:[$€£¥₹₽₺]|[A-Z]{3}\b)")  # what is beside an amount, here #
+_MONEY = re.compile(r"(?:[$€£¥₹₽₺]|\b[A-Z]{3})\s?#|#\s?(?:[$€£¥₹₽₺]|[A-Z]{3}\b)")  # currency next to an amount (#)
 _WINDOW = 30
 """Number of characters before and after a number to search for the rest of an identifier."""
 _MIN_IDENTIFIER_DIGITS = 6

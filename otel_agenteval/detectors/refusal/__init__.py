@@ -26,7 +26,7 @@ _MANY_DIGITS = 12
 """Minimum number of digits that rules out a refusal in a long answer. A phone number has fewer digits."""
 _DIGITS = b"0123456789"
 _UNDECIDED = 3.0
-"""If the evidence is between minus and plus this value, the text models are used too."""
+"""If the absolute value of the evidence is below this limit, the text models are used too."""
 _MODEL_WEIGHT = 1.5
 """Weight of the text models' log-odds. It's above 1, because the models' log-odds are too close to zero."""
 _THRESHOLD = 0.3

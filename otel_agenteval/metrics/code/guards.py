@@ -97,7 +97,7 @@ def code_repeated_tool_calls(
 
 
 def _may_repeat_unread(calls: Sequence[ToolCall], names: Collection[str], most: int) -> bool:
-    """Return True if calls with unknown arguments could be equal to others, so that over ``most`` calls would be equal."""
+    """Return True if more than ``most`` calls could be equal, because the arguments of some calls are unknown."""
     for name in names if any(call.arguments is None for call in calls) else ():
         counts = Counter(canonical(call.arguments) if call.arguments is not None else None for call in calls if call.name == name)
         unread = counts.pop(None, 0)

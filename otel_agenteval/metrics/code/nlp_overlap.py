@@ -284,8 +284,8 @@ def _rouge(
 ) -> Result:
     """Return the score for the reference with the highest ``measure``.
 
-    ``units`` counts the n-grams or pairs to compare. With None, the longest common subsequence is used. If a reference has fewer
-    than ``least`` words, the score is 1 if the output has fewer than ``least`` words, too, and otherwise 0.
+    ``units`` counts the n-grams or pairs to compare. With None, the longest common subsequence is used. If both a reference and
+    the output have fewer than ``least`` words, the score is 1. If only the reference is that short, the score is 0.
     """
     output = turn.output or ""
     texts = _references(turn, reference)

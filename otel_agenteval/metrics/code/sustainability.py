@@ -95,7 +95,7 @@ def _ecologits_estimate() -> _Estimate | None:
         logging.setLoggerClass(loggers)  # importing the library replaces the logger class of the whole process
     logger = logging.getLogger("ecologits")
     if logger.level == logging.NOTSET:
-        logger.setLevel(logging.ERROR)  # it warns about each model of unpublished size, which "estimated" already states
+        logger.setLevel(logging.ERROR)  # no warning for each model of unpublished size, because the detail has "estimated"
 
     def estimate(provider: str, model: str, output_tokens: int, seconds: float) -> float | None:
         if repository.models.find_model(provider=provider, model_name=model) is None:

@@ -37,7 +37,7 @@ def as_text(value: Any) -> str:
 # --- paths
 
 ABSENT = object()
-"""Returned by :func:`lookup` if the path doesn't exist."""
+"""Value that :func:`lookup` returns if the path doesn't exist."""
 
 _INDEX = re.compile(r"\[(-?[0-9]{1,9})\]")
 _NUMBER = re.compile(r"-?[0-9]{1,9}")

@@ -372,7 +372,7 @@ def start_of(messages: Sequence[Message], asked: str | None = None) -> int:
 
 
 def whole_conversation(turn: Turn) -> list[Message]:
-    """Return the turn's ``messages``, preceded by texts of ``history`` that they lack. Return [] if ``messages`` is empty."""
+    """Return the turn's ``messages``, preceded by texts of ``history`` that ``messages`` lacks, or [] if ``messages`` is empty."""
     messages = turn.messages
     earlier = unsent(turn, messages[: start_of(messages)]) if messages else ()
     return [*(Message(role, text) for role, text in earlier), *messages]

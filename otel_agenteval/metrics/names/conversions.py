@@ -95,7 +95,7 @@ percent = _of_one(" (70 becomes 0.70)", _share)
 
 
 def renamed(ours: str, keys: Mapping[str, str]) -> Converted:
-    """Return a conversion for an object or a list of objects. It renames keys as in ``keys``, and converts others to snake case."""
+    """Return a conversion for an object or a list of objects. It renames ``keys``, and converts other keys to snake case."""
 
     def rename(value: Any) -> Any:
         if isinstance(value, list):
