@@ -245,10 +245,9 @@ def _split(doc: str) -> tuple[str, dict[str, str]]:
 
 
 def _table_of(metric: Metric) -> str:
-    rows = [
-        ("value", value_of(metric).replace("option threshold", "option `threshold`")),
-        ("needs", ", ".join(f"`{need}`" for need in metric.needs) or "nothing"),
-    ]
+    rows = [("value", value_of(metric).replace("option threshold", "option `threshold`"))]
+    if metric.needs:
+        rows.append(("needs", ", ".join(f"`{need}`" for need in metric.needs)))
     if metric.applies_to:
         rows.append(("applies to", _markdown(metric.applies_to)))
     for name, facts in (("uses", metric.uses), ("references", metric.references)):
@@ -263,7 +262,7 @@ def _table_of(metric: Metric) -> str:
         )
     if metric.heavy:
         thread = "a separate thread" if metric.media else "the worker thread"
-        rows.append(("runs on", f"{thread}, so the score isn't on the exported span"))
+        rows.append(("runs on", thread))
     if metric.extra:
         rows.append(("extra", f"`[{metric.extra}]`"))
     if metric.aliases:

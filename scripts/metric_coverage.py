@@ -276,7 +276,7 @@ _LEGEND = (
         "For `llm_` and `embed_` metrics, percentage of turns for which the metric calls the judge or the embedding model."
     ),
     (
-        "- **Values**: Number of distinct values, and the lowest, median, and highest value. "
+        "- **Values**: Number of distinct values, and after the colon the lowest, median, and highest value. "
         "*as judged* means that the values depend on the judge or embedding model."
     ),
     "- **Passed**: Percentage of values that pass, or a dash (–) for judged metrics and metrics without a verdict.",
@@ -309,7 +309,7 @@ def page(rows: Mapping[str, Row | None], recorded: Sequence[Recorded]) -> str:
         lines += [
             f"## [{family}]({family}.md)",
             "",
-            f"| Metric | {', % | '.join(kind[0].upper() + kind[1:] for kind in KINDS)}, % | Values (count: lowest, median, highest) | Passed, % |",
+            f"| Metric | {' | '.join(kind[0].upper() + kind[1:] for kind in KINDS)} | Values | Passed |",
             "|---" * (len(KINDS) + 3) + "|",
         ]
         lines += [_line(name, rows[name]) for name in names]
