@@ -31,7 +31,7 @@ from .responses import Refusal
 class Check(NamedTuple):
     name: str
     reason: str = ""
-    """Description of the problem, without turn content. Empty if there is no problem."""
+    """Description of the problem, without turn content. Empty without a problem."""
     required: bool = False
 
 
@@ -67,7 +67,7 @@ def checks_in(document: Any, prefix: str) -> list[Check]:
 
 
 def delivery(engine: Engine, required: Iterable[str]) -> list[Check]:
-    """Return health checks of each outlet and the judge queue, and of each metric, judge, or embedder that hangs."""
+    """Return health checks for all outlets, for the judge queue, and for each metric, judge, or embedder that hangs."""
     found = []
     for outlet in engine.outlets:
         reason = engine.outlets.trouble_of(outlet)
@@ -124,10 +124,10 @@ class _Scrape(HttpExchange):
 
 
 class Metrics:
-    """Handler for ``/metrics``, which requires no token. The response has the format that the scraper accepts.
+    """Handler for ``/metrics``, which doesn't require a token. The response has the format that the scraper accepts.
 
     Only the OpenMetrics format contains exemplars. Writing a large response takes seconds, so a separate thread writes one response
-    at a time. If other scrapers request the same format meanwhile, they get the same response.
+    at a time. Scrapers that meanwhile request the same format get the same response.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -197,9 +197,9 @@ def _facts_in(store: StoreReader, turn_id: str, shows_content: bool) -> dict[str
 
 
 def _full_id(engine: Engine, store: StoreReader | None, short: str) -> str:
-    """Return the full turn ID for an ID or its first characters. If no turn matches, return ``short``.
+    """Return the full turn ID for an ID or the first characters of an ID. If no turn matches, return ``short``.
 
-    Raises StoreError if several turns match.
+    If several turns match, raise StoreError.
     """
     if engine.why(short) is not None:
         return short

@@ -1,8 +1,8 @@
 """Admission control. Limits the memory that requests (including their decompression) and open turns use.
 
-A request reserves memory for its bytes as they arrive, for its decompressed size (a megabyte can decompress to gigabytes), and
-for parsing. Requests never wait for memory, so that they can't deadlock. If there isn't enough memory, the request is refused and
-its sender must retry.
+A request reserves memory for its bytes on arrival, for its decompressed size (a megabyte can decompress to gigabytes), and for
+parsing. To prevent deadlocks, requests never wait for memory. If there isn't enough memory, the request is refused and its sender
+must retry.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ..spans.wire import Part
 from .responses import Refusal
 
 LEAST = 256 << 20
-"""Smallest default of ``serve.max_inflight``, in bytes."""
+"""Lower limit for the default value of ``serve.max_inflight``, in bytes."""
 COPIES = 3
 _HALF, _CROWDED, _NEARLY_ALL = 0.5, 0.75, 0.95
-"""Shares of the open-turn limit. Below the first, no request is refused. Above the last, all are refused. See :class:`Arriving`."""
+"""Shares of the open-turn limit. Requests are accepted below the first share and refused above the last. See :class:`Arriving`."""
 _STUCK = 30.0
-"""Seconds of continuous refusals after which requests are accepted again and the oldest open turns are evicted."""
+"""Seconds of continuous refusals. After that, requests are accepted again, and the oldest open turns are evicted."""
 TURNS_FULL = "open turns are close to their limit (turn.total_bytes, turn.max_open)"
 
 
@@ -41,7 +41,7 @@ class Budget:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def check(self, size: int, held: int = 0) -> None:
-        """Raise a Refusal if ``size`` more bytes aren't available. The request already holds ``held`` bytes."""
+        """Raise a Refusal if ``size`` additional bytes aren't available to a request that already holds ``held`` bytes."""
         if held + size > self.limit:
             raise Refusal(
                 "too_large",
@@ -73,7 +73,7 @@ class MemoryShare:
 
     @property
     def room(self) -> int | None:
-        """Maximum number of bytes by which the share could grow if no other request used memory. None if there is no limit."""
+        """Maximum number of bytes by which the share could grow without other requests. None if memory is unlimited."""
         return None if self._budget is None else self._budget.limit - self.size
 
     def grow(self, size: int) -> None:
@@ -87,7 +87,7 @@ class MemoryShare:
             self._budget.release(size)
 
     def keep_until(self, work: Future[Any]) -> None:
-        """Keep the share until ``work`` ends, even if the response is sent earlier."""
+        """Keep the share until ``work`` ends, even if the response is sent before that."""
         self._kept = True
         work.add_done_callback(lambda _: self.shrink(self.size))
 
@@ -101,7 +101,7 @@ UNBOUNDED = MemoryShare(None)
 
 
 class Arriving:
-    """Admission control for open turns. Refuses requests that would evict turns that can still complete. Thread-safe.
+    """Admission control for open turns. Thread-safe. Refuses requests that would evict turns that can still complete.
 
     If open turns use over half of their limit, two kinds of requests are refused: requests that would exceed the limit, and
     requests with mostly new turns that would exceed 75 % of the limit. The sender retries until turns close. After 30 seconds of
@@ -188,9 +188,9 @@ class _Format(NamedTuple):
 
     open: Callable[[], Any]
     decompress: Callable[[Any, bytes, int], bytes]
-    """Function that decompresses a piece of a stream.
+    """Function that decompresses a part of a stream.
 
-    The last argument limits the size of the result, if the format supports a limit.
+    If the format supports a limit, the last argument limits the result's size.
     """
     feed: int
     errors: tuple[type[Exception], ...]

@@ -1,4 +1,4 @@
-"""One sidecar process: startup, reload, and shutdown."""
+"""Sidecar process: startup, reload, and shutdown."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _log = logging.getLogger("otel_agenteval")
 _THREADS = 4
 _MAINTENANCE = 1.0
 _DELIVER_WITHIN = 4.0
-"""Maximum seconds to wait for outlets before journal segments are deleted. This wait can delay a shutdown."""
+"""Maximum seconds to wait for outlets before journal segments are deleted. The wait can delay a shutdown."""
 _AT_START = (
     "grpc", "http", "metrics", "web", "insecure", "tls", "allowed_hosts", "allowed_origins", "max_body", "max_inflight", "max_connections",
     "client_connections", "journal", "journal_bytes", "page",
@@ -62,9 +62,9 @@ _CHECK_EVERY = 15.0
 
 
 class Service:
-    """One process of the sidecar, with an engine, listeners, and a journal.
+    """Sidecar process with an engine, listeners, and a journal.
 
-    If a parent process started this process, ``number`` is the index of this process, and the parent locks the journal.
+    If a parent process started this process, ``number`` is this process's index, and the parent locks the journal.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Service:
             raise
 
     def stop_taking(self) -> None:
-        """Refuse further requests, so that senders use another server. Stop the replay."""
+        """Refuse further requests, so that senders use another server. Stop replaying the journal."""
         self.receiver.stopping = True
         if self.journal is not None:
             self.journal.stops_replaying = True
@@ -182,7 +182,7 @@ class Service:
             self._maintenance.append(loop.create_task(self._maintain_journal(self.journal)))
 
     async def _open_journal(self, path: str) -> None:
-        """Wait until no other process uses the journal, such as an earlier sidecar that is still stopping, and open it."""
+        """Open the journal. Wait while another process uses the journal, such as an earlier sidecar that is still stopping."""
         folder = JournalFolder(path)
         if self._number is None:
             self._folder = folder
@@ -216,7 +216,7 @@ class Service:
         return Web(guard, self._reader, found, self.engine.failed, api(self.engine, self.ledger, page.content))
 
     def page_status(self) -> dict[str, Any]:
-        """Return the status for the web UI: the ledger, queue sizes, remaining budgets, load, and unread traces."""
+        """Return the status for the web UI: data counts (ledger), queue sizes, remaining budgets, load, and unread traces."""
         more = {}
         for name in _SHOWN:
             if (family := self.engine.telemetry.read(name)) is not None:
@@ -267,7 +267,7 @@ class Service:
             await asyncio.sleep(_CHECK_EVERY)
 
     def reload(self, config: Config) -> list[str]:
-        """Apply a new configuration, and return the options that require a restart. Raise an error for an invalid configuration."""
+        """Apply a new configuration, and return the options that need a restart. For an invalid configuration, raise an error."""
         self.reload_failed()  # until the reload succeeds
         found, before = config.serve, self.options
         fixed = [f"serve.{name}" for name in _AT_START if getattr(found, name) != getattr(before, name)]
@@ -308,7 +308,7 @@ class Service:
         self.engine.failed("loop", error if isinstance(error, Exception) else RuntimeError(context.get("message", "")))
 
     async def drain(self, *, watched: bool = True) -> dict[str, Any]:
-        """Evaluate open turns, deliver scores, and return the ledger. If ``watched``, keep metrics and the web UI until the end."""
+        """Evaluate open turns, deliver scores, and return the ledger. If ``watched``, serve metrics and web UI until the end."""
         until = time.monotonic() + self.options.drain_timeout
         self.stop_taking()
         grace = min(_GRACE, self.options.drain_timeout / 4)
@@ -374,9 +374,9 @@ class Service:
         return "overloaded: open turns are close to their limit" if self.receiver.arriving.is_full else ""
 
     def ledger(self) -> dict[str, Any]:
-        """Return counts for all data received since startup, by outcome.
+        """Return counts of all data received since startup, by outcome.
 
-        For spans: received = scored + not used + held. For each metric: results = turns with that metric. For outlet records:
+        For spans: received = scored + not used + held. For each metric: results = turns that have this metric. For outlet records:
         made = delivered + waiting + failed.
         """
         engine = self.engine
@@ -410,7 +410,7 @@ def _by(family: Any, attribute: str) -> dict[str, int]:
 
 
 def check_start(config: Config) -> None:
-    """Raise ConfigError if a sidecar can't start with this configuration. Opens no ports and writes no files."""
+    """Raise ConfigError if a sidecar can't start with this configuration. Don't open ports or write files."""
     options, taken = config.serve, dict[tuple[str, int], str]()
     for name in ("grpc", "http", "metrics", "web"):
         host, port = split_address(getattr(options, name) or "off:0")
@@ -435,9 +435,9 @@ def check_start(config: Config) -> None:
 def as_sidecar(config: Config) -> Config:
     """Return the configuration with the sidecar's defaults.
 
-    A sidecar serves its own ``/metrics``, writes no log events, and detects changes in scores. Statistics and judge
-    jobs are stored in files. With a journal, undelivered OTLP records are stored in a spool. Explicit options take precedence, except
-    that ``outlets.prometheus`` is always off.
+    A sidecar serves its own ``/metrics``, doesn't export log events, and detects changes in scores. Statistics and judge jobs are
+    stored in files. With a journal, undelivered OTLP records are stored in a spool. Explicit options take precedence, except that
+    ``outlets.prometheus`` is always off.
     """
     more: dict[str, Any] = {"outlets": {"prometheus": None}}
     if "log_events" not in config.outlets.options_given:  # a sidecar has no application that configures OpenTelemetry logging
@@ -461,7 +461,7 @@ def as_sidecar(config: Config) -> Config:
 
 
 def state_folder() -> Path:
-    """Create and return ``otel-agenteval`` in ``$XDG_STATE_HOME`` or ``~/.local/state``. Raises ConfigError on failure."""
+    """Create and return the folder ``otel-agenteval`` in ``$XDG_STATE_HOME`` or ``~/.local/state``. May raise ConfigError."""
     folder = Path(os.environ.get("XDG_STATE_HOME", "").strip() or "~/.local/state", "otel-agenteval")
     try:
         make_private(folder := folder.expanduser())  # a RuntimeError if the user has no home

@@ -1,11 +1,11 @@
-"""Access control: tokens, tenants with quotas, and protection against web pages that call a server on the same machine.
+"""Access control: tokens, tenants with quotas, and protection against web pages that call a server on the user's machine.
 
-A token lookup takes the same time for every token. A tenant that exceeds its quota must retry later, and other tenants aren't
-affected. Quota usage survives a reload of the configuration.
+A token lookup takes the same time for every token. A tenant that exceeds its quota must retry later. Other tenants aren't affected.
+Quota usage survives a configuration reload.
 
-Web pages from other sites must not reach a server on loopback. Three headers reveal such requests. ``Origin`` contains the page's
-origin if a script sends the request. ``Host`` contains the page's host name if that name resolves to this machine.
-``Sec-Fetch-Site`` reports another site even for requests that no script sends, such as images.
+Web pages from other sites must not reach a server on loopback. Three headers reveal these requests. If a script sends the request,
+``Origin`` contains the page's origin. If the page's host name resolves to this machine, ``Host`` contains this name.
+``Sec-Fetch-Site`` reports another site even for requests without a script, such as images.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Tenant:
         self.name = options.name
         self.number = number_of(options.name)
         self.base = base_of(options.name)
-        """Number that is added to a trace ID to get the tenant's trace key."""
+        """Number that is added to a trace ID to compute the tenant's trace key."""
         self.bytes = 0
         self.spans = 0
         self.refused: Counter[str] = Counter(dict.fromkeys((*_RATES, "open_turns"), 0))
@@ -63,7 +63,7 @@ class Tenant:
                     self._buckets[quota] = TokenBucket(rate, self._now)
 
     def admit(self) -> None:
-        """Admit a request if the rate quotas allow it. Otherwise, raise a Refusal with the time until a retry."""
+        """Admit a request if the rate quotas allow the request. Otherwise, raise a Refusal with the time until a retry."""
         with self._lock:
             waits = [(bucket.wait(), quota) for quota, bucket in self._buckets.items()]
         wait, quota = max(waits, default=(0.0, None))
@@ -71,7 +71,7 @@ class Tenant:
             raise _over(quota, wait)
 
     def admit_turns(self, turns: TenantTurns) -> None:
-        """Admit a request's turns if they fit into the quota or the tenant has no open turns. Otherwise, raise a Refusal."""
+        """Admit a request's turns if the quota allows the turns, or if the tenant has no open turns. Otherwise, raise a Refusal."""
         most = self.options.quotas.open_turns
         if most is not None and turns.new and turns.open and turns.open + turns.new > most:
             raise _over("open_turns", turns.next_close)
@@ -165,7 +165,7 @@ def bearer_in(authorization: str | None) -> str | None:
 
 
 def is_token(given: str | None, tokens: Sequence[str]) -> bool:
-    """Return True if the token is one of the configured tokens. Takes the same time for every token."""
+    """Return True if ``given`` is in ``tokens``. The comparison takes the same time for every token."""
     return given is not None and any([hmac.compare_digest(_digest(given), _digest(token)) for token in tokens])  # noqa: C419
 
 
@@ -200,9 +200,9 @@ class Guard:
         self._origins = frozenset(origins)
 
     def check(self, head: Head) -> Response | None:
-        """Return the response to an allowed CORS preflight request, or None for any other allowed request.
+        """Return the response to an allowed CORS preflight request, or None for other allowed requests.
 
-        Raises a Refusal for forbidden requests.
+        For forbidden requests, raise a Refusal.
         """
         origin = head.headers.get("origin")
         own = (f"http://{head.headers.get('host', '')}", f"https://{head.headers.get('host', '')}") if self._serves_page else ()

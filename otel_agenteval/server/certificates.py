@@ -1,6 +1,6 @@
-"""TLS certificates of the servers, with warnings before they expire.
+"""TLS certificates of the sidecar's servers, with warnings before a certificate expires.
 
-The warnings are important, because an expired certificate locks out all senders, and only the senders see the reason.
+The warnings are important, because an expired certificate locks out all senders, and only senders can see the reason.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _log = logging.getLogger("otel_agenteval")
 
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _SOON = 14 * 86_400.0
-"""Warnings begin this many seconds before expiry, or a fifth of the certificate's lifetime if that is shorter."""
+"""Seconds before expiry when warnings begin. For short-lived certificates, a fifth of the lifetime instead."""
 _UTC_TIME, _VERSION = 0x17, 0xA0
 
 
@@ -32,9 +32,9 @@ class Validity(NamedTuple):
 
 
 def checked_validities(tls: TlsOptions) -> dict[str, Validity]:
-    """Map each option to the validity period of the certificate that expires first in the option's file.
+    """Return a mapping from option to the validity period of the first certificate to expire in the option's file.
 
-    Logs a warning if a certificate isn't valid or expires soon. Unreadable files are skipped.
+    If a certificate isn't valid or expires soon, log a warning. Skip unreadable files.
     """
     found: dict[str, Validity] = {}
     now = time.time()
@@ -63,7 +63,7 @@ def _date(moment: float) -> str:
 
 
 def _validity(der: bytes) -> Validity:
-    """Parse the validity period of a DER certificate. Raises ValueError or IndexError for a malformed certificate."""
+    """Parse the validity period of a DER certificate. For a malformed certificate, raise ValueError or IndexError."""
     _, begin, _ = _field(der, 0)
     _, at, _ = _field(der, begin)
     for _ in range(4 if der[at] == _VERSION else 3):
@@ -94,7 +94,7 @@ def tls_context(
 ) -> ssl.SSLContext | None:
     """Return the TLS context for a protocol, or None if no certificate is configured.
 
-    Raises ConfigError for an invalid certificate. ``where`` returns an option's location for the error message.
+    For an invalid certificate, raise ConfigError. ``where`` returns an option's location for the error message.
     """
     if options.cert_file is None:
         return None

@@ -1,7 +1,7 @@
-"""Parser for OTLP requests that passes spans and log records to the engine.
+"""Parser for OTLP requests. Passes spans and log records to the engine.
 
 :meth:`Feed.read` parses a request, and :meth:`Feed.pass_on` passes it to the engine. Between these calls, the caller can refuse the
-request. This module itself refuses only bodies that aren't OTLP.
+request. The module itself refuses only bodies that aren't OTLP.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Batch:
     invalid: int = 0
 
     def keep(self, share: Share) -> None:
-        """Drop traces outside a process's share. The counts ``sampled_out`` and ``invalid`` stay with the owner of position 0."""
+        """Drop traces outside ``share``. The counts ``sampled_out`` and ``invalid`` belong to the process that owns position 0."""
         if share.is_everything:
             return
         self.parts = [(key, part) for key, part in self.parts if key in share]
@@ -56,7 +56,7 @@ class Feed:
         self._sampled_below = int(options.sample_rate * 2**64)
 
     def read(self, signal: Signal, body: bytes, is_json: bool, base: int = 0) -> Batch:
-        """Parse a decompressed request. A trace's key is its ID plus ``base``, which depends on the tenant. Raises NotOtlp."""
+        """Parse a decompressed request. A trace's key is its ID plus ``base``, the tenant's number. Raises NotOtlp."""
         return self._read_spans(body, is_json, base) if signal == "traces" else self._read_logs(body, is_json, base)
 
     def pass_on(self, batch: Batch, passed_over: Collection[int] = _NO_TRACES) -> None:

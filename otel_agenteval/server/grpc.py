@@ -1,7 +1,7 @@
-"""OTLP receiver for gRPC. It is built on the packages h2 and hpack, because limits must apply before a call is authenticated.
+"""OTLP receiver for gRPC, built on the packages h2 and hpack, because limits must apply before a call is authenticated.
 
-If a sender has no valid token, the call is refused when it starts, before its message arrives. Messages stay compressed until
-the receiver reads them. Responses follow https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md.
+If a sender lacks a valid token, the call is refused when it starts, before its message arrives. Messages stay compressed until the
+receiver reads them. Responses follow https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _AGE = 300.0
 """Seconds after which a connection is closed gracefully, so that senders discover new servers."""
 _LAST_CALLS = 30.0
 _WINDOW = 2**31 - 1
-"""Flow-control window in bytes. It doesn't limit senders, because the memory budget and the socket limit unread data."""
+"""Flow-control window in bytes. The window doesn't limit senders, because the memory budget and the socket limit unread data."""
 _READ, _FIRST_READ = 256 * 1024, 4 * 1024
 _PREFACE, _LARGEST_FRAME = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 16 * 1024
 _FRAME = struct.Struct(">BHBBI")
@@ -52,7 +52,7 @@ _DATA, _HEADERS = 0x0, (0x1, 0x9)
 _END_STREAM, _END_HEADERS, _PADDED = 0x1, 0x4, 0x8
 _PREFIX = struct.Struct(">?I")
 _GOAWAY = struct.pack(">IBIII", 8 << 8 | 0x7, 0, 0, _WINDOW, 0)
-"""GOAWAY frame. After this frame, the connection accepts only calls that are already on their way."""
+"""GOAWAY frame. After this frame, the connection accepts only calls that the sender has already started."""
 _GRPC_ONLY = "this port accepts only gRPC; send OTLP/HTTP to serve.http (default port 14318)"
 _HTTP1 = re.compile(rb"[A-Z]{3,7} /")
 _HTTP1_ANSWER = f"HTTP/1.1 400 {_GRPC_ONLY}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n".encode()
@@ -62,7 +62,7 @@ class GrpcServer(SocketListener):
     def __init__(self, receiver: Receiver, threads: Executor) -> None:
         super().__init__(receiver.options.max_connections, receiver.options.client_connections)
         self.buffer = memoryview(bytearray(_READ))
-        """Data that a connection has just read. All connections share this buffer, because the data is handled immediately."""
+        """Buffer for data that a connection has just read. All connections share it, because the data is handled immediately."""
         self.receiver = receiver
         self.threads = threads
 
@@ -70,7 +70,7 @@ class GrpcServer(SocketListener):
         return await asyncio.get_running_loop().create_server(lambda: _GrpcConnection(self), host, port, **options)
 
     def _make_room(self, client: str | None) -> bool:
-        """Close the oldest connection without an authenticated call, so that unknown clients can't block senders."""
+        """Close the oldest connection that has no authenticated call, so that unknown clients can't block senders."""
         for one in self._connections:
             assert isinstance(one, _GrpcConnection)
             if not one.is_known and (client is None or client == one.client):
@@ -192,7 +192,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
             self._close_gracefully()
 
     def _close_gracefully(self, after: float = 1.0) -> None:
-        """Announce that the connection will close. Wait ``after`` seconds, and at most 30 more seconds for running calls."""
+        """Announce the connection's end. Wait ``after`` seconds, then at most 30 more seconds for running calls."""
         self._closing = True
         if self._has_begun:
             self._transport.write(_GOAWAY)
@@ -236,7 +236,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         return bytes(data[at:])
 
     def _read_preface(self, data: memoryview) -> int:
-        """Return the position after the HTTP/2 preface. Respond with an error to HTTP/1, and raise ProtocolError for other data."""
+        """Return the position after the HTTP/2 preface. To HTTP/1, respond with an error. For other data, raise ProtocolError."""
         if _PREFACE.startswith(bytes(data[: len(_PREFACE)])):
             if len(data) < len(_PREFACE):
                 return 0

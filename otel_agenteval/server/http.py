@@ -1,4 +1,4 @@
-"""OTLP and user feedback over HTTP, with health and readiness on the same port."""
+"""Receiver for OTLP and user feedback over HTTP, with health and readiness endpoints on the same port."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def as_log_records(body: bytes) -> tuple[bytes, int]:
     """Convert feedback (one JSON object or a list) to an OTLP/JSON request. Return the request and the number of objects.
 
     Each object identifies its turn with ``turn_id``, ``traceparent``, or ``trace_id`` (optionally with ``span_id``). For other
-    keys, see :meth:`Handle.feedback <otel_agenteval.Handle.feedback>`. If one object is invalid, the entire request is refused.
+    keys, see :meth:`Handle.feedback <otel_agenteval.Handle.feedback>`. If any object is invalid, the entire request is refused.
     """
     try:
         found = jsonio.loads(body.removeprefix(codecs.BOM_UTF8))

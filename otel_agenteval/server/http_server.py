@@ -35,11 +35,11 @@ TLS_HANDSHAKE = b"\x16\x03"
 _LOG_EVERY = 10.0
 _LINGER = 2.0
 _LINGER_BYTES = 64 << 20
-"""Maximum bytes of a refused body that are read and discarded, so that the sender gets the response."""
+"""Maximum bytes to read and discard from a refused body, so that the sender gets the response."""
 _READ = 256 * 1024
 _SMALL = 4 * 1024
 _BUFFER = 64 * 1024
-"""Size in bytes of a connection's read buffer. If twice as much data is waiting, the sender is paused."""
+"""Read buffer size of a connection in bytes. If twice as much data is waiting, the sender is paused."""
 
 
 @dataclass(slots=True)
@@ -63,11 +63,11 @@ class Response:
     content_type: str = "text/plain; charset=utf-8"
     headers: list[tuple[str, str]] = field(default_factory=list)
     stream: AsyncGenerator[bytes, None] | None = None
-    """Data sent after the body, as long as the client is connected and the server runs."""
+    """Data to send after the body, as long as the client is connected and the server runs."""
 
 
 Failure = Literal["too_large", "too_slow", "no_room", "broken", "gone"]
-"""Reason for an incomplete body.
+"""Reason why a request's body is incomplete.
 
 ``too_large``: the body is too large. ``too_slow``: the body doesn't arrive in time. ``no_room``: there isn't enough memory.
 ``broken``: the body isn't valid HTTP. ``gone``: the client disconnected.
@@ -91,16 +91,16 @@ class HttpExchange(Protocol):
         """Return the response to a request with an incomplete body."""
 
     def end(self, size: int) -> None:
-        """End the request. ``size`` is the size of its body in bytes, or 0 if the body is incomplete."""
+        """End the request. ``size`` is the body's size in bytes, or 0 if the body is incomplete."""
         return
 
 
 class Handler(Protocol):
     def begin(self, head: Head) -> HttpExchange | Response:
-        """If the body is needed, return an exchange that reads it. Otherwise, return the response."""
+        """If the handler needs the body, return an exchange that reads the body. Otherwise, return the response."""
 
     def failed(self, error: Exception) -> Response:
-        """Return the response after the handler raised an exception."""
+        """Return the response to a request whose handler raised an exception."""
 
 
 Fault = Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object]
@@ -129,7 +129,7 @@ class ClientConnection(Protocol):
     ended: asyncio.Future[None]
 
     def close_if_idle(self) -> None:
-        """Close the connection now or, if requests are running, after they end."""
+        """Close the connection now or, if requests are running, after these requests end."""
 
     def abort(self) -> None:
         """Close the connection immediately, and cancel its requests."""
@@ -149,7 +149,7 @@ _HANDSHAKES = (
 
 
 def _handshakes(refuse: Callable[[ssl.SSLError], None]) -> type[ssl.SSLObject]:
-    """Return a TLS connection class that reports failed handshakes, because asyncio ignores them."""
+    """Return a TLS connection class that reports failed handshakes to ``refuse``, because asyncio ignores these failures."""
 
     class Handshake(ssl.SSLObject):
         def do_handshake(self) -> None:
@@ -165,7 +165,7 @@ def _handshakes(refuse: Callable[[ssl.SSLError], None]) -> type[ssl.SSLObject]:
 
 
 class SocketListener:
-    """Listener on one address. At a connection limit, it closes an old connection or, if it can't close any, the new one."""
+    """Listener on one address. At a connection limit, it closes an old connection. If that is impossible, it closes the new one."""
 
     def __init__(self, max_connections: int, client_connections: int) -> None:
         self._max_connections = max_connections
@@ -249,7 +249,7 @@ class SocketListener:
             del self._clients[connection.client]
 
     def _make_room(self, client: str | None) -> bool:
-        """Close a connection (of ``client``, if set) to make room for a new one. Return False if no connection can be closed."""
+        """Close a connection (of ``client``, if set) to make room for a new connection. If that is impossible, return False."""
         return False
 
 
@@ -286,7 +286,7 @@ class HttpServer(SocketListener):
 
 
 class BackgroundServer(HttpServer):
-    """HTTP server with its own event loop, so that probes get a response under load."""
+    """HTTP server with a separate event loop, so that probes get a response under load."""
 
     def __init__(self, handler: Handler, max_connections: int, client_connections: int, fault: Fault) -> None:
         super().__init__(handler, max_connections, client_connections)

@@ -1,8 +1,8 @@
-"""Folder of a service's journal: assignment of segments to processes, and removal of traces.
+"""Journal folder of a service: assignment of segments (files) to processes, and removal of traces.
 
 The service locks the file ``lock``. A folder such as ``7`` belongs to one set of processes. ``7/processes`` lists the endpoints to
-which the Collector routes. ``7/0/NAME.requests`` is a segment of process 0. ``7/0/NAME.share`` exists if other processes own some
-of the segment's traces. It defines which traces belong to process 0.
+which the Collector routes. ``7/0/NAME.requests`` is a segment of process 0. If other processes own some of the segment's traces,
+``7/0/NAME.share`` defines which traces belong to process 0.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class JournalFolder:
     def __init__(self, path: str) -> None:
         self.path = Path(path)
         self.lock = -1
-        """File descriptor of the lock, or -1. A child process that inherits the descriptor also holds the lock."""
+        """File descriptor of the lock, or -1 without a lock. A child process that inherits the descriptor also holds the lock."""
 
     async def acquire(self, within: float, ended: Callable[[], bool] = lambda: False) -> bool:
-        """Wait until no other service uses the folder, and lock it. Return False if ``ended`` returns True first.
+        """Wait until no other service uses the folder, and lock the folder. If ``ended`` returns True first, return False.
 
-        An earlier service, or processes whose parent was killed, can take a while to stop. Raises ConfigError if the folder can't
-        be used, or if another service still uses it after ``within`` seconds.
+        An earlier service, or processes whose parent was killed, can take a while to stop. If the folder can't be used, or if
+        another service still uses the folder after ``within`` seconds, raise ConfigError.
         """
         with _usable(self.path):
             make_private(self.path)
@@ -87,7 +87,7 @@ class JournalFolder:
     def share_out(self, endpoints: Sequence[str]) -> None:
         """If ``endpoints`` changed since the last start, assign each segment to the processes that can own its traces.
 
-        Raises ConfigError if the folder can't be used, or if a segment's format version isn't supported.
+        If the folder can't be used, or if a segment's format version isn't supported, raise ConfigError.
         """
         with _usable(self.path):
             segments = list(self.path.rglob(f"*{SUFFIX}"))
@@ -169,9 +169,9 @@ _MOST = 1 << 30
 
 
 def forget_in_journal(folder: str, is_meant: Callable[[str, Any], bool], tenant: str | None = None) -> int:
-    """Remove all traces with an attribute for which ``is_meant(key, value)`` returns True. Return the number of traces.
+    """Remove all traces with an attribute for which ``is_meant(key, value)`` is True. Return the number of removed traces.
 
-    ``tenant`` limits the removal to a tenant's requests. Raises ConfigError if the folder can't be used, or a service is using it.
+    ``tenant`` limits the removal to a tenant's requests. If the folder is in use or can't be used, raise ConfigError.
     """
     journal = JournalFolder(folder)
     asyncio.run(journal.acquire(0.0))

@@ -35,7 +35,7 @@ class Caller(NamedTuple):
     request_id: str
     client: str
     origin: str | None = None
-    """Origin of the calling web page if the page is allowed to read the response."""
+    """Origin of the calling web page, if this page is allowed to read the response."""
 
     @classmethod
     def of(cls, headers: Mapping[str, str], client: str) -> Caller:

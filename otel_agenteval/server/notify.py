@@ -1,8 +1,8 @@
-"""Reports to the service manager with systemd's notification protocol, ``sd_notify(3)``.
+"""Reports to the service manager through systemd's notification protocol, ``sd_notify(3)``.
 
 A message is a datagram of ``NAME=value`` lines to the socket in ``NOTIFY_SOCKET``. If the variable isn't set, nothing is sent.
 
-With ``--processes``, each process reports to its parent with the same protocol, and the parent reports to systemd for all of them.
+With ``--processes``, each process reports to its parent through this protocol, and the parent reports to systemd for all processes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Notifier:
 
     @classmethod
     def from_environment(cls, env: MutableMapping[str, str] = os.environ) -> Notifier:
-        """Create a notifier from environment variables, and remove the variables, so that child processes don't use them."""
+        """Create a notifier from environment variables, and remove these variables, so that child processes don't use them."""
         address = env.pop("NOTIFY_SOCKET", None)
         usec, pid = env.pop("WATCHDOG_USEC", ""), env.pop("WATCHDOG_PID", "")
         if not address or address[0] not in "/@":
@@ -82,7 +82,7 @@ class Notifier:
     async def keep_reporting(self, stalled: Callable[[], str], status: Callable[[], str]) -> None:
         """Report each change of the status until canceled.
 
-        As long as ``stalled`` returns no reason, also report that the process is alive.
+        As long as ``stalled`` returns an empty string, also report that the process is alive.
         """
         if not self.enabled:
             return
@@ -100,7 +100,7 @@ class Notifier:
 
 @dataclass(slots=True)
 class Progress:
-    """Check for stalled work. Returns ``reason`` if ``count()`` hasn't changed since the previous check.
+    """Check for stalled work. A call returns ``reason`` if ``count()`` hasn't changed since the previous call.
 
     ``count`` returns None if no work is pending.
     """

@@ -1,12 +1,12 @@
-"""Records traces and requests that crashed the process, so that restarts don't retry them forever.
+"""Records of traces and requests that crashed the process, so that restarts don't retry these forever.
 
 While a trace is scored or a request is read from the journal, a file contains the name of the trace or request. The file survives
 ``kill -9``. At startup, each name in the file of a crashed process gets one strike. A name with one strike is retried once, after
-all other work. A name with two strikes is poisoned, and the replay skips it. A trace that the watchdog stopped is poisoned
+all other work. The replay skips a name with two strikes, which is then *poisoned*. A trace that the watchdog stopped is poisoned
 immediately.
 
-The file ``poison.txt`` contains one line for each strike of a name. Each process holds a lock on its file ``in-hand-…``, which
-contains the current work of the process.
+The file ``poison.txt`` contains one line per strike: the name. Each process holds a lock on its file ``in-hand-…``, which contains
+the process's current work.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _POISONED = 2
 
 
 class PoisonList:
-    """Strikes of all processes of a service, and a record of this process's current work."""
+    """Strikes of all processes in a service, and a record of this process's current work."""
 
     def __init__(self, folder: Path) -> None:
         collect_strikes(folder)
@@ -57,7 +57,7 @@ class PoisonList:
         return self._strikes[_cut(name)] >= _POISONED
 
     def is_suspect(self, name: str) -> bool:
-        """Return True if the name has one strike. Such names are retried once, after all other work."""
+        """Return True if ``name`` has one strike. Its trace or request is retried once, after all other work."""
         return self._strikes[_cut(name)] == 1
 
     @contextmanager
@@ -116,7 +116,7 @@ def _cut(name: str) -> str:
 
 
 def _append(path: Path, names: list[str]) -> None:
-    """Append the names of traces or requests, one per line. If this fails, log a warning. The strikes of these names are lost."""
+    """Append the names of traces or requests, one per line. If writing fails, log a warning. Then these strikes are lost."""
     if not names:
         return
     try:

@@ -1,9 +1,9 @@
-"""Signals, memory settings, and file limit of a process, and the runner for the sidecar's event loop.
+"""Process setup: signals, memory settings, and file limit. Also contains the runner for the sidecar's event loop.
 
 Signals are handled from the start of a process, so this module doesn't import slow packages. Signals that arrive before the event
 loop runs are handled later.
 
-Freed memory is kept for later requests, because getting memory from the kernel takes longer than parsing a request.
+The process keeps freed memory for later requests, because getting memory from the kernel takes longer than parsing a request.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -2, -3, -8
 _MIB = 1 << 20
 _FILES = 65_536
 _YOUNG = 20_000
-"""Number of new objects between garbage collections. Spans live for seconds, so frequent collections would free nothing."""
+"""Number of new objects between garbage collections. Spans live for seconds, so more frequent collections would free nothing."""
 
 
 class Signals:
@@ -39,7 +39,7 @@ class Signals:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, NUMBERS)
 
     def pass_to(self, take: Callable[[int], object]) -> None:
-        """Call ``take`` on the running loop with the number of each signal. Earlier signals are passed immediately."""
+        """Call ``take`` with each signal's number on the running loop. Signals that arrived earlier are passed immediately."""
         import asyncio
 
         loop = asyncio.get_running_loop()
@@ -84,7 +84,7 @@ def allow_files() -> None:
 
 
 def tune() -> bool:
-    """Keep up to 64 MiB of freed memory, and collect garbage less often. Return False if the allocator can't be configured."""
+    """Keep up to 64 MiB of freed memory, and collect garbage less often. If the allocator can't be configured, return False."""
     gc.set_threshold(_YOUNG, 20, 100)
     if sys.platform != "linux":
         return False

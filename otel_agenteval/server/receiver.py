@@ -35,11 +35,11 @@ _log = logging.getLogger("otel_agenteval")
 
 FULL = 0.75
 ANSWER_WITHIN = 4.5
-"""Maximum seconds until a response is sent. A Collector gives up after 5 seconds and retries."""
+"""Maximum seconds until a response is sent. A Collector retries after 5 seconds without a response."""
 _TOO_LATE = Refusal("overloaded", "processing took too long; retry the request (repeated spans count only once)").answer
 _MAX_CLIENTS = 10_000
 _LARGE = 512 << 10
-"""Size in bytes above which a body's records are counted before parsing, to reserve the memory that parsing needs."""
+"""Body size in bytes. Above this size, records are counted before parsing, to reserve the memory that parsing needs."""
 LOG_EVERY = 10.0
 
 
@@ -58,7 +58,7 @@ class Receiver:
         self.feed = Feed(engine, options)
         self.journal: Journal | None = None
         self.poison: PoisonList | None = None
-        """Names of requests and traces to skip. None if no journal is open."""
+        """Names of requests and traces to skip, or None without an open journal."""
         self._clock = clock
         self.stopping = False
         self.replaying = options.journal is not None
@@ -86,7 +86,7 @@ class Receiver:
     # --- admission: before a body is read
 
     def authorize(self, authorization: str | None) -> Tenant | None:
-        """Return the tenant that sent a request, or None if no tenants are configured. Raise a Refusal if the token is invalid."""
+        """Return the tenant that sent a request, or None without configured tenants. If the token is invalid, raise a Refusal."""
         token = bearer_in(authorization)
         if self.tenants:
             tenant = self.tenants.by_token(token or "")
@@ -155,9 +155,9 @@ class Receiver:
     # --- processing: on a separate thread
 
     async def answer(self, request: ExportRequest, transport: str, threads: Executor) -> Accepted | Refused:
-        """Process a request on a separate thread. If processing takes over 4.5 seconds, respond that the sender must retry.
+        """Process a request on a separate thread. If processing takes over 4.5 seconds, the response tells the sender to retry.
 
-        The memory of the request is released when the thread finishes.
+        The request's memory is released when the thread finishes.
         """
         work = asyncio.get_running_loop().run_in_executor(threads, copy_context().run, self._process, request, transport)
         request.share.keep_until(work)
@@ -165,7 +165,7 @@ class Receiver:
         return work.result() if done else _TOO_LATE
 
     def _process(self, request: ExportRequest, transport: str) -> Accepted | Refused:
-        """Return the response and never raise errors, because a future would keep the exception and the request in memory."""
+        """Return the response. Never raise errors, because a future would keep the exception and the request in memory."""
         try:
             return self.process(request)
         except Refusal as refusal:
@@ -237,7 +237,7 @@ class Receiver:
     def replay(self, record: Record, *, last: bool = False) -> set[int]:
         """Process a request from the journal, drop its poisoned traces, and return its other traces.
 
-        Traces and requests that crashed a process once are processed in the ``last`` round. Invalid requests are skipped.
+        Traces and requests that crashed a process once are processed only if ``last`` is True. Invalid requests are skipped.
         """
         poison = self.poison
         assert poison is not None
@@ -261,7 +261,7 @@ class Receiver:
 
 
 class RefusalLog:
-    """Log of refusals. It contains the sender, but no content, and at most one refusal per kind and transport every 10 seconds."""
+    """Log of refusals: the sender without content, and at most one refusal per kind and transport every 10 seconds."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -1,6 +1,6 @@
 """Responses to OTLP senders over gRPC and HTTP.
 
-OTLP defines these responses. If the status is wrong, senders drop data or retry an invalid request forever.
+OTLP defines these responses. If a status is wrong, senders drop data or retry an invalid request forever.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Refused:
         return status
 
     def trailers(self) -> tuple[tuple[str, bytes], ...]:
-        """Return gRPC trailers with the retry delay in the formats of the Collector and the SDK. Empty if there is no delay."""
+        """Return gRPC trailers with the retry delay in the Collector's and the SDK's format. Without a delay, return ``()``."""
         if self.retry_after is None:
             return ()
         return (
@@ -77,8 +77,8 @@ class Refused:
 class Refusal(Exception):
     """Error for a request that isn't accepted.
 
-    Handlers must store :attr:`answer` instead of the exception. The exception's traceback would keep the request in memory until
-    the next garbage collection. A tenant's refusals are counted by ``reason``, which is ``kind`` by default.
+    Handlers must store :attr:`answer` instead of the exception, whose traceback would keep the request in memory until the next
+    garbage collection. A tenant's refusals are counted by ``reason`` (default: ``kind``).
     """
 
     def __init__(self, kind: Kind, message: str, retry_after: float = RETRY_AFTER, reason: str = "") -> None:
@@ -91,7 +91,7 @@ FAULT = Refusal("error", "internal error").answer
 
 
 class Accepted(NamedTuple):
-    """Response to an accepted request. Some of the request's records might be rejected."""
+    """Response to an accepted request. The receiver might still reject some of the request's records."""
 
     rejected: int = 0
     message: str = ""

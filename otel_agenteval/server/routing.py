@@ -1,7 +1,7 @@
-"""Assignment of traces to processes, by the rule that the Collector uses to route traces.
+"""Assignment of traces to processes, with the Collector's rule for routing traces.
 
-The Collector's ``load_balancing`` exporter uses consistent hashing. It assigns several points on a circle of :data:`POSITIONS`
-positions to each endpoint. A trace ID is hashed to a position, and the trace goes to the endpoint of the next point. The journal is
+The Collector's ``load_balancing`` exporter uses consistent hashing. Each endpoint gets several points on a circle of
+:data:`POSITIONS` positions. A trace ID is hashed to a position, and the trace goes to the next point's endpoint. The journal is
 divided by the same rule, so that one process gets all spans of an open trace.
 """
 
@@ -16,7 +16,7 @@ from ..core.tenancy import trace_id_of
 POSITIONS = 131_071
 _POINTS = 200
 _PROBES = 10
-"""Number of consecutive positions to try for each of an endpoint's points. If all are occupied, the point is omitted."""
+"""Number of consecutive positions to try for each point of an endpoint. If all positions are occupied, the point is omitted."""
 _ALL = (1 << POSITIONS) - 1
 
 
@@ -35,7 +35,7 @@ EVERYTHING = Share(_ALL)
 
 
 def shares_of(endpoints: Sequence[str]) -> list[Share]:
-    """Return the share of each endpoint. Each trace is in exactly one share."""
+    """Return each endpoint's share. Each trace is in exactly one share."""
     hashes = [
         (zlib.crc32(endpoint.encode() + point.to_bytes(4, "little")), endpoint)
         for endpoint in endpoints

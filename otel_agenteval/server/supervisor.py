@@ -1,8 +1,8 @@
 """``serve`` and ``worker`` with ``--processes N``: several processes with one ``/metrics`` endpoint.
 
 With ``serve``, each process has its own ports. A Collector that routes by trace ID (``load_balancing``) can then send each trace to
-one process. The parent receives no spans. It starts the processes, restarts processes that die, and merges their metrics. Each
-sample gets a label for its process, and exemplars are kept.
+one process. The parent doesn't receive spans. The parent starts the processes, restarts processes that die, and merges their
+metrics. Each sample gets a label for its process, and exemplars are kept.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
 
 def addresses_of(config: Config, number: int) -> dict[str, str | None]:
-    """Return the addresses on which a process listens. Only the parent scrapes the process's ``/metrics``."""
+    """Return the addresses on which process ``number`` listens. Only the parent scrapes the process's ``/metrics``."""
     options = config.serve
     found: dict[str, str | None] = {"metrics": "127.0.0.1:0"}
     for name in ("grpc", "http", "web"):
@@ -78,13 +78,13 @@ class Child:
         self.checks: list[Check] = []
         self.ready = asyncio.Event()
         self.refused = False
-        """True if the process exited before it listened, because its configuration can't be used."""
+        """True if the process exited before it listened, because its configuration is unusable."""
         self.process: asyncio.subprocess.Process | None = None
         self._command = command
         self._env = env
         self._stop = asyncio.Event()
         self.alive_at: float | None = None
-        """Monotonic time of the last report from the process. None if the process isn't ready."""
+        """Monotonic time of the process's last report, or None if the process isn't ready."""
 
     async def run(self) -> None:
         failures = 0
@@ -162,7 +162,7 @@ class Child:
             self.signal(signal.SIGKILL, ending=False)
 
     def signal(self, number: signal.Signals, *, ending: bool = True) -> None:
-        """Send a signal to the process. If the process ends, restart it only if the signal is SIGHUP or ``ending`` is False."""
+        """Send a signal to the process. If the process then ends, it is restarted only after SIGHUP or if ``ending`` is False."""
         if ending and number != signal.SIGHUP:
             self._stop.set()
         if self.process is not None and self.process.returncode is None:
@@ -177,7 +177,7 @@ def command_of(config: Config, number: int, arguments: Sequence[str]) -> list[st
 
 
 def routed_to(config: Config, count: int) -> list[str]:
-    """Return, for each process, the address to which a Collector routes, or a unique name if the port isn't fixed."""
+    """Return one entry per process: the address to which a Collector routes, or a unique name if the port isn't fixed."""
     found = []
     for number in range(count):
         addresses = addresses_of(config, number)
@@ -191,7 +191,7 @@ def _count_fault(where: str, error: BaseException) -> None:
 
 
 class _Supervision:
-    """Receiver of the child processes' reports. Sends one report for all of them to the service manager."""
+    """Receiver of the child processes' reports. Sends one report for all children to the service manager."""
 
     def __init__(self, notifier: Notifier, count: int, start: Callable[[int, dict[str, str] | None], Child]) -> None:
         self._notifier = notifier
@@ -312,7 +312,7 @@ class _MetricsPage:
 async def supervise(
     config: Config, count: int, command: Callable[[int], Sequence[str]], signals: Signals, notifier: Notifier
 ) -> dict[str, Any]:
-    """Run processes until a signal arrives, and return their ledgers. If no OTLP address is set, the processes are workers."""
+    """Run processes until a signal arrives, and return their ledgers. Without an OTLP address, the processes are workers."""
     check_exposure(config.serve)
     receives = config.serve.grpc is not None or config.serve.http is not None
     journal = None if config.serve.journal is None else JournalFolder(config.serve.journal)

@@ -2,13 +2,13 @@
 
 Acknowledged requests survive ``kill -9``, a power failure, and a restart. Requests are appended to a segment file, and acknowledged
 after the disk confirms the write. Requests that arrive during a write are written together. A segment is deleted when the engine no
-longer holds its traces, and all outlets have delivered their scores. At startup, leftover requests are received like new requests,
-and produce the same result IDs.
+longer holds its traces, and all outlets have delivered the traces' scores. At startup, leftover requests are received like new
+requests, and produce the same result IDs.
 
 A segment starts with a 9-byte header that contains the version. Each request then consists of a CRC-32 of the rest (4 bytes), the
 body's length (4 bytes), the kind (1 byte), and the body.
 
-If bit 0x10 of a request's kind is set, its body starts with the length (1 byte) of the tenant's name, and the name.
+If bit 0x10 of a request's kind is set, the body starts with the length (1 byte) of the tenant's name, then the name.
 :mod:`.journal_folder` assigns segments to processes.
 """
 
@@ -39,21 +39,21 @@ VERSION = 3
 HEADER_BYTES = _HEAD.size
 _MAGIC, _NO_LENGTH = 0x4A564541, 0xFFFFFFFF
 _HEADER = _HEAD.pack(_MAGIC, _NO_LENGTH, VERSION)
-"""Header of a segment: ``AEVJ``, a length that no request has, and the version."""
+"""Header of a segment: ``AEVJ``, a length that is invalid for requests, and the version."""
 _SEGMENT_BYTES = 16 << 20
 _MAX_PENDING = 32 << 20
 _COMMIT_WITHIN = 4.0
 _STUCK_AFTER = 1.0
 SUFFIX = ".requests"
 SHARE = ".share"
-"""Suffix of a file next to a segment. The file exists if the process owns only some of the segment's traces."""
+"""Suffix of an extra file for a segment. The file exists if the process owns only some of the segment's traces."""
 _OF_A_TENANT = 0x10
 _KINDS: tuple[tuple[Signal, bool], ...] = (("traces", False), ("logs", False), ("traces", True), ("logs", True))
 
 
 class Record(NamedTuple):
     id: str
-    """``segment:offset``, which is the same at each start and in each process."""
+    """ID in the form ``segment:offset``, which is the same at each start and in each process."""
     signal: Signal
     body: bytes
     is_json: bool
@@ -65,7 +65,7 @@ class Record(NamedTuple):
 class _Segment:
     path: Path
     since: float
-    """Monotonic time when the segment was created. For a leftover segment, the time of the startup."""
+    """Monotonic time when the segment was created. For a leftover segment, the startup time."""
     size: int = 0
     unreceived: int = 0
     file: int | None = None
@@ -92,7 +92,7 @@ class Entry:
             raise Refusal("overloaded", _UNWRITABLE)
 
     def holds(self, traces: set[int]) -> None:
-        """Record that the engine received ``traces`` of this entry. The segment can be deleted after their scores are delivered."""
+        """Record that the engine received this entry's ``traces``. After their scores are delivered, the segment can be deleted."""
         if self.segment is not None:
             with self.journal.lock:
                 self.segment.traces |= traces
@@ -143,7 +143,7 @@ class Journal:
 
     @property
     def age(self) -> float:
-        """Age of the oldest segment in seconds, or 0 if there is no segment. The age of a leftover segment starts at startup."""
+        """Age of the oldest segment in seconds, or 0 without segments. The age of leftover segments counts from startup."""
         with self.lock:
             return max((self._now() - segment.since for segment in self._segments), default=0.0)
 
@@ -171,7 +171,7 @@ class Journal:
         return entry
 
     def withdraw(self, entry: Entry) -> None:
-        """Drop an entry that isn't written yet, because the response already tells the sender to retry the request."""
+        """Drop an entry that isn't written yet, because the response already told the sender to retry the request."""
         with self.lock:
             if entry.segment is not None:
                 return
@@ -250,7 +250,7 @@ class Journal:
             entry.done.set()
 
     def _open_segment(self) -> _Segment:
-        """Return the current segment, protected against deletion. Replace it if it's full or its file was removed."""
+        """Return the current segment, protected against deletion. If the segment is full or its file was removed, replace it."""
         with self.lock:
             segment = self._current
             if segment is not None and segment.size < _SEGMENT_BYTES and is_at(segment.path, segment.file or -1):
@@ -328,7 +328,7 @@ class Journal:
     def collect(self, held: Callable[[set[int]], set[int]], deliver: Callable[[], bool]) -> None:
         """Delete segments whose scores are delivered.
 
-        ``held`` returns the traces that aren't completely evaluated. ``deliver`` returns True if it delivered all scores.
+        ``held`` returns the traces that aren't completely evaluated. ``deliver`` returns True if all scores were delivered.
         """
         with self.lock:
             current = self._current
@@ -378,7 +378,7 @@ class Journal:
 
 
 def records_in(path: Path, max_bytes: int) -> Iterator[Record | None]:
-    """Yield the requests of a segment. Yield None if reading stops early, for example at an incomplete write."""
+    """Yield a segment's requests. If reading stops early, for example at an incomplete write, yield None."""
     share = share_of(path)
     with path.open("rb") as file:
         header = file.read(HEADER_BYTES)
@@ -431,7 +431,7 @@ def share_of(segment: Path) -> Share:
 
 
 def sync_folder(folder: Path) -> None:
-    """Sync a folder, so that the names of its files survive a power failure."""
+    """Sync a folder to disk, so that its files' names survive a power failure."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -33,7 +33,7 @@ from .responses import Refusal
 _log = logging.getLogger("otel_agenteval")
 
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-"""Content security policy. Allows scripts and styles only from this server. Scripts can't insert text as HTML."""
+"""Content security policy, which allows scripts and styles only from this server. Scripts can't insert text as HTML."""
 _SAFE = [
     ("content-security-policy", POLICY), ("referrer-policy", "no-referrer"), ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"), ("x-frame-options", "DENY"),
