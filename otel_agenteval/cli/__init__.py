@@ -1,7 +1,7 @@
-"""The command line: one module per command, and the exit codes.
+"""Command line: one module per command, and the exit codes.
 
-Modules in this folder may import every other folder of the package. Each command has a table ``EXIT_CODES`` with the meaning of
-its exit codes, which ``--help`` and ``docs/reference/cli.md`` show. Start at :mod:`.main`.
+Modules in this folder may import every other folder of the package. Each command's table ``EXIT_CODES`` contains the meaning of its
+exit codes, which ``--help`` and ``docs/reference/cli.md`` show. Start at :mod:`.main`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 OK = 0
 FAILED = 1
-"""The command finished with a bad result: a gate failed, data wasn't delivered, or a turn is unknown."""
+"""Exit code of a command that finished with a bad result: a gate failed, data wasn't delivered, or a turn is unknown."""
 UNUSABLE = 2
-"""The command couldn't run: an argument is invalid, an input can't be read, or an output can't be written."""
+"""Exit code of a command that couldn't run: an argument is invalid, an input is unreadable, or an output isn't writable."""
 INTERRUPTED = 130
 
 

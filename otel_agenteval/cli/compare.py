@@ -22,7 +22,7 @@ EXIT_CODES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "groups", nargs="*", metavar="GROUP",
-        help="two values of KEY to compare, such as two versions, the older one first (default: the latest two)",
+        help="two values of KEY to compare, such as two versions; the older one must be first (default: the latest two)",
     )  # fmt: skip
     add_grouping(parser, "service.version")
     add_store(parser)

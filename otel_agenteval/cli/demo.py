@@ -1,7 +1,7 @@
 """``otel-agenteval demo``: run a scripted agent and print its turns and scores.
 
-The agent plans train journeys. Its model and tools are scripted, but the OpenTelemetry SDK creates its spans, and the real pipeline
-scores them. Times and IDs are scripted too, so each run prints the same text. The demo doesn't use the network.
+The agent plans train journeys. Its model and tools are scripted, but the OpenTelemetry SDK creates the spans, and the real pipeline
+scores the turns. Times and IDs are also scripted, so each run prints the same text. The demo doesn't use the network.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print each scene's turn with its scores. In a terminal without ``--once``, then serve ``/metrics`` until Ctrl+C."""
+    """Print each scene's turn with its scores. Then, in a terminal without ``--once``, serve ``/metrics`` until Ctrl+C."""
     port = args.port
     if port and _is_taken(port):
         print(f"otel-agenteval: --port: {port} is in use; using a free port for /metrics", file=sys.stderr)
@@ -301,7 +301,7 @@ def scrape(address: str) -> str:
 
 
 def excerpt(page: str) -> list[str]:
-    """Return selected lines of a metrics page: turns, cost, the results of one metric, and a bucket with its exemplar."""
+    """Return selected lines of a metrics page: turns, cost, one metric's results, and a bucket with its exemplar."""
     lines = page.splitlines()
     chosen = [line for line in lines if line.startswith(SHOWN_METRICS)]
     buckets = [line for line in lines if line.startswith("agenteval_score_bucket{") and "code_repeated_tool_calls" in line]

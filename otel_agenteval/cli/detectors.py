@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _report(args: argparse.Namespace, config: Config, labels: Mapping[tuple[str, str], bool]) -> tuple[DetectorReport, int]:
-    """Return the report on alarms, and the exit code of :func:`report_reading`. Measures such as latency aren't counted."""
+    """Return the report on alarms, and the exit code of :func:`report_reading`. Measurements such as latency aren't counted."""
     known = frozenset((*group_of("default"), *PATTERN_OF))
     detectors = [one for one in select_metrics(config) if one.metric.name in known and one.metric.unit == "1"]
     if not detectors:
@@ -134,7 +134,7 @@ def _stored(args: argparse.Namespace, config: Config) -> Iterator[tuple[Key, Tur
 
 
 def _labels(given: str | None, configured: str | None) -> dict[tuple[str, str], bool]:
-    """Map turn and metric to True if a label confirms the alarm, otherwise to False. The file ``configured`` can be missing."""
+    """Return a mapping from (turn, metric) to True if the label confirms the alarm. The file ``configured`` can be missing."""
     if given is not None and not Path(given).exists():
         raise ConfigError(f"--labels: {given}: file not found")
     found: dict[tuple[str, str], bool] = {}
@@ -150,8 +150,8 @@ def _labels(given: str | None, configured: str | None) -> dict[tuple[str, str], 
 
 
 def _accepted(args: argparse.Namespace) -> tuple[Path | None, list[int]]:
-    """Return the file that ``--accept`` changes, and the numbers of the accepted suggestions (empty for ``all``). Raises
-    ConfigError if the value is invalid, the file can't be written, or the turns can't be read twice.
+    """Return the file that ``--accept`` changes, and the numbers of the accepted suggestions (empty for ``all``). If the value is
+    invalid, the file can't be written, or the turns can't be read twice, raise ConfigError.
     """
     if args.accept is None:
         return None, []

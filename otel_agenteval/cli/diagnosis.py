@@ -1,4 +1,4 @@
-"""Checks for ``doctor`` and ``check-config``. They examine the configuration and the installed packages to explain missing scores."""
+"""Checks for ``doctor`` and ``check-config``, which examine the configuration and installed packages to explain missing scores."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def configuration_findings(config: Config, metrics: Selected) -> Findings:
 
 
 def outlet_findings(config: Config) -> Findings:
-    """Check that the servers of outlets accept TCP connections. No data is sent."""
+    """Check that the outlets' servers accept TCP connections, without sending data."""
     otlp, webhook = config.outlets.otlp, config.outlets.webhook
     urls = {"outlets.otlp.endpoint": otlp and otlp.endpoint, "outlets.webhook.url": webhook and webhook.url}
     for name, url in urls.items():
@@ -161,12 +161,12 @@ LIBRARIES = {
     "groq": "openinference-instrumentation-groq", "autogen-agentchat": "openinference-instrumentation-autogen-agentchat",
     "boto3": "openinference-instrumentation-bedrock", "ollama": "opentelemetry-instrumentation-ollama", "cohere": "opentelemetry-instrumentation-cohere",
 }  # fmt: skip
-"""Agent frameworks and model SDKs that don't create spans themselves, each with its instrumentation package."""
+"""Mapping from agent frameworks and model SDKs that don't create spans themselves to their instrumentation package."""
 _WRAPPERS = (
     "langchain-core", "llama-index-core", "openai-agents", "dspy", "smolagents", "agno", "autogen-agentchat", "pydantic-ai-slim", "google-adk",
     "strands-agents", "semantic-kernel", "agent-framework", "haystack-ai", "litellm",
 )  # fmt: skip
-"""Frameworks with an instrumentation that also records model SDK calls. The instrumentation for crewai doesn't."""
+"""Frameworks whose instrumentation also records model SDK calls. The instrumentation for crewai doesn't record these calls."""
 _SDKS = frozenset(("openai", "anthropic", "google-genai", "mistralai", "groq", "boto3", "ollama", "cohere"))
 _GENAI_NAME = re.compile(r"^openinference-|genai")
 _GENAI_LIBRARIES = frozenset((
@@ -240,7 +240,7 @@ def _is_of_models(one: Instrumentation) -> bool:
 
 
 def not_enabled(scopes: Collection[str]) -> str:
-    """Return advice on enabling installed instrumentations that created no spans, or an empty text."""
+    """Return advice on enabling installed instrumentations that haven't created spans, or an empty string."""
     silent = [one for one in sorted(instrumentations()) if _is_of_models(one) and not one.is_broken and one.module not in scopes]
     calls = dict.fromkeys(f"{one.enabled_by}().instrument(), from {one.module}" for one in silent)
     return f"if your program doesn't enable its instrumentation, call {'; '.join(calls)}" if calls else ""
@@ -269,7 +269,7 @@ def _own_tracing_findings(env: Mapping[str, str]) -> Findings:
 
 
 def _is_traced_otherwise(name: str, found: Sequence[Instrumentation]) -> bool:
-    """Return True if another package traces the library. For example, the instrumentation of langchain-core traces langgraph."""
+    """Return True if another package traces ``name``. For example, langchain-core's instrumentation traces langgraph."""
     with_it = {"langgraph": "langchain-core", "boto3": "botocore"}.get(name)
     if with_it is not None and (name == "boto3" or any(with_it in one.targets for one in found)):
         return True

@@ -1,4 +1,4 @@
-"""``otel-agenteval differences``: find properties that distinguish failed turns, or a group of turns, from the others."""
+"""``otel-agenteval differences``: find properties that distinguish failed turns, or a group of turns, from all other turns."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _most_failed(args: argparse.Namespace, config: Config) -> Mapping[str, Seque
 
 
 def _recorded(files: Sequence[str], args: argparse.Namespace, config: Config) -> dict[str, list[VerdictRow]]:
-    """Return one row per verdict on a recorded turn, by metric. The key ``""`` contains one row per turn."""
+    """Return a mapping from metric to one row per verdict on a recorded turn. The key ``""`` contains one row per turn."""
     evaluation = Evaluation(config, ",".join(args.metric) or None)
     work = _facts_reader(config, evaluation)
     found: dict[str, list[VerdictRow]] = {"": []}
@@ -112,7 +112,7 @@ def _recorded(files: Sequence[str], args: argparse.Namespace, config: Config) ->
 
 
 def _facts_reader(config: Config, evaluation: Evaluation | None, names: Iterable[str] = ()) -> TurnWork:
-    """Return a function that reads redacted facts of turns, with the attributes in ``names`` and ``outlets.store.attributes``."""
+    """Return a function that reads turns' redacted facts, with the attributes in ``names`` and ``outlets.store.attributes``."""
     attributes = config.outlets.store.attributes if config.outlets.store is not None else ()
     return partial(_facts, evaluation, tuple(dict.fromkeys((*attributes, *names))), config.privacy.redact)
 
@@ -120,7 +120,7 @@ def _facts_reader(config: Config, evaluation: Evaluation | None, names: Iterable
 def _facts(
     evaluation: Evaluation | None, attributes: Sequence[str], redacted: Sequence[str], turns: Iterable[tuple[Key, Turn]]
 ) -> Iterator[tuple[Key, dict[str, VerdictRow]]]:
-    """Yield each turn's row (key ``""``) and, with an evaluation, a row per metric verdict. Can run in other processes."""
+    """Yield each turn's row (key ``""``) and, with ``evaluation``, one per verdict (key: metric). Can run in other processes."""
     scored = evaluation.scores(turns) if evaluation is not None else (((0, key), turn, ()) for key, turn in turns)
     for key, turn, scores in scored:
         row = facts_row(named_publicly(turn, redacted), attributes)

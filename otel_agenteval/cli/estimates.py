@@ -1,4 +1,4 @@
-"""``otel-agenteval estimates``: estimate means and pass rates of all turns from sampled scores."""
+"""``otel-agenteval estimates``: estimate means and pass rates over all turns from sampled scores."""
 
 from __future__ import annotations
 

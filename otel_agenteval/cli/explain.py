@@ -1,4 +1,4 @@
-"""``otel-agenteval explain``: print the documentation of a metric."""
+"""``otel-agenteval explain``: print a metric's documentation."""
 
 from __future__ import annotations
 

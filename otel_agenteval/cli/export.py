@@ -1,4 +1,4 @@
-"""``otel-agenteval export``: write the scores of a store for other programs."""
+"""``otel-agenteval export``: write a store's scores to a file for other programs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the scores. The output file is created only when it is complete."""
+    """Write the scores. The output file appears only when it is complete."""
     config = load_config(args.config)
     kind = args.format or _KINDS.get(Path(args.out or "").suffix.lower())
     if kind is None:

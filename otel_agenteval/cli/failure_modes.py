@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=int, default=50, metavar="N", help="with --cases: maximum number of cases (default: 50)")
     parser.add_argument(
         "--labels", metavar="FILE",
-        help="with --cases: add reference data, such as ground_truth, from this file with labels of turns",
+        help="with --cases: add reference data, such as ground_truth, from this file of turn labels",
     )  # fmt: skip
     parser.add_argument(
         "--describe", action="store_true", help="let the configured judge name and describe new topics, within its budget"
@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write_cases(path: str, cases: Sequence[dict[str, Any]], *, is_stored: bool) -> None:
-    """Write the dataset, and print the command that runs it. Raises ConfigError if there are no cases or the file can't be written."""
+    """Write the dataset, and print the command that runs it. Without cases, or if the file isn't writable, raise ConfigError."""
     if not cases:
         how = "Set outlets.store.content to true" if is_stored else "Let the agent's instrumentation capture content"
         raise ConfigError(f"--cases: no turn of the failure mode contains an input and can be evaluated again. {how}")
@@ -109,9 +109,9 @@ def _write_cases(path: str, cases: Sequence[dict[str, Any]], *, is_stored: bool)
 
 
 Found = tuple[list[FailureMode], list[dict[str, Any]], list[FailedTurn]]
-"""The failure modes, the cases of the selected failure mode, and the recorded turns that failed."""
+"""Failure modes, dataset cases of the selected failure mode, and failed recorded turns."""
 Parameters = Mapping[str, Mapping[str, Any]]
-"""Configured parameters by metric."""
+"""Mapping from metric to its configured parameters."""
 
 
 def _parameters(config: Config) -> Parameters:
@@ -143,7 +143,7 @@ class _RecordedTurn(NamedTuple):
     failed: FailedTurn | None
     conversation: str | None
     asked: str | None
-    """Redacted input."""
+    """Redacted input of the turn."""
     case: ModeCase | None
 
 
@@ -204,7 +204,7 @@ _REPLY = '{"description": "<one sentence>", "name": "<at most six words>"}'
 def _with_topics(
     modes: list[FailureMode], failed: Sequence[FailedTurn], args: argparse.Namespace, config: Config
 ) -> list[FailureMode]:
-    """Add topics to the failure modes. If no embedder is available, return them without topics."""
+    """Add topics to the failure modes. Without an embedder, return the failure modes without topics."""
     try:
         embedder = embedder_from(config) or LocalEmbedder()
     except ConfigError:
@@ -234,7 +234,7 @@ def _split(
     embedder: Embedder | InProcessEmbedder, *, known: Sequence[StoredTopic] = (), store: str | None = None,
     describe: bool = False,
 ) -> list[FailureMode]:  # fmt: skip
-    """Split the failure modes into topics. ``known`` topics keep their names. If the embedder fails, no topics are added."""
+    """Split the failure modes into topics. ``known`` topics keep their names. If the embedder fails, don't add topics."""
     judge = judge_from(config) if describe else None
     if describe and judge is None:
         print("--describe: no judge is configured, so topics are named after frequent words", file=sys.stderr)
@@ -265,7 +265,7 @@ def _split(
 def _described(
     found: Sequence[tuple[FailureMode, list[Topic]]], judge: Any, redact: Collection[str]
 ) -> list[tuple[FailureMode, list[Topic]]]:
-    """Let the judge name and describe new topics. After a judge error, the remaining topics keep names made of frequent words."""
+    """Let the judge name and describe new topics. After a judge error, the remaining topics keep names from frequent words."""
     described: dict[tuple[str, str], StoredTopic] = {}
     try:
         for about, nearest in ((topic.about, topic.nearest) for _, topics in found for topic in topics):

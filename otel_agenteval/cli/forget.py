@@ -1,4 +1,4 @@
-"""``otel-agenteval forget``: delete the data of a conversation or a user."""
+"""``otel-agenteval forget``: delete a conversation's or a user's data."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _with_queue_of_sidecar(config: Config) -> Config:
 
 
 def _forget_in_queue(config: Config, is_meant: Callable[[Turn], bool]) -> int:
-    """Delete the waiting jobs of matching turns, and return their number. To find them, lease all jobs, and put the others back."""
+    """Delete the waiting jobs of matching turns, and return their number. Lease all jobs to find matches, and return the rest."""
     from ..judging.job import NewerPayload, Payload
     from ..judging.queues import queue_from
     from ..judging.queues.redis_server import unreachable

@@ -1,7 +1,7 @@
-"""The command line: ``otel-agenteval``.
+"""Entry point of the command line ``otel-agenteval``.
 
 Each command is a module in this folder, with a table ``EXIT_CODES`` and the functions ``add_arguments`` and ``run``.
-:data:`COMMANDS` contains the name and purpose of each command, so ``--help`` doesn't import the modules.
+:data:`COMMANDS` contains each command's name and purpose, so ``--help`` doesn't import the modules.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ COMMANDS = {
     "forget": "delete the data of a conversation or a user from the store, the journal, and the judge queue, and clear the judge cache",
     "judge": "test the configured judge for prompt injection, agreement with labels, and drift",
 }
-"""Purpose of each command. The module of a command has the same name, with underscores instead of hyphens."""
+"""Mapping from command to purpose. A command's module has the command's name, with underscores instead of hyphens."""
 
 EXAMPLES = {
     "demo": "--once", "eval": "traces.jsonl --gate", "experiment": "app:answer cases.jsonl --gate",
@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _escaped(error: UnicodeError) -> tuple[str, int]:
-    r"""Escape characters that the encoding lacks, in JSON syntax. ``backslashreplace`` writes ``\xe4``, which isn't JSON."""
+    r"""Escape characters that the encoding lacks, in JSON syntax. (``backslashreplace`` writes ``\xe4``, which isn't JSON.)"""
     assert isinstance(error, UnicodeEncodeError)
     return json.dumps(error.object[error.start : error.end])[1:-1], error.end
 
@@ -156,12 +156,12 @@ def _options_of(parser: argparse.ArgumentParser, command: str) -> list[str]:
 
 
 def command_named(name: str) -> Any:
-    """Import the module of a command, with ``EXIT_CODES``, ``add_arguments``, and ``run``."""
+    """Import a command's module, which contains ``EXIT_CODES``, ``add_arguments``, and ``run``."""
     return importlib.import_module(f".{name.replace('-', '_')}", __package__)
 
 
 def build_parser(commands: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
-    """Return the parser of the command line. Only the modules of ``commands`` are imported."""
+    """Return the command-line parser. Only the modules of ``commands`` are imported."""
     codes = {
         OK: "success",
         FAILED: "the command ran, and its result is bad, such as a failed gate",
@@ -188,7 +188,7 @@ def build_parser(commands: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
 
 
 class CommandParser(argparse.ArgumentParser):
-    """Parser that reports an invalid choice in one line, with the most similar valid choice. Subcommands use the same class."""
+    """Parser that reports an invalid choice in one line, with the most similar valid choice. Also used for subcommands."""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
@@ -198,7 +198,7 @@ class CommandParser(argparse.ArgumentParser):
 
 
 class HelpFormatter(argparse.HelpFormatter):
-    """Formatter that wraps each line of a description separately. This preserves the table of exit codes."""
+    """Formatter that wraps each line of a description separately, which preserves the table of exit codes."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return "\n".join(

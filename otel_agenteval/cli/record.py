@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def run_recorded(program: Sequence[str], out: Path) -> int:
-    """Run a program, append its spans and log records to a file, and return the exit code that a shell would return."""
+    """Run ``program``, append its spans and log records to ``out``, and return the exit code that a shell would return."""
     injected = str(Path(inject.__file__).parent)
     path = os.pathsep.join((injected, *filter(None, [os.environ.get("PYTHONPATH")])))
     environment = {**os.environ, "PYTHONPATH": path, RECORD_ENV: os.path.realpath(out)}

@@ -36,7 +36,7 @@ _ADDRESS = "127.0.0.1:19475"
 _AT_ONCE = 200
 _OF_TURNS = ("turn_id", "conversation_id", "service", "agent", "start", "duration_s", "cost_usd", "input", "output", "ground_truth")  # fmt: skip
 _AMOUNTS = {"code_latency": "duration_s", "code_cost": "cost_usd"}
-"""Turn fields that contain the value of a metric, by metric."""
+"""Mapping from metric to the turn field that contains the metric's value."""
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _serve(api: Api, address: str, tokens: Sequence[str]) -> None:
-    """Serve the web UI until SIGINT or SIGTERM. Raises ConfigError if other machines can reach the address without a token."""
+    """Serve the web UI until SIGINT or SIGTERM. If other machines can reach the address without a token, raise ConfigError."""
     from ..outlets.store.reader import StoreReader
     from ..page.api import Reader
     from ..server.auth import Guard, is_loopback, is_token
@@ -166,13 +166,13 @@ def stored(paths: Sequence[str | Path], store: Path, config: Any, names: str | N
 
 
 def _versions(paths: Sequence[str | Path]) -> list[str]:
-    """Return a version name for each path: the file name, or the full path if two files have the same name."""
+    """Return a version name for each path: the file name or, if two files have the same name, the full path."""
     names = [Path(path).name for path in paths]
     return [str(path) if names.count(name) > 1 else name for path, name in zip(paths, names, strict=True)]
 
 
 def _as_version(scored: ScoredTurn, name: str) -> None:
-    """Make the IDs of a turn and its scores unique to a version, because several versions can contain the same turn."""
+    """Make the IDs of a turn and its scores unique to the version ``name``, because several versions can contain the same turn."""
     scored.root.resource = {**scored.root.resource, "service.version": name}
     scored.turn.turn_id = f"{name}:{scored.turn.turn_id}"
     for score in scored.scores:

@@ -1,4 +1,4 @@
-"""``otel-agenteval why``: print each metric's result on a turn, with the reason and the evidence.
+"""``otel-agenteval why``: print each metric's result on a turn, with reason and evidence.
 
 The command reads a score store or the latest turns of a running sidecar.
 """
@@ -90,18 +90,18 @@ def run(args: argparse.Namespace) -> int:
 class _Found(NamedTuple):
     turn_id: str
     outcomes: dict[str, str] | None
-    """Result of each metric, or None for an unknown turn."""
+    """Mapping from metric to result, or None for an unknown turn."""
     scores: list[dict[str, Any]]
-    """Scores of the turn from the store, with evidence."""
+    """The turn's scores from the store, with evidence."""
     cost: dict[str, Any]
     """``cost_usd`` and ``cost_estimated``, if known."""
     fault: Fault | None = None
     by: str = "rule"
     """Source of the first fault: ``rule`` or ``judge``."""
     start: str = ""
-    """Start time of the turn for the first line. Empty if unknown."""
+    """Start time of the turn, as shown in the first line. Empty if unknown."""
     facts: Sequence[str] = ()
-    """The turn's version, attributes, and properties, except those that its failure can change. Empty unless a store was read."""
+    """The turn's version, attributes, and properties that a failure can't change. Empty unless a store was read."""
 
 
 def _print_results(found: _Found, advice: str) -> None:
@@ -142,7 +142,7 @@ def _of_store(path: str | None, short: str, config: Config, asks: bool) -> _Foun
 
 
 def _judged(turn: Turn, scores: Sequence[Score], config: Config) -> Fault:
-    """Let the configured judge find the first fault, within its budget. Raises AgentEvalError for an invalid reply."""
+    """Let the configured judge find the first fault, within the budget. If the reply is invalid, raise AgentEvalError."""
     from ..judging.session import CommandBudget
     from .judge import configured_judge
     from .scoring import close_models, warn_of_new_budget

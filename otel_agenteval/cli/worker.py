@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--insecure", action="store_true", help="accept requests to /metrics from other machines")
     parser.add_argument(
         "--processes", type=number_of_processes, metavar="N",
-        help="number of processes for --judge; they share the judge's and the embedder's limits, and one /metrics page "
+        help="number of processes for --judge; the processes share the judge's and the embedder's limits, and one /metrics page "
         "(default: one for every 50 of judge.max_concurrency, up to the number of cores)",
     )  # fmt: skip
     parser.add_argument("--child", type=int, help=argparse.SUPPRESS)  # set by the parent of several processes
@@ -96,7 +96,7 @@ def _processes(args: argparse.Namespace, config: Config) -> int:
 
 
 def configured(args: argparse.Namespace) -> Config:
-    """Load the configuration with the command line's settings. Raises ConfigError if the judge or its queue can't be used."""
+    """Load the configuration with the command line's settings. If the judge or its queue can't be used, raise ConfigError."""
     check_address("--metrics", args.metrics)
     serve: dict[str, Any] = {"grpc": None, "http": None, "journal": None, "web": None}
     if args.metrics is not None:
@@ -143,7 +143,7 @@ async def _work(
         service.stop_taking()
 
     def parent_ended() -> None:
-        """Stop when standard input closes. It is a pipe that only the parent keeps open, so the parent ended."""
+        """Stop when standard input closes. Only the parent process keeps this pipe open, so the parent ended."""
         loop.remove_reader(0)
         _log.error("the parent process ended, so this process ends, too")
         handle_signal(signal.SIGTERM)
@@ -176,16 +176,16 @@ async def _work(
 
 _LIMITS = ("max_concurrency", "requests_per_minute", "tokens_per_minute")
 _CALLS_PER_PROCESS = 50
-"""Number of concurrent judge calls that one process can handle at almost full speed, even if the model replies within 50 ms."""
+"""Number of concurrent judge calls that one process can handle at nearly full speed, if the model replies within 50 ms."""
 
 
 def processes_for(config: Config, cores: int) -> int:
-    """Return the default number of processes: one per 50 judge calls at once, but at most ``cores`` and the lowest limit."""
+    """Return the default number of processes: one per 50 concurrent judge calls, but at most ``cores`` and the lowest limit."""
     return max(1, min(cores, config.judge.max_concurrency // _CALLS_PER_PROCESS, *_limits_of(config).values()))
 
 
 def share_of(config: Config, number: int, count: int) -> Config:
-    """Divide the configured limits by ``count`` and return the configuration of one process. Raises ConfigError if a share is 0."""
+    """Divide the configured limits by ``count``, and return one process's configuration. If a share is 0, raise ConfigError."""
     for path, limit in _limits_of(config).items():
         if limit < count:
             name = ".".join(path)
