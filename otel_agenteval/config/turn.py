@@ -40,13 +40,13 @@ class QueueOptions(Section):
 
 
 class ConversationOptions(Section):
-    """Metrics over all turns with one conversation ID, evaluated when the conversation ends. Turns are kept only if ``metrics`` isn't empty."""
+    """Metrics over all turns with one conversation ID, evaluated when the conversation ends."""
 
     metrics: Annotated[tuple[MetricEntry, ...], Kind("[list of metrics](#metrics)")] = ()
     """Metrics that score a whole conversation. Each metric receives the inputs and outputs of all turns as messages, and all turns except
     the last one as history."""
     idle_timeout: Duration = 1800.0
-    """Seconds without a new turn after which a conversation ends. A later turn can resume it."""
+    """Seconds without a new turn. After that, a conversation ends. A later turn can resume the conversation."""
     max_open: Count = 10_000
     """Maximum number of open conversations. Above the limit, the conversation that was idle longest ends."""
     max_turns: Count = 200
@@ -59,7 +59,7 @@ class FeedbackOptions(Section):
     """User feedback on turns (thumbs, ratings, edited answers), which becomes the metric ``code_user_feedback``."""
 
     threshold: Share = 0.5
-    """Minimum feedback score, from 0 to 1, for a turn to pass."""
+    """Minimum feedback score (0 to 1) at which a turn passes."""
     attributes: Annotated[tuple[str, ...], Before(names("span attributes")), Kind("list of span attributes")] = ()
     """Span attributes that contain feedback. Feedback in events and log records is read without this option."""
     wait: DurationOrZero = 60.0
@@ -72,9 +72,9 @@ StateFile = Annotated[str | None, _state, Kind("`auto` or path")]
 
 class ChangeOptions(Section):
     detect: Toggle = "auto"
-    """Detect changes in scores. With ``auto``, only ``serve`` and ``worker`` detect them."""
+    """Detect changes in scores. With ``auto``, only ``serve`` and ``worker`` detect changes."""
     false_alarm_every: Count = 100_000
-    """Average number of scores between two false alarms about the same metric and agent."""
+    """Average number of scores between two false alarms for the same metric and agent."""
     least: Share = 0.01
     """Smallest change in a mean to report, for scores from 0 to 1."""
     reference: Count = 200
