@@ -100,6 +100,25 @@ def test_openmetrics_has_the_exemplars(served: PrometheusOutlet) -> None:
     assert found["agenteval_turn_duration_seconds"].unit == "seconds"
 
 
+def test_documented_number_of_series() -> None:
+    """See *Labels and cardinality* in ``docs/guides/prometheus.md``."""
+
+    def series(agents: int) -> int:
+        with Rig() as rig:
+            for k in range(agents):
+                with rig.agent(f"bot {k}"):
+                    rig.chat("What is the capital of France?", "Paris.")
+                    rig.tool()
+            rig.processor.force_flush()
+            registry = CollectorRegistry()
+            PrometheusOutlet(rig.engine.telemetry, registry=registry)
+            return sum(len(family.samples) for family in registry.collect())
+
+    one, two, three = map(series, (1, 2, 3))
+    assert 150 <= two - one == three - two <= 250
+    assert 150 <= one - (two - one) <= 250
+
+
 def test_registering_reads_no_values() -> None:
     telemetry, read = Telemetry(), []
     telemetry.watch(semconv.TURNS_OPEN, lambda: read.append(1) or [({}, 1)])
