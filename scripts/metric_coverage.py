@@ -268,7 +268,7 @@ _WRITTEN_BY = (
 _LEGEND = (
     (
         "Each table has one row per metric. For metrics marked *(given)*, we added reference data, because spans rarely contain it. "
-        "For every third turn, the ground truth and the expected tools are those of the preceding turn. The columns are:"
+        "Every third turn gets the ground truth and the expected tools of the preceding turn. The columns are:"
     ),
     "",
     (

@@ -292,7 +292,7 @@ def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_o
 
     Parameters:
         oracle: Your function. In a configuration file, set its import path, such as ``package.module:function``. Source code isn't accepted.
-        threshold: Lowest passing value for a result without a verdict. If null, such a result doesn't get a verdict.
+        threshold: Lowest passing value for a result without a verdict. If null, the score of such a result has no verdict.
 
     Detail: the ``detail`` of the returned ``Score`` or ``Result``.
     """

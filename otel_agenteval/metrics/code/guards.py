@@ -159,7 +159,7 @@ def code_tool_schema_validity(turn: Turn) -> Result:
     | tool calls | result |
     |---|---|
     | ``book({"seats": 2})``, and the schema requires an integer | 1.0 |
-    | the same call, and ``book({"seats": "two"})`` | 0.5, keyword ``type`` |
+    | ``book({"seats": 2})`` and ``book({"seats": "two"})`` | 0.5, keyword ``type`` |
     | ``book({})``, and the schema requires ``seats`` | 0.0, keyword ``required`` |
     | no calls, or no called tool has a usable schema | 1.0 (vacuous) |
     | all arguments are unknown | skipped as ``missing:arguments``, or as ``truncated`` if they arrived truncated |

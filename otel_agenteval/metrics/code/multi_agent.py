@@ -302,8 +302,8 @@ def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0
     """Group behavior of the agents, as the weighted mean of four other metrics.
 
     The value is ``0.30 * self_organization + 0.25 * specialization + 0.25 * collective_decision + 0.20 * adaptation_rate``. Each
-    variable is the value of the metric with the same name, such as ``code_self_organization``, with default options. Vacuous values
-    are included. Without interactions, the score is skipped as ``missing:interactions``.
+    variable is the value of the metric with the same name (such as ``code_self_organization``) and default options. Vacuous
+    values are included. Without interactions, the score is skipped as ``missing:interactions``.
 
     Parameters:
         weights: Weights of the four metrics, in the order of the formula. The weights are divided by their sum, which must not be

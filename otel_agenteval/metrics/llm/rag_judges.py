@@ -474,9 +474,9 @@ def llm_factuality(
     |---|---|---|
     | A | contains some or no facts of the ground truth and doesn't contradict it | 1 |
     | B | contains all facts of the ground truth and more, and doesn't contradict it | 1 |
-    | C | contains the same facts | 1 |
+    | C | contains exactly the facts of the ground truth | 1 |
     | D | contradicts the ground truth | 0 |
-    | E | differs, but not in its facts | 1 |
+    | E | differs from the ground truth, but not in its facts | 1 |
 
     Parameters:
         scores: Scores of the categories. Omitted categories keep their default score. For example, ``{"A": 0.5}`` gives an incomplete answer
