@@ -35,7 +35,7 @@ _EARLY = 1_000
 _FIELDS = (
     "turn_id", "tenant", "trace_id", "conversation_id", "user_id", "service", "agent", "framework", "start", "duration_s", "error", "input",
     "output", "llm_calls", "tool_calls", "tool_definitions", "retrievals", "context", "retrieved_ids", "agent_runs", "handoffs",
-    "interactions", "conflicts", "usage", "cost_usd", "attachments", "references", "ground_truth", "relevant_ids",
+    "interactions", "conflicts", "usage", "cost_usd", "cost_estimated", "attachments", "references", "ground_truth", "relevant_ids",
 )  # fmt: skip
 _JOINED = (
     "llm_calls", "tool_calls", "retrievals", "context", "retrieved_ids", "agent_runs", "handoffs", "interactions", "conflicts", "attachments",

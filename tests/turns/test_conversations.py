@@ -63,7 +63,7 @@ def test_a_revised_turn_takes_the_place_of_the_one_before():
 def test_a_conversation_is_one_turn_in_which_everything_was_said():
     store = Store()
     for number in (1, 2):
-        store.add(turn(number, cost_usd=0.5, tool_calls=[f"call {number}"]), 1, f"root {number}")
+        store.add(turn(number, cost_usd=0.5, cost_estimated=number == 1, tool_calls=[f"call {number}"]), 1, f"root {number}")
     (ended,) = store.end("c1")
     found = ended.turn
     assert (found.turn_id, found.conversation_id, found.revision, ended.reason) == ("conversation-c1", "c1", 1, "ended")
@@ -72,6 +72,7 @@ def test_a_conversation_is_one_turn_in_which_everything_was_said():
     ]  # fmt: skip
     assert found.history == [{"input": "question 1", "output": "answer 1"}]
     assert (found.input, found.output, found.cost_usd, found.duration_s) == ("question 2", "answer 2", 1.0, 70.0)
+    assert found.cost_estimated, "one turn's cost was estimated"
     assert found.tool_calls == ["call 1", "call 2"]
     assert (ended.last, ended.supersedes) == ("root 2", None)
 
