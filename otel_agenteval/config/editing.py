@@ -1,4 +1,4 @@
-"""Add values to a metric's list parameters in a configuration file.
+"""Editor that adds values to a metric's list parameters in a configuration file.
 
 For example, ``- code_ungrounded_urls`` becomes ``- code_ungrounded_urls: {allowed: [docs.acme.com]}``. Comments, quotes, and line
 ends are preserved, because text is inserted at positions from the YAML parser. The new text is then parsed to check that no other
@@ -27,13 +27,13 @@ from .types import KeyPath
 
 
 class Addition(NamedTuple):
-    """Values to add to a list parameter of a metric."""
+    """Values to add to a metric's list parameter."""
 
     metric: str
     parameter: str
     values: Sequence[str]
     entries: Sequence[KeyPath] = ()
-    """Paths of the metric's entries in the file. If there are none, a new entry is added to ``metrics``."""
+    """Paths of the metric's entries in the file. Without an entry, a new entry is added to ``metrics``."""
 
     def __str__(self) -> str:
         return f"{self.metric}: {{{self.parameter}: {_flow(self.values)}}}"
@@ -67,7 +67,7 @@ def add_to_file(file: Path, additions: Sequence[Addition], check: Callable[[Path
 
 
 def with_additions(text: str, origin: str, additions: Sequence[Addition]) -> str:
-    """Return a configuration's text with the additions. Raise a ConfigError if it can't be edited, for example at a YAML alias."""
+    """Return a configuration's text with the additions. If the text can't be edited (for example, an alias), raise ConfigError."""
     for addition in additions:
         old_data = yaml.load(text, origin, os.environ)[0]
         try:
@@ -153,7 +153,7 @@ class _Edit:
             self._fill(metrics, f"[{{{entry}}}]")
 
     def _insert(self, position: int, inserted: str) -> None:
-        """Record text to insert at ``position``. Texts for the same position keep the order of the calls."""
+        """Record the text ``inserted`` for ``position``. Texts for the same position keep the order of the calls."""
         for index, (start, end, earlier) in enumerate(self._insertions):
             if start == end == position:
                 self._insertions[index] = (position, position, earlier + inserted)
@@ -161,7 +161,7 @@ class _Edit:
         self._insertions.append((position, position, inserted))
 
     def _fill(self, node: pyyaml.Node, value: str) -> None:
-        """Replace an empty YAML value (nothing, ``null``, or ``~``). Raise a TypeError if the node isn't empty."""
+        """Replace an empty YAML value (nothing, ``null``, or ``~``). If the value isn't empty, raise a TypeError."""
         if not isinstance(node, pyyaml.ScalarNode) or not node.tag.endswith(":null"):
             raise TypeError(f"must be empty, got {node.tag}")
         start, end = node.start_mark.index, node.end_mark.index
@@ -185,7 +185,7 @@ class _Edit:
         self._insert(end, self._line(indent + item, end))
 
     def _line(self, content: str, position: int) -> str:
-        """Return ``content`` with a line end. Also put a line end before it, unless ``position`` is at the start of a line."""
+        """Return ``content`` with a line end. If ``position`` isn't at the start of a line, also add a line end before it."""
         starts_line = position == 0 or self._text[position - 1] == "\n" or position in [start for start, *_ in self._insertions]
         return f"{'' if starts_line else self._newline}{content}{self._newline}"
 

@@ -31,7 +31,7 @@ Dollars = Annotated[float, Before(_dollars), Kind("US dollars")]
 
 
 class SpendingOptions(Section):
-    """Spending limits per hour and per day. Null means no limit."""
+    """Hourly and daily spending limits. Null means no limit."""
 
     usd_per_hour: Dollars | None = None
     """Maximum US dollars spent in any 60 minutes. If a dollar limit is set, models without a known price aren't called."""
@@ -47,7 +47,7 @@ class BudgetOptions(SpendingOptions):
     """Spending limits for all judges and embedders together. At a limit, judge calls wait. The queue's file or server stores the amounts spent."""
 
     soft: Share = 0.8
-    """Share of a limit above which the judge is called only for gates, for turns that ``always_if`` selects, and to finish
+    """Share of a limit. Above it, the judge is called only for gates, for turns that ``always_if`` selects, and to finish
     evaluations that have started."""
     metrics: Annotated[
         dict[str, SpendingOptions],
@@ -57,7 +57,7 @@ class BudgetOptions(SpendingOptions):
 
 
 def _prices(value: Any) -> Any:
-    """Parse prices by model: ``{qwen3: {input: 0.2, output: 0.6}}``."""
+    """Parse a mapping from model to prices: ``{qwen3: {input: 0.2, output: 0.6}}``."""
     if isinstance(value, Mapping) and all(
         isinstance(name, str)
         and isinstance(price, Mapping)
@@ -72,7 +72,7 @@ def _prices(value: Any) -> Any:
 
 
 class ServiceOptions(Section):
-    """A model server, which is used if both ``base_url`` and ``model`` are set."""
+    """Model server. Used only if both ``base_url`` and ``model`` are set."""
 
     base_url: Url | None = None
     """Address of the model server, with the API version: ``http://127.0.0.1:11434/v1``. Null means no server."""
@@ -83,7 +83,7 @@ class ServiceOptions(Section):
     headers: Headers = NO_ENTRIES
     """Additional headers for each request, for example for a gateway: ``{x-team: search}``."""
     timeout: Duration = 30.0
-    """Maximum seconds for one attempt of a call."""
+    """Maximum seconds for one attempt at a call."""
     deadline: Duration = 120.0
     """Maximum seconds for one call, including retries and waiting."""
     max_concurrency: Count = 8
@@ -105,13 +105,13 @@ class CacheOptions(Section):
     """Cache of replies. A judge call that was already sent to the same model, for the same metric version, isn't repeated."""
 
     path: FilePath | None = None
-    """SQLite file for replies, in an existing folder. Processes on one machine can share it. Null turns the cache off."""
+    """SQLite file for replies, in an existing folder. Processes on one machine can share this file. Null turns the cache off."""
     ttl: Duration = 7 * 86400.0
     """Seconds to keep a reply."""
     max_bytes: Size = 256 * 2**20
     """Maximum bytes of all replies. Above the limit, the oldest replies are deleted."""
     audit: Share = 0.01
-    """Share of judge jobs that bypass the cache. Their new replies replace the cached replies."""
+    """Share of judge jobs that bypass the cache. The new replies replace the cached replies."""
 
 
 class ServerOptions(Section):
@@ -134,7 +134,7 @@ class ServerOptions(Section):
 
 
 class JudgeChoice(Section):
-    """A different model for some metrics or agents: ``{metric: llm_faithfulness, model: anthropic/claude-x}``."""
+    """Choice of a different model for some metrics or agents: ``{metric: llm_faithfulness, model: anthropic/claude-x}``."""
 
     metric: Patterns = ()
     """Names of metrics, with ``*`` for any characters (default: all)."""
@@ -150,15 +150,15 @@ class SecondOptions(Section):
     model: Text | None = None
     """Name of the second judge's model, as in ``judge.choose``. Null means no second judge."""
     margin: Share = 0.1
-    """The second judge is called if the distance between a score and its threshold is at most this value. For scales other than 0 to 1,
-    the value is a share of the threshold."""
+    """Maximum distance between a score and its threshold for which the second judge is called. For scales other than 0 to 1, the
+    value is a share of the threshold."""
     tolerance: Share = 0.2
-    """Two scores with the same verdict agree if they differ by at most this value. For scales other than 0 to 1, the value is a share of
-    the threshold."""
+    """Maximum difference at which two scores with the same verdict agree. For scales other than 0 to 1, the value is a share of the
+    threshold."""
 
 
 class PanelOptions(Section):
-    """Several judges that all evaluate each turn, instead of one judge."""
+    """Panel of several judges, which all evaluate each turn, instead of one judge."""
 
     models: Annotated[tuple[str, ...], Before(_panel), Kind("list of at least two models")] = ()
     """Names of the judges' models, as in ``judge.choose``. Use an odd number. Empty means no panel."""
@@ -180,7 +180,7 @@ class JobQueueOptions(Section):
     ``redis`` (a server that any number of processes can share). The file or server contains the turns' redacted content. A
     sidecar's default is ``sqlite``."""
     path: FilePath | None = None
-    """File for the backend ``sqlite``, in an existing folder. Processes on one machine can share it."""
+    """File for the backend ``sqlite``, in an existing folder. Processes on one machine can share this file."""
     url: Annotated[str, Before(_queue_url), Kind("URL", secret=True)] | None = None
     """Server for the backend ``redis``: ``redis://``, ``rediss://`` (TLS), ``unix://``, ``redis+sentinel://…/master``, or
     ``redis+cluster://``. ``valkey`` also works in place of ``redis``."""
@@ -189,11 +189,11 @@ class JobQueueOptions(Section):
     shards: Count = 1
     """Number of shards in ``redis``, spread over the nodes of a cluster. All processes must use the same number."""
     work: Switch = True
-    """Run judge jobs in this process too. ``false`` leaves them to other processes (``otel-agenteval worker --judge``)."""
+    """Run judge jobs in this process. With ``false``, only other processes (``otel-agenteval worker --judge``) run judge jobs."""
     max_bytes: Size = 64 * 2**20
     """Maximum bytes of waiting jobs. Above the limit, jobs are dropped and counted. Jobs of gates, and of turns that ``always_if`` selects, are dropped last."""
     lease: Duration = 600.0
-    """Seconds after which another process takes over the jobs of a process that died. Running jobs extend their lease."""
+    """Seconds after which another process takes over a dead process's jobs. Running jobs extend their lease."""
     max_age: Duration = 86_400.0
     """Seconds after which a waiting job is dropped and counted."""
 
@@ -224,7 +224,7 @@ class JudgeOptions(ServiceOptions):
     seed: Text | None = None
     """Seed for sampling by trace ID. Processes with the same seed, or without a seed, choose the same turns."""
     budget: BudgetOptions = BudgetOptions()
-    """Limits on the spending of judges and embedders."""
+    """Spending limits for judges and embedders."""
     queue: JobQueueOptions = JobQueueOptions()
     """The queue of judge jobs."""
     servers: Annotated[
@@ -246,7 +246,7 @@ class JudgeOptions(ServiceOptions):
 
 
 class EmbedderOptions(ServiceOptions):
-    """Embedding model of ``embed_`` metrics, on an OpenAI-compatible server or in this process. Without it, these metrics are skipped."""
+    """Embedding model for ``embed_`` metrics, on an OpenAI-compatible server or in this process. Without a model, these metrics are skipped."""
 
     model: Text | None = None
     """Name of the model on the server. If ``base_url`` is unset, a model in this process: ``local/wordllama`` (extra ``[embed]``) or ``local/clip`` (extra ``[clip]``)."""

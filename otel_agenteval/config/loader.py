@@ -1,11 +1,11 @@
-"""Load the configuration from a file, the environment, and code, and write it as YAML with all defaults.
+"""Loader for the configuration from a file, the environment, and code. Also writes the configuration as YAML with all defaults.
 
     load_config()                    # defaults, overridden by a file, overridden by the environment
     load_config("agenteval.yaml")    # this file instead
     load_config({"outlets": {"span_events": "notable"}})    # code overrides the file and the environment
 
-The file is YAML 1.2, so ``off`` and ``10:30`` are text. Pass its path, or set ``OTEL_AGENTEVAL_CONFIG_FILE``. ``${env:NAME}`` and
-``${env:NAME:-default}`` are replaced with environment variables.
+The file is YAML 1.2, so ``off`` and ``10:30`` are text. Pass the file's path, or set ``OTEL_AGENTEVAL_CONFIG_FILE``. Environment
+variables replace ``${env:NAME}`` and ``${env:NAME:-default}``.
 
 An option's environment variable is ``OTEL_AGENTEVAL_`` plus the option's path in upper case, joined by ``__``. For example,
 ``OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT=10s`` sets ``turn.idle_timeout``. Empty variables are ignored. Write lists and mappings as
@@ -34,9 +34,9 @@ _log = logging.getLogger("otel_agenteval")
 
 ENV_PREFIX = "OTEL_AGENTEVAL_"
 RESERVED_ENV = (f"{ENV_PREFIX}ENABLED", f"{ENV_PREFIX}CONFIG_FILE")
-"""Variables that don't set options: the switch that turns off otel-agenteval, and the path of the configuration file."""
+"""Variables that don't set options: the switch that turns otel-agenteval off, and the path of the configuration file."""
 RECORD_ENV = f"{ENV_PREFIX}RECORD_FILE"
-"""Variable with the path of a file. A program started by ``otel-agenteval record`` writes its spans and log records to this file."""
+"""Variable with a file path. A program under ``otel-agenteval record`` writes its spans and log records to this file."""
 _NO_OPTIONS, _OF_TESTS = (*RESERVED_ENV, RECORD_ENV), f"{ENV_PREFIX}TEST_"
 
 
@@ -49,9 +49,9 @@ def load_config(
 
     Args:
         config: the path of a file (default: ``OTEL_AGENTEVAL_CONFIG_FILE``), a mapping that overrides the file and the environment,
-            or a Config that is used instead of both.
+            or a Config that replaces both.
         env: the environment (default: ``os.environ``).
-        overrides: a mapping that takes precedence over everything.
+        overrides: a mapping that takes precedence over all other sources.
 
     Raises:
         ConfigError: If a key or variable is unknown, a value is invalid, or the file can't be read.
@@ -66,8 +66,8 @@ def load_config(
 
 
 def load_valid_part(file: str | os.PathLike[str], faults: Faults) -> Config:
-    """Return a configuration with only the valid options, and add the errors of the other options to ``faults``. Raise a
-    ConfigError if the file can't be read or parsed, or if a variable is unknown.
+    """Return a configuration with only the valid options, and add the invalid options' errors to ``faults``. If the file can't be
+    read or parsed, or if a variable is unknown, raise a ConfigError.
     """
     config, lines = Config.from_valid_part(*_merged_sources(file, os.environ, None))
     with faults:
@@ -124,7 +124,7 @@ def _read_file(file: Path, env: Mapping[str, str]) -> tuple[dict[str, Any], dict
 
 
 _WHOLE_IN_LAYER = {("outlets", "prometheus")}
-"""Mappings that are replaced as a whole, not merged, by a source with higher precedence. Only one of their keys can be set."""
+"""Mappings that a source with higher precedence replaces as a whole instead of merging. Only one of their keys can be set."""
 
 
 def _merge(
@@ -146,7 +146,7 @@ def _merge(
 
 
 def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, str]]:
-    """Yield (path, value, variable) of each option in the environment, sections first. Raise a ConfigError for unknown variables."""
+    """Yield (path, value, variable) for each option in ``env``, sections first. For unknown variables, raise ConfigError."""
     named = (name for name, text in env.items() if name.startswith(ENV_PREFIX) and text.strip())
     others = (*_NO_OPTIONS, *_of_services(env))
     options = (name for name in named if name not in others and not name.startswith(_OF_TESTS))
@@ -175,7 +175,7 @@ def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, st
 
 
 def _bare_durations(data: Any, section: type[Section], path: KeyPath = ()) -> Iterator[tuple[KeyPath, float]]:
-    """Yield the path and number of each duration that has no unit and is probably too short."""
+    """Yield the path and value of each duration without a unit that is probably too short."""
     for name, option in options_of(section).items() if isinstance(data, Mapping) else ():
         value, inner, entry = data.get(name), section_of(option.annotation), entry_of(option.annotation)
         if inner is not None:

@@ -1,4 +1,4 @@
-"""Mask secrets in a configuration.
+"""Masking of secrets in a configuration.
 
 A value is masked if it has a key such as ``api_key``, has the format of a known token type, or is a password in a URL. Values of
 environment variables with names such as ``API_KEY`` are masked everywhere.
@@ -14,7 +14,7 @@ from urllib.parse import quote, quote_plus
 
 MASK = "****"
 _LEAST_KNOWN = 6
-"""Minimum length of a secret environment variable's value. Shorter values aren't masked in the configuration."""
+"""Minimum length of a secret environment variable's value. Shorter values aren't masked elsewhere in the configuration."""
 _SECRET_KEY = re.compile(
     r"(?:^|[_.\s-]|(?<=[a-z])(?=[A-Z]))(?:api[_-]?key|key|token|password|passwd|pwd|pass|passphrase|passcode|secret|authorization|auth|credentials?|cookies?|"
     r"private|jaas[._-]config|user[._-]?info|connection[_-]?string|dsn|webhook(?:[_-]?url)?|secrets|passwords)$",

@@ -23,7 +23,7 @@ _buckets = texts(
 
 
 class TranscriberOptions(Section):
-    """Transcription of audio without a transcript, by a local model or a server with OpenAI's ``/audio/transcriptions``. Off by default."""
+    """Transcription of audio that lacks a transcript, by a local model or a server with OpenAI's ``/audio/transcriptions``. Off by default."""
 
     base_url: Url | None = None
     """Address of the transcription server, with the API version: ``http://127.0.0.1:8000/v1``."""
@@ -34,14 +34,14 @@ class TranscriberOptions(Section):
     path: FilePath | None = None
     """Folder of a faster-whisper model (extra ``[asr]``), instead of a server."""
     language: Text | None = None
-    """ISO 639-1 code of the spoken language, such as ``de``. Null lets the model detect it."""
+    """ISO 639-1 code of the spoken language, such as ``de``. Null lets the model detect the language."""
     timeout: Duration = Transcription.timeout
     """Maximum seconds to transcribe one recording."""
     instead_of_sound: Switch = False
     """Send the transcript to judges instead of the audio, for judge models without audio input."""
 
     def wanted(self) -> Transcription | None:
-        """Return the transcription settings, or None if no server or local model is set. Raise a ValueError for invalid options."""
+        """Return the transcription settings, or None without a server or local model. For invalid options, raise a ValueError."""
         if self.path is not None:
             if self.base_url is not None or self.model is not None:
                 raise ValueError("path can't be combined with base_url and model. Set either a server or a local model")
@@ -65,10 +65,10 @@ class MediaOptions(Section):
     folders: Annotated[tuple[str, ...], Before(_folders), Kind("list of folders")] = ()
     """Folders from which ``file:`` URIs can be opened."""
     buckets: Annotated[tuple[str, ...], Before(_buckets), Kind("list of object store URLs")] = ()
-    """Prefixes of object store addresses that can be opened (``s3://recordings/``). Requires the extra ``[fsspec]`` and the
-    package of the store."""
+    """Prefixes of object store addresses that can be opened (``s3://recordings/``). Requires the extra ``[fsspec]`` and the store's
+    package."""
     private_addresses: Switch = False
-    """Allow ``hosts`` that are in a private network or on this machine."""
+    """Allow access to ``hosts`` in a private network or on this machine."""
     max_bytes: Size = Rules.max_bytes
     """Maximum bytes of one image, audio, or video."""
     max_pixels: Count = Rules.max_pixels
@@ -86,6 +86,6 @@ class MediaOptions(Section):
     transcriber: TranscriberOptions = TranscriberOptions()
 
     def rules(self) -> Rules:
-        """Return the access rules for metrics. Raise a ValueError if the transcriber's options are incomplete."""
+        """Return the access rules for metrics. If the transcriber's options are incomplete, raise a ValueError."""
         given = {name: getattr(self, name) for name in options_of(MediaOptions) if name != "transcriber"}
         return Rules(**given, transcription=self.transcriber.wanted(), hears=not self.transcriber.instead_of_sound)

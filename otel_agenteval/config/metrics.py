@@ -43,7 +43,7 @@ class _AsGiven(Section):
 
 
 class SampleRate(_AsGiven):
-    """A different rate for some turns: ``{when: {agent: travel}, rate: 0.5}``."""
+    """Different sampling rate for some turns: ``{when: {agent: travel}, rate: 0.5}``."""
 
     when: Selector | None = None
     """Turns with this rate (default: all)."""
@@ -52,10 +52,10 @@ class SampleRate(_AsGiven):
 
 
 class CascadeOptions(_AsGiven):
-    """A cheaper metric to run first: ``{after: embed_answer_relevance, judge_if: "score.embed_answer_relevance < 0.5"}``."""
+    """Rule to run a cheaper metric first: ``{after: embed_answer_relevance, judge_if: "score.embed_answer_relevance < 0.5"}``."""
 
     after: Text
-    """Name of the cheaper metric, which must be configured too."""
+    """Name of the cheaper metric, which must also be configured."""
     judge_if: Text
     """Condition on the cheaper metric's score. If the condition holds, the turn is judged. Otherwise, the rate decides."""
 
@@ -100,8 +100,7 @@ class InlineOptions(Section):
     groups and metric names. ``-NAME`` removes a metric that an earlier group added. List metrics with required options in
     ``metrics`` instead."""
     budget: DurationOrZero = 0.005
-    """Maximum CPU seconds per turn while your agent or an exporter waits for the scores. After that, the remaining metrics run on
-    the worker thread."""
+    """Maximum CPU seconds per turn while your agent or an exporter waits. After that, further metrics run on the worker thread."""
     expected: Switch = True
     """Let `oa.expect(...)` enable `code_` metrics that use its reference data. See [Reference
     data](../concepts/reference-data.md#metrics-that-expect-enables). `expect` never enables judged metrics."""
@@ -109,7 +108,7 @@ class InlineOptions(Section):
 
 _word = matching("must be a word of letters, digits, and underscores", r"[A-Za-z_]\w{0,59}")
 FAULTY = "\0"
-"""Placeholder for an invalid entry while the other entries are checked."""
+"""Placeholder for an invalid metric entry while other entries are checked."""
 
 
 class MetricEntry(Section):
@@ -120,13 +119,13 @@ class MetricEntry(Section):
     params: dict[str, Any] = NO_ENTRIES
     """Parameters of the metric, listed in its documentation."""
     name: Annotated[str, Before(_word), Kind("word")] | None = None
-    """Suffix for the names of the metric's scores, to distinguish several configurations of one metric. With ``name: refund``, scores of ``code_contains`` are called ``code_contains.refund``."""
+    """Suffix for the names of the metric's scores, which distinguishes several configurations of one metric. With ``name: refund``, scores of ``code_contains`` are called ``code_contains.refund``."""
     policy: Literal["gate", "trend"] = "trend"
     """``gate`` if every turn must pass, ``trend`` if only the mean is monitored."""
     when: Selector | None = None
     """Turns to evaluate (default: all)."""
     sample: SampleOptions | None = None
-    """Sampling of the turns that ``when`` selects, for ``llm_`` and ``embed_`` metrics (default: all of them)."""
+    """Sampling of the turns that ``when`` selects, for ``llm_`` and ``embed_`` metrics (default: all selected turns)."""
 
     @classmethod
     def _read(cls, value: Any) -> Any:
@@ -164,7 +163,7 @@ class GroupOptions(Section):
     metrics: Annotated[
         tuple[MetricEntry, ...], After(valid("must be a list of at least one metric", lambda entries: entries or None))
     ]
-    """Entries in the format of ``metrics``. The settings of an entry take precedence over those of the group."""
+    """Entries in the format of ``metrics``. An entry's settings take precedence over the group's settings."""
     policy: Literal["gate", "trend"] = "trend"
     """Policy for entries without ``policy``."""
     when: Selector | None = None

@@ -1,4 +1,4 @@
-"""Sections ``outlets`` and ``privacy``: the destinations of scores, and the redaction of content."""
+"""Sections ``outlets`` and ``privacy``: export of scores, and redaction of content."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class OtlpOptions(Section):
     ca_file: FilePath | None = None
     """PEM file with the authorities that sign the receiver's certificate. Null uses the system's authorities."""
     cert_file: FilePath | None = None
-    """PEM file with the client certificate, for receivers that require it."""
+    """PEM file with the client certificate, for receivers that require a client certificate."""
     key_file: FilePath | None = None
     """PEM file with the client certificate's key."""
     log_events: LogEvents = "auto"
@@ -83,7 +83,7 @@ class OtlpOptions(Section):
     """Maximum bytes of undelivered scores in memory. Above the limit, new scores are dropped and counted. A sidecar with a
     journal, or a Kafka worker, drops no scores and delays turns instead."""
     spool: SpoolOptions | None = None
-    """Files for undelivered scores. Null keeps them only in memory."""
+    """Files for undelivered scores. Null keeps undelivered scores only in memory."""
 
     def _check(self) -> None:
         if (self.cert_file is None) != (self.key_file is None):
@@ -119,9 +119,9 @@ class WebhookOptions(Section):
     window: Duration = 3600.0
     """Period over which the means for ``floors`` are calculated."""
     least: Count = 20
-    """Minimum number of turns in ``window`` before their mean is compared with a floor."""
+    """Minimum number of turns in ``window``. With fewer turns, the mean isn't compared with a floor."""
     every: DurationOrZero = 60.0
-    """Minimum seconds between two deliveries. Notices in between are combined."""
+    """Minimum seconds between two messages. Notices that arrive in between are combined."""
     signing_secret: Secret | None = None
     """Secret for signing each message. The header ``X-Agenteval-Signature: t=SECONDS,v1=HEX`` contains the HMAC-SHA256 of ``SECONDS.BODY``."""
     routing_key: Secret | None = None
@@ -146,10 +146,10 @@ class WebhookOptions(Section):
 
 
 class PrometheusOptions(Section):
-    """The endpoint that Prometheus scrapes: either a registry or a port."""
+    """Endpoint that Prometheus scrapes: either a registry or a port."""
 
     registry: Literal["default"] | None = None
-    """``default`` adds the metrics to the registry of ``prometheus_client``, for your own ``/metrics``. No port is opened."""
+    """``default`` adds the metrics to the registry of ``prometheus_client``, for your own ``/metrics``, without opening a port."""
     port: Port | None = None
     """Port for a separate ``/metrics`` endpoint."""
 
@@ -174,7 +174,7 @@ _age = valid("must be a duration from 1m. Example: 30d", lambda value: age if (a
 
 
 class StoreOptions(Section):
-    """The score store, an SQLite file or PostgreSQL: ``{path: scores.db}``, or only the path."""
+    """Score store, which is an SQLite file or PostgreSQL: ``{path: scores.db}``, or only the path."""
 
     path: FilePath
     """SQLite file in an existing folder. Processes on one machine can share the file. For several machines, a PostgreSQL
@@ -213,7 +213,7 @@ class PrivacyOptions(Section):
     """Kinds of personal data and secrets to replace with placeholders, such as ``[EMAIL_1]`` in content and
     ``[PHONE-9f3a0c1b2d4e]`` in names and IDs. ``code_`` metrics read the original values."""
     export_content: Switch = False
-    """Add the turn's input and output (``agenteval.turn.input``, ``agenteval.turn.output``) to the log events of scores. Both are redacted and truncated to 4,096 characters."""
+    """Add the turn's input and output (``agenteval.turn.input``, ``agenteval.turn.output``) to the log events of scores. These texts are redacted and truncated to 4,096 characters."""
 
 
 class OutletOptions(Section):
@@ -229,9 +229,9 @@ class OutletOptions(Section):
     prometheus: PrometheusOptions | None = PrometheusOptions.of(registry="default")
     """Metrics with exemplars for Prometheus. Null disables these metrics."""
     jsonl: FilePath | None = None
-    """File to append scores to, as JSON lines."""
+    """File to which scores are appended, as JSON lines."""
     otlp_file: FilePath | None = None
-    """File to append each turn's redacted spans to, as OTLP/JSON lines. ``eval`` and ``turns`` can read it."""
+    """File to which each turn's redacted spans are appended, as OTLP/JSON lines. ``eval`` and ``turns`` can read this file."""
     console: Console = "off"
     """Turns to print to standard error during development, with redacted messages and scores. ``failed`` prints turns with a failed score or an error."""
     store: StoreOptions | None = None

@@ -41,7 +41,7 @@ _GIVEN = "must be a mapping of reference names to values. Example: {when: {agent
 
 
 def _facts(value: Any) -> Any:
-    """Check the references that are turn fields, such as ``relevant_ids``. Metrics check other references."""
+    """Check references that are turn fields, such as ``relevant_ids``. Metrics check all other references."""
     for name in READERS.keys() & value.keys() if isinstance(value, Mapping) else ():
         try:
             READERS[name](value[name], name)
@@ -85,13 +85,13 @@ class ResponseOptions(Section):
     """Paths of values in JSON answers: ``{output: "messages[-1].content", context: sources}``. Answers that aren't JSON objects stay unchanged."""
 
     output: Paths = ()
-    """Path of the answer's text in a JSON answer. If you list several paths, the first one that exists and isn't null is used."""
+    """Path of the answer's text in a JSON answer. If you list several paths, the first path with a non-null value is used."""
     context: Paths = ()
-    """Path of the retrieved documents in a JSON answer, if the spans contain none."""
+    """Path of the retrieved documents in a JSON answer, for turns whose spans contain no documents."""
     query: Paths = ()
     """Path of the search query in a JSON answer. If the turn has no input, the query becomes the input."""
     tool_calls: Paths = ()
-    """Path of the tool calls in a JSON answer, if the spans contain none. A tool call is a name, or an object with ``name``, ``arguments``, and ``output``."""
+    """Path of the tool calls in a JSON answer, for turns whose spans contain no tool calls. A tool call is a name, or an object with ``name``, ``arguments``, and ``output``."""
 
 
 class ReferenceOptions(Section):
@@ -112,6 +112,6 @@ class ReferenceOptions(Section):
     document_ids: Annotated[dict[str, str], Before(_ids), Kind("mapping of IDs")] = NO_ENTRIES
     """Mapping of retrieved document IDs to reference IDs. `*` matches any text. A `*` in the reference ID is replaced with this text."""
     trim: Switch = False
-    """Ignore white space at the end of an answer and at the end of its ground truth."""
+    """Ignore trailing white space in an answer and in its ground truth."""
     dataset: FilePath | None = None
     """File of cases (JSON, YAML, CSV, or Parquet). Each case contains a ``case_id`` or ``input`` that identifies its turns, and also reference data or ``metrics``."""

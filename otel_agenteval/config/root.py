@@ -1,4 +1,4 @@
-"""The complete configuration, with one field per section, and its error messages."""
+"""Complete configuration, with one field per section, and configuration error messages."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _scale = valid("must be 1 or 100", lambda value: int(value) if value in (1, 100,
 
 
 class Config(Section):
-    """The complete configuration. Durations are in seconds, sizes in bytes."""
+    """Complete configuration. Durations are in seconds, and sizes are in bytes."""
 
     turn: TurnOptions = TurnOptions()
-    """Closing of turns, and memory limits of open turns."""
+    """Rules for closing turns, and memory limits for open turns."""
     strict: Switch = False
     """Raise an error if an environment variable or the file in ``OTEL_AGENTEVAL_CONFIG_FILE`` is invalid. By default, an
     instrumented program logs one line and computes no scores. Set this option in an environment variable or in your code."""
@@ -58,7 +58,7 @@ class Config(Section):
     imports: Annotated[tuple[str, ...], Before(_modules), Kind("list of modules")] = ()
     """Python modules that define your own metrics. Commands also find modules in the current folder."""
     groups: Annotated[dict[str, GroupOptions], Kind("mapping of names to [groups](#groups)")] = NO_ENTRIES
-    """Groups of metrics with the same policy, selector, and sampling. They run in addition to ``metrics``."""
+    """Groups of metrics with the same policy, selector, and sampling. These metrics run in addition to ``metrics``."""
     references: ReferenceOptions = ReferenceOptions()
     """Reference data for turns."""
     conversation: ConversationOptions = ConversationOptions()
@@ -70,13 +70,13 @@ class Config(Section):
     judge: JudgeOptions = JudgeOptions()
     """The judge model, which scores ``llm_`` metrics."""
     embedder: EmbedderOptions = EmbedderOptions()
-    """The embedding model of ``embed_`` metrics."""
+    """The embedding model for ``embed_`` metrics."""
     media: MediaOptions = MediaOptions()
-    """Access to the images, audio, and videos of a turn."""
+    """Access to a turn's images, audio, and videos."""
     privacy: PrivacyOptions = PrivacyOptions()
-    """Redaction before content leaves the process."""
+    """Redaction of content before it leaves the process."""
     outlets: OutletOptions = OutletOptions()
-    """The destinations of scores."""
+    """Destinations to which scores are exported."""
     queue: QueueOptions = QueueOptions()
     """The queue between your agent's threads and the worker thread."""
     serve: ServeOptions = ServeOptions()
@@ -86,22 +86,20 @@ class Config(Section):
     _sources: dict[KeyPath, str]
 
     def __init__(self, /, **options: Any) -> None:
-        """Create a configuration from keyword options. Raise a ConfigError with one line per invalid option."""
+        """Create a configuration from keyword options. Invalid options raise a ConfigError with one line per option."""
         self._validate(options, {})
 
     @classmethod
     def from_sources(cls, data: Mapping[Any, Any], sources: dict[KeyPath, str]) -> Config:
-        """Create a configuration from merged data. A ConfigError names each invalid value's file line or variable, from ``sources``."""
+        """Create a configuration from merged data. A ConfigError contains each invalid value's file line or variable (``sources``)."""
         config = cls.__new__(cls)
         config._validate(data, sources)
         return config
 
     @classmethod
     def from_valid_part(cls, data: Mapping[Any, Any], sources: dict[KeyPath, str]) -> tuple[Config, list[str]]:
-        """Return a configuration with only the valid options, and the errors of the other options.
-
-        One error can hide others, so the data is validated again without the invalid values. After 20 rounds, all options get
-        their defaults.
+        """Return a configuration with only the valid options, and the invalid options' errors. One error can hide other errors, so
+        the data is validated again without the invalid values. After 20 rounds, all options get their defaults.
         """
         from pydantic_core import ValidationError
 
@@ -137,7 +135,7 @@ class Config(Section):
     __hash__ = None  # type: ignore[assignment]  # parameters are mappings
 
     def metric_entries(self, group: str | None = None) -> list[tuple[KeyPath, MetricEntry]]:
-        """Return the metric entries of one group, or of ``metrics`` and all groups, with their paths. Names and parameters aren't checked."""
+        """Return (path, entry) of each metric in ``group``, or in ``metrics`` and all groups. Names and parameters aren't checked."""
         groups = self.groups if group is None else {group: self.groups[group]}
         own = self.metrics if group is None else ()
         found: list[tuple[KeyPath, MetricEntry]] = [(("metrics", i), entry) for i, entry in enumerate(own)]
@@ -154,8 +152,8 @@ _NOTHING: Mapping[Any, Any] = {}
 
 
 def _without(data: Any, path: KeyPath) -> Any:
-    """Return ``data`` without the value at ``path``, or ``_NOTHING`` if nothing is left. A list entry becomes ``FAULTY`` instead,
-    so the indexes of other entries don't change.
+    """Return ``data`` without the value at ``path``, or ``_NOTHING`` if nothing is left. A list entry becomes ``FAULTY`` instead of
+    being removed, so other entries keep their index.
     """
     if not path:
         return _NOTHING
@@ -170,7 +168,7 @@ def _without(data: Any, path: KeyPath) -> Any:
 
 
 def explained(error: ValidationError, root: type[Section], sources: Mapping[KeyPath, str]) -> str:
-    """Describe the first :data:`_MOST_FAULTS` errors in a configuration, one line each, and the number of further errors."""
+    """Describe a configuration's first :data:`_MOST_FAULTS` errors, one per line, and the number of further errors."""
     faults = [fault for fault in error.errors(include_url=False) if fault["input"] != FAULTY]
     lines = [_line(dict(fault), root, sources) for fault in faults[:_MOST_FAULTS]]
     more = len(faults) - len(lines)
@@ -193,7 +191,7 @@ def mapping_of(section: type[Section]) -> str:
 
 
 def value_text(value: Any, secret: bool = False) -> str:
-    """Return a shortened value for a message. If the value can contain a secret, return only its type or a mask."""
+    """Return a shortened value for an error message. If the value can contain a secret, return only its type or a mask."""
     if value is None or isinstance(value, bool):
         return _CONSTANTS[value]
     if secret and value:
@@ -222,7 +220,7 @@ def _line(fault: dict[str, Any], root: type[Section], sources: Mapping[KeyPath, 
 
 
 def _may_hold_secret(path: KeyPath, root: type[Section], value: Any) -> bool:
-    """Return True for an option with a secret value and for any section, list, or mapping, because these can contain secrets."""
+    """Return True for an option with a secret value, and for any section, list, or mapping, because each can contain secrets."""
     parent = _section_at(path[:-1], root) if path else None
     option = None if parent is None else options_of(parent).get(str(path[-1]))
     if option is None:  # the root, an entry of a list or mapping, or an unknown option
@@ -236,7 +234,7 @@ def _may_hold_secret(path: KeyPath, root: type[Section], value: Any) -> bool:
 
 
 def _rule(fault: dict[str, Any], section: type[Section] | None) -> str:
-    """Return the violated rule, such as ``must be a list``. The parsers in :mod:`.types` raise a ValueError with the rule."""
+    """Return the violated rule, such as ``must be a list``. The ValueErrors from :mod:`.types` contain the rule."""
     if fault["type"] in ("model_type", "dict_type"):
         return "must be a mapping of names" if section is None else mapping_of(section)
     if fault["type"] == "literal_error":

@@ -1,6 +1,6 @@
-"""The base class of configuration sections. A section is an immutable set of declared options.
+"""Base class for configuration sections. A section is an immutable set of declared options.
 
-Options are declared by annotations. Because most agents use the defaults, pydantic is imported only if an option is set.
+Annotations declare options. Because most agents use the defaults, pydantic is imported only if an option is set.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if typing.TYPE_CHECKING:
 _options: dict[type, dict[str, Option]] = {}
 _validators: dict[type, Any] = {}
 NO_ENTRIES: dict[str, Any] = {}
-"""Default of options that map names to values."""
+"""Default value for options that map names to values."""
 
 
 class Option(NamedTuple):
@@ -28,7 +28,7 @@ class Option(NamedTuple):
 
 
 class Section:
-    """A set of options, declared by annotations with type, default, and documentation. Invalid options raise pydantic.ValidationError."""
+    """Set of options, declared by annotations with type, default, and documentation. Invalid options raise pydantic.ValidationError."""
 
     __slots__ = ("__dict__", "__pydantic_extra__", "__pydantic_fields_set__", "__pydantic_private__")
     __pydantic_fields_set__: set[str]
@@ -46,7 +46,7 @@ class Section:
 
     @classmethod
     def of(cls, **options: Any) -> Self:
-        """Create a section from options without checking them."""
+        """Create a section from ``options`` without checking their values."""
         section = cls.__new__(cls)
         section._fill(options)
         return section
@@ -62,7 +62,7 @@ class Section:
         return value
 
     def _check(self) -> None:
-        """Raise a ValueError if options contradict each other. Subclasses with such options override this method."""
+        """Raise a ValueError if options contradict each other. Subclasses whose options can conflict override this method."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
@@ -85,11 +85,11 @@ class Section:
 
     @property
     def options_given(self) -> set[str]:
-        """Names of the options that were set, even if to their defaults."""
+        """Names of the options that were set explicitly, even to their default."""
         return self.__pydantic_fields_set__
 
     def replaced(self, **options: Any) -> Self:
-        """Return a copy with new values for some options, without checking them."""
+        """Return a copy in which ``options`` replace some values, without checking these values."""
         section = type(self).of(**{**vars(self), **options})
         object.__setattr__(section, "__pydantic_fields_set__", {*self.options_given, *options})
         return section
@@ -116,14 +116,14 @@ class Section:
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        """Return the section with masked secrets, because programs can log its ``repr``."""
+        """Return the section with masked secrets, because programs can log a section's ``repr``."""
         from .masking import masked
 
         key = type(self).__name__.removesuffix("Options")  # the URL of a section "Webhook" is a secret
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in masked({key: self.to_dict()})[key].items())})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the section as it would appear in a configuration file, with defaults and unmasked secrets."""
+        """Return the section in configuration-file form, with defaults and unmasked secrets."""
         return {
             name: file_form(getattr(self, name), option.metadata, option.annotation)
             for name, option in options_of(type(self)).items()
@@ -195,7 +195,7 @@ def entry_of(annotation: Any) -> type[Section] | None:
 
 
 def option_paths(section: type[Section]) -> list[tuple[str, ...]]:
-    """Return the paths of all options and sections in a section, in the order of declaration."""
+    """Return the paths of all options and subsections in ``section``, in the order of declaration."""
     found: list[tuple[str, ...]] = []
     for name, option in options_of(section).items():
         found.append((name,))

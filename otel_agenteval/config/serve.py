@@ -29,7 +29,7 @@ class QuotaOptions(Section):
     """Limits of one tenant. Above a limit, the tenant's senders must retry. Other tenants aren't affected."""
 
     bytes_per_second: Size | None = None
-    """Maximum average bytes of decompressed requests per second, with bursts of one second's volume. Null means no limit."""
+    """Maximum average decompressed bytes per second, with bursts of one second's volume. Null means no limit."""
     spans_per_second: Count | None = None
     """Maximum average spans per second, with bursts of one second's volume. Null means no limit."""
     open_turns: Count | None = None
@@ -37,12 +37,12 @@ class QuotaOptions(Section):
 
 
 class TenantOptions(Section):
-    """A sender or group of senders with its own token: ``{name: shop, token: "${env:SHOP_TOKEN}", quotas: {spans_per_second: 2000}}``."""
+    """Sender, or group of senders, with its own token: ``{name: shop, token: "${env:SHOP_TOKEN}", quotas: {spans_per_second: 2000}}``."""
 
     name: Annotated[str, Before(_tenant_name)]
-    """Name of the tenant. The tenant's turns and scores have the name in the attribute ``agenteval.tenant`` and in their IDs."""
+    """Name of the tenant. The attribute ``agenteval.tenant`` and the IDs of the tenant's turns and scores contain this name."""
     token: Secret
-    """Token that senders send as ``Authorization: Bearer …``. Write it as ``${env:NAME}``. It must be unique."""
+    """Unique token that senders send as ``Authorization: Bearer …``. Write the token as ``${env:NAME}``."""
     quotas: QuotaOptions = QuotaOptions()
     """Limits of the tenant."""
     labels: Annotated[dict[str, str], Before(_labels)] = NO_ENTRIES
@@ -100,11 +100,11 @@ class PageOptions(Section):
     """The web UI at ``serve.web``, which requires a score store (``outlets.store``)."""
 
     content: Switch = False
-    """Show the messages of a turn in the web UI, if ``outlets.store.content`` stores them."""
+    """Show each turn's messages in the web UI. Requires ``outlets.store.content``, which stores the messages."""
     trace_url: Annotated[str, Before(_trace_url), Kind("URL with `{trace_id}`")] | None = None
     """Link to a trace in your tracing backend, with the placeholder ``{trace_id}``."""
     labels: FilePath | None = None
-    """File for the labels that you set in the web UI. ``calibrate`` reads it. Null disables labeling."""
+    """File for the labels that you set in the web UI. ``calibrate`` reads this file. Null disables labeling."""
     read_token: Secret | None = None
     """Token for read-only access to the web UI and ``/api/v1``. Requires ``serve.token``."""
 
@@ -134,7 +134,7 @@ class ServeOptions(Section):
         Before(texts(f"must be a list of {', '.join(_OUTLETS)}", _OUTLETS.__contains__, alone=False)),
         Kind("list of outlets"),
     ] = ()
-    """Outlets that ``/readyz`` requires, by their names in ``outlets``: ``[store]``. By default, no outlet is required. ``/readyz?verbose`` reports all outlets."""
+    """Names of outlets that ``/readyz`` requires, as in ``outlets``: ``[store]``. By default, ``/readyz`` doesn't require an outlet. ``/readyz?verbose`` reports all outlets."""
     tls: TlsOptions = TlsOptions()
     """Certificate for gRPC, HTTP, and the API."""
     allowed_hosts: Names = ()
@@ -145,8 +145,8 @@ class ServeOptions(Section):
     max_body: Size = 64 * 2**20
     """Maximum bytes of one request, before and after decompression."""
     max_inflight: Size | None = None
-    """Maximum memory of all requests in progress. Above the limit, senders must retry. Null means four times ``max_body``,
-    and at least 256 MiB."""
+    """Maximum memory of all active requests. Above the limit, senders must retry. Null means 4 times ``max_body``, at least 256
+    MiB."""
     max_requests: Count = 32
     """Maximum number of concurrent requests. Above the limit, senders must retry."""
     max_connections: Count = 512

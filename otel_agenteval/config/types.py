@@ -1,4 +1,4 @@
-"""Option types with their parsers, their notation in files, and their description in the documentation.
+"""Option types: parsers, notation in configuration files, and descriptions for the documentation.
 
 The message of a parser's ValueError starts with *must be*. An example or a fix can follow.
 """
@@ -27,12 +27,12 @@ _SIZE = re.compile(rf"([0-9]{{1,13}}(?:\.[0-9]+)?)\s*({'|'.join(_BYTES)})?")
 
 @dataclass(frozen=True)
 class Kind:
-    """An option type's description in the documentation. ``write`` converts a value to file notation, such as 300 to ``5m``."""
+    """Description of an option type, for the documentation. ``write`` converts a value to file notation, such as 300 to ``5m``."""
 
     described: str
     write: Callable[[Any], Any] | None = None
     secret: bool = False
-    """True if errors must not show the value."""
+    """True if error messages must not contain the value."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class After(Before):
 
 
 def seconds(value: Any) -> float:
-    """Parse a duration such as ``"1h30m"`` or ``"5ms"`` into seconds, or raise a ValueError. Numbers are milliseconds."""
+    """Return the seconds in a duration such as ``"1h30m"`` or ``"5ms"``, or raise a ValueError. Numbers are milliseconds."""
     number = finite_number(value)
     found = None if number is None else number / 1000
     if number is None and isinstance(value, str):
@@ -67,7 +67,7 @@ def seconds(value: Any) -> float:
 
 
 def size(value: Any) -> int:
-    """Parse a size such as ``"4MiB"`` or ``"64kB"`` into bytes, or raise a ValueError. Numbers are bytes."""
+    """Return the bytes in a size such as ``"4MiB"`` or ``"64kB"``, or raise a ValueError. Numbers are bytes."""
     found = _SIZE.fullmatch(_plain_text(value))
     if found is None or float(found[1]) * _BYTES[found[2] or "B"] < 1:
         raise ValueError("must be a size of at least 1 byte. Examples: 4MiB, 64kB (a number without a unit means bytes)")
@@ -75,7 +75,7 @@ def size(value: Any) -> int:
 
 
 def whole_number(value: Any, least: int, most: int, allowed: str) -> int:
-    """Parse a whole number within limits from a number or text. Raise a ValueError with the message ``allowed``."""
+    """Parse a number or text as a whole number from ``least`` to ``most``, or raise a ValueError with the message ``allowed``."""
     text = _plain_text(value)
     if not re.fullmatch(r"[0-9]{1,13}", text) or not least <= int(text) <= most:
         raise ValueError(allowed)
@@ -83,7 +83,7 @@ def whole_number(value: Any, least: int, most: int, allowed: str) -> int:
 
 
 def finite_number(value: Any) -> float | None:
-    """Parse a finite number of at least 0 from a number or text. Return None for other values."""
+    """Parse a number or text as a finite number of at least 0. For other values, return None."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
@@ -102,9 +102,8 @@ def split_address(value: Any) -> tuple[str, int]:
 
 
 def http_url(value: Any, *, is_whole: bool = False) -> str:
-    """Return a server's URL without a trailing slash. Raise a ValueError if the URL is invalid or contains credentials or a query.
-
-    If ``is_whole`` is true, as for a webhook, the URL can have a query, and a trailing slash is kept.
+    """Return a server's URL without a trailing slash. If the URL is invalid or has credentials or a query, raise a ValueError. If
+    ``is_whole`` is true, as for a webhook, the URL can have a query, and a trailing slash is kept.
     """
     text = value.strip() if isinstance(value, str) else ""
     with suppress(ValueError):
@@ -124,7 +123,7 @@ def file_path(value: Any) -> str:
 
 
 def _plain_text(value: Any) -> str:
-    """Return a string or whole number as text, for parsers that accept both. Return ``""`` for other values."""
+    """Return a string or whole number as text, for parsers that accept both types. For other values, return ``""``."""
     return str(value).strip() if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
 
 
@@ -147,7 +146,7 @@ def valid(rule: str, read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def matching(rule: str, pattern: str) -> Callable[[Any], Any]:
-    """Return a parser for strings that match an ASCII pattern. For other values, it raises a ValueError with the message ``rule``."""
+    """Return a parser for strings that match an ASCII pattern. For other values, the parser raises a ValueError (``rule``)."""
     form = re.compile(pattern, re.ASCII | re.DOTALL)
     return valid(rule, lambda value: value if isinstance(value, str) and form.fullmatch(value) else None)
 
@@ -156,7 +155,7 @@ _YES, _NO = frozenset(("true", "yes", "on", "1")), frozenset(("false", "no", "of
 
 
 def truth_of(value: Any) -> bool | None:
-    """Return True for ``true``, ``yes``, ``on``, or 1 in any letter case, False for their opposites, and None for other values."""
+    """Return True for ``true``, ``yes``, ``on``, or 1 in any case, False for the opposites, and None for other values."""
     text = str(value).strip().lower() if isinstance(value, (str, int)) else ""
     return True if text in _YES else False if text in _NO else None
 
@@ -174,7 +173,7 @@ def _amount(value: Any, *allowed: str) -> str:
 def texts(
     rule: str, is_allowed: Callable[[str], object] = bool, *, alone: bool = True, least: int = 0, make: Callable[[str], str] = str
 ) -> Callable[[Any], tuple[str, ...]]:
-    """Return a parser for a list of strings or, if ``alone`` is true, one string. ValueErrors have the message ``rule``."""
+    """Return a parser for a list of strings or, if ``alone`` is true, a single string. The parser's errors contain ``rule``."""
 
     def read(value: Any) -> tuple[str, ...]:
         items = [value] if alone and isinstance(value, str) else value

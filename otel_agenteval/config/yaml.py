@@ -1,4 +1,4 @@
-"""Read and write YAML 1.2 safely, with ``${env:NAME}`` and the line of each value.
+"""Safe reader and writer for YAML 1.2, with ``${env:NAME}`` variables and the line of each value.
 
 PyYAML follows YAML 1.1, which reads ``off`` as false, ``10:30`` as 630, and ``2026-11-21`` as a date. Here, only ``true`` and
 ``false`` are booleans, and digits with a leading zero, such as a ZIP code, are text. Duplicate keys are refused.
@@ -25,7 +25,7 @@ _CORE_TYPES = (
 )
 _VARIABLE = re.compile(r"\$\$(?=\{)|\$\{env:(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})?")
 _QUOTED = re.compile(r"""(['"])[^\s<](?:(?!\1)\S)+\1""")
-"""Matches names of aliases and tags in PyYAML's messages. If a secret isn't quoted, PyYAML can parse it as an alias or a tag."""
+"""Pattern for alias and tag names in PyYAML's messages. PyYAML can parse an unquoted secret as an alias or a tag."""
 _MAX_CHARACTERS = 500_000
 _MAX_VALUES = 200_000
 """Maximum number of values. Without this limit, a few lines with nested aliases could expand to billions of values."""
@@ -37,7 +37,7 @@ class _Loader(yaml.SafeLoader):
 
 class _Dumper(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:
-        """Write repeated values in full, because this is easier to read than aliases."""
+        """Write repeated values in full, because full values are easier to read than aliases."""
         return True
 
 
@@ -56,8 +56,8 @@ _Dumper.add_multi_representer(object, lambda dumper, value: dumper.represent_str
 def load(text: str, origin: str, env: Mapping[str, str] | None, *, lines: bool = True) -> tuple[Any, dict[KeyPath, str]]:
     """Return a YAML document's data and each value's location (``origin:line``, or ``origin`` if ``lines`` is False).
 
-    ``${env:NAME}`` and ``${env:NAME:-default}`` are replaced with the variable's value. An empty variable is treated as unset.
-    ``$${`` means ``${``. An unquoted variable can be a number, a boolean, or null. If ``env`` is None, nothing is replaced.
+    The variable's value replaces ``${env:NAME}`` and ``${env:NAME:-default}``. An empty variable counts as unset. ``$${`` means
+    ``${``. An unquoted variable can be a number, a boolean, or null. If ``env`` is None, variables aren't replaced.
 
     Raises:
         ConfigError: If the text isn't YAML or is too large, a key is duplicate, or a variable is unset and has no default.
@@ -101,7 +101,7 @@ def compose(text: str) -> yaml.Node | None:
 
 
 def dump(value: Any) -> str:
-    """Return YAML text that has the same meaning in YAML 1.1 and 1.2. Objects of unknown types are written as text."""
+    """Return YAML text with the same meaning in YAML 1.1 and 1.2. Objects of unknown types become text."""
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 
 
@@ -132,7 +132,7 @@ class _Reader:
         self._env = env
         self._lines = lines
         self._weights: dict[int, int] = {}
-        """Node id → number of values in the node, including expanded aliases."""
+        """Mapping from a node's ``id`` to the number of values in the node, including expanded aliases."""
         self._weight = 0
         self._around: set[int] = set()
         self.places: dict[KeyPath, str] = {}
