@@ -1,8 +1,8 @@
 """Functions that open a media file if the rules allow its source and size.
 
-A media reference is a ``data:`` URI with the bytes, a URL, or an ID. IDs are never opened, because only the service that issued
-them can resolve them. A URL is opened only if the configuration allows its host, folder, or bucket (:class:`.rules.Rules`). The
-media type is detected from the first bytes, because the sender's type can be wrong.
+A media reference is a ``data:`` URI with the bytes, a URL, or an ID. IDs are never opened, because only the service that issued an
+ID can resolve it. A URL is opened only if the configuration allows its host, folder, or bucket (:class:`.rules.Rules`). The media
+type is detected from the first bytes, because the sender's type can be wrong.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def may_open(reference: str) -> bool:
 
 
 def content_of(reference: str, kind: str) -> MediaContent:
-    """Return the content of a media reference. ``kind`` must be ``image``, ``audio``, or ``video``.
+    """Return a media reference's content. ``kind`` must be ``image``, ``audio``, or ``video``.
 
     Raises MetricError with the type ``media_not_allowed``, ``media_not_found``, ``media_unreachable``, ``media_timeout``,
     ``media_too_large``, or ``invalid_media`` (for example, another kind of media). For object stores, raises MissingExtra if fsspec
@@ -158,7 +158,7 @@ IMAGES: Final = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp",
 
 
 class ImageReference(str):
-    """Image in a list of texts to embed, as a ``data:`` URI, a URL, or an ID."""
+    """Image in a list of texts to embed. The value is a ``data:`` URI, a URL, or an ID."""
 
     __slots__ = ()
 
@@ -178,7 +178,7 @@ _LOOKED_AT = 4096
 
 
 def type_of(data: bytes) -> str | None:
-    """Return the media type of the bytes, or None if unknown."""
+    """Return the media type of ``data``, or None if unknown."""
     for beginning, found in _BEGINNINGS:
         if data.startswith(beginning):
             return found

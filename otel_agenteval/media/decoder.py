@@ -2,8 +2,8 @@
 
 :mod:`.decoding` starts this process as ``python -m otel_agenteval.media.decoder``. Decoders are large C programs that read
 untrusted files. In a separate process, a decoder can crash, hang, or use too much memory without affecting other work. The process
-has limits on memory, time, and files, and an almost empty environment. It ends after one request. ``media.decode_total`` limits the
-number of concurrent processes. Further processes wait before they read anything.
+has limits on memory, time, and files, and an almost empty environment. The process ends after one request. ``media.decode_total``
+limits the number of concurrent processes. Further processes wait before reading.
 
 The OCR models use half a gigabyte of memory, which is freed when the process ends.
 """
@@ -36,13 +36,13 @@ def main() -> None:
 _BETWEEN_LOOKS = 0.05
 BUSY = {"error": "media_timeout", "message": "all decoder processes are busy (media.decode_total)"}
 _MEMORY, _DATA = 4 << 30, 3 << 29
-"""Limits on the address space, and on its writable part, for text recognition. The runtime uses up to 1 GB, but reserves more."""
+"""Limits on total and writable address space for text recognition. The OCR runtime uses up to 1 GB, but reserves more."""
 _SURE = 0.5
-"""Minimum confidence at which a recognized line of text is kept."""
+"""Minimum confidence of a recognized line of text. Less certain lines are dropped."""
 
 
 def has_turn(order: dict[str, Any]) -> bool:
-    """Wait until this process may run. Return False if this takes more than ``wait`` seconds.
+    """Wait until this process may run. If the wait exceeds ``wait`` seconds, return False.
 
     Each decoder process locks one file of this package until it ends. Therefore, all decoder processes of an installation share one
     limit (at most one process per file), and nothing is written to disk. If files can't be locked, the number is unlimited.

@@ -21,9 +21,9 @@ from .rules import current_rules, is_shared, shared
 
 Sampling = Literal["even", "scenes"]
 _START_SECONDS = 10.0
-"""Additional seconds for the process to start and to be scheduled."""
+"""Additional seconds until the process has started."""
 _MOST_WAITING = 60.0
-"""Maximum seconds that the process waits for other decoder processes."""
+"""Maximum seconds that a decoder process waits for other decoder processes."""
 _DECODER = ("-m", f"{__package__}.decoder")
 _FEATURE = {
     "video": ("looking at videos", "media"),
@@ -97,7 +97,7 @@ def sound_without_metadata(content: MediaContent) -> MediaContent:
 
 
 def writing_in(images: Sequence[MediaContent]) -> list[list[str]]:
-    """Return the lines of text in each image, from top to bottom. Requires rapidocr. Raises the errors of :func:`video_of`."""
+    """Return each image's lines of text, from top to bottom. Requires rapidocr. Raises the errors of :func:`video_of`."""
     if not (installed("rapidocr") and installed("PIL")):
         raise MissingExtra(*_FEATURE["writing"])
     order = {"task": "writing", "images": [(len(content.data), content.mime) for content in images]}

@@ -1,7 +1,7 @@
 """Functions that fetch a media file over HTTP. URLs can't reach the local network, unless the rules allow private addresses.
 
 A host name is resolved once, and all of its IP addresses are checked. The connection uses one of these addresses, because a second
-resolution could return another address. Each redirect is checked in the same way before it is followed. Requests use no proxy,
+resolution could return another address. Each redirect is checked in the same way before it is followed. Requests don't use proxies,
 cookies, or credentials.
 """
 
@@ -59,7 +59,7 @@ def _fetch_or_redirect(client: httpx.Client, address: str, rules: Rules, deadlin
 
 
 def _fetch_from(client: httpx.Client, url: httpx.URL, place: str, rules: Rules) -> bytes | str:
-    """Return the file at a URL, or the URL to which the server redirects. ``place`` is the IP address to connect to."""
+    """Return the file at ``url``, or the URL to which the server redirects. ``place`` is the IP address to connect to."""
     request = client.build_request(
         "GET", url.copy_with(host=place), headers={"host": url.netloc.decode("ascii")}, extensions={"sni_hostname": url.host}
     )
@@ -85,16 +85,16 @@ def _fetch_from(client: httpx.Client, url: httpx.URL, place: str, rules: Rules) 
 
 
 _PUBLIC = ipaddress.IPv6Network("2000::/3")
-"""IPv6 addresses for the public Internet. Other addresses are local, reserved, or contain an IPv4 address."""
+"""IPv6 addresses on the public Internet. Other IPv6 addresses are local, reserved, or contain an IPv4 address."""
 _NOT_PUBLIC = tuple(map(ipaddress.ip_network, ("192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
-"""Networks that some Python versions report as global although they aren't public, such as networks for documentation."""
+"""Networks that aren't public, but that some Python versions report as global, such as networks for documentation."""
 _EMBEDDING = tuple(map(ipaddress.IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
 """IPv6 networks whose addresses end with an IPv4 address (compatible, mapped, translated, and NAT64 addresses)."""
 _ISATAP = (0x0000_5EFE, 0x0200_5EFE)
 
 
 def is_public(address: str) -> bool:
-    """Return True if an IP address is public. IPv4 addresses that are embedded in an IPv6 address must also be public."""
+    """Return True if an IP address is public. An IPv4 address that is embedded in an IPv6 address must also be public."""
     found = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv4Address):
         return _is_global(found)

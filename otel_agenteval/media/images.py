@@ -1,4 +1,4 @@
-"""Functions that open images within limits, measure them, and prepare them for a judge."""
+"""Functions that open images within limits, measure images, and prepare images for a judge."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _MEASURED_EDGE = 1024
-"""Maximum longer side of measured images, in pixels. Makes the sharpness of small and large images comparable."""
+"""Maximum pixels of a measured image's longer side. This limit makes the sharpness of small and large images comparable."""
 _QUALITY = 90
 _HASH_EDGE = 8
 
@@ -74,7 +74,7 @@ def sharpness_of(grey: np.ndarray[Any, Any]) -> float:
 
 
 def likeness(one: MediaContent, other: MediaContent) -> float:
-    """Return the similarity of two images: the share (0..1) of equal bits in their difference hashes (dHash)."""
+    """Return two images' similarity: the share (0 to 1) of equal bits in the difference hashes (dHash)."""
     return float((_hash(one) == _hash(other)).mean())
 
 
@@ -92,9 +92,9 @@ def _hash(content: MediaContent) -> Any:
 def for_judge(content: MediaContent) -> str:
     """Return an image as a ``data:`` URI for a judge: scaled down, opaque, and without metadata.
 
-    BMP and TIFF are converted, because models don't accept them. Small animations keep their frames. If Pillow isn't installed,
-    only the metadata is removed. Raises MetricError for the same reasons as :func:`measured`. Raises MissingExtra if the image must
-    be converted, but Pillow isn't installed.
+    BMP and TIFF images are converted, because models don't accept these formats. Small animations keep their frames. If Pillow
+    isn't installed, only the metadata is removed. Raises MetricError for the same reasons as :func:`measured`. Raises MissingExtra
+    if the image must be converted, but Pillow isn't installed.
     """
     most = current_rules().max_edge
     fits = True
@@ -138,8 +138,8 @@ _NEARLY_WHITE = 240
 def _opaque(image: Any) -> Any:
     """Remove transparency and convert the image to 8 bits per value. If nothing changes, return the same image.
 
-    Transparent pixels become white, or black if over 90 % of the visible pixels are nearly white. In 32-bit images, white is
-    assumed to be 1, 255, or 65,535: the smallest that no pixel exceeds. If all are exceeded, white is the image's maximum.
+    Transparent pixels become white, or black if over 90 % of the visible pixels are nearly white. In 32-bit images, white is the
+    smallest value of 1, 255, and 65,535 that no pixel exceeds. Otherwise, white is the image's maximum.
     """
     if image.mode == "F" or image.mode.startswith("I"):
         import numpy as np

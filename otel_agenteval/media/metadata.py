@@ -1,8 +1,8 @@
 """Functions that remove metadata, such as locations, names, comments, and previews, from images and WAV files.
 
-Pixels and samples stay unchanged, byte for byte, because nothing is decoded. Each format has an allowlist of chunks that affect the
-pixels or the sound, with their maximum lengths. All other chunks are removed. The orientation in a JPEG's Exif data is kept, so
-that the image stays upright.
+Pixels and samples stay unchanged, byte for byte, because the content isn't decoded. Each format has an allowlist of chunks that
+affect the pixels or the sound, with their maximum lengths. All other chunks are removed. The orientation in a JPEG's Exif data is
+kept, so that the image stays upright.
 
 Color profiles (ICC) can name a vendor, device, or owner, and contain arbitrary data. Only primaries, white point, and curves are
 copied to a new profile. Profiles with lookup tables, such as printer profiles, are removed, because judges don't use them.
@@ -23,13 +23,13 @@ _CHUNKS = {
     b"IHDR": 13, b"PLTE": 768, b"IDAT": _ANY, b"IEND": 0, b"tRNS": 256, b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"sBIT": 4, b"bKGD": 6, b"acTL": 8,
     b"fcTL": 26, b"fdAT": _ANY, b"cICP": 4,
 }  # fmt: skip
-"""Parts of a PNG file that affect its look, with their maximum lengths in bytes."""
+"""Mapping from PNG chunks that affect the picture to their maximum length in bytes."""
 _RIFF = {b"VP8 ": _ANY, b"VP8L": _ANY, b"ALPH": _ANY, b"ANIM": 6}
-"""Parts of a WebP file that affect its look, with their maximum lengths in bytes."""
+"""Mapping from WebP chunks that affect the picture to their maximum length in bytes."""
 _WAVE = {b"fmt ": 64, b"fact": 12, b"data": 1 << 32}
 _FRAME_HEAD = 16
 _PROFILE_FLAG, _SEE_THROUGH_OR_MOVING = 0x20, 0x12
-"""Flags in the header of a WebP file: color profile, and transparency or animation."""
+"""Flags in a WebP file's header: color profile, and transparency or animation."""
 _JFIF = b"\xff\xe0\0\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0"
 """JPEG segment that marks standard colors, without a preview image."""
 _ADOBE = b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0"
@@ -139,7 +139,7 @@ _LENGTHS: dict[int, Callable[[bytes], int]] = {
     **dict.fromkeys((0xDC, 0xDD), lambda _: 2),
     **dict.fromkeys(set(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}, lambda body: 6 + 3 * body[5]),
 }
-"""JPEG segments that define pixels, each with the function that returns the segment's exact length."""
+"""Mapping from JPEG segments that define pixels to a function that returns the segment's exact length."""
 
 
 def _jpeg_profile(parts: list[tuple[int, bytes]]) -> bytes:
@@ -151,9 +151,7 @@ def _jpeg_profile(parts: list[tuple[int, bytes]]) -> bytes:
 
 
 def _end_of_scan(data: bytes, place: int) -> int:
-    """Return the position of the marker that ends a JPEG scan. Inside a scan, 0xFF precedes only 0 or the number of a restart
-    marker.
-    """
+    """Return the position of the marker that ends a JPEG scan. Inside a scan, only 0 or a restart marker's number follows 0xFF."""
     while True:
         place = data.index(b"\xff", place)
         if data[place + 1] and not 0xD0 <= data[place + 1] <= 0xD7:
@@ -274,9 +272,9 @@ WITHOUT_METADATA = frozenset(_STRIP)
 
 
 _LARGEST_PROFILE = 1 << 20
-"""Maximum size of a color profile that is read, in bytes."""
+"""Maximum size of a color profile to read, in bytes."""
 _LARGEST_KEPT = 60_000
-"""Maximum size of a color profile that is kept, in bytes. The profile must fit into one JPEG segment."""
+"""Maximum size of a color profile to keep, in bytes. The profile must fit into one JPEG segment."""
 _NEEDED = {b"RGB ": (b"rXYZ", b"gXYZ", b"bXYZ", b"rTRC", b"gTRC", b"bTRC", b"wtpt"), b"GRAY": (b"kTRC", b"wtpt")}
 _CLASSES = (b"mntr", b"scnr", b"spac")
 _FIXED = 65_536
@@ -284,11 +282,11 @@ _FIXED = 65_536
 _DATE = struct.pack(">6H", 2000, 1, 1, 0, 0, 0)
 _D50 = struct.pack(">3i", 0xF6D6, 0x10000, 0xD32D)
 _PARAMETERS = (1, 3, 4, 5, 7)
-"""Number of parameters of each type of parametric curve in a color profile."""
+"""Number of parameters for each type of parametric curve in a color profile, by type."""
 
 
 def without_texts(profile: bytes) -> bytes | None:
-    """Return an equivalent color profile without texts. Return None for a broken, large, or table-based profile."""
+    """Return an equivalent color profile without texts. For a broken, large, or table-based profile, return None."""
     space = profile[16:20]
     if (
         len(profile) > _LARGEST_PROFILE
@@ -324,7 +322,7 @@ def _profile(space: bytes, version: int, tags: dict[bytes, bytes]) -> bytes | No
 
 
 def _numbers(data: bytes, kind: bytes, count: int) -> bytes:
-    """Return a color profile's tag with ``count`` numbers. Raises ValueError for large numbers, which could encode text."""
+    """Return a color profile's tag with ``count`` numbers. For large numbers, which could encode text, raise ValueError."""
     found = struct.unpack_from(f">{count}i", data, 8)
     return kind + bytes(4) + struct.pack(f">{count}i", *_sane(found))
 
@@ -336,7 +334,7 @@ def _sane(numbers: Sequence[int]) -> Sequence[int]:
 
 
 def _table(data: bytes) -> bytes:
-    """Return a color profile's tone curve. Raises ValueError if its values ever decrease, because they could encode text."""
+    """Return a color profile's tone curve. If values decrease, raise ValueError, because the curve could encode text."""
     (count,) = struct.unpack_from(">I", data, 8)
     points = struct.unpack_from(f">{min(count, _LARGEST_PROFILE)}H", data, 12)
     if list(points) != sorted(points):

@@ -1,4 +1,4 @@
-"""Rules for opening media, limits on size and time, and a cache that the metrics of a turn share."""
+"""Rules for opening media, limits on size and time, and a cache that a turn's metrics share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Transcription:
     model: str = ""
     api_key: str | None = field(default=None, repr=False)
     path: str | None = None
-    """Folder of a model that runs in this process instead of on a server."""
+    """Folder of a model that runs in this process. Replaces the server."""
     language: str | None = None
     """ISO 639-1 code of the spoken language, or None to detect the language."""
     timeout: float = 60.0
@@ -51,7 +51,7 @@ class Rules:
     decode_total: int = 2 * 2**30
     """Maximum address space of all decoder processes of this installation, in bytes. Further processes wait."""
     max_edge: int = 1568
-    """Maximum longer side of images for judges, in pixels. Larger images are scaled down, as models would scale them anyway."""
+    """Maximum pixels of the longer side of images for judges. Larger images are scaled down, as models would do anyway."""
     transcription: Transcription | None = None
     """Settings of the transcriber for recordings without a transcript."""
     clean: Callable[[str], str] | None = None
@@ -118,7 +118,7 @@ _SHARED: ContextVar[dict[Hashable, Any] | None] = ContextVar("otel_agenteval_sha
 
 @contextmanager
 def sharing() -> Iterator[None]:
-    """Cache the media that this thread or task opens in the ``with`` block, so that metrics can share them."""
+    """Cache the media that this thread or task opens in the ``with`` block, so that metrics can share the media."""
     token = _SHARED.set({})
     try:
         yield
@@ -127,12 +127,12 @@ def sharing() -> Iterator[None]:
 
 
 def is_shared() -> bool:
-    """Return True inside :func:`sharing`. Other metrics might then use the same media."""
+    """Return True inside :func:`sharing`, where other metrics might use the same media."""
     return _SHARED.get() is not None
 
 
 def shared(key: Hashable, make: Callable[[], T]) -> T:
-    """Return the cached value of a key, or create the value and cache it. Outside :func:`sharing`, nothing is cached."""
+    """Return the cached value for ``key``, or create and cache the value. Outside :func:`sharing`, values aren't cached."""
     kept = _SHARED.get()
     if kept is None:
         return make()

@@ -19,7 +19,7 @@ FORMATS = {
     "video/mp4": "mp4", "audio/mp4": "mp4", "video/webm": "matroska", "audio/webm": "matroska", "video/ogg": "ogg", "audio/ogg": "ogg",
     "video/x-msvideo": "avi", "audio/wav": "wav", "audio/mpeg": "mp3", "audio/flac": "flac",
 }  # fmt: skip
-"""Container reader for each type. The file can't choose its reader, because some formats can name other files to open."""
+"""Mapping from media type to container reader. A file can't choose its reader, because some formats can open other files."""
 
 
 class Broken(Exception):
@@ -45,7 +45,7 @@ _FRAME = 480
 """Number of samples in 30 ms, which is the frame length of the speech detector."""
 _SECONDS = _FRAME / _RATE
 _SILENT = 10 ** (-50 / 20)
-"""Root mean square, relative to full scale, below which a frame of 30 ms is silent (-50 dBFS)."""
+"""Maximum root mean square, relative to full scale, of a silent frame of 30 ms (-50 dBFS)."""
 _FULL = 0.99
 _STRICTNESS = 2
 _GAP, _SHORTEST = 0.5, 0.15
@@ -54,9 +54,9 @@ _BEGUN = 0.4
 """Seconds that a speaker must have spoken before another speaker can interrupt."""
 _MOST_CHANNELS = 8
 _OPTIONS = {"fflags": "+bitexact", "id3v2_version": "0"}
-"""Options that keep the software's name out of the file."""
+"""Container options that keep the software's name out of the file."""
 _WRITERS = {"audio/webm": "webm"}
-"""Container writer for types whose writer differs from the reader."""
+"""Mapping from media type to container writer, for types whose writer differs from the reader."""
 
 
 @dataclass
@@ -195,7 +195,7 @@ def _talk(channels: Sequence[_Channel]) -> dict[str, Any]:
 
 
 def _utterances(speech: Sequence[bool]) -> list[tuple[int, int]]:
-    """Return the first frame of each utterance and the frame after the utterance's end. A frame lasts 30 ms."""
+    """Return (first frame, frame after the end) for each utterance. A frame lasts 30 ms."""
     found: list[list[int]] = []
     for at, one in enumerate(speech):
         if not one:
@@ -208,7 +208,7 @@ def _utterances(speech: Sequence[bool]) -> list[tuple[int, int]]:
 
 
 def _interruptions(spoken: Sequence[Sequence[tuple[int, int]]]) -> list[dict[str, Any]]:
-    """Return interruptions of one channel by another: the time, and the seconds until the interrupted channel stops."""
+    """Return interruptions of one channel by another channel: the time, and the seconds until the interrupted channel stops."""
     found = []
     for by, mine in enumerate(spoken):
         for start, _ in mine:

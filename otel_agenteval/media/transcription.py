@@ -28,7 +28,7 @@ from .decoding import samples_of
 from .rules import Transcription
 
 _MOST_KEPT = 256
-"""Maximum number of cached transcripts, which the metrics of a turn share."""
+"""Maximum number of cached transcripts. A turn's metrics share this cache."""
 _ATTEMPTS = 3
 _AGAIN = frozenset((408, 409, 429, 500, 502, 503, 504))
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 8.0
@@ -37,7 +37,7 @@ _EXTENSIONS = {
     "audio/wav": "wav", "audio/mpeg": "mp3", "audio/flac": "flac", "audio/ogg": "ogg", "audio/mp4": "m4a", "audio/webm": "webm",
     "video/mp4": "mp4", "video/webm": "webm", "video/ogg": "ogg",
 }  # fmt: skip
-"""File name extensions by type, because servers recognize the type by the file name."""
+"""Mapping from media type to file extension, because servers derive the type from the file name."""
 
 
 def transcribed(content: MediaContent, wanted: Transcription) -> str:
@@ -50,7 +50,7 @@ def transcribed(content: MediaContent, wanted: Transcription) -> str:
 
 @lru_cache(maxsize=8)
 def _transcriber(wanted: Transcription, process: int) -> _Transcriber:
-    """Return a process's cached transcriber. Processes can't share a transcriber, because it has connections and locks."""
+    """Return the cached transcriber of ``process``. Processes can't share a transcriber, because it has connections and locks."""
     return _Transcriber(_local(wanted) if wanted.path is not None else _Server(wanted))
 
 

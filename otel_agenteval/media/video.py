@@ -20,10 +20,10 @@ from .images import sharpness_of
 from .sound import Broken, Limits, opened
 
 _SMALL = 160
-"""Longer side of frames that are compared, in pixels."""
+"""Longer side of frames for comparisons, in pixels."""
 _BINS = 32
 _CUT_COLORS = 0.30
-"""Minimum share (0 to 1) of the brightness histogram that changes at a cut."""
+"""Minimum changed share (0 to 1) of the brightness histogram at a cut."""
 _CUT_ALIKE = 0.5
 """Maximum similarity of the frames before and after a cut, relative to the similarity of nearby frames."""
 _CUT_CHANGE = 8.0
@@ -40,14 +40,14 @@ _BLACK_SECONDS = 0.1
 _JUMP_CHANGE = 3.0
 _BLOCK = 8
 _REST = 0.5
-"""Seconds at the end of a video that may stay unmeasured."""
+"""Maximum seconds at the end of a video that can remain unmeasured."""
 _MOST_TO_A_TIME = 400
 """Maximum number of frames to decode between a key frame and a requested time."""
 _QUALITY = 88
 
 
 def examined(data: bytes, mime: str, wanted: int, sampling: str, limits: Limits) -> dict[str, Any]:
-    """Return the frames of a video, ordered by time, and the video's measurements."""
+    """Return a video's frames, ordered by time, and the video's measurements."""
     facts, track = _measured(data, mime, limits)
     if facts["measured_s"] < facts["duration_s"] - _REST:
         pictures = list(_frames_at(data, mime, [at * facts["duration_s"] / wanted for at in range(wanted)], limits))
@@ -68,7 +68,7 @@ class _Track:
     change: list[float] = field(default_factory=lambda: [0.0])
     """Mean pixel change since the previous frame, from 0 to 255."""
     colors: list[float] = field(default_factory=lambda: [0.0])
-    """Share of the histogram that changed since the previous frame."""
+    """Share of the brightness histogram that changed since the previous frame."""
     alike: list[float] = field(default_factory=lambda: [1.0])
     """Correlation with the previous frame, or 1 if either frame has little contrast."""
     _histogram: Any = None
@@ -173,7 +173,7 @@ def _flicker(track: _Track, cuts: Sequence[int]) -> float:
 
 
 def _periods(track: _Track, held: Sequence[bool], least: float, breaks: Sequence[int]) -> list[list[float]]:
-    """Return start and end of each period of at least ``least`` seconds in which ``held`` is True. ``breaks`` end a period."""
+    """Return (start, end) of each period of at least ``least`` seconds in which ``held`` is True. ``breaks`` end a period."""
     found: list[list[float]] = []
     start = None
     step = (track.times[-1] - track.times[0]) / max(len(track.times) - 1, 1)
@@ -242,7 +242,7 @@ def _picture(frame: Any, limits: Limits) -> dict[str, Any]:
 
 
 def _blockiness(grey: Any) -> float:
-    """Return the ratio between edges on the grid of compression blocks and other edges: 1 without blocks, 2 with visible blocks."""
+    """Return the ratio of edges on the compression-block grid to other edges: 1 without blocks, 2 with visible blocks."""
     found = []
     for steps in (np.abs(np.diff(grey, axis=1)), np.abs(np.diff(grey, axis=0)).T):
         if steps.shape[1] < 3 * _BLOCK:
