@@ -1,4 +1,4 @@
-"""Web UI: pages that show turns with their scores and outcomes, and the API that the pages use.
+"""Web UI: pages that show turns, scores, and outcomes, and the API that these pages use.
 
 :mod:`.api` handles requests from any HTTP server. :mod:`.routes` defines the routes and creates the OpenAPI document. ``static``
 contains the files for the browser. Stores are read through :mod:`otel_agenteval.outlets.store.views`. Comparisons use the same

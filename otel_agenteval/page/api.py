@@ -48,13 +48,13 @@ Role = Literal["read", "label"]
 _BEGINNING = 240
 _MOST_VALUES = 200
 _CANDIDATES = 1_000
-"""Number of latest turns from which the next turn to label is chosen."""
+"""Number of latest turns. The next turn to label is one of these turns."""
 _FAILED_AT_ONCE = 100
 """Number of failed turns that are read at a time. The first batch usually provides enough test cases."""
 _LOW = 0.1
 """If less than this share of a judge budget remains, the page shows a warning."""
 _WITHOUT_TEXTS = {"turn_id", "conversation_id", "service", "agent", "start", "duration_s", "cost_usd", "llm_calls", "references"}
-"""Fields of a turn that was read from a file of scores, which contains no texts."""
+"""Fields of a turn from a file of scores, which doesn't contain the turn's texts."""
 _SCORE_FACTS = ("kind", "unit", "direction", "type", "threshold", "policy", "version")
 
 
@@ -62,16 +62,16 @@ _SCORE_FACTS = ("kind", "unit", "direction", "type", "threshold", "policy", "ver
 class Reader:
     role: Role = "label"
     tenant: str | None = None
-    """Tenant whose turns the reader can see. None if the reader can see all turns."""
+    """Tenant whose turns the user can see, or None if the user can see all turns."""
     name: str = "someone"
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     content: bool = False
-    """True to show content if the store contains content."""
+    """True to show turn content, if the store contains content."""
     trace_url: str | None = None
-    """URL template of a trace in the user's tracing backend. Contains ``{trace_id}``."""
+    """URL template for a trace in the user's tracing backend. Contains ``{trace_id}``."""
     labels: str | None = None
     """Path of the file for labels. None disables labeling."""
     compared: tuple[str, str] | None = None
@@ -94,8 +94,8 @@ class FileResponse(NamedTuple):
 class Api:
     """Handlers of the API routes in :data:`.routes.ROUTES`.
 
-    ``status`` returns the sidecar's status, and is None if no sidecar runs. ``outcomes`` returns the outcomes of a turn from a
-    running engine. ``parameters`` returns the configured parameters of a metric.
+    ``status`` returns the sidecar's status, and is None without a sidecar. ``outcomes`` returns a turn's outcomes from a running
+    engine. ``parameters`` returns a metric's configured parameters.
     """
 
     path: str
@@ -115,7 +115,7 @@ class Api:
 
     @contextmanager
     def views(self) -> Iterator[Views]:
-        """Open the store for one request. Raises Problem if the store doesn't exist or can't be read."""
+        """Open the store for one request. If the store is missing or unreadable, raise Problem."""
         try:
             views = Views(self.path)
         except StoreError as error:
@@ -187,7 +187,7 @@ class Api:
         return dict(content)
 
     def question(self, request: Request) -> dict[str, Any]:
-        """Return a metric's stored judge calls on a turn or, if none is stored, the first prompt that the metric would send."""
+        """Return a metric's stored judge calls on a turn. Without stored calls, return the first prompt that it would send."""
         metric = request.params["metric"]
         content = self.case(request)
         with self.views() as views:
@@ -494,14 +494,14 @@ class Api:
     # --- helpers
 
     def filter(self, request: Request) -> Filter:
-        """Return the filter of a request. Raises Problem for an invalid condition, or for a search in content that isn't shown."""
+        """Return a request's filter. For an invalid condition, or for a search in content that isn't shown, raise Problem."""
         wanted = filter_of(request.params, request.reader.tenant)
         if wanted.text is not None and not self.options.content:
             raise Problem(403, "text: content isn't shown, so it can't be searched. Set serve.page.content")
         return wanted
 
     def _stored_turn(self, views: Views, request: Request) -> dict[str, Any]:
-        """Return a turn by its ID or a unique prefix. Raises Problem if it is ambiguous, unknown, or another tenant's turn."""
+        """Return a turn by ID or unique prefix. If the ID is ambiguous, unknown, or another tenant's, raise Problem."""
         short = request.params["turn_id"]
         tenant = request.reader.tenant
         if tenant is not None and not short.startswith(qualified(tenant, "")):
@@ -573,7 +573,7 @@ def _text_of(cursor: Cursor | None) -> str | None:
 
 
 def _texts(content: Mapping[str, Any] | None, scores: list[dict[str, Any]]) -> dict[str, str]:
-    """Return the compact JSON of non-text values that evidence refers to, by path. Evidence positions refer to this JSON."""
+    """Return a mapping from path to compact JSON, for non-text values in evidence. Evidence positions refer to this JSON."""
     places = [place for score in scores for one in score["evidence"] for place in (one, one.get("compared")) if place]
     values = {place["path"]: value_at(content, place["path"]) for place in places if "found" in place}
     return {path: jsonio.text_of(value) for path, value in values.items() if not isinstance(value, str)}
@@ -584,7 +584,7 @@ def _changes(views: Views, since: float, reader: Reader) -> list[dict[str, Any]]
 
 
 def _require_causes(views: Views, found: Sized) -> None:
-    """Raise Problem if ``found`` is empty because ``outlets.store.causes`` is off."""
+    """If ``found`` is empty because ``outlets.store.causes`` is off, raise Problem."""
     if not found and not views.keeps_causes():
         raise Problem(404, NO_CAUSES)
 
@@ -608,7 +608,7 @@ def _rank_of_badness(passed: float | None, errors: float) -> tuple[float, float]
 
 
 def _summary(rows: Sequence[Mapping[str, Any]], causes: bool) -> dict[str, Any]:
-    """Return the number of turns, the share of failed turns, the median and 95th percentile of the duration, and the mean cost."""
+    """Return the number of turns, the share of failed turns, the duration's median and 95th percentile, and the mean cost."""
     durations = [row["duration_s"] for row in rows if row["duration_s"] is not None]
     costs = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
     parts = (
@@ -639,7 +639,7 @@ def _cost(cell: SumCell) -> dict[str, Any]:
 def _of_sums(
     cells: Mapping[tuple[str | None, str], SumCell], before: str, after: str, facts: Mapping[str, Mapping[str, Any]]
 ) -> list[Compared]:
-    """Compare the scores of two groups, using precomputed sums. Reading all scores would take too long."""
+    """Compare two groups' scores through precomputed sums. Reading all scores would take too long."""
     found: dict[str, Difference] = {}
     for (group, metric), cell in cells.items():
         other = cells.get((after, metric)) if group == before else None
@@ -694,7 +694,7 @@ _STEPS = (60, 120, 300, 600, 900, 1_800, *(hours * HOUR for hours in (1, 2, 3, 6
 _POINTS = 45
 _LINES = 6
 _PER_POINT = 20
-"""Number of turns that each point of a chart should represent. A mean of fewer turns is imprecise."""
+"""Target number of turns per point in a chart. A mean over fewer turns is imprecise."""
 _READ = 20_000
 """Maximum number of turns in the summary of :meth:`Api.headline`, and in a chart with time steps of less than an hour."""
 

@@ -1,4 +1,4 @@
-"""Labels from people who use the web UI. They are stored in the file that ``calibrate`` reads."""
+"""Labels from people who use the web UI, stored in the file that ``calibrate`` reads."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Labels:
         self._labels: dict[tuple[str, str, str], dict[str, Any]] = {}
 
     def add(self, given: Any, by: str, at: float) -> dict[str, Any]:
-        """Store a label (see :data:`FIELDS`) and return it. Raises Problem if the label is invalid or the file can't be written."""
+        """Store a label (see :data:`FIELDS`) and return the label. If it is invalid or the file can't be written, raise Problem."""
         label = {**_checked(given), "by": by, "at": at}
         line = jsonio.dumps({key: value for key, value in label.items() if value is not None or key == "label"}) + "\n"
         with self._lock:

@@ -1,4 +1,4 @@
-"""Routes of the API, and the OpenAPI document created from them."""
+"""Routes of the API, and the OpenAPI document that describes these routes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Route:
     body: Mapping[str, Mapping[str, Any]] | None = None
     """Keys of the request body, each with its JSON Schema."""
     gives: tuple[str, ...] = ()
-    """Keys of the response body, or its media types."""
+    """Keys of the response body, or media types of the response."""
 
     @property
     def pattern(self) -> re.Pattern[str]:
@@ -102,7 +102,7 @@ ROUTES = (
 
 
 def route_of(method: str, path: str) -> tuple[Route, dict[str, str]]:
-    """Return the route for a method and a path below :data:`BASE`, with the path parameters. Raises Problem for unknown routes."""
+    """Return the route for a method and a path below :data:`BASE`, and the path parameters. For unknown routes, raise Problem."""
     allowed = []
     for route in ROUTES:
         match = route.pattern.fullmatch(path)
