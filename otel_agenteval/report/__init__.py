@@ -1,4 +1,4 @@
-"""Reports of a run as JSON lines, tables, JUnit XML, Markdown, or a web page, with an optional comparison to a baseline.
+"""Reports on a run as JSON lines, tables, JUnit XML, Markdown, or a web page, with an optional baseline comparison.
 
 Modules in this package may import :mod:`~otel_agenteval.outlets`, :mod:`~otel_agenteval.turns`, lower layers, numpy, and pandas.
 Start reading at :mod:`.outputs`.

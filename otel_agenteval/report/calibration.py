@@ -1,4 +1,4 @@
-"""Comparison of human labels with a run's scores, as a report on each metric's reliability (text, JSON, or web page)."""
+"""Report on each metric's reliability, which compares human labels with a run's scores (text, JSON, or web page)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SURE = 0.05
 _GOOD_FROM = 0.5
 _FEWEST_OF_A_MODEL = 5
 _FEW = 30
-"""Minimum number of good labels and of bad labels. With fewer labels, intervals are too wide to rely on."""
+"""Minimum number of good labels, and of bad labels. With fewer labels, intervals are too wide to rely on."""
 _VERSION = re.compile(
     r"(?:[-@:](?:\d{3,}(?:-\d\d){0,2}|\d\d-(?:\d{4}|\d\d)|latest|preview|exp|free|extended|v\d+:\d+|v0\.\d+|\d+b)){1,3}$"
 )
@@ -48,21 +48,21 @@ class Label:
     turn: str
     good: bool
     metric: str | None = None
-    """Metric that the label applies to. None if it applies to all metrics of the turn."""
+    """Metric to which the label applies, or None if the label applies to all of the turn's metrics."""
     drawn: bool = True
-    """False if the turn wasn't drawn at random, so that its label would bias rates."""
+    """False if the turn wasn't drawn at random. The label of such a turn would bias rates."""
     by_input: bool = False
     """True if ``turn`` is a hash of the turn's input. The hash of a repeated input ends with a hyphen and a number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """A judge's preference for its own model's answers, compared with people's labels."""
+    """Preference of a judge for its own model's answers, compared with people's labels."""
 
     own: int
     others: int
     size: float
-    """Judge's pass rate minus people's pass rate, for answers by the judge's own model, minus this difference for other answers."""
+    """Excess of the judge's pass rate over people's pass rate, for the judge's own model, minus this excess for other answers."""
     interval: Interval
     p: float
 
@@ -72,25 +72,25 @@ class Trust:
     metric: str
     confusion: Confusion
     chosen: int
-    """Number of labels of turns that weren't drawn at random. These labels are used only for the threshold."""
+    """Number of labels for turns that weren't drawn at random. These labels are used only for the threshold."""
     threshold: Threshold | None
     current: float | None
     judged: int
     called_bad: int
     corrected: Estimate | None
-    """Estimated true share of bad turns, corrected for the judge's error rates (Rogan and Gladen)."""
+    """Estimate of the true share of bad turns, corrected for the judge's error rates (Rogan and Gladen)."""
     preference: Preference | None
-    """None if the judge's model is unknown, or if too few labeled answers are by that model or by other models."""
+    """Preference for the judge's own model, or None if this model is unknown or either group has too few labeled answers."""
     predicted: Estimate | None
-    """Estimated true share of bad turns, from human labels and the scores of all turns (PPI++)."""
+    """Estimate of the true share of bad turns, from human labels and all turns' scores (PPI++)."""
 
 
 def read_labels(path: str) -> list[Label]:
-    """Read labels from a JSONL, CSV, or Parquet file. Raise a :class:`ConfigError` with the row's position if a label is invalid.
+    """Read labels from a JSONL, CSV, or Parquet file. For an invalid label, raise a :class:`ConfigError` with the row's position.
 
     Columns are ``turn_id`` or ``case_id``, ``label`` (such as pass or fail, yes or no, 1 or 0, 👍 or 👎), and optionally ``metric``.
-    A row without an ID is matched by its ``input``, unless several rows have this input. Rows with an empty label are skipped, and
-    their number is printed. If ``by`` contains a person's name, the person's later label for the same turn and metric replaces the
+    A row without an ID is matched by its ``input``, unless several rows have this input. Rows with an empty label are skipped and
+    counted in the output. If ``by`` contains a person's name, the person's later label for the same turn and metric replaces the
     earlier label (``null`` withdraws it). If ``chosen`` is set and isn't ``random``, the turn wasn't drawn at random.
     """
     found: dict[tuple[object, ...], Label] = {}
@@ -121,9 +121,9 @@ def read_labels(path: str) -> list[Label]:
 
 
 def for_run(labels: Sequence[Label], run: Run) -> list[Label]:
-    """Return the labels, except those of repeated inputs. Remove the file names that the web UI adds to turn IDs.
+    """Return the labels, except labels for repeated inputs. Remove the file names that the web UI adds to turn IDs.
 
-    Print how many labels have a repeated input, contradict another label, or don't match a score.
+    Print the numbers of labels that have a repeated input, contradict another label, or don't match a score.
     """
     known = {name for about in run.turns.values() for name in (about.turn_id, about.case_id)}
     hashes = (HASH_OF_INPUT.fullmatch(name or "") for name in known.union(one.turn for one in labels if one.by_input))
@@ -155,7 +155,7 @@ def labels_of_feedback(run: Run) -> list[Label]:
 
 
 def labels_in_traces(path: str) -> list[Label] | None:
-    """Return user feedback in recorded traces as labels, or None for another file. Raises AgentEvalError without feedback."""
+    """Return user feedback in recorded traces as labels. For other files, return None. Without feedback, raise AgentEvalError."""
     try:
         with Path(path).open("rb") as file:
             if not any(sign in file.read(_HEAD) for sign in (b'"resourceSpans"', b'"resourceLogs"')):
@@ -173,7 +173,7 @@ def labels_in_traces(path: str) -> list[Label] | None:
 
 
 def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None, judge: str | None = None) -> list[Trust]:
-    """Return the reliability of labeled metrics, or only of ``metric``. Raises AgentEvalError if no labeled turn has a verdict."""
+    """Return the reliability of labeled metrics, or only of ``metric``. Without verdicts on labeled turns, raise AgentEvalError."""
     by_turn: dict[str, list[Label]] = {}
     for label in labels:
         by_turn.setdefault(label.turn, []).append(label)
@@ -226,7 +226,7 @@ def _preference(labeled: Sequence[tuple[bool, ScoreRow]], judge: str | None) -> 
 
 
 def to_label(run: Run, labels: Sequence[Label], count: int, metric: str | None = None) -> list[dict[str, Any]]:
-    """Suggest unlabeled turns. Most have scores near a metric's threshold, and one in five is drawn at random."""
+    """Suggest unlabeled turns. Most suggested turns have scores near a metric's threshold, and one in five is drawn at random."""
     known = {label.turn for label in labels}
     rows = [
         row

@@ -1,7 +1,7 @@
 """Comparison of two runs, metric by metric. :mod:`~otel_agenteval.statistics.groups` distinguishes real changes from chance.
 
-Turns are paired by case ID, input, or turn ID, if at least half of the smaller run has a counterpart. Several turns of one case are
-replaced by their mean. Holm's correction covers all tests of a comparison, except tests of values that don't vary.
+Turns are paired by case ID, input, or turn ID, if at least half of the smaller run has a counterpart. The mean of a case replaces
+the values of its turns. Holm's correction covers all tests in a comparison, except tests of values that don't vary.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Comparison:
 
 
 def compare(before: Run, after: Run, baseline: str, watch: Collection[str] = ()) -> Comparison:
-    """Compare a run with a baseline. Regressions of gates and of metrics in ``watch`` (``all`` for every metric) fail the run."""
+    """Compare a run with a baseline. A regression of a gate or of a metric in ``watch`` (``all``: every metric) fails the run."""
     paired_by, pairs = _pairing(before, after)
     repeated = paired_by == "input" and any(str(about.case_id).count("-") > 1 for about in after.turns.values())
     comparison = Comparison(baseline, (len(before.turns), len(after.turns)), paired_by, pairs, repeated)
@@ -114,7 +114,7 @@ def _earlier_of(series: MetricSeries, before: Run, after: Run) -> MetricSeries |
 
 
 def _compare_series(comparison: Comparison, earlier: MetricSeries, series: MetricSeries, watched: bool) -> None:
-    """Add the changes of a metric to the comparison, or the reason why its values can't be compared."""
+    """Add a metric's changes to the comparison, or the reason why the metric's values can't be compared."""
     definition_change = _definition_change(earlier, series)
     if definition_change is not None:
         comparison.not_compared.append((series.label, definition_change))
@@ -152,7 +152,7 @@ def _definition_change(earlier: MetricSeries, series: MetricSeries) -> str | Non
 
 
 def _measures(earlier: MetricSeries, series: MetricSeries) -> tuple[list[Measure], str | None]:
-    """Return the measures to compare. If the thresholds differ, omit the pass rate, and return an explanation too."""
+    """Return the measures to compare. If the thresholds differ, omit the pass rate, and also return an explanation."""
     facts = series.facts
     if facts.type == "boolean":
         return ["rate" if facts.direction == "neutral" else "pass rate"], None
@@ -165,7 +165,7 @@ def _measures(earlier: MetricSeries, series: MetricSeries) -> tuple[list[Measure
 
 
 def _side(series: MetricSeries, measure: Measure, paired_by: str | None, unit: str) -> Side:
-    """Return one value per turn or case. Repetitions of a case aren't independent, so they are replaced by their mean."""
+    """Return one value per turn or case. Repetitions of a case aren't independent, so their mean replaces the values."""
     values: dict[str, list[float]] = {}
     abouts: dict[str, About] = {}
     if measure == "share with a value":

@@ -1,4 +1,4 @@
-"""Report on detector alarms: their number, recurring patterns, and settings that silence them.
+"""Report on detector alarms: counts, recurring patterns, and settings that silence patterns.
 
 A *pattern* is a property that the findings of several turns share, such as the host of a URL. Only the functions in
 :data:`PATTERN_OF` depend on a particular detector.
@@ -22,13 +22,13 @@ from ..evaluation.redaction import Redactor
 from ..outlets.turn_text import BOLD, NAME_WIDTH, Paint, number_of
 
 RECURS = 3
-"""A setting is suggested if at least this many conversations have the pattern. A turn without a conversation ID counts as one."""
+"""Minimum number of conversations with a pattern before a setting is suggested. A turn without conversation ID counts as one."""
 LISTED = 10
 _LONGEST = 200
 _WIDTH = 50
 _DIGITS = re.compile(r"[0-9]+")
 _PLAIN_NUMBER = re.compile(r"\D?[ \u00a0]?(?:#+(?:[.,]#*)?|#{1,3}(?:[.,' \u00a0]###)+(?:[.,]#+)?)[ \u00a0]?[^\w\s]?")
-"""Number formats such as ``#,###.##`` and ``##%``. A setting that ignores such a format would nearly turn the detector off."""
+"""Pattern for number formats such as ``#,###.##`` and ``##%``. A setting that ignores these would nearly disable the detector."""
 _CONTACTS = ("email", "phone", "iban", "bank_account")
 _BETWEEN_DIGITS = re.compile(r"[^0-9+]+")
 _INDEX = re.compile(r"\[[0-9]+\]")
@@ -37,7 +37,7 @@ _INDEX = re.compile(r"\[[0-9]+\]")
 class Pattern(NamedTuple):
     text: str
     setting: tuple[str, str] | None = None
-    """Metric parameter and value that silence the pattern. None if no parameter can silence it."""
+    """Metric parameter and value that silence the pattern, or None if this is impossible."""
     general: str | None = None
     """Broader pattern without personal data. Both patterns are counted, but the narrower pattern is shown only if it recurs."""
 
@@ -54,7 +54,7 @@ class TurnAlarms(NamedTuple):
 
 
 def alarms_in(turn: Turn, scores: Sequence[Score], kinds: Collection[str]) -> TurnAlarms:
-    """Return the alarms of a turn. Data of the types in ``kinds`` (``privacy.redact``) is removed from patterns."""
+    """Return a turn's alarms. Data of the types in ``kinds`` (``privacy.redact``) is removed from patterns."""
     redactor = Redactor(kinds)
     alarms: dict[str, list[Pattern]] = {}
     for score in scores:
@@ -153,7 +153,7 @@ class DetectorReport:
         return sorted(self._detectors.items(), key=lambda item: (-item[1].alarms, item[0]))
 
     def suggestions(self) -> list[Suggestion]:
-        """Return the suggested settings, in the order in which the report numbers them."""
+        """Return the suggested settings in the order of their numbers in the report."""
         return [
             Suggestion(name, *pattern.setting, counted.turns)
             for name, detector in self._ranked()
@@ -281,7 +281,7 @@ def _secret(turn: Turn, found: Evidence) -> Pattern:
 
 
 def _place(turn: Turn, found: Evidence) -> Pattern:
-    """Return a finding's type and its place in the turn without indexes, such as ``instruction_override in search result``."""
+    """Return a finding's type and place in the turn, without indexes, such as ``instruction_override in search result``."""
     path = found.finding["path"]
     tool = _tool_at(turn, found)
     place = f"{tool} {path.partition('.')[2]}" if tool else _INDEX.sub("", path)

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 MOST_NAMED = 3
 _LEAST_BEFORE = 60.0
-"""Turns are read from at least this many seconds before the start of a change."""
+"""Minimum seconds before the start of a change from which turns are read."""
 
 
 def compare_verdicts(metric: str, rows: Sequence[VerdictRow], *, selected: bool = False) -> Differences:
-    """Compare the failed turns of a metric with its passed turns, ignoring the facts from which the metric itself is computed."""
+    """Compare a metric's failed turns with its passed turns. Ignore facts from which the metric itself is computed."""
     known = indexed(metric.partition(".")[0])
     left_out = follows_from(known) if known is not None else frozenset[str]()
     facts = [{name: value for name, value in row.facts.items() if name not in left_out} for row in rows]
@@ -43,7 +43,7 @@ def compare_verdicts(metric: str, rows: Sequence[VerdictRow], *, selected: bool 
 
 
 def explained(path: str, change: Change) -> Change:
-    """Return a change with the facts that distinguish failed turns. If the store can't be read, return the change as it is."""
+    """Return ``change`` with the facts that distinguish failed turns. If the store can't be read, return ``change`` unchanged."""
     agents = (change.agent,) if change.agent else ()
     # A score arrives after its turn's end, the decision delay, and the judge call, so start earlier.
     since = change.found.since - max(_LEAST_BEFORE, change.at - change.found.since)
@@ -57,9 +57,9 @@ def explained(path: str, change: Change) -> Change:
 @dataclass(frozen=True, slots=True)
 class ShownDifferences:
     title: str
-    """Title template with placeholders for the numbers of turns on both sides and of all turns."""
+    """Title template with placeholders for three turn counts: each side and in total."""
     about: Mapping[str, str]
-    """Keys of the JSON report that identify the metric or the group."""
+    """Keys and values in the JSON report that identify the metric or the group."""
     sides: tuple[str, str]
     found: Differences
 
@@ -70,13 +70,13 @@ def differences_of(metric: str, rows: Sequence[VerdictRow]) -> ShownDifferences:
 
 
 def differences_of_group(rows: Sequence[VerdictRow], group: Sequence[FactCondition], option: str = "--group") -> ShownDifferences:
-    """Compare the turns that meet all conditions with the other turns. Raises a ConfigError about ``option`` for unknown facts."""
+    """Compare turns that meet all conditions in ``group`` with other turns. Unknown facts raise a ConfigError about ``option``."""
     known = {name for row in rows for name in row.facts}
     facts: list[Mapping[str, Any]] = [row.facts for row in rows]
     for condition in group:
         if condition.name not in known:
             raise ConfigError(
-                refusal(option, repr(condition.name), f"must be a fact of the turns. Facts: {', '.join(sorted(known)) or 'none'}")
+                refusal(option, repr(condition.name), f"must be one of these facts: {', '.join(sorted(known)) or 'none'}")
             )
         facts = [condition.without(one) for one in facts]
     chosen = [all(condition.holds(row.facts) for condition in group) for row in rows]
@@ -89,7 +89,7 @@ def differences_of_group(rows: Sequence[VerdictRow], group: Sequence[FactConditi
 def differences_of_runs(
     before: Mapping[str, Sequence[VerdictRow]], after: Mapping[str, Sequence[VerdictRow]]
 ) -> list[ShownDifferences]:
-    """Compare two runs: the failed turns for each metric that got worse, and all turns (key ``""``)."""
+    """Compare two runs: failed turns for each metric that got worse, and all turns (key ``""``)."""
     metrics = sorted((before.keys() & after.keys()) - {""})
     ps = holm([fisher(_failed(before[metric]), _failed(after[metric])) for metric in metrics])
     found = []
@@ -122,7 +122,7 @@ def _failed(rows: Sequence[VerdictRow]) -> tuple[int, int]:
 
 
 def facts_row(turn: Turn, attributes: Collection[str] = ()) -> VerdictRow:
-    """Return a turn's facts and the values of the span ``attributes``, without a verdict."""
+    """Return a turn's facts and span ``attributes`` as a row without a verdict."""
     facts = {**attributes_of(turn, attributes), **facts_of(turn)}
     return VerdictRow(turn.turn_id, False, facts, turn.conversation_id or turn.turn_id, 1.0)
 
@@ -134,7 +134,7 @@ def verdicts_in(row: VerdictRow, scores: Iterable[Score]) -> dict[str, VerdictRo
 
 
 def causes_of(comparison: Comparison, run: Run) -> list[str]:
-    """Return up to three findings about failed turns for each metric that regressed."""
+    """Return up to three findings about failed turns per metric that regressed."""
     found: list[str] = []
     for series in {change.label: change.series for change in comparison.changes if change.verdict == "regression"}.values():
         rows = [

@@ -1,4 +1,4 @@
-"""Result of an experiment: trials of cases with turns and scores, summarized by metric."""
+"""Result of an experiment: trials (repetitions of a case) with turns and scores, summarized by metric."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Trial(NamedTuple):
     error: str | None
     seconds: float
     reached_max_turns: bool = False
-    """True if the conversation ended at the case's ``max_turns``, perhaps before the simulated user had finished."""
+    """True if the conversation ended at the case's ``max_turns``, maybe before the simulated user had finished."""
     place: str = ""
     """Position in the dataset, such as ``qa.csv:3``, if the dataset has no ID for the case."""
 
 
 class Summary(NamedTuple):
-    """Results of one metric over all cases. The 95 % intervals are computed over cases, because repetitions aren't independent."""
+    """Results of one metric over all cases. 95 % intervals are computed over cases, because repetitions aren't independent."""
 
     metric: str
     unit: str
@@ -46,7 +46,7 @@ class Summary(NamedTuple):
     """Number of values, excluding vacuous scores, errors, and skipped scores."""
     mean: float | None
     low: float | None
-    """Lower end of the interval, or None if there are fewer than five cases."""
+    """Lower end of the 95 % interval, or None with fewer than five cases."""
     high: float | None
     passed: int
     judged: int
@@ -57,9 +57,9 @@ class Summary(NamedTuple):
     pass_hat_k: float | None
     """Probability that all k trials pass."""
     consistency: float | None
-    """Share of repeated cases whose trials all have the same verdict. None if no case is repeated."""
+    """Share of repeated cases whose trials all have the same verdict. None without repeated cases."""
     errors: int
-    """Number of scores that are errors, including scores of trials whose task raised an exception."""
+    """Number of error scores, including scores of trials whose task raised an exception."""
     skipped: int
     type: str = "numeric"
 
@@ -73,12 +73,12 @@ class Experiment:
 
     @property
     def turns(self) -> list[Turn]:
-        """The turns of all trials. A conversation that is evaluated as a whole is added as a turn after its own turns."""
+        """Turns of all trials. A conversation that metrics evaluate as a whole follows its turns as an additional turn."""
         return [turn for trial in self.trials for turn, _ in trial.scored]
 
     @property
     def scored(self) -> ScoredTurns:
-        """The turns of all trials, each with its scores."""
+        """Turns of all trials, each with its scores."""
         return ScoredTurns(pair for trial in self.trials for pair in trial.scored)
 
     @property
@@ -102,7 +102,7 @@ class Experiment:
     def frame(self) -> Any:
         """Return a pandas DataFrame with one row per score.
 
-        The columns are ``case_id``, ``repetition``, ``turn`` (the turn's number in a conversation, or None), and those of
+        The columns are ``case_id``, ``repetition``, ``turn`` (the turn's number in a conversation, or None), and all columns of
         :meth:`ScoredTurns.frame`.
 
         Raises:
@@ -129,9 +129,8 @@ class Experiment:
 
         The result contains each metric's difference, interval, and p-value, corrected for the number of tests.
 
-        Args:
-            baseline: an experiment, or a file written by :meth:`write` or ``otel-agenteval eval --format jsonl``.
-            watch: metrics whose regression is a failure, in addition to those with the policy ``gate``. ``all`` watches every
+        Args: baseline: an experiment, or a file written by :meth:`write` or ``otel-agenteval eval --format jsonl``. watch: metrics
+            whose regression is a failure, in addition to metrics with the policy ``gate``. ``all`` watches every
                 metric.
 
         Raises:
@@ -186,7 +185,7 @@ class Experiment:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Raised on Ctrl+C. Contains the finished trials."""
+    """Error raised on Ctrl+C. Contains the finished trials."""
 
     def __init__(self, experiment: Experiment) -> None:
         super().__init__()
@@ -196,7 +195,7 @@ class Interrupted(KeyboardInterrupt):
 def _summary(metric: str, found: Sequence[tuple[Trial, Score]], k: int) -> Summary:
     values: dict[str, list[float]] = {}
     verdicts: dict[str, dict[int, bool]] = {}
-    """Verdict by case ID and repetition. A trial with several turns passes if all of them pass."""
+    """Verdict by case ID and then by repetition. A trial with several turns passes if all of its turns pass."""
     for trial, score in found:
         if score.status == "ok" and not score.vacuous and score.value is not None:
             values.setdefault(trial.case_id, []).append(score.value)

@@ -1,4 +1,4 @@
-"""Failed turns, grouped by their first fault. Each group (*failure mode*) has a rate, the change in the rate, and topics.
+"""Failed turns, grouped by first fault. Each group (*failure mode*) has a rate, the change in this rate, and topics.
 
 A *topic* is a set of turns in a failure mode whose texts are similar.
 """
@@ -29,14 +29,14 @@ _LONGEST_TEXT = 1_000
 _MOST_OTHERS = 500
 _REDACTED = re.compile(r"\[[A-Z]+_\d+\]")
 _WHOLE = 0.9
-"""A single topic with more than this share of a mode's texts isn't shown, because it describes the whole mode."""
+"""Maximum share of a mode's texts in its only topic. A larger topic isn't shown, because it describes the whole mode."""
 
 
 class ModeShare(NamedTuple):
     group: str | None
     turns: int
     rate: float | None
-    """Share of all turns, estimated from the judged turns. None if there are no turns."""
+    """Share of all turns, estimated from the judged turns. None without turns."""
     interval: Interval
 
 
@@ -60,7 +60,7 @@ class Topic:
 @dataclass(slots=True)
 class FailureMode:
     fault: Fault
-    """Fault of one of the mode's turns. All turns of the mode have the same kind, step, and error."""
+    """Fault of one turn in the mode. All turns in the mode have a fault with the same kind, step, and error."""
     parts: list[ModeShare]
     rate: float
     interval: Interval
@@ -92,7 +92,7 @@ class FailedTurn(NamedTuple):
 
 
 def counted(failed: Iterable[FailedTurn], totals: tuple[int, int], middle: float) -> StoredModes:
-    """Count failed turns by failure mode. ``totals`` contains the numbers of all turns before and after ``middle``."""
+    """Count failed turns by failure mode. ``totals`` contains the total number of turns before ``middle`` and after it."""
     groups: dict[str, list[FailedTurn]] = {}
     for turn in sorted(failed, key=lambda turn: -turn.at):
         groups.setdefault(turn.fault.mode, []).append(turn)
@@ -124,7 +124,7 @@ def modes_of(found: StoredModes) -> list[FailureMode]:
 
 
 def _share(failed: FailedTurns, total: int) -> tuple[float, float]:
-    """Return the effective numbers of failed turns and of all turns: as many independent turns would have the same variance."""
+    """Return the effective numbers of failed turns and of all turns (numbers of independent turns with the same variance)."""
     total = max(total, failed.turns)
     if not failed.turns:
         return 0.0, float(total)
@@ -154,7 +154,7 @@ class TopicFinder:
         self.model = model
 
     def topics_of(self, mode: str, texts: Sequence[FailureText], others: Sequence[str]) -> list[Topic]:
-        """Return a mode's topics, most frequent first. Known topics keep their IDs. ``others`` contains texts of other modes."""
+        """Return a mode's topics, most frequent first. Known topics keep their IDs. ``others`` contains texts from other modes."""
         texts = [each for each in texts if each.text.strip()]
         if len(texts) < 2 * LEAST:
             return []
@@ -181,7 +181,7 @@ class TopicFinder:
 
 
 def _members(vectors: Any, centers: Sequence[Sequence[float]]) -> list[list[int]]:
-    """Return, for each topic, the indexes of its texts, starting with the text nearest to the topic's center."""
+    """Return one list per topic: the indexes of the topic's texts, nearest to the topic's center first."""
     nearest = sorted((one.topic, -one.cosine, at) for at, one in enumerate(positions(vectors, centers)) if one is not None)
     return [[at for topic, _, at in nearest if topic == number] for number in range(len(centers))]
 
@@ -196,7 +196,7 @@ def _new_id(mode: str, words: Sequence[str], taken: Collection[str]) -> str:
 # --- as texts ------------------------------------------------------------------------------------------------------
 
 _MOST_GROUPS = 4
-"""Maximum number of groups in a table. If there are more, the last groups are shown."""
+"""Maximum number of groups in a table. With more groups, only the last groups are shown."""
 
 
 def as_report(modes: Sequence[FailureMode]) -> TabularReport:

@@ -21,7 +21,7 @@ _UNITS = {"1": "", "s": " s", "{token}": " tokens", "{level}": "", "{item}": "",
 
 
 def number(value: float | None, unit: str = "1", *, signed: bool = False) -> str:
-    """Format a value with its unit and four significant digits. Values from 1,000 become whole numbers. None becomes a dash."""
+    """Format a value with its unit and four significant digits. Values from 1,000 become integers. None becomes a dash."""
     if value is None:
         return "–"
     sign = "+" if signed and value > 0 else "−" if value < 0 else ""
@@ -32,7 +32,7 @@ def number(value: float | None, unit: str = "1", *, signed: bool = False) -> str
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """Format a share in percent. Shares between 0 and 1 aren't rounded to 0 % or 100 %."""
+    """Format a share in percent. A share above 0 and below 1 is never rounded to 0 % or 100 %."""
     if share is None:
         return "–"
     size = share * 100
@@ -71,7 +71,7 @@ class Report:
     run: Run
     comparison: Comparison | None = None
     unevaluated: Sequence[str] = ()
-    """One message, with the reason, per gate that has neither a verdict nor an error on any turn. These gates fail the run."""
+    """One message, with the reason, per gate that was never evaluated on any turn. These gates fail the run."""
 
     @property
     def gates_failed(self) -> int:
@@ -95,7 +95,7 @@ class Report:
 
     @property
     def decides(self) -> bool:
-        """True if the run can fail, because a metric has the policy ``gate`` or because a watched metric is compared with a baseline."""
+        """True if the run can fail, because a metric has the policy ``gate`` or a watched metric is compared with a baseline."""
         return self._has_gates or (self.comparison is not None and any(change.watched for change in self.comparison.changes))
 
     @property
@@ -113,7 +113,7 @@ class Report:
 
 
 def unevaluated_gates(metrics: Iterable[BoundMetric], run: Run) -> list[str]:
-    """Return one message, with the reason, per gate that has neither a verdict nor an error on any turn."""
+    """Return one message, with the reason, per gate that was never evaluated on any turn."""
     found = []
     for metric in metrics:
         series = run.series.get((metric.name, parameters_hash(metric))) if metric.policy == "gate" else None
@@ -132,7 +132,7 @@ def unevaluated_gates(metrics: Iterable[BoundMetric], run: Run) -> list[str]:
 
 
 def errors_in(run: Run) -> list[str]:
-    """Return a line per metric and error type, with the number of errors and the first explanation. Task errors are excluded."""
+    """Return one line per metric and error type, with the error count and the first explanation. Task errors are excluded."""
     found: dict[tuple[str, str], list[str]] = {}
     for row in run.rows:
         if row.outcome == "error":

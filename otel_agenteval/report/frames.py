@@ -73,10 +73,10 @@ class ScoredTurns(Sequence[tuple[Turn, Sequence[Score]]]):
         return found
 
     def first_faults(self) -> Any:
-        """Return a pandas DataFrame of the failed turns, with the first step that went wrong in each.
+        """Return a pandas DataFrame of the failed turns, each with the first step that went wrong.
 
-        The columns are ``turn_id``, ``agent``, ``kind``, ``path``, ``reason``, ``step``, and ``error``. All except the first two
-        are missing (NaN) if no rule finds a fault.
+        The columns are ``turn_id``, ``agent``, ``kind``, ``path``, ``reason``, ``step``, and ``error``. If no rule finds a fault,
+        all columns except ``turn_id`` and ``agent`` are missing (NaN).
 
         Raises:
             MissingExtra: If pandas isn't installed.
@@ -90,11 +90,11 @@ class ScoredTurns(Sequence[tuple[Turn, Sequence[Score]]]):
         return _frame(rows, ("turn_id", "agent", *Fault._fields))
 
     def differences(self, metric: str | None = None) -> Any:
-        """Return a pandas DataFrame of facts that are more frequent in failed turns, for each metric or only for ``metric``.
+        """Return a pandas DataFrame of facts that are more frequent in failed turns, for all metrics or only for ``metric``.
 
         The columns are ``metric``, ``fact``, ``failed``, ``passed``, ``low``, ``high``, ``p_adjusted``, ``turns``, and ``few``.
-        ``failed`` and ``passed`` are the shares of failed and passed turns with the fact. ``low`` and ``high`` are the interval
-        of their difference. ``turns`` is the number of failed turns with the fact. ``few`` is True if that number is small.
+        ``failed`` and ``passed`` are the shares of failed and passed turns with the fact. ``low`` and ``high`` are the interval of
+        their difference. ``turns`` is the number of failed turns with the fact. ``few`` is True if this number is small.
 
         Raises:
             MissingExtra: If pandas isn't installed.
@@ -118,8 +118,8 @@ class ScoredTurns(Sequence[tuple[Turn, Sequence[Score]]]):
     def failure_modes(self) -> Any:
         """Return a pandas DataFrame of the failed turns, grouped by their first fault.
 
-        The columns are ``id``, ``kind``, ``step``, ``error``, ``turns``, ``rate``, ``low``, ``high``, and ``examples``. ``rate``
-        is the share of all turns. ``low`` and ``high`` are the 95 % interval of the rate.
+        The columns are ``id``, ``kind``, ``step``, ``error``, ``turns``, ``rate``, ``low``, ``high``, and ``examples``. ``rate`` is
+        the share of all turns. ``low`` and ``high`` are the ends of the rate's 95 % interval.
 
         Raises:
             MissingExtra: If pandas isn't installed.

@@ -1,4 +1,4 @@
-"""The report of a run as a web page with charts. All text from the run is escaped."""
+"""Report on a run as a web page with charts. All text from the run is escaped."""
 
 from __future__ import annotations
 

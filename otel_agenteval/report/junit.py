@@ -1,8 +1,8 @@
 """JUnit XML: one testsuite per agent, one testcase per turn and metric.
 
 Only gates can fail a testcase. A trend metric below its threshold passes with a note in ``system-out``. A metric that couldn't be
-evaluated is an error. CI servers identify a testcase by agent and name. For a turn with a case ID, both are the same in every run,
-so that CI servers can show the testcase's history.
+evaluated is an error. CI servers identify a testcase by agent and name. For a turn with a case ID, agent and name are the same in
+every run, so that CI servers can show the testcase's history.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;",
 
 
 class _Case(NamedTuple):
-    """One testcase. ``kind`` is the name of an element, such as ``failure`` or ``error``. ``kind`` is empty for a passed test."""
+    """One testcase. ``kind`` is an element name, such as ``failure`` or ``error``, or empty for a passed test."""
 
     name: str
     kind: str = ""

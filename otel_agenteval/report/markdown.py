@@ -1,7 +1,7 @@
-"""A Markdown summary for a pull request.
+"""Markdown summary for a pull request.
 
-Names and explanations can quote an agent or its user. They are written as code spans, so that they can't mention GitHub users,
-add links or pictures, or contain HTML.
+Names and explanations can quote an agent or its user. Code spans enclose them, so that they can't mention GitHub users, add links
+or pictures, or contain HTML.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _fitting(lines: list[str], part: str, what: str) -> list[str]:
 
 
 def _code(text: str, limit: int = 200) -> str:
-    """Return a code span for a table cell, with ``|`` replaced, because tables have no reliable escape for it."""
+    """Return a code span for a table cell, with ``|`` replaced, because Markdown tables can't reliably escape ``|``."""
     plain = one_line(text, limit).replace("|", "¦") or " "
     fence = "`" * (max(map(len, re.findall("`+", plain)), default=0) + 1)
     pad = " " if plain[0] == "`" or plain[-1] == "`" else ""

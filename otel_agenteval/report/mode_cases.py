@@ -1,4 +1,4 @@
-"""Cases for ``otel-agenteval experiment``, created from the failed turns of a failure mode.
+"""Cases for ``otel-agenteval experiment``, created from a failure mode's turns.
 
 A case created from a failed turn fails until the agent is fixed.
 """
@@ -25,12 +25,12 @@ EXPECTED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "wrong_tool": {"code_tool_selection": {"threshold": 1.0}},
     "failed_handoff": {"code_handoff_success_rate": {"threshold": 1.0}},
 }
-"""Metrics (with parameters) that fail every turn with a fault, by kind of fault. They become gates of the turn's case."""
+"""Metrics (with parameters) that fail every turn with a fault, by kind of fault. The metrics become gates of the turn's case."""
 _NOT_REFERENCES = frozenset((
     "case_id", "case_turn", "id", "case", "input", "metrics", "assert", "turns", "user", "max_turns", "references", "baggage:",
 ))  # fmt: skip
 _MOST_EARLIER = 200
-"""Maximum number of turns of a conversation that are searched for earlier messages."""
+"""Maximum number of turns per conversation to search for earlier messages."""
 _OF_LABELS = frozenset(("turn_id", "label", "good", "passed", "metric", "rating", "comment", "by", "at"))
 
 
@@ -40,7 +40,7 @@ class ModeCase(NamedTuple):
     """The user's earlier messages that the agent received with this turn."""
 
     def as_row(self, earlier: Sequence[str]) -> dict[str, Any]:
-        """Return a row of the dataset. ``earlier`` contains the inputs of earlier turns in the conversation."""
+        """Return the case as a dataset row. ``earlier`` contains the inputs of the conversation's earlier turns."""
         inputs = earlier or self.asked
         if not inputs:
             return self.row
@@ -52,7 +52,7 @@ def case_of(
     content: Mapping[str, Any], scores: Iterable[Score], kind: str, parameters: Parameters,
     labels: Mapping[str, Mapping[str, Any]],
 ) -> ModeCase | None:  # fmt: skip
-    """Return the case of a failed turn (``turn.v1``, redacted), or None if it has no input or no metric can be a gate."""
+    """Return a failed turn's case. ``content`` is redacted ``turn.v1``. Without an input or a possible gate, return None."""
     text, metrics = content.get("input"), gates_of(scores, kind, parameters)
     if not isinstance(text, str) or not text.strip() or not metrics:
         return None
@@ -68,7 +68,7 @@ def case_of(
 
 
 def gates_of(scores: Iterable[Score], kind: str, parameters: Parameters) -> list[dict[str, Any]]:
-    """Return a case's gates: the failed metrics and the metrics that detect the fault, if they can be evaluated again."""
+    """Return a case's gates: the failed metrics and the metrics that detect the fault, if a new run can evaluate them."""
     wanted: dict[str, dict[str, Any]] = {}
     for score in scores:
         if score.verdict is False:
@@ -109,7 +109,7 @@ def stored_cases(
     reader: StoreReader, turns: Iterable[Mapping[str, Any]], most: int, parameters: Parameters,
     labels: Mapping[str, Mapping[str, Any]],
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Return up to ``most`` cases of failed turns with different inputs. At most :data:`MOST_VERDICTS` turns are read."""
+    """Return up to ``most`` cases from failed turns with different inputs. Read at most :data:`MOST_VERDICTS` turns."""
 
     def cases() -> Iterator[dict[str, Any]]:
         for turn in itertools.islice(turns, MOST_VERDICTS):
@@ -143,7 +143,7 @@ def references_in(labels: str) -> dict[str, dict[str, Any]]:
 
 
 def references_of(labels: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Map turn or case IDs to references: additional columns, text in ``value``, and the fields of a JSON object in ``comment``."""
+    """Return a mapping from turn or case ID to references (extra columns, text in ``value``, JSON object fields in ``comment``)."""
     found: dict[str, dict[str, Any]] = {}
     for row in labels:
         given = {name: value for name, value in row.items() if name not in _OF_LABELS and value is not None}

@@ -1,4 +1,4 @@
-"""Output files of a run. One evaluation can be written in several formats, each to its own file."""
+"""Output files of a run. A run can write several formats, each to its own file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .run import About, line_of, on_scale
 
 Scored = Sequence[tuple[Score, str]]
 Rendering = Callable[[Turn, About, Scored, Redactor], str]
-"""Function that formats a turn and its redacted scores. Must be picklable, because it runs in the process that scores the turn."""
+"""Function that formats a turn and its redacted scores. It must be picklable, because it runs in the scoring process."""
 _DOCUMENTS = {"junit": render_junit, "markdown": render_markdown, "html": render_html}
 _DECLARE_UTF8 = ("junit", "html")
 FORMATS = ("jsonl", "table", *_DOCUMENTS)
@@ -42,7 +42,7 @@ FORMATS = ("jsonl", "table", *_DOCUMENTS)
 def open_outputs(
     formats: Sequence[str], outs: Sequence[str], inputs: Sequence[str], *, content: bool, scale: int
 ) -> Iterator[list[RunOutput]]:
-    """Open a file per format (``-`` is standard output). Invalid paths, and paths in ``inputs``, raise an error before the run."""
+    """Open one file per format (``-``: standard output). Before the run, reject invalid paths and paths in ``inputs``."""
     places = [*outs, *["-"] * (len(formats) - len(outs))]
     if len(places) > len(formats):
         raise ConfigError(f"--out: needs a --format for each file, got {len(places)} files for {len(formats)} formats")
@@ -76,7 +76,7 @@ def _stream(form: str, place: str, stack: ExitStack) -> TextIO:
 
 
 class _KeptUntilWritten(io.TextIOWrapper):
-    """File that keeps its old content until the first write, in case the run has no input."""
+    """File that keeps its old content until the first write, in case the run lacks input."""
 
     _begun = False
 
@@ -96,7 +96,7 @@ class _Look(NamedTuple):
 
 
 def _text_of(form: str, look: _Look, turn: Turn, about: About, scored: Scored, redactor: Redactor) -> str:
-    """Return a turn as JSON lines or as a table. Return "" for formats that are written at the end of the run."""
+    """Return a turn as JSON lines or as a table. For formats that are written at the end of the run, return ""."""
     if form == "jsonl":
         texts = (
             json.dumps(line_of(turn, about, score, parameters), ensure_ascii=False, default=str) for score, parameters in scored
@@ -124,7 +124,7 @@ class RunOutput:
             self._out.write(text)
 
     def finish(self, report: Report) -> None:
-        """Write the report or, for ``table``, the summary and comparison. For ``jsonl``, empty an old file if no scores exist."""
+        """Write the report or, for ``table``, the summary and comparison. For ``jsonl`` without scores, empty an old file."""
         if self.needs_run:
             self._out.write(_DOCUMENTS[self._form](report))
         elif self._form == "jsonl":
@@ -140,7 +140,7 @@ class RunOutput:
 
 
 class OutcomeTable:
-    """Table of each metric's outcomes over many turns. The outcomes have the same names as in the counter ``agenteval.results``."""
+    """Table of each metric's outcomes over many turns. Outcomes are named as in the counter ``agenteval.results``."""
 
     _SHOWN = ("pass", "fail", "vacuous", "error", "skipped")
 
@@ -159,7 +159,7 @@ class OutcomeTable:
                 total[1] += 1
 
     def render(self, width: int = 100, *, color: bool = False) -> str:
-        """Return a table with one row per metric, most failures first. Vacuous scores aren't included in ``mean``."""
+        """Return a table with one row per metric, most failures first. The column ``mean`` excludes vacuous scores."""
         paint = Paint(color)
         lines = [
             paint(

@@ -1,8 +1,7 @@
-"""Comparison of two groups of stored turns, such as versions, models, or prompts. The module also estimates each metric for each
-group.
+"""Comparison of two groups of stored turns, such as versions, models, or prompts. Also estimates each metric's mean per group.
 
 For each metric, a comparison shows whether the difference is larger than expected by chance. If the result is unclear, the
-comparison shows how many more turns are needed.
+comparison shows how many more turns each group needs.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ class Line:
     unit: str
     difference: Difference
     adjusted: float
-    """p-value with Holm's correction for the number of measures."""
+    """p-value after Holm's correction for the number of measures."""
     verdict: Verdict
     needed: tuple[int, int] | None
-    """Number of turns or cases that each group still needs, or -1 if no number is enough. None if the effect is shown or is 0."""
+    """Turns or cases that each group still needs, or -1 if no number is enough. None if the effect is significant or 0."""
 
 
 @dataclass(slots=True)
@@ -161,7 +160,7 @@ class GroupMean:
 
 
 def estimates_of(reader: StoreReader, by: str, wanted: Wanted) -> list[GroupMean]:
-    """Estimate each metric for each group, over all stored turns. Raises AgentEvalError if there aren't any scores."""
+    """Estimate each metric's mean per group, over all stored turns. Without scores, raise AgentEvalError."""
     turns = reader.groups(by, wanted)
     groups: dict[tuple[str, str], Group] = {}
     units: dict[str, str] = {}

@@ -1,7 +1,7 @@
-"""Rendering of a report as text, Markdown, JSON, or a web page. A report has titled tables, and their data for the JSON format.
+"""Rendering of a report as text, Markdown, JSON, or a web page. A report has titled tables, and the tables' data for JSON.
 
 A page is a single file with inline style and script. Its content security policy forbids all requests, and allows only the page's
-own style and script, by hash. Even if escaping failed, no other script could run.
+own style and script, by hash. Even if escaping failed, other scripts couldn't run.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class Table:
     title: str
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
-    """Cells of the rows. A cell that begins with spaces is indented."""
+    """Rows of cells. A cell that begins with spaces is indented."""
     empty: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TabularReport:
     title: str
-    """Title of the web page. Text formats show only the titles of the tables."""
+    """Title of the web page. Text formats show only the tables' titles."""
     tables: Sequence[Table]
     data: Any
     warnings: Sequence[str] = ()
@@ -106,7 +106,7 @@ def _indented(cell: str) -> str:
 
 
 def page(title: str, parts: Iterable[str]) -> str:
-    """Return an HTML document with the HTML ``parts`` as its body. Users can sort its tables by column."""
+    """Return an HTML document with the HTML ``parts`` as its body. Users can sort the tables by column."""
     style, script = ((files(__package__) / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     style_hash, script_hash = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script))
     return for_document(_PAGE.format(

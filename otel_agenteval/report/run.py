@@ -1,4 +1,4 @@
-"""The scores of one run, in a compact form for reports and comparisons."""
+"""Scores of one run, in a compact form for reports and comparisons."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _HOW = "Pass the output of `otel-agenteval eval --format jsonl`"
 _TURN_ID = re.compile(r"[0-9a-f]{32}-[0-9a-f]{16}")
 MOST_WITH_FACTS = 10_000
 BLANK = "the answer is blank"
-"""Reason for a gate that is skipped as ``empty_output``. Such a gate fails, because a blank answer must not pass."""
+"""Failure reason for a gate that was skipped as ``empty_output``. The gate fails, because a blank answer must not pass."""
 PARAMETERS = "parameters_hash"
 """JSON key with a hash that distinguishes configurations of the same metric."""
 
@@ -66,7 +66,7 @@ class About:
 
     @property
     def cluster(self) -> str:
-        """Conversation ID or, if unknown, trace ID. Turns of the same cluster aren't independent."""
+        """Conversation ID or, if unknown, trace ID. Turns in the same cluster aren't independent."""
         return self.conversation_id or (self.turn_id[:32] if _TURN_ID.fullmatch(self.turn_id) else self.turn_id)
 
     @property
@@ -79,11 +79,11 @@ class ScoreRow:
     about: About
     series: MetricSeries
     outcome: str
-    """``pass``, ``fail``, ``ok``, ``vacuous``, ``error``, or ``skipped``."""
+    """Outcome: ``pass``, ``fail``, ``ok``, ``vacuous``, ``error``, or ``skipped``."""
     value: float | None
     passed: bool | None
     why: str
-    """The score's explanation, error type, or skip reason. If ``about.answered`` is set, also contains the detail of a failure."""
+    """The score's explanation, error type, or skip reason. If ``about.answered`` is set, failures also include the detail."""
 
     @property
     def fails_gate(self) -> bool:
@@ -91,7 +91,7 @@ class ScoreRow:
 
     @property
     def has_value(self) -> bool:
-        """False for blank answers and errors without a verdict. True otherwise, even for other skipped scores."""
+        """False for blank answers and for errors without a verdict. True otherwise, even for other skipped scores."""
         return self.why not in (BLANK, "empty_output") and (self.outcome != "error" or self.passed is not None)
 
 
@@ -99,13 +99,13 @@ class ScoreRow:
 class MetricSeries:
     facts: Facts
     parameters: str = ""
-    """Hash of the parameters except the threshold. Empty if there are no parameters."""
+    """Hash of the parameters, except the threshold. Empty without parameters."""
     number: int = 1
     rows: list[ScoreRow] = field(default_factory=list)
 
     @property
     def label(self) -> str:
-        """Metric name in reports. If a metric is configured several times, the second name is ``name#2``, and so on."""
+        """Metric name in reports. If a metric is configured several times, the second configuration is ``name#2``, and so on."""
         return self.facts.metric if self.number == 1 else f"{self.facts.metric}#{self.number}"
 
     @property
@@ -115,7 +115,7 @@ class MetricSeries:
 
     @property
     def verdicts(self) -> list[ScoreRow]:
-        """Rows that are included in the pass rate, including rows of tasks that raised an exception."""
+        """Rows that count in the pass rate, including rows of tasks that raised an exception."""
         return [row for row in self.rows if row.passed is not None and row.outcome != "vacuous"]
 
     def summary(self) -> SeriesSummary:
@@ -148,7 +148,7 @@ class SeriesSummary:
     judged: int
     """Number of verdicts. Turns whose task raised an exception count as failed."""
     rate_interval: Interval | None = None
-    """95 % interval of the pass rate. None without verdicts, or if cases are repeated and there are fewer than five cases."""
+    """95 % interval of the pass rate. None without verdicts, or for repetitions of fewer than five cases."""
 
     @property
     def pass_rate(self) -> float | None:
@@ -156,7 +156,7 @@ class SeriesSummary:
 
 
 class Run:
-    """Scores of one run. Turns (by ID) and configured metrics are in the order of the scores."""
+    """Scores of one run. Turns (by ID) and metrics are in the order in which their scores were added."""
 
     def __init__(self, scale: int = 1) -> None:
         self.scale = scale
@@ -166,7 +166,7 @@ class Run:
         """Facts by turn ID, for up to :data:`MOST_WITH_FACTS` random turns."""
         self._facts_below = 1 << 32
         self._short: tuple[int, int] | None = None
-        """Cached number of turns, and the number of ID characters that distinguish these turns."""
+        """Cached pair: number of turns, and number of ID characters that distinguish these turns."""
 
     def add(self, about: About, score: Score, parameters: str = "") -> None:
         if about.revision >= self.turns.setdefault(about.turn_id, about).revision:
@@ -182,7 +182,7 @@ class Run:
         series.rows.append(ScoreRow(about, series, outcome(score), score.value, score.verdict, reason))
 
     def add_facts(self, turn_id: str, facts: Mapping[str, FactValue]) -> None:
-        """Add a turn's facts. If there are too many turns, keep a random half."""
+        """Add a turn's facts. Above :data:`MOST_WITH_FACTS` turns, keep a random half."""
         if zlib.crc32(turn_id.encode()) < self._facts_below:
             self.facts[turn_id] = facts
         if len(self.facts) > MOST_WITH_FACTS:
@@ -207,9 +207,9 @@ class Run:
 
     @classmethod
     def read(cls, path: str, scale: int = 1) -> Run:
-        """Read scores from JSON lines. Raises AgentEvalError for an invalid line, or if there is no score.
+        """Read scores from JSON lines. For an invalid line, or without scores, raise AgentEvalError.
 
-        Scores of replaced revisions and turns are dropped. If a metric has several scores on a turn, only the last one is kept,
+        Scores of replaced revisions and turns are dropped. If a metric has several scores on a turn, only the last score is kept,
         except for user feedback.
         """
         run, replaced = cls(scale), set[str]()
@@ -231,7 +231,7 @@ class Run:
         return run
 
     def _add_line(self, line: bytes, where: str) -> str:
-        """Add the score in a line. Return the ID of the turn that the scored turn replaces, or ""."""
+        """Add the score in ``line``. Return the ID of the turn that the scored turn replaces, or ""."""
         try:
             data = jsonio.loads(line)
             if not isinstance(data, dict) or not isinstance(data.get("turn_id"), str):
@@ -247,7 +247,7 @@ class Run:
 
 
 def on_scale(score: Score, scale: int) -> Score:
-    """Convert a score from 0 to 1 to the report's scale. Other scores and verdicts stay the same."""
+    """Convert a score on the scale from 0 to 1 to the report's scale. Verdicts and scores on other scales stay the same."""
     if scale == 1 or score.unit != "1" or score.type == "boolean":
         return score
     threshold = None if score.threshold is None else score.threshold * scale
@@ -268,14 +268,14 @@ def line_of(turn: Turn, about: About, score: Score, parameters: str) -> dict[str
 
 
 def parameters_hash(metric: BoundMetric) -> str:
-    """Return 12 hex digits of a hash of a metric's parameters except the threshold, or "" without such parameters."""
+    """Return a hash (12 hex digits) of a metric's parameters, except the threshold. Without other parameters, return ""."""
     params = metric.params if metric.series_params is None else metric.series_params
     given = sorted((key, value) for key, value in params.items() if key != "threshold")
     return hashlib.sha256(repr(given).encode(errors="replace")).hexdigest()[:12] if given else ""
 
 
 def why(score: Score, *, facts: bool = False) -> str:
-    """Return the reason for a score in one line. If ``facts`` is true, add the score's detail, which can quote the turn."""
+    """Return the reason for a score as one line. If ``facts`` is true, add the score's detail, which can quote the turn."""
     if score.status == "skipped":
         return str(score.detail.get("reason") or "not applicable")
     if score.status == "error":
