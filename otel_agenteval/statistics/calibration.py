@@ -1,7 +1,7 @@
 """Calibration of a judge with human labels, and correction of pass rates for the judge's errors.
 
-The positive class is *bad*. If people labeled a turn as bad, the judge either finds or misses it. If people labeled a turn as good,
-the judge either passes it or raises a false alarm.
+The positive class is *bad*. If people labeled a turn as bad, the judge either finds or misses this turn. If people labeled a turn
+as good, the judge either passes this turn or raises a false alarm.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .weighted import Estimate, Everyone, Sums, padded, vector
 
 
 class Confusion(NamedTuple):
-    """Confusion matrix: the number of labeled turns for each pair of human and judge verdicts."""
+    """Confusion matrix: number of labeled turns for each pair (human verdict, judge verdict)."""
 
     found: int
     """Number of bad turns that the judge also calls bad."""
@@ -39,7 +39,7 @@ class Confusion(NamedTuple):
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[bool, bool]]) -> Confusion:
-        """Count ``(human verdict, judge verdict)`` pairs. True means a good turn."""
+        """Count ``(human verdict, judge verdict)`` pairs. A verdict of True means a good turn."""
         counts = Counter(pairs)
         return cls(counts[False, False], counts[False, True], counts[True, False], counts[True, True])
 
@@ -62,7 +62,7 @@ class Confusion(NamedTuple):
 
     @property
     def kappa(self) -> float | None:
-        """Cohen's kappa, the agreement beyond chance. None if there are no turns or all verdicts are the same."""
+        """Cohen's kappa, the agreement beyond chance. None without turns, or if all verdicts are the same."""
         if not self.n:
             return None
         called_bad = self.found + self.alarms
@@ -71,17 +71,17 @@ class Confusion(NamedTuple):
 
     @property
     def recall(self) -> float | None:
-        """Share of the bad turns that the judge calls bad (sensitivity). None if no turn is bad."""
+        """Share of bad turns that the judge calls bad (sensitivity). None without bad turns."""
         return self.found / self.bad if self.bad else None
 
     @property
     def specificity(self) -> float | None:
-        """Share of the good turns that the judge calls good. None if no turn is good."""
+        """Share of good turns that the judge calls good. None without good turns."""
         return self.passed / self.good if self.good else None
 
     @property
     def precision(self) -> float | None:
-        """Share of bad turns among the turns that the judge calls bad. None if the judge calls no turn bad."""
+        """Share of bad turns among the turns that the judge calls bad. None if the judge never calls a turn bad."""
         called_bad = self.found + self.alarms
         return self.found / called_bad if called_bad else None
 
@@ -99,8 +99,8 @@ def interval_of(share: float | None, n: int) -> Interval | None:
 def rogan_gladen(called_bad: float, n: float, confusion: Confusion) -> Estimate | None:
     """Estimate the true share of bad turns, corrected for the judge's error rates.
 
-    The 95 % interval (Lang and Reiczigel 2014) accounts for the uncertainty of the observed rate and of both error rates. Returns
-    None if there are no turns, if the labels don't include both verdicts, or if the judge can't tell bad from good turns.
+    The 95 % interval (Lang and Reiczigel 2014) accounts for the uncertainty of the observed rate and of both error rates. Without
+    turns, if the labels don't include both verdicts, or if the judge can't tell bad from good turns, return None.
     """
     if not n or not confusion.bad or not confusion.good:
         return None
@@ -126,7 +126,7 @@ def rogan_gladen(called_bad: float, n: float, confusion: Confusion) -> Estimate 
 def predicted_rate(labeled: Sequence[tuple[bool, float]], scores: Sequence[float]) -> Estimate | None:
     """Estimate the share of good turns from the judge's scores and some human labels (PPI++), or return None without labels.
 
-    The turns to label must be chosen at random. Judge errors then widen the interval, but don't bias the estimate.
+    Labeled turns must be chosen at random. Judge errors then widen the interval, but don't bias the estimate.
     """
     sums, everyone = Sums(), Everyone()
     for good, score in labeled:
@@ -139,7 +139,7 @@ def predicted_rate(labeled: Sequence[tuple[bool, float]], scores: Sequence[float
 
 class Threshold(NamedTuple):
     value: float
-    """Scores at or above this value are good. If lower scores are better, scores at or below this value are good."""
+    """Threshold: scores at or above this value are good. If lower scores are better, scores at or below this value are good."""
     confusion: Confusion
 
 
@@ -148,9 +148,9 @@ def fit_threshold(
 ) -> Threshold | None:
     """Return the threshold with the highest sum of recall and specificity (Youden's index).
 
-    If several thresholds are equally good, return ``current`` if it is one of them, otherwise the middle of their widest range.
-    Return None unless the labels include both good and bad turns. The threshold is fitted to these labels, so expect slightly worse
-    results on other labels.
+    If several thresholds are equally good, including ``current``, return ``current``. Otherwise, return the middle of the widest
+    range. Return None unless the labels include both good and bad turns. The threshold is fitted to these labels, so expect
+    slightly worse results on other labels.
     """
     goods = np.array([good for good, _ in labeled], bool)
     if goods.all() or not goods.any():
@@ -221,7 +221,7 @@ class Corrected:
         return self.verdicts.state()
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
-        """Restore the state that :meth:`state` returned, except for metrics that are no longer calibrated."""
+        """Restore the output of :meth:`state`, except for metrics that are no longer calibrated."""
         self.verdicts.restore([one for one in state if one[0] in self.confusions], passed)
 
 

@@ -1,16 +1,16 @@
 """Detection of changes in a series of scores, with a limited rate of false alarms.
 
-The usual level of a series is estimated from its first scores. Three detectors then check all later scores, using constant memory:
+The first scores of a series determine its usual level. Three detectors then check all later scores, using constant memory:
 
 * ``cusum`` bets that the mean became lower or higher. Each score raises or lowers a bet's stake. A high stake triggers an alarm.
   While the mean is unchanged, no bet wins on average, so the stake exceeds a value A at most once in A scores on average. This
-  holds for any distribution (an e-detector: Shin, Ramdas, and Rinaldo 2023). For zeros and ones, it is Page's CUSUM. Nearly
-  constant series need no special case, because one failure among a thousand passes hardly raises the stake.
-* ``ewma`` finds small, lasting shifts. It compares an exponentially weighted mean of batches with limits that chance alone rarely
-  crosses (Lucas and Saccucci 1990).
-* ``release`` compares the scores of a new ``service.version`` with those of the previous version (:mod:`.release`).
+  holds for any distribution (an e-detector: Shin, Ramdas, and Rinaldo 2023). For zeros and ones, this detector is Page's CUSUM.
+  Nearly constant series don't need a special case, because one failure among a thousand passes hardly raises the stake.
+* ``ewma`` finds small, lasting shifts. This detector compares an exponentially weighted mean of batches with limits that chance
+  alone rarely crosses (Lucas and Saccucci 1990).
+* ``release`` compares a new ``service.version`` with the previous version (:mod:`.release`).
 
-Scores from 0 to 1 are used as they are. Other values (seconds, tokens) are replaced by their ranks among the first values.
+Scores from 0 to 1 are used unchanged. For other values (seconds, tokens), the rank among the first values is used instead.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Detector = Literal["cusum", "ewma", "release", "anchors"]
 _FRACTIONS = (0.02, 0.08, 0.25, 0.6)
 """Maximum share of the stake that each bet can lose. Small bets detect small shifts."""
 _EFFECTIVE = 5.0
-"""Effective number of scores that are combined into one observation if their weights aren't 1."""
+"""Effective number of scores to combine into one observation, if their weights aren't 1."""
 _SMOOTHING = 0.1
 _BATCHES = (20, 40, 80, 160, 320, 640)
 _EXPECTED_EVENTS = 5.0
@@ -41,9 +41,9 @@ _EXPECTED_EVENTS = 5.0
 _UNCERTAINTY = 1.0
 """Assumed uncertainty of the usual mean, in standard errors."""
 _HARDLY_ANYTHING = 20.0
-"""A new release resets open bets with a mean stake below this value. Chance alone reaches this value in at most 1 of 20 series."""
+"""Mean stake below which a new release resets open bets. By chance alone, at most 1 of 20 series reaches this stake."""
 _GROWTH = 1.2
-"""The bets' bounds are recomputed when the number of reference scores has grown by this factor."""
+"""Growth factor of the number of reference scores after which the bets' bounds are recomputed."""
 _LARGEST_REFERENCE = 10
 """Maximum number of reference scores, as a multiple of the initial number."""
 _RANK_LEAST = 0.02
@@ -57,7 +57,7 @@ class DetectorOptions(NamedTuple):
     least: float = 0.01
     """Smallest relevant change in the mean of scores from 0 to 1."""
     reference: int = 200
-    """Number of initial scores from which the usual level of a series is estimated."""
+    """Number of initial scores that determine a series' usual level."""
 
     @property
     def stake(self) -> float:
@@ -81,7 +81,7 @@ class ChangeExemplar(NamedTuple):
 class Found:
     detector: Detector
     before: float
-    """The usual mean, or the mean of the previous release."""
+    """The usual mean, or the previous release's mean."""
     after: float
     difference: Interval
     """95 % interval of the difference. Only large changes are reported, so the true difference is often smaller."""
@@ -101,8 +101,8 @@ class Found:
 class Series:
     """Change detector for one series of scores.
 
-    If the series is ``bounded`` and its first scores are all from 0 to 1, scores are used as they are. Otherwise, scores are
-    replaced by ranks. If ``is_amount`` is true (seconds, dollars, and other amounts), releases are compared by the logarithms.
+    If the series is ``bounded`` and its first scores are all from 0 to 1, scores are used unchanged. Otherwise, ranks replace the
+    scores. If ``is_amount`` is true (seconds, dollars, and other amounts), releases are compared by logarithms.
     """
 
     __slots__ = (
@@ -120,20 +120,20 @@ class Series:
     def _reset(self) -> None:
         self._usual = Moments()
         self._ranks = array("d")
-        """First values of the series. When there are enough values, they are sorted or, if ranks aren't used, discarded."""
+        """First values of the series. Once complete, the values are sorted or, if ranks aren't used, discarded."""
         self._known = 0.0
-        """Effective number of scores from which the bets' bounds were computed. 0 until the usual level is known."""
+        """Effective number of scores behind the bets' current bounds. 0 until the usual level is known."""
         self._part = Moments()
         """Weighted scores that wait to be combined into one observation."""
         self._low, self._high = _Bets(), _Bets()
         self._open = Moments()
-        """Values that aren't part of the usual level yet, because an open bet suggests that the level might have changed."""
+        """Values that aren't yet part of the usual level, because an open bet suggests a change of the level."""
         self._batch = Moments()
         self._batch_total = 0.0
         """Sum of the batch's values after conversion to the range from 0 to 1."""
         self._batch_size = _BATCHES[0]
         self._batch_exemplars: list[str] = []
-        """Turn IDs of the first score in each of the latest batches."""
+        """Turn ID of the first score in each of the latest batches."""
         self._ewma: float | None = None
         self._run = Moments()
         """Values since the exponentially weighted mean was last near the usual level."""
@@ -215,7 +215,7 @@ class Series:
         return self._end_batch() if batch.weight >= self._batch_size else None
 
     def _end_batch(self) -> Found | None:
-        """Add the batch to the exponentially weighted mean. Return a change if the mean is outside its limits."""
+        """Add the batch to the exponentially weighted mean. If this mean is then outside its limits, return a change."""
         batch, options = self._batch, self._options
         mean = self._batch_total / batch.weight
         batch.weight_squares = batch.weight  # each value has weight 1
@@ -257,7 +257,7 @@ class Series:
         return found
 
     def _check_release(self, value: float, at: float, weight: float, version: str, exemplar: str | None) -> Found | None:
-        """Add a score. If the current release differs significantly from the one before, return the change and restart the series."""
+        """Add a score. If this release differs significantly from the previous one, return the change and restart the series."""
         releases = self._releases
         if releases.add(value, weight, version, at, exemplar):
             for bets in (self._low, self._high):  # so that runs after the release don't include earlier scores
@@ -297,7 +297,7 @@ class Series:
 
     @classmethod
     def of_state(cls, options: DetectorOptions, state: Mapping[str, Any]) -> Series:
-        """Restore a series from the output of :meth:`state`, or raise KeyError, TypeError, or ValueError."""
+        """Restore a series from the output of :meth:`state`. For invalid state, raise KeyError, TypeError, or ValueError."""
         found = cls(options, bounded=bool(state["bounded"]))
         found._usual = Moments(*map(float, state["usual"]))
         found._ranks = array("d", state["ranks"])
@@ -338,7 +338,7 @@ class _Bets:
         self.bets = tuple([fraction / (1.0 - bound) for fraction in _FRACTIONS]) if 0.0 < bound < 1.0 else ()
 
     def add(self, value: float, raw: float, at: float, exemplar: str | None) -> float:
-        """Add a value. Return the mean stake, or 0 if no bet is open. ``raw`` is the unconverted score."""
+        """Add a value. Return the mean stake, or 0 without open bets. ``raw`` is the unconverted score."""
         gain = self.bound - value
         if not self.bets:
             return 0.0
@@ -360,10 +360,10 @@ class _Bets:
 _LIMITS = (
     (1.0, 1.0179), (1.5, 1.4381), (2.0, 1.8646), (2.25, 2.0967), (2.5, 2.3481), (2.75, 2.6227), (3.0, 2.9234), (3.25, 3.252), (3.5, 3.6095), (3.75, 3.9962), (4.0, 4.412), (4.25, 4.8565), (4.5, 5.3296), (4.75, 5.8308), (5.0, 6.3599), (5.25, 6.9166), (5.5, 7.5006), (6.0, 8.7502), (6.5, 10.1073), (7.0, 11.5707),
 )  # fmt: skip
-"""Limits of an EWMA in standard deviations, each with log10 of the mean run length. The EWMA uses :data:`_SMOOTHING`.
+"""EWMA limits in standard deviations, each with log10 of the mean run length. The EWMA uses :data:`_SMOOTHING`.
 
-The run length is the number of steps until the EWMA crosses the limit by chance. It is computed with Brook and Evans' Markov
-chain, as in ``tests/statistics/test_change.py``.
+The run length is the number of steps until the EWMA crosses the limit by chance, computed with Brook and Evans' Markov chain, as in
+``tests/statistics/test_change.py``.
 """
 
 

@@ -1,4 +1,4 @@
-"""Change detection for all series of a process. Each combination of tenant, metric, and agent is a series."""
+"""Change detection for all series in a process. Each combination of tenant, metric, and agent is a series."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .groups import is_amount
 Verdict = Literal["worse", "better", "changed"]
 _SERIES = 10_000
 _USES = 64
-"""Number of a series' scores between two updates of its time of last use."""
+"""Number of scores in a series between two updates of the series' last-use time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Change:
     metric: str
     agent: str
     verdict: Verdict
-    """``changed`` if neither higher nor lower values of the metric are better."""
+    """Verdict on the change. ``changed`` if neither higher nor lower values of the metric are better."""
     found: Found
     at: float
     tenant: str | None = None
@@ -103,7 +103,7 @@ class Changes:
         return changes
 
     def _place_of(self, key: _Key, unit: str) -> _OpenSeries:
-        """Return the series of a key. If there are too many series, replace a rarely used one or use the ``__other__`` series."""
+        """Return the series for ``key``. At the limit, replace a rarely used series or use the ``__other__`` series."""
         wanted, now = key, self._clock.monotonic()
         if key in self._places:
             self._places.use(key, now, _USES)
@@ -147,7 +147,7 @@ class Changes:
             return [[*key, series.state()] for key, series in self._series.items()]
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
-        """Restore the output of :meth:`state`. Skip invalid series. Raises TypeError or ValueError if the whole state is invalid."""
+        """Restore the output of :meth:`state`. Skip invalid series. For invalid state, raise TypeError or ValueError."""
         for metric, agent, tenant, known in state:
             try:
                 series = Series.of_state(self._options, known)

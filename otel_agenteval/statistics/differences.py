@@ -22,7 +22,7 @@ from .tests import log_choose
 
 ERROR = 0.02
 FEW = 30
-"""Findings based on fewer bad turns than this are marked as uncertain."""
+"""Minimum number of bad turns for a finding. Findings with fewer bad turns are marked as uncertain."""
 _MAX_FACTS = 400
 _MAX_FACTS_IN_PAIRS = 60
 _MAX_FINDINGS = 10
@@ -38,7 +38,7 @@ Value = str | float | bool | Collection[str] | None
 
 
 class TurnFact(NamedTuple):
-    """Value of a turn's attribute. For a range of numbers, ``value`` begins with ``>`` or ``≤``."""
+    """Name and value of a turn's attribute. For a range of numbers, ``value`` begins with ``>`` or ``≤``."""
 
     attribute: str
     value: str
@@ -59,7 +59,7 @@ class Contrast:
     turns: tuple[int, int]
     also: list[TurnFact] = field(default_factory=list)
     effect: bool = False
-    """True if the fact can be a consequence of the failure, such as a long duration."""
+    """True if the fact, such as a long duration, can be a consequence of the failure."""
 
     @property
     def few(self) -> bool:
@@ -79,7 +79,7 @@ class Differences:
     bad: int
     rest: int
     findings: list[Contrast]
-    """Sorted by the lower end of the interval, with possible effects last. Excludes findings that earlier findings explain."""
+    """Findings, sorted by the interval's lower end, with possible effects last. Excludes findings that earlier findings explain."""
     tested: int
     same: list[TurnFact] = field(default_factory=list)
     """Facts that apply to nearly the same turns as ``bad``. Empty unless the bad turns are ``selected`` by other facts."""
@@ -104,14 +104,12 @@ def find_differences(
 ) -> Differences:
     """Find facts, and pairs of facts, that are more frequent among bad turns than among other turns.
 
-    Args:
-        turns: the attributes of each turn. In a collection of names, each name is a fact. Numbers are divided into quantiles.
-        bad: True for each bad turn.
-        weights: the number of turns that each turn represents, which is 1 / inclusion probability. The default is 1.
-        draws: the sampling unit of each turn, such as its conversation. By default, each turn is a unit.
-        effects: attributes that a failure itself can change. Their facts don't form pairs, and can explain only each other.
-        error: the maximum expected share of findings that differ only by chance.
-        selected: True if other facts define the bad turns. Facts that apply to nearly the same turns are then moved to ``same``.
+    Args: turns: the attributes of each turn. In a collection of names, each name is a fact. Numbers are divided into quantiles.
+        bad: True for each bad turn. weights: the number of turns that each turn represents (1 / inclusion probability). The default
+        is 1. draws: the sampling unit of each turn, such as its conversation. By default, each turn is a unit. effects: attributes
+        that a failure itself can change. Their facts don't form pairs, and explain only other effects. error: the maximum expected
+        share of findings that differ only by chance. selected: True if other facts define the bad turns. Facts that apply to nearly
+        the same turns are then moved to ``same``.
     """
     is_bad = np.asarray(bad, dtype=bool)
     counts = int(is_bad.sum()), int((~is_bad).sum())
@@ -136,7 +134,7 @@ def find_differences(
 
 
 class _Search:
-    """Facts of all turns. ``has_fact`` has a row per fact and a column per turn. A cell is True if the turn has the fact."""
+    """Facts of all turns. ``has_fact`` is a matrix with a row per fact and a column per turn. True: the turn has the fact."""
 
     def __init__(
         self, turns: Sequence[Mapping[str, Value]], bad: Any, weights: Sequence[float] | None, draws: Sequence[Hashable] | None,
@@ -186,7 +184,7 @@ class _Search:
         return _Table(*counts)
 
     def pairs(self) -> dict[tuple[TurnFact, ...], float]:
-        """Return the p-value of each pair: test each fact among the turns with the other fact, and use the larger p-value."""
+        """Return a mapping from pair to p-value. Each fact is tested among turns with the other fact. The larger p-value counts."""
         facts = [fact for fact in self.facts if fact.attribute not in self.effects][:_MAX_FACTS_IN_PAIRS]
         has_fact = self.has_fact[[self.row_of[fact] for fact in facts]]
         weighted = has_fact * self.weights
@@ -226,7 +224,7 @@ class _Search:
             yield Contrast(facts, bad_with / bad_all, rest_with / rest_all, interval, p, turns, also, is_effect)
 
     def p_within(self, has_facts: Any, sets: Sequence[Any]) -> float:
-        """Return a finding's one-sided p-value, stratified by earlier findings. ``sets`` contains a mask for each earlier one."""
+        """Return a finding's one-sided p-value, stratified by earlier findings. ``sets`` has one mask per earlier finding."""
         stratum = np.zeros(len(has_facts), dtype=np.int64)
         for bit, in_set in enumerate(sets):
             stratum |= in_set.astype(np.int64) << bit
@@ -256,7 +254,7 @@ def _as_independent(weights: Any, weights_with_fact: Any) -> tuple[float, float]
 
 
 def _fisher_p(table: _Table) -> float:
-    """Return Fisher's one-sided p-value for a fact that is more frequent among bad turns. Return 1 if there are too few turns."""
+    """Return Fisher's one-sided p-value for a fact that is more frequent among bad turns. With too few turns, return 1."""
     (x, n), (y, m) = table
     if not n or not m or x * m <= y * n or x < _MIN_TURNS - 1e-6:
         return 1.0
@@ -322,7 +320,7 @@ def _facts(
 
 
 def _first_of_same_turns(has_fact: Any) -> list[int]:
-    """Return, for each fact, the index of the first fact that applies to nearly the same turns, which can be the fact itself."""
+    """For each fact, return the index of the first fact that applies to nearly the same turns. This can be the fact's own index."""
     both = has_fact.astype(np.float32) @ has_fact.T.astype(np.float32)
     sizes = np.diag(both)
     are_same = both >= _MIN_OVERLAP * (sizes[:, None] + sizes - both)
@@ -335,7 +333,7 @@ def _first_of_same_turns(has_fact: Any) -> list[int]:
 def _names_and_numbers(
     turns: Sequence[Mapping[str, Value]], order: Any
 ) -> tuple[dict[TurnFact, list[int]], dict[str, list[tuple[int, float]]]]:
-    """Return the turns with each text value, and the turns and values of each numeric attribute. Turns are indices in ``order``."""
+    """Return mappings from text value to turns, and from numeric attribute to (turn, value). A turn is an index in ``order``."""
     turns_of_name: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     numbers: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
     for index, place in enumerate(order):
@@ -360,7 +358,7 @@ def _mask(length: int, indices: Any) -> Any:
 
 
 def _ranges(values: Any) -> Iterator[tuple[str, Any]]:
-    """Yield ranges such as ``> 12``, each with a mask of its values. If there are few distinct values, yield single values."""
+    """Yield ranges such as ``> 12``, each with a mask of its values. For few distinct values, yield single values instead."""
     distinct = np.unique(values)
     if len(distinct) <= _MAX_VALUES:
         for value in distinct:

@@ -3,11 +3,11 @@
 Each pair of metric and agent has two estimates, for the last hour and for the time since the start. A score that was sampled with
 probability p represents 1/p turns. Turns of one trace are correlated, so the variance is computed over traces (see
 :mod:`.weighted`). The hourly estimate has a 95 % interval. The estimate since the start has a confidence sequence, which stays
-valid if you check it repeatedly. Proxies are cheap scores that every turn has. They narrow both intervals.
+valid if you check it repeatedly. Proxies are cheap scores that every turn has. Proxies narrow both intervals.
 
 Some selected turns don't get a score, because the budget is used up or the judge is unavailable. Scored turns of the same class
-then also represent these turns. The classes are turns selected by a rule, turns selected at random, and turns that don't need a
-judge call, such as empty turns. If turns of a class were selected and none of them has a score, the estimate is missing.
+then also represent the turns without a score. The classes are turns selected by a rule, turns selected at random, and turns that
+don't need a judge call, such as empty turns. If a class has selected turns but no scores, the estimate is missing.
 
 Memory usage doesn't grow with traffic. Only sums per minute and the latest scores, which revisions can replace, are kept.
 """
@@ -37,9 +37,9 @@ SINCE_START = "start"
 _SERIES = 1_000
 _TRACES = 10_000
 _TURNS = 50_000
-"""Maximum number of scores, one per metric and turn, that revisions can still replace."""
+"""Maximum number of scores (one per metric and turn) that revisions can still replace."""
 _LEAST_WEIGHT = 0.5
-"""Smaller sums of weights are treated as rounding errors, because each turn has a weight of at least 1."""
+"""Minimum sum of weights. A smaller sum is a rounding error, because each turn has a weight of at least 1."""
 
 
 Group = Literal["rule", "drawn", "itself"]
@@ -56,7 +56,7 @@ class _TimePart:
     everyone: Everyone = field(default_factory=Everyone)
     sums: dict[Group, Sums] = field(default_factory=dict)
     chosen: dict[Group, float] = field(default_factory=dict)
-    """Sum of the weights of the turns selected for a judge call."""
+    """Total weight of turns that were selected for a judge call, by class."""
 
     def join(self, other: _TimePart) -> None:
         self.everyone = self.everyone.plus(other.everyone)
@@ -68,11 +68,11 @@ class _TimePart:
 
 @dataclass(slots=True)
 class _TraceSums:
-    """Sums of a trace that can still get new or changed scores."""
+    """Sums for one trace, which can still get new or changed scores."""
 
     part: int
     sums: dict[Group, tuple[int, Any]] = field(default_factory=dict)
-    """Number of scores and sum of their vectors, by class."""
+    """Number of scores and sum of the scores' vectors, by class."""
 
 
 class _TurnScore(NamedTuple):
@@ -87,7 +87,7 @@ class _Turn:
     key: tuple[str, str]
     """Metric and agent of the series. Revisions of a turn stay in this series, even if their agent differs."""
     chosen: tuple[int, Group, float] | None = None
-    """Number of the time part in which the turn was selected, the turn's class, and its weight."""
+    """Tuple: number of the time part in which the turn was selected, the turn's class, and the turn's weight."""
     certain: bool = False
     answer: _TurnScore | None = None
     proxies: Any = None
@@ -106,7 +106,7 @@ class Estimates:
         self._lock = threading.Lock()
         self._series: dict[tuple[str, str], dict[int, _TimePart]] = {}
         self._places: LabelValues[tuple[str, str]] = LabelValues(_SERIES)
-        """Series with their own estimate. Scores of all other series are added to the metric's ``__other__`` series."""
+        """Series that have their own estimate. Scores of all other series are added to the metric's ``__other__`` series."""
         self._traces: OrderedDict[tuple[tuple[str, str], str], _TraceSums] = OrderedDict()
         self._turns: OrderedDict[tuple[str, str], _Turn] = OrderedDict()
         self._changes = 0
@@ -116,7 +116,7 @@ class Estimates:
         """Series, time part, and proxies of each turn, by metric and turn ID."""
 
     def add_proxies(self, metric: str, agent: str, turn_id: str, proxies: Sequence[float]) -> None:
-        """Record a turn's proxies for a metric. They replace earlier proxies of the same turn and metric."""
+        """Record a turn's proxies for a metric. New proxies replace earlier proxies for the same turn and metric."""
         known = padded(proxies)
         with self._lock:
             key, number, part = self._now(metric, agent, 1)
@@ -134,7 +134,7 @@ class Estimates:
                 turn.proxies = known
 
     def choose(self, metric: str, agent: str, probability: float, group: Group, turn_id: str | None = None) -> None:
-        """Record that a turn was selected with this probability. Further revisions of the turn aren't counted."""
+        """Record that a turn was selected with ``probability``. Further revisions of the turn aren't counted."""
         if probability <= 0:
             return
         with self._lock:
@@ -173,7 +173,7 @@ class Estimates:
         self, metric: str, agent: str, trace: str, turn_id: str, value: float, probability: float, group: Group = "drawn",
         revision: int = 1, replaces: Iterable[str] = (),
     ) -> None:  # fmt: skip
-        """Add a score with its sampling probability. It replaces an earlier score of the same turn.
+        """Add a score with its sampling probability. The score replaces an earlier score of the same turn.
 
         The variance is computed over traces. ``turn_id`` is the ID of the turn's first revision. A late score of an earlier
         revision is ignored. ``replaces`` contains the IDs of other turns that were merged into this turn.
@@ -269,7 +269,7 @@ class Estimates:
         return self._read()[0]
 
     def read_since_start(self) -> dict[tuple[str, str], Estimate]:
-        """Return the estimates since the start. Their intervals stay valid if you check them repeatedly."""
+        """Return the estimates since the start. The intervals stay valid if you check them repeatedly."""
         return self._read()[1]
 
     def _read(self) -> tuple[dict[tuple[str, str], Estimate], dict[tuple[str, str], Estimate]]:
@@ -312,7 +312,7 @@ class Estimates:
         return found
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
-        """Restore the output of :meth:`state` from ``passed`` seconds ago. Raises TypeError or ValueError for an invalid state."""
+        """Restore the output of :meth:`state` from ``passed`` seconds ago. For an invalid state, raise TypeError or ValueError."""
         newest = int(self._clock.monotonic() // self._length)
         found: dict[tuple[str, str], dict[int, _TimePart]] = {}
         for metric, agent, kept in state:
@@ -344,9 +344,7 @@ class Estimates:
 
 
 def _total(parts: Sequence[_TimePart]) -> tuple[Sums | None, Everyone]:
-    """Return the totals of the sums and proxies. The sums are None if a class has selected turns, but none of these turns has a
-    score.
-    """
+    """Return the total sums and the total proxies. If a class has selected turns but no scores, the sums are None."""
     total, everyone = Sums(), Everyone()
     for part in parts:
         everyone = everyone.plus(part.everyone)

@@ -1,10 +1,10 @@
 """Comparison of two groups of turns: difference, uncertainty, and the number of turns needed for a clear result.
 
-- Values with a case ID are compared case by case if at least half of the smaller group's cases are also in the other group.
+- Values with a case ID are compared case by case, if at least half of the smaller group's cases are also in the other group.
 - Other values are independent samples. If no value is sampled and no conversation has several values, rates get Fisher's exact
   test, and other measures of small groups get a permutation test.
-- As in :mod:`.weighted`, a sampled score counts for all the turns that it represents. Turns of one conversation aren't
-  independent, so the variance is computed over conversations.
+- As in :mod:`.weighted`, a sampled score counts for all turns that it represents. Turns of one conversation aren't independent, so
+  the variance is computed over conversations.
 - Amounts, such as seconds and dollars, are tested on a logarithmic scale. Otherwise, a few large amounts would hide other changes.
   With few conversations, the estimated variance of amounts would be too low, so the conversations' means get a permutation test.
 """
@@ -24,12 +24,12 @@ from .weighted import Estimate, Sums, vector
 Measure = Literal["mean", "pass rate", "rate", "share with a value"]
 _Clusters = dict[str, tuple[float, float, int]]
 _Z80 = 0.8416212335729143
-"""80 % quantile of the normal distribution, for a statistical power of 80 %."""
+"""80 % quantile of the normal distribution. Used for a statistical power of 80 %."""
 _OPEN_TRACES = 10_000
 _MOST_KEPT = 20_000
-"""Maximum number of values that are kept per measure and group. Larger groups keep only sums, to limit memory."""
+"""Maximum number of values to keep per measure and group. Larger groups keep only sums, to limit memory."""
 _FEW = 200
-"""Maximum number of turns, in both groups together, for a permutation test. With more turns, it is slow and hardly better."""
+"""Maximum number of turns in both groups for a permutation test. With more turns, the test is slow and hardly better."""
 
 
 class Group:
@@ -61,31 +61,31 @@ class Difference(NamedTuple):
     before: Estimate
     after: Estimate
     interval: Interval
-    """95 % interval of the difference, not corrected for the number of measures."""
+    """95 % interval of the difference, without correction for the number of measures."""
     p: float
     detectable: float
     """Smallest difference that a test with this many turns detects with a probability of 80 %."""
     turns: tuple[int, int] = (0, 0)
-    """Number of turns in each group or, for paired values, number of pairs."""
+    """Number of turns in each group. For paired values, the number of pairs."""
     paired: bool = False
     effect: float | None = None
-    """Cohen's d of pairs or Cliff's delta of independent turns, or None if unknown."""
+    """Cohen's d (for pairs) or Cliff's delta (for independent turns), or None if unknown."""
     varies: bool = True
-    """False if all values are equal or, for pairs, if no pair differs. A test then can't be significant."""
+    """False if all values are equal or, for pairs, if each pair's values are equal. Then a test can't be significant."""
 
     @property
     def size(self) -> float:
         return self.after.mean - self.before.mean
 
     def turns_needed(self, effect: float) -> tuple[int, int]:
-        """Return how many more turns each group needs to detect an effect (power 80 %), or -1 if no number is enough."""
+        """Return the additional turns that each group needs to detect ``effect`` (power 80 %), or -1 if no number is enough."""
         factor = (self.detectable / abs(effect)) ** 2 if effect else math.inf
         before, after = (max(0, math.ceil(n * factor) - n) if math.isfinite(factor) else -1 for n in self.turns)
         return before, after
 
 
 def difference(before: Estimate, after: Estimate, turns: tuple[int, int] = (0, 0)) -> Difference:
-    """Compare two means. The interval of the difference is computed from the intervals of the means (MOVER, Zou and Donner 2008)."""
+    """Compare two means. The difference's interval is computed from the means' intervals (MOVER, Zou and Donner 2008)."""
     size = after.mean - before.mean
     down = math.hypot(after.mean - after.low, before.high - before.mean)
     up = math.hypot(after.high - after.mean, before.mean - before.low)
@@ -106,11 +106,11 @@ class Side:
         self._logs = Group(is_amount=True) if is_amount else None
         """Logarithms of the values. None if a value isn't positive or if the values aren't amounts."""
         self._alone: dict[str, float] | None = {}
-        """Value by cluster. None if a value is sampled, a cluster has several values, or there are too many values."""
+        """Mapping from cluster to value. None if a value is sampled, a cluster has several values, or there are too many values."""
         self._clusters: _Clusters | None = {} if is_amount else None
-        """Sum, sum of logarithms, and number of amounts, by cluster. None if an amount is sampled or there are too many amounts."""
+        """Sum, sum of logarithms, and number of amounts, by cluster. None if any amount is sampled or the limit is exceeded."""
         self._cases: dict[str, tuple[float, int]] | None = {}
-        """Sum and number of the values, by case. None if a value has no case, a value is sampled, or there are too many values."""
+        """Mapping from case to (sum, number) of values. None if a value lacks a case or is sampled, or the limit is exceeded."""
 
     def add(self, value: float, cluster: str, probability: float = 1.0, case: str | None = None) -> None:
         """Add a turn's value. The caller must add all turns of a ``cluster``, such as a conversation, consecutively."""
@@ -134,7 +134,7 @@ class Side:
 
 
 def compare_sides(before: Side, after: Side, *, is_rate: bool) -> Difference | None:
-    """Compare a measure in two groups, or return None if one of the groups is empty."""
+    """Compare a measure in two groups. If either group is empty, return None."""
     in_logs = before._logs is not None and after._logs is not None
     cases = before._cases or {}, after._cases or {}
     common = sorted(cases[0].keys() & cases[1].keys())
@@ -160,7 +160,7 @@ def _compare_estimates(before: Group, after: Group) -> Difference | None:
 
 
 def _of_few_clusters(found: Difference, before: _Clusters, after: _Clusters, *, in_logs: bool) -> Difference:
-    """Return ``found`` with the p-value of a permutation test of cluster means, and with Student's (wider) interval."""
+    """Return ``found`` with the p-value from a permutation test of cluster means, and with Student's (wider) interval."""
     place = 1 if in_logs else 0
     p = permutation(*([one[place] / one[2] for one in clusters.values()] for clusters in (before, after)))
     freedom = min(len(before), len(after)) - 1
@@ -173,7 +173,7 @@ def _of_few_clusters(found: Difference, before: _Clusters, after: _Clusters, *, 
 
 
 def _compare_values(before: list[float], after: list[float], *, paired: bool, is_rate: bool, in_logs: bool) -> Difference:
-    """Compare the values of two groups. If ``paired`` is true, values with the same index form a pair."""
+    """Compare two groups' values. If ``paired`` is true, values with the same index form a pair."""
     binary = is_rate and {*before, *after} <= {0.0, 1.0}
     effect: float | None
     if paired:
@@ -219,7 +219,7 @@ class GroupValue(NamedTuple):
     unit: str
     direction: Direction
     trace: str
-    """ID of the turn's conversation or, if it has none, of its trace."""
+    """Conversation ID of the turn or, if unknown, trace ID."""
     value: float
     probability: float
     case: str | None
@@ -245,7 +245,7 @@ class Compared(NamedTuple):
 
 
 def compare_values(values: Iterable[GroupValue], before: str, after: str) -> tuple[list[Compared], list[str]]:
-    """Compare the metrics of two groups. Also return the metrics that only one group has."""
+    """Compare two groups' metrics. Also return the metrics that only one group has."""
     sides: dict[tuple[str, Measure], dict[str, Side]] = {}
     for one in values:
         case = None if one.case is None or one.case.startswith("#") else one.case  # a hash of an input, not a case ID
@@ -266,5 +266,5 @@ def compare_values(values: Iterable[GroupValue], before: str, after: str) -> tup
 
 
 def is_amount(unit: str) -> bool:
-    """Return True for a unit of amounts, such as seconds or dollars. Scores have the unit ``1`` or, for example, ``/100``."""
+    """Return True if ``unit`` is for amounts, such as seconds or dollars. Scores have the unit ``1`` or, for example, ``/100``."""
     return unit != "1" and not unit.startswith("/")

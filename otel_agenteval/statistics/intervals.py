@@ -20,12 +20,12 @@ _STUDENT = (1.2104, 1.4401, 1.3040, 0.8110, 0.7173)
 _SEED = 20_260_101
 RESAMPLES = 10_000
 MANY = 1_000
-"""Number of values above which the normal approximation is as accurate as resampling."""
+"""Number of values. Above it, the normal approximation is as accurate as resampling."""
 _CELLS = 2_000_000  # per block of resamples, to limit memory
 
 
 def blocks(width: int, stream: int = 0) -> Iterator[tuple[Any, int]]:
-    """Split the resamples into blocks, to limit memory. Yield the random generator and the number of resamples in each block."""
+    """Split the resamples into blocks, to limit memory. Yield a pair per block: random generator, number of resamples."""
     generator = np.random.default_rng((_SEED, stream))
     step, left = max(1, _CELLS // width), RESAMPLES
     while left > 0:
@@ -51,7 +51,7 @@ def wilson(successes: float, n: float, z: float = Z95) -> Interval:
 
 
 def wilson_around(mean: float, variance: float, n: float, z: float) -> Interval:
-    """Return the middle and the half-width of Wilson's interval for a mean from 0 to 1. ``variance`` is the mean's variance."""
+    """Return the middle and half-width of Wilson's interval for a mean from 0 to 1. ``variance`` is the mean's variance."""
     z2 = z * z
     middle = (mean + z2 / (2 * n)) / (1 + z2 / n)
     return middle, z * math.sqrt(variance + z2 / (4 * n * n)) / (1 + z2 / n)

@@ -1,9 +1,9 @@
 """Comparison of a new ``service.version`` with the previous version, while scores arrive.
 
 The comparison is based on :mod:`.groups`, so that live alerts and the ``compare`` commands agree. The first test requires 20 scores
-of each version. The test runs again each time that the number of scores has grown by a quarter, up to about 3,000 scores. All tests
-of a release share its allowed false alarms. Only a version that wasn't seen recently begins a release. If the previous version
-still runs, its later scores also count.
+from each version. The test runs again each time that the number of scores has grown by a quarter, up to about 3,000 scores. All
+tests of a release share the release's allowed false alarms. Only a version that wasn't seen recently begins a release. If the
+previous version still runs, its later scores also count.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ FIRST = 20
 _GROWTH = 1.25
 _LAST = 3_000
 _TESTS = 11.0
-"""In simulations, a release's 23 correlated tests cause as many false alarms as this number of independent tests."""
+"""Number of independent tests that cause as many false alarms as a release's 23 correlated tests in simulations."""
 _OF_AMOUNTS = 0.25
-"""Factor that lowers the allowed false alarms of amounts, because the mix of requests affects amounts more than scores."""
+"""Factor for the allowed false alarms of amounts, which is low because the mix of requests affects amounts more than scores."""
 _EXEMPLARS = 3
 _KNOWN = 8
-"""Number of remembered versions. A return to one of them isn't a new release."""
+"""Number of remembered versions. A return to a remembered version isn't a new release."""
 
 
 _LEAST_SPREAD = 0.02
@@ -77,7 +77,7 @@ class Moments:
 
 
 class VersionScores:
-    """Sums over the scores of one version. ``is_amount`` is true for seconds, dollars, and other amounts."""
+    """Sums over one version's scores. ``is_amount`` is true for seconds, dollars, and other amounts."""
 
     __slots__ = ("ends", "is_amount", "logs", "raw", "squared")
 
@@ -201,7 +201,7 @@ class ReleaseWatch:
         return begins
 
     def test(self) -> tuple[Difference, Moments, list[str]] | None:
-        """Return a significant difference, the new version's scores, and example turn IDs, or None. Tests run only when due."""
+        """If a test is due and significant, return the difference, the new version's scores, and example turn IDs."""
         after, before = self._after.raw, self._before.raw
         if self.reported or self.before is None or not self._next <= after.n or self._next > _LAST or before.n < FIRST:
             return None
@@ -221,7 +221,7 @@ class ReleaseWatch:
         ]  # fmt: skip
 
     def restore(self, state: Any) -> None:
-        """Restore the state that :meth:`state` returned. Raises TypeError or ValueError if the state is invalid."""
+        """Restore the output of :meth:`state`. If the state is invalid, raise TypeError or ValueError."""
         self._is_amount, self.version, self.before, since, reported, known, self._last, following, low, high, after, before = (
             state
         )

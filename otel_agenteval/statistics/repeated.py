@@ -20,19 +20,19 @@ class Tries(NamedTuple):
 
 
 def pass_at_k(tries: Tries, k: int) -> float:
-    """Estimate the probability that at least one of k tries passes (Chen et al. 2021). Raises ValueError for an invalid k."""
+    """Estimate the probability that at least one of ``k`` tries passes (Chen et al. 2021). An invalid ``k`` raises ValueError."""
     return 1.0 - pass_hat_k(Tries(tries.n, tries.n - tries.passed), k)
 
 
 def pass_hat_k(tries: Tries, k: int) -> float:
-    """Estimate the probability that all of k tries pass (Yao et al. 2024). Raises ValueError for an invalid k."""
+    """Estimate the probability that all ``k`` tries pass (Yao et al. 2024). For an invalid ``k``, raise ValueError."""
     if not 1 <= k <= tries.n:
         raise ValueError(f"k: must be between 1 and the number of repetitions ({tries.n}), got {k}")
     return math.comb(tries.passed, k) / math.comb(tries.n, k)
 
 
 def consistency(cases: Sequence[Tries]) -> float | None:
-    """Return the share of repeated cases in which all tries have the same verdict, or None if no case is repeated."""
+    """Return the share of repeated cases in which all tries have the same verdict, or None without repeated cases."""
     repeated = [tries for tries in cases if tries.n > 1]
     return sum(tries.passed in (0, tries.n) for tries in repeated) / len(repeated) if repeated else None
 
@@ -50,12 +50,12 @@ class CaseMean(NamedTuple):
 
 
 def mean_by_case(values: Mapping[str, Sequence[float]], *, is_share: bool) -> CaseMean | None:
-    """Return the mean of all values with its interval over cases, or None if there are no values.
+    """Return the mean of all values with its interval over cases, or None without values.
 
-    ``is_share`` is True if no value can be below 0 or above 1. Intervals use Student's quantile, except for zeros and ones. Shares
-    get Wilson's interval with the observed variance. Other positive values get an interval on a logarithmic scale, and all other
-    values get a symmetric interval. In simulations, 93 to 97 % of the intervals contain the true mean. For very skewed values, such
-    as a few extreme costs, only 90 % do.
+    ``is_share`` is True if values are always from 0 to 1. Intervals use Student's quantile, except for zeros and ones. Shares get
+    Wilson's interval with the observed variance. Other positive values get an interval on a logarithmic scale, and all other values
+    get a symmetric interval. In simulations, 93 to 97 % of the intervals contain the true mean. For very skewed values, such as a
+    few extreme costs, only 90 % do.
     """
     cases = [found for found in values.values() if found]
     if not cases:

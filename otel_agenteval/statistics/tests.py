@@ -64,7 +64,7 @@ def sign_flip(differences: Sequence[float]) -> float:
 
 
 def paired_test(before: Sequence[float], after: Sequence[float], *, is_rate: bool) -> tuple[float, Interval]:
-    """Return the p-value and interval of paired differences. Use McNemar's test for rates and a sign-flip test for other values."""
+    """Return the p-value and interval for paired differences. Rates get McNemar's test, and other values get a sign-flip test."""
     pairs = list(zip(before, after, strict=True))
     if is_rate and {*before, *after} <= {0.0, 1.0}:
         both, lost, gained, neither = (pairs.count(pair) for pair in ((1.0, 1.0), (1.0, 0.0), (0.0, 1.0), (0.0, 0.0)))
@@ -156,7 +156,7 @@ def _kappas(a: Any, b: Any, levels: int) -> Any:
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Return Spearman's rank correlation, or None if there are fewer than two values or one side doesn't vary."""
+    """Return Spearman's rank correlation, or None with fewer than two values or if either argument doesn't vary."""
     if len(first) < 2:
         return None
     a, b = _ranks(first), _ranks(second)

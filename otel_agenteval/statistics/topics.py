@@ -1,8 +1,8 @@
-"""Topics of texts: stable clusters of the texts' vectors, and the words that distinguish each topic.
+"""Topics of texts: stable clusters of text vectors, and the words that distinguish each topic.
 
 Even unrelated texts have similar vectors, so the mean vector of general texts is subtracted first. Two clusters are joined if the
 mean cosine between their texts is at least :data:`ALIKE` (average linkage). A cluster is a topic if random subsets of the texts
-contain nearly the same cluster (mean Jaccard index, Hennig 2007). A text belongs to the topic with the nearest center, unless that
+contain nearly the same cluster (mean Jaccard index, Hennig 2007). A text belongs to the topic with the nearest center, unless this
 center is too far away. The constants were chosen on the tuning half of ``tests/data/failure_topics.yaml``.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 
 ALIKE = 0.12
 REACH = 0.3
-"""Minimum cosine between a text and the center of its topic."""
+"""Minimum cosine between a text and its topic's center."""
 LEAST = 5
 STABLE = 0.6
 _MOST = 1_000  # maximum number of texts that are clustered
@@ -46,12 +46,12 @@ class Position(NamedTuple):
 
 
 def directions(vectors: Sequence[Sequence[float]], general: Sequence[Sequence[float]]) -> np.ndarray:
-    """Return unit vectors of texts, after subtracting the mean direction of the general texts."""
+    """Return unit vectors of texts, after subtracting the mean direction of the texts in ``general``."""
     return _unit(_unit(np.asarray(vectors, dtype=float)) - _unit(np.asarray(general, dtype=float)).mean(axis=0))
 
 
 def new_topics(texts: np.ndarray, known: Sequence[Sequence[float]] = ()) -> list[NewTopic]:
-    """Return stable topics of texts outside the known topics. ``texts`` are from :func:`directions`. ``known`` are centers."""
+    """Return stable topics of texts outside known topics. ``texts`` are from :func:`directions`. ``known`` contains the centers."""
     found: list[NewTopic] = []
     for _ in range(_ROUNDS):  # repeat until no more topics are found
         centers = [*known, *(topic.center for topic in found)]

@@ -22,12 +22,12 @@ from .intervals import Z95, Interval, always_valid, wilson_around
 
 PROXIES = 3
 _ENOUGH = 10
-"""Effective number of traces required for the mean, and again for each proxy. With fewer, proxy weights are too uncertain.
+"""Effective number of traces that the mean and each proxy require. With fewer traces, proxy weights are too uncertain.
 
 For scores from 0 to 1, the effective number is lower if one outcome is rare, for example if nearly all turns pass.
 """
 _FIRST = 3
-"""Index of the first proxy in a trace's vector. Before it are the weight, the weighted score, and the weighted squared score."""
+"""Index of the first proxy in a trace's vector, after the weight, the weighted score, and the weighted squared score."""
 _SIZE = _FIRST + PROXIES
 _LEAST_SPREAD = 0.02
 """Smallest plausible variance of scores from 0 to 1, as a share of the variance of zeros and ones with the same mean.
@@ -35,7 +35,7 @@ _LEAST_SPREAD = 0.02
 A smaller observed variance is attributed to chance.
 """
 _FLAT = 1e-9
-"""Minimum relative variation of a proxy. Proxies that vary less aren't used."""
+"""Minimum relative variation of a proxy. Proxies that vary less are ignored."""
 ALPHA = 0.05
 
 
@@ -51,7 +51,7 @@ class Estimate(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Everyone:
-    """Count of all turns, with the sums of their proxies and of the proxies' products."""
+    """Count of all turns, with sums of the turns' proxies and of the proxies' products."""
 
     n: float = 0.0
     total: Any = field(default_factory=lambda: np.zeros(PROXIES))
@@ -132,12 +132,12 @@ class Sums:
         return Sums(self.total + other.total, self.outer + other.outer, *ends)
 
     def estimate(self, everyone: Everyone | None = None) -> Estimate | None:
-        """Return the mean with its interval, or None if there are no scores. Informative proxies narrow the interval."""
+        """Return the mean with its interval, or None without scores. Informative proxies narrow the interval."""
         moments = self._moments(everyone)
         return None if moments is None else self._interval(*moments, Z95)
 
     def sequence(self, everyone: Everyone | None = None) -> Estimate | None:
-        """Return the mean with an interval that stays valid if you check it repeatedly, or None if there are no scores."""
+        """Return the mean with an interval that stays valid if you check it repeatedly, or None without scores."""
         moments = self._moments(everyone)
         return None if moments is None else self._interval(*moments, always_valid(moments[2], ALPHA))
 
