@@ -1,6 +1,5 @@
-"""``otel-agenteval why``: print each metric's result on a turn, with reason and evidence.
-
-The command reads a score store or the latest turns of a running sidecar.
+"""``otel-agenteval why``: print each metric's result on a turn, with reason and evidence. The command reads a score store or the
+latest turns of a running sidecar.
 """
 
 from __future__ import annotations

@@ -200,9 +200,8 @@ class Guard:
         self._origins = frozenset(origins)
 
     def check(self, head: Head) -> Response | None:
-        """Return the response to an allowed CORS preflight request, or None for other allowed requests.
-
-        For forbidden requests, raise a Refusal.
+        """Return the response to an allowed CORS preflight request, or None for other allowed requests. For forbidden requests,
+        raise a Refusal.
         """
         origin = head.headers.get("origin")
         own = (f"http://{head.headers.get('host', '')}", f"https://{head.headers.get('host', '')}") if self._serves_page else ()
