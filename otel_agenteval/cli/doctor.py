@@ -68,7 +68,7 @@ _COLORS = {GOOD: "\033[32m", NOTE: "", BAD: "\033[31m"}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
     parser.add_argument(
-        "--url", metavar="URL", help="check the sidecar that serves /metrics at this address, such as http://127.0.0.1:19464, instead of this machine's packages"
+        "--url", metavar="URL", help="check the sidecar with this address of /metrics, such as http://127.0.0.1:19464"
     )
     parser.add_argument(
         "--header", metavar="NAME: VALUE", action="append", default=[],

@@ -50,7 +50,7 @@ class NotAnswered(JudgeError):
         self.status = status
         self.transient = transient
         self.hints = hints
-        """Causes that the response indicates: ``context``, ``format``, ``temperature``, ``refusal``, ``credit``, ``batch``,
+        """Likely causes, according to the model server's response: ``context``, ``format``, ``temperature``, ``refusal``, ``credit``, ``batch``,
         ``key``, ``parameter``."""
 
 

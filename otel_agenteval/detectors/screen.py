@@ -110,7 +110,7 @@ _FOUND_GROUPS = 0
 
 
 def _groups_in(letters: bytes) -> int:
-    """Return the bits of groups whose words might occur. A group that another thread is adding counts as possible."""
+    """Return the bits of all groups with a word that ``letters`` might contain, and of groups that another thread is adding."""
     global _FOUND_GROUPS
     searched_bits = _FOUND_GROUPS
     if searched_bits + 1 != 1 << len(_GROUPS):  # a detector was imported meanwhile

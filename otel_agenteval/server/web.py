@@ -109,7 +109,7 @@ class Web:
         given = read(query, route.query, self._api.now)
         given |= {one.name: one.read(urllib.parse.unquote(in_path[one.name]), self._api.now) for one in route.in_path}
         if route.body is not None and head.content_type != "application/json":
-            raise Problem(415, "the body must be application/json")
+            raise Problem(415, "the request's Content-Type must be application/json")
         threads = self._exporting if path == "/export" else self._threads
         return _ApiExchange(threads, self._answer, head, route, Request(given, reader))
 

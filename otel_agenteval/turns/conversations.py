@@ -323,7 +323,7 @@ def of_conversations(metric: BoundMetric) -> bool:
 
 
 class RecordedConversations:
-    """Conversations in recorded turns. Callers must add turns in order of start time. All conversations end after the last turn.
+    """Conversations in recorded turns. Callers must add turns in order of start time. There is no idle timeout.
 
     Args:
         history: True to set each turn's ``history`` to the earlier turns of its conversation.

@@ -35,7 +35,7 @@ def _end_of(turn: SpanGroup) -> int:
 
 
 def with_tools(turns: list[SpanGroup], tools: Iterable[SpanGroup]) -> tuple[list[SpanGroup], list[SpanGroup]]:
-    """Join each tool with the only turn that was running in the tool's process. Return (all turns, tools that weren't joined)."""
+    """Join each tool with the only turn that was running in its process when it started. Return (all turns, unjoined tools)."""
     running: dict[Hashable, Times[int]] = {}
     for place, turn in enumerate(turns):
         running.setdefault(process_of(turn.root), Times()).add(turn.root.start_ns, _end_of(turn), place)

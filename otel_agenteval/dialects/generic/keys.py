@@ -57,7 +57,7 @@ class Meaning(NamedTuple):
     system: int
     """Condition for a text with this name to be a system prompt: ``NO_SYSTEM``, ``SYSTEM_IF_LONG``, or ``SYSTEM``."""
     read_scalars: bool
-    """False if a text or number with this name is read only as an attribute's complete value, not inside an object or list."""
+    """True if a text or number with this name is read also inside an object or list. If False, only as the value of an attribute."""
 
     def is_system(self, text: str) -> bool:
         return self.system == SYSTEM or (self.system == SYSTEM_IF_LONG and len(text) > _SHORT_INSTRUCTIONS)

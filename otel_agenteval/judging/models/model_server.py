@@ -1,9 +1,8 @@
 """Client for one model server, with retries, limits, prices, and request records.
 
-After connection errors, timeouts, server errors (5xx except 501 and 505), and the statuses 408, 409, 424, and 498, a request is
-sent up to three times. Pauses between attempts are random, but at least as long as the server requests. After a rate limit (429),
-or a timeout while concurrency is reduced (:class:`RateLimits`), a request is retried until its deadline. If the account has no
-credit, requests aren't retried.
+A request is sent up to three times after connection errors, timeouts, server errors (5xx except 501 and 505), and the statuses 408,
+409, 424, and 498. It is retried until its deadline after a rate limit (429), or a timeout while concurrency is reduced
+(:class:`RateLimits`). It isn't retried if the account has no credit. Pauses are random, but at least as long as the server requests.
 """
 
 from __future__ import annotations

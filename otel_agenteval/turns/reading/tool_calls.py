@@ -65,7 +65,7 @@ class ToolCalls:
 
     @computed_once
     def spans(self) -> list[ToolSpan]:
-        """One span per tool call, by start time."""
+        """One span per tool call, in order of start time."""
         turn = self._turn
         tools = [*map(ToolSpan.of_tool, self._tool_steps)]
         functions = [step for step in turn.of_role.get(CHAIN, ()) if step.function and step is not turn.root]
