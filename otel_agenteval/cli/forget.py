@@ -55,12 +55,7 @@ def run(args: argparse.Namespace) -> int:
     queue, cache = config.judge.queue, config.judge.cache.path
     if store is None and journal is None and queue.backend == "memory" and cache is None:
         raise ConfigError("forget: no store, journal, or queue is configured. Pass --config, --store, or --journal")
-    if args.journal is not None and not Path(args.journal).is_dir():
-        raise ConfigError(f"--journal: {args.journal}: folder not found")
-    if store is not None and not is_address(store):
-        fault = SCHEMA.fault_of(store) if Path(store).exists() else f"{store}: file not found"
-        if fault is not None:
-            raise ConfigError(fault)
+    _check_paths(args.journal, store)
     column: Literal["user_id", "conversation_id"] = "conversation_id" if args.user is None else "user_id"
     value = args.conversation if args.user is None else args.user
     values = dict.fromkeys((value, public_id(value, config.privacy.redact)))  # the second is its form in the store and the queue
@@ -89,6 +84,15 @@ def run(args: argparse.Namespace) -> int:
     except (sqlite3.Error, OSError, StoreError) as error:
         raise AgentEvalError(f"forget: {error}") from None
     return OK
+
+
+def _check_paths(journal: str | None, store: str | None) -> None:
+    if journal is not None and not Path(journal).is_dir():
+        raise ConfigError(f"--journal: {journal}: folder not found")
+    if store is not None and not is_address(store):
+        fault = SCHEMA.fault_of(store) if Path(store).exists() else f"{store}: file not found"
+        if fault is not None:
+            raise ConfigError(fault)
 
 
 def _with_queue_of_sidecar(config: Config) -> Config:

@@ -308,7 +308,10 @@ def test_only_the_metric_whose_dollars_are_bounded_needs_a_price(models: Scripte
             {"choose": [{"metric": "llm_relevence", "model": "m"}]},
             "choose[0].metric: unknown metric 'llm_relevence'. Did you mean",
         ),
-        ({"choose": [{"metric": ["llm_*", "tone"], "model": "m"}]}, "choose[0].metric: unknown metric 'tone'. For your own metric"),
+        (
+            {"choose": [{"metric": ["llm_*", "tone"], "model": "m"}]},
+            "choose[0].metric: unknown metric 'tone'. For your own metric",
+        ),
         ({"choose": [{"metric": ["simulated_user", "llm_*", "llm_rubric.mine", "code_composite_mean"], "model": "m"}]}, None),
     ],
 )
