@@ -11,8 +11,7 @@ from .types import Before, Count, Duration, DurationOrAuto, DurationOrZero, File
 
 class TurnOptions(Section):
     idle_timeout: Duration = 300.0
-    """Seconds without a new span after which a turn closes although its root span hasn't arrived. Applies only to turns from OTLP
-    or Kafka."""
+    """Seconds without a new span. After that, a turn from OTLP or Kafka closes even if its root span hasn't arrived."""
     max_duration: Duration = 3600.0
     """Maximum seconds from a turn's first span until the turn closes."""
     decision_delay: DurationOrAuto = "auto"
