@@ -50,15 +50,15 @@ class NotAnswered(JudgeError):
         self.status = status
         self.transient = transient
         self.hints = hints
-        """Likely causes, according to the model server's response: ``context``, ``format``, ``temperature``, ``refusal``, ``credit``, ``batch``,
-        ``key``, ``parameter``."""
+        """Likely causes: ``context``, ``format``, ``temperature``, ``refusal``, ``credit``, ``batch``, ``key``, ``parameter``."""
 
 
 class MetricError(AgentEvalError):
     """Error of a metric that can't evaluate a turn or can't use its parameters. The score gets ``status="error"``.
 
-    Args: error_type: short failure name. The name becomes a Prometheus label value, so use only a few different names. message:
-        explanation for people.
+    Args:
+        error_type: short failure name. The name becomes a Prometheus label value, so use only a few different names.
+        message: explanation for people.
     """
 
     def __init__(self, error_type: str, message: str) -> None:

@@ -86,11 +86,14 @@ def feedback_of(
 ) -> Feedback:
     """Build feedback from a rating, a label, a comment, or an edited answer.
 
-    Args: score: a number within the scale, or true or false. label: a word. Without ``score`` and ``edited``, the word must be in
-        :data:`GOOD` (score 1) or :data:`BAD` (score 0). comment: free text. edited: the corrected answer. If ``score`` is missing,
-        the score is 0. scale: the worst and the best score, such as ``[1, 5]``. The default is ``[0, 1]``. id: ID of the feedback,
-        so that repeated deliveries count once. The default is a hash of the score and the texts. seed: text to include in this
-        hash, so that equal feedback from two users gets different IDs.
+    Args:
+        score: a number within the scale, or true or false.
+        label: a word. Without ``score`` and ``edited``, the word must be in :data:`GOOD` (score 1) or :data:`BAD` (score 0).
+        comment: free text.
+        edited: the corrected answer. If ``score`` is missing, the score is 0.
+        scale: the worst and the best score, such as ``[1, 5]``. The default is ``[0, 1]``.
+        id: ID of the feedback, so that repeated deliveries count once. The default is a hash of the score and the texts.
+        seed: text to include in this hash, so that equal feedback from two users gets different IDs.
 
     Raises:
         ConfigError: If the rating is missing or a value isn't allowed.

@@ -1,4 +1,4 @@
-"""Helpers for the package's own files: permissions, absolute paths, and checks whether a file can be written."""
+"""Helpers for the package's own files: permissions, paths, format versions, and checks whether a file can be written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def private(path: str, flags: int) -> int:
-    """Open a file, as the argument ``opener`` of ``open``. A new file gets mode 0600, because it can contain user text."""
+    """Open a file. Pass this function as ``opener`` to ``open``. A new file gets mode 0600, because it can contain user text."""
     return os.open(path, flags, 0o600)
 
 

@@ -23,7 +23,7 @@ class Step(enum.IntEnum):
     """Steps of fork handlers, in the order in which they run after a fork."""
 
     FILES = 0
-    """First step: the child releases or replaces the locks of imports and SQLite files, because later steps might need them."""
+    """First step: release or replace the locks of imports and SQLite files, because any later step might need these locks."""
     STATE = 1
     """The child discards the parent's turns, counts, and jobs, and creates new locks."""
     OUTLETS = 2

@@ -18,9 +18,9 @@ from .wellformed import bounded_name, is_count, plain, well_formed
 Reader = Callable[[Any, str], Any]
 
 _ALIKE = 0.6
-"""Minimum similarity between an unknown key and a missing required key. Above it, the error suggests the required key."""
+"""If an unknown key and a missing required key are more similar than this, the error suggests the required key."""
 _SIMILAR = 0.75
-"""Minimum similarity between an unknown and a known key. Above it, the key counts as misspelled, even with ``ignore_others``."""
+"""Minimum similarity at which an unknown key counts as a misspelled known key, even with ``ignore_others``."""
 
 
 def unknown(path: str, key: str, known: Iterable[str], allowed: Iterable[str] = ()) -> ConfigError:
@@ -108,9 +108,12 @@ def keyed(
         read({"source": "b", "maxRank": 3, "sender": "a"}, "x")  # {"from": "a", "max_rank": 3}
         read({"form": "a"}, "x")  # ConfigError: x.form: unknown key. Did you mean 'from' or 'source'? (allowed: from, max_rank)
 
-    Args: readers: maps each key to the reader of its value. other_names: maps a key to other tools' names for this key, in order of
-        preference. required: keys that must have a value. ignored: keys that other tools write, but that metrics don't use.
-        ignore_others: True to ignore unknown keys, unless a key seems to be the misspelled name of an absent key.
+    Args:
+        readers: maps each key to the reader of its value.
+        other_names: maps a key to other tools' names for this key, in order of preference.
+        required: keys that must have a value.
+        ignored: keys that other tools write, but that metrics don't use.
+        ignore_others: True to ignore unknown keys, except keys that seem to misspell an absent key.
     """
     names = {key: (key, *(other_names or {}).get(key, ())) for key in readers}
     return _ObjectReader(

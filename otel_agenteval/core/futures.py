@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 _threads = SideThreads(100_000)
 _blocks_loop: ContextVar[bool] = ContextVar("agenteval_blocks_loop", default=False)
-"""True in a function that a coroutine on the package's loop called, because the coroutine blocks the loop until the end."""
+"""True in work started by a coroutine on the package's loop, because this coroutine blocks the loop until the work is done."""
 _LONGEST_WAIT = 0.5
 """Maximum seconds for a single wait, because an unlimited wait can miss Ctrl+C."""
 
@@ -32,7 +32,8 @@ _LONGEST_WAIT = 0.5
 def started(work: Callable[..., _R], *args: Any) -> Future[_R]:
     """Call a function on one of the package's threads, in a copy of the caller's context.
 
-    Raises: RuntimeError: If a thread can't be started.
+    Raises:
+        RuntimeError: If a thread can't be started.
     """
     future: Future[_R] = Future()
     future.set_running_or_notify_cancel()
@@ -54,7 +55,7 @@ def started(work: Callable[..., _R], *args: Any) -> Future[_R]:
 def completed(
     items: Iterable[_T], begin: Callable[[_T], Future[_R]], most: int, seconds: float
 ) -> Iterator[tuple[_T, Future[_R] | None]]:
-    """Call ``begin`` on up to ``most`` items at a time. Yield pairs (item, finished future, or None after ``seconds``)."""
+    """Call ``begin`` on up to ``most`` items at a time. Yield each with its finished future, or with None after ``seconds``."""
     waiting = iter(items)
     running: dict[Future[_R], tuple[_T, float]] = {}  # in start order
     done: SimpleQueue[Future[_R]] = SimpleQueue()

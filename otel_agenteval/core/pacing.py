@@ -96,7 +96,7 @@ class CircuitBreaker:
     The breaker opens after ``threshold`` failures in a row (never if None), or when an outage is reported. All calls then wait
     until the same time, when one call tries the server. If the server answered another call after the failed call had started, the
     failure doesn't count, because the server is slow, not down. ``longest`` is the maximum number of seconds between two tries.
-    ``kind`` identifies the server in ``shared``, which contains other processes' outages.
+    ``kind`` identifies the server in ``shared``, which contains the outages that other processes found.
     """
 
     def __init__(

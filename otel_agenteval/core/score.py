@@ -90,10 +90,11 @@ _MOST_SUMMARIES, _LONGEST_WORDS = 4_096, 256
 class Score:
     """One metric's result on one turn or conversation.
 
-    Attributes: metric: canonical name: ``code_…``, ``embed_…``, or ``llm_…``. value: the number. ``None`` if ``status`` isn't
-        ``ok`` or the metric returned only a label. Booleans are 1.0 and 0.0. passed: True if the value meets the threshold. Boolean
-        and some other metrics set ``passed`` directly. ``None`` if the metric
-            neither passes nor fails turns.
+    Attributes:
+        metric: canonical name: ``code_…``, ``embed_…``, or ``llm_…``.
+        value: the number. ``None`` if ``status`` isn't ``ok`` or the metric returned only a label. Booleans are 1.0 and 0.0.
+        passed: True if the value meets the threshold. Boolean and some other metrics set ``passed`` directly.
+            ``None`` if the metric neither passes nor fails turns.
         status: ``ok``, ``skipped`` (see ``detail["reason"]``), or ``error`` (see ``error_type``).
         label: low-cardinality word for the result: ``pass`` or ``fail`` if ``passed`` is known, ``yes`` or ``no`` for a neutral
             detector.

@@ -166,7 +166,7 @@ OTHER = "__other__"
 """Label value that combines all values over the limit."""
 
 SPAN_LABELS = frozenset({"agent", "model", "service_name"})
-"""Labels whose values are from spans. The number of values per label is limited, because spans can contain arbitrary values."""
+"""Labels whose values are from spans. The number of values per label is limited, because spans can contain any number of values."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ _RETRY_EVERY = 0.01
 _FORK_WAITS = 1.0
 """Maximum seconds that a fork waits for a transaction to end."""
 _WAL_BYTES = 8 << 20
-"""Maximum bytes of the write-ahead log. SQLite truncates a larger log after merging its content into the database."""
+"""Size in bytes to which SQLite truncates a larger write-ahead log after merging the log into the database."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -315,7 +315,7 @@ class Telemetry:
         self._series[name].watches.append(read)
 
     def tap(self, name: str) -> deque[Observation]:
-        """Return a queue for a histogram's future observations, at most :data:`MAX_TAPPED`. Outlets use ``popleft``."""
+        """Return a queue for a histogram's future observations, at most :data:`MAX_TAPPED`. Outlets read it with ``popleft``."""
         tapped: deque[Observation] = deque(maxlen=MAX_TAPPED)
         with self._lock:
             self._series[name].taps.append(tapped)
@@ -495,7 +495,7 @@ _OVER: dict[str, Callable[[float, float], float]] = {"sum": add, "min": min, "ma
 def _merged_estimate(name: str, members: Sequence[Readable]) -> Family:
     """Combine estimates, weighted by effective sample size. The intervals' half-widths are added in quadrature."""
     parts: dict[Labels, list[tuple[float, float]]] = {}
-    """Mapping from label set to one pair per member: number of turns, and the mean or its distance from the interval's end."""
+    """Mapping from label set to a pair per member: effective sample size, and the mean or its distance from the interval's end."""
     for member in members:
         wanted = member.read(name).values
         means = member.read(ESTIMATE_MEAN).values

@@ -1,4 +1,4 @@
-"""The class :class:`Turn`: one user request and everything that the agent did to answer this request.
+"""A turn: one user request and everything that the agent did to answer it.
 
 All entry points create a :class:`Turn`. A turn from spans computes its larger fields on first use. A turn from
 :meth:`Turn.from_dict` has all fields immediately. Metrics never change turns.
@@ -83,7 +83,7 @@ class ErrorInfo:
 
 @dataclass(slots=True)
 class Message:
-    """Message in the conversation, as a model received or wrote the message."""
+    """Message of the conversation, as a model received or wrote it."""
 
     role: str
     """``system``, ``user``, ``assistant``, or ``tool``."""
@@ -274,7 +274,8 @@ class Turn:
 
     The module's docstring explains which empty values are unknown.
 
-    Args: known: mapping from field name to value. Objects, such as tool calls, can also be dictionaries, as in :meth:`from_dict`.
+    Args:
+        known: mapping from field name to value. Objects, such as tool calls, can also be dictionaries, as in :meth:`from_dict`.
 
     Raises:
         ConfigError: If a name isn't a field, or a dictionary has an unknown key or an invalid value.
