@@ -83,7 +83,7 @@ class JudgeBudget:
         return any(bound.counter.unit == "usd" for bound in self._about(metric))
 
     def admit(self, metric: str, *, urgent: bool = False) -> Admission:
-        """Reserve budget for one judge call. If the call would exceed a limit, reserve nothing and return the estimated wait."""
+        """Reserve budget for one judge call. If a limit doesn't allow the call, reserve nothing and return the estimated wait."""
         at, about = self._clock.time_ns() / 1e9, self._about(metric)
         if not about:
             return Admission(0.0, at)

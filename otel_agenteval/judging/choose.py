@@ -183,7 +183,7 @@ class JudgedMetrics:
         self.reload(config, of_turns, of_conversations)
 
     def reload(self, config: Config, of_turns: Sequence[BoundMetric], of_conversations: Sequence[BoundMetric]) -> None:
-        """Replace the metrics for later turns. Waiting jobs keep the old metrics. If a rule is invalid, only raise ConfigError."""
+        """Replace the metrics for later turns, not for waiting jobs. If a rule is invalid, change nothing and raise ConfigError."""
         rules = {False: rules_of(config, of_turns), True: rules_of(config, of_conversations)}
         keyed = {
             key_of(metric, conversation=whole): (metric, rule) for whole, some in rules.items() for metric, rule in some.items()
@@ -236,7 +236,7 @@ class JudgedSample:
             estimates.add_proxies(metric, scored.turn.agent or "", scored.first_id, proxies or ())
 
     def record_choice(self, metric: str, key: str, scored: ScoredTurn, chance: Chance) -> None:
-        """Record a planned judge call. If this call fails, other judged turns in its sampling group represent the turn."""
+        """Record a planned judge call. If the call fails, judged turns of the same sampling group stand in for this turn."""
         for estimates in self._estimates_of(metric, key, scored):
             estimates.choose(metric, scored.turn.agent or "", chance.probability, group_of(chance.by), scored.first_id)
 

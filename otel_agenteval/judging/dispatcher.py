@@ -45,7 +45,7 @@ class Verdict:
     acknowledge: Callable[[], None]
 
     def turns(self) -> Sequence[ScoredTurn]:
-        """Return one scored turn for the judged score and one for each composite score. The ``receipt`` is this verdict."""
+        """Return one scored turn for the judged score and one for each composite score, all with this verdict as ``receipt``."""
         return [replace(scored, receipt=self) for scored in (self.done.scored, *self.done.next.composites)]
 
 
@@ -226,7 +226,7 @@ class Dispatcher:
                 self._wake(len(found))  # a thread for each further job, and one that claims more
 
     def _begin(self, job: Job) -> bool:
-        """Record the start of a claimed job. Return False if an earlier claim of the job is still running in this process."""
+        """Record the start of a claimed job. Return False if the job still runs in this process under an earlier claim."""
         overdue = self._leases.is_overdue(job)
         with self._lock:
             begins = job.id not in self._under_way or (overdue and job.id in self._delivered)

@@ -34,7 +34,7 @@ from .session import Models
 
 _ESTIMATE_WINDOW = 3_600.0
 _LEASES = 10
-"""Number of lease durations for which a process extends a job's lease, or longer if judge calls can take longer."""
+"""Maximum number of lease durations for which a process extends a job's lease. Higher if judge calls can take longer."""
 
 _log = logging.getLogger("otel_agenteval")
 

@@ -189,14 +189,14 @@ class Payload:
         )  # fmt: skip
 
     def job(self, metric: BoundMetric) -> Job:
-        """Return the job for the queue. The job ID equals the score's result ID, so that the queue rejects duplicates."""
+        """Return the job for the queue. The job ID equals the score's result ID, so that the queue ignores duplicates."""
         score = metric.left_out("")
         score.about = (self.turn_id, b"%d" % self.revision)
         return Job(score.result_id, self.encode(), 2 * (self.chance.by == "rule") + (metric.policy == "gate"))
 
 
 def key_of(metric: BoundMetric, *, conversation: bool, inner: bool = False) -> str:
-    """Return a key that all processes use for a metric and its parameters. Set ``inner`` if only composites use the metric."""
+    """Return a key that identifies a metric and its parameters in all processes. Set ``inner`` if only composites use it."""
     about = "conversation" if conversation else "turn"
     return f"{_INNER if inner else ''}{about} {metric.metric.name} {metric.signature_hash} {metric.metric.version}"
 

@@ -125,8 +125,8 @@ def rules_of(config: Config, evaluated: Sequence[BoundMetric]) -> dict[BoundMetr
 
 
 def rule_of(options: SampleOptions, metrics: Collection[str], where: str, judged: Collection[str] = ()) -> SamplingRule:
-    """Return the rule for a ``sample`` option. The condition ``always_if`` can refer to ``metrics``, and ``cascade`` can refer to
-    ``judged`` metrics. For other names, raise a ConfigError.
+    """Return the rule for a ``sample`` option. The condition ``always_if`` can refer to scores of ``metrics``, and ``cascade``
+    can refer to a metric in ``judged``. For other names, raise a ConfigError.
     """
     always_if = None if options.always_if is None else Condition(options.always_if, metrics, f"{where}.always_if")
     cascade, wanted = None, options.cascade

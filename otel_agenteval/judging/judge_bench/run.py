@@ -145,7 +145,7 @@ def chosen(families: Sequence[str] = (), metrics: Sequence[str] = (), limit: int
 
 
 def _balanced(cases: Sequence[BenchCase], limit: int) -> list[BenchCase]:
-    """Select ``limit`` cases from each family in turn. Within a family, alternate between levels and prefer rarely used metrics."""
+    """Select cases from the families in rotation. Within a family, rotate through the levels and prefer the least used metrics."""
     left: dict[str, dict[Level, list[BenchCase]]] = {}
     for case in cases:
         left.setdefault(case.family, {}).setdefault(case.expected, []).append(case)

@@ -67,7 +67,7 @@ class BiasFound:
     interval: Interval | None
     moved: float | None
     found: bool
-    """True if bias was found: the interval excludes 0. For position bias, scores change by at least 0.1 on average."""
+    """True if bias was found: the interval excludes 0 or, for position bias, scores change by at least 0.1 on average."""
     sentence: str
 
 

@@ -1,8 +1,7 @@
 """Cache of judge replies in an SQLite file.
 
-The key is a hash of the judge call. The hash ignores random delimiters and the numbering of redaction markers such as
-``[EMAIL_1]``. Old replies are deleted, and the total size is limited. In an audit (:func:`bypassing_cache`), a new reply replaces
-the old one.
+The key is a hash of the judge call that ignores random delimiters and the numbers in redaction markers such as ``[EMAIL_1]``. Old
+replies are deleted, and the total size is limited. In an audit (:func:`bypassing_cache`), a new reply replaces the old one.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class VerdictCache(MutableMapping[str, str]):
     """Mapping from a judge call's hash to the judge's reply, stored in an SQLite file that processes can share.
 
     If the file can't be read, each lookup is a cache miss. ``faults`` counts failed reads and writes. Replies expire after ``ttl``
-    seconds. If the file exceeds ``max_bytes``, the oldest replies are deleted.
+    seconds. If all replies together exceed ``max_bytes``, the oldest replies are deleted.
     """
 
     def __init__(self, path: str, ttl: float, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:

@@ -117,7 +117,8 @@ class Judge(JudgeModel):
     def with_model(self, model: str) -> Judge:
         """Return a judge for another model on the same server, with the same connections and usage records.
 
-        Raises: ConfigError: ``model`` names another provider's model, which needs a separate judge.
+        Raises:
+            ConfigError: ``model`` names another provider's model, which needs a separate judge.
         """
         provider, name = chosen(model, self._explicit)
         if provider != self.provider:

@@ -279,7 +279,7 @@ class RateLimits:
             self.leave(answered=answered)
 
     def enter(self, tokens: int, until: float) -> None:
-        """Wait for a slot, which :meth:`leave` returns. If a slot isn't free before ``until``, raise a JudgeError."""
+        """Wait for a slot, which the caller returns with :meth:`leave`. If none is free before ``until``, raise a JudgeError."""
         wait = self._reserve(1, tokens)
         late = self._clock.monotonic() + wait > until
         if wait and not late:

@@ -227,7 +227,7 @@ def schema_of(form: str) -> Mapping[str, Any] | None:
 
 @functools.lru_cache(maxsize=1_000)
 def hints_of(form: str) -> Mapping[str, str]:
-    """Return a mapping from each key in a reply form (can contain ``...``) to its value's first token, such as ``<0 to 100>``."""
+    """Map each key of a reply form to the first token of its value, such as ``<0 to 100>``. The form can contain ``...``."""
     tokens = _TOKEN.findall(form)
     hints: dict[str, str] = {}
     depth = 0

@@ -24,7 +24,7 @@ __all__ = [
 
 
 def queue_from(wanted: JobQueueOptions, clock: Clock, failed: Callable[[str, BaseException], None]) -> JobQueue:
-    """Return the configured queue. If its file becomes unavailable, ``failed`` is called and new jobs wait in memory."""
+    """Return the configured queue. If a queue file is unavailable, ``failed`` is called and new jobs wait in memory."""
     if wanted.url is not None:
         from .redis import RedisQueue  # only needed with a server
 

@@ -23,7 +23,7 @@ HELD_BYTES = 16 * 2**20
 @dataclass(frozen=True, slots=True)
 class Job:
     id: str
-    """Result ID of the score. If a job with the same ID is in the queue or was recently finished, the queue ignores a new job."""
+    """Result ID of the score. The queue ignores a new job if a job with the same ID is in the queue or was finished recently."""
     payload: bytes
     priority: int = 0
     """Priority. Higher numbers are claimed first and, if the queue is full, dropped last."""
@@ -103,7 +103,7 @@ class JobQueue(ABC):
     """Base class for job queues in memory, in a file, or on a server. Thread-safe. All times are Unix times.
 
     Each claim leases jobs under a token such as ``ab12/7/``. Here, ``ab12`` identifies the queue object, and 7 is the claim's
-    number. A job can be finished, extended, or put back only if its latest token starts with the caller's *fence*. For a
+    number. A job can be finished, extended, or put back only if its latest token starts with the caller's *fence*. For a claimed
     :class:`Job`, the fence is the job's token. For a job ID, the fence is ``ab12/``, which matches all claims of this queue object.
 
     An expired lease stays valid until the job is claimed again. If the lease was lost, methods change nothing and report the loss.
@@ -267,7 +267,7 @@ class SpendBook(Protocol):
     """Interface for a record of judge spending. Safe for concurrent threads and processes. All times are Unix times."""
 
     def spend(self, demands: Sequence[Demand], at: float) -> float:
-        """Reserve all amounts and return 0. If an amount would exceed a limit, reserve nothing and return the seconds to wait."""
+        """Reserve all amounts and return 0. If a limit doesn't allow this, reserve nothing and return the seconds to wait."""
 
     def add(self, amounts: Sequence[tuple[Counter, float]], at: float) -> None:
         """Correct amounts that were reserved at the Unix time ``at``. A negative amount reduces the total."""

@@ -61,9 +61,13 @@ class RedisQueue(JobQueue):
     The server must support the features of Redis 5. The first call connects. If the server is unreachable, :meth:`claim`,
     :meth:`extend`, :meth:`retry_at`, and methods that only read raise :class:`~otel_agenteval.core.errors.Unusable`.
 
-    Args: url: server address. See :func:`.redis_server.connect`. max_bytes: maximum total bytes of jobs on the server, divided
-        equally among the shards. clock: replaces the server's clock in tests. shards: number of shards, equal for all processes. A
-        job's ID determines its shard. name: prefix of all keys. held_bytes: see :class:`.base.JobQueue`.
+    Args:
+        url: server address. See :func:`.redis_server.connect`.
+        max_bytes: maximum total bytes of jobs on the server, divided equally among the shards.
+        clock: replaces the server's clock in tests.
+        shards: number of shards, equal for all processes. A job's ID determines its shard.
+        name: prefix of all keys.
+        held_bytes: see :class:`.base.JobQueue`.
     """
 
     is_shared = True
@@ -235,7 +239,7 @@ def _job_of(row: Sequence[Any], token: str = "") -> Job:
 # --- spending and outages
 
 _MOST_UNSENT, _AT_ONCE = 10_000, 100
-"""Maximum numbers of spending corrections that wait for the server, and that one request contains."""
+"""Maximum number of spending corrections that wait for the server, and maximum number per request."""
 _WAIT_UNREACHED = 10.0
 """Seconds until a judge call is tried again if the budget couldn't be read."""
 _READ_FOR = 0.5
