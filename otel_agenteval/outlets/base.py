@@ -80,7 +80,7 @@ class RecordAccount:
             self._telemetry.add(EMIT_RECORDS, records, outlet=self._outlet, outcome=outcome)
 
     def lose(self, reason: str, batch: Iterable[ScoredTurn]) -> None:
-        """Count the batch's scores, except skipped scores, as records that couldn't be rendered because of ``reason``."""
+        """Count the batch's scores, except skipped scores, as records that failed for ``reason`` before they were rendered."""
         lost = sum(score.status != "skipped" for scored in batch for score in scored.scores)
         self.add(lost)
         self.finish(reason, lost)
@@ -135,7 +135,7 @@ class Outlet(ABC):
         """Start background work before the first turn, for example to send an earlier process's leftover records."""
 
     def warm_up(self) -> Iterator[None]:
-        """Prepare for the first turn, for example import modules. Runs on the warm-up thread, and yields every few milliseconds."""
+        """Prepare for the first turn, for example by imports. Runs on the warm-up thread, and yields every few milliseconds."""
         return iter(())
 
     @abstractmethod

@@ -58,7 +58,7 @@ def outlets_from(setup: Setup) -> list[Outlet]:
 
 
 class FanOut:
-    """Exporter that sends scored turns to all outlets, in the order of :data:`MODULES`.
+    """Exporter that sends scored turns to each outlet, in the order of ``outlets``.
 
     Turns are first redacted and counted. If an outlet fails, the failure is counted and the other outlets continue. ``redact``
     lists the kinds of data to redact. The function ``exported`` returns the turn content for log events.
@@ -81,7 +81,7 @@ class FanOut:
         """Mapping from outlet name to the thread of an outlet that can hang."""
         self._is_ending = False
         self._behind: dict[str, bool] = {}
-        """Names of outlets that didn't accept the latest batch. The value is True if :meth:`catch_up` has already waited for it."""
+        """For each outlet that didn't accept the latest batch: True if :meth:`catch_up` has already waited for this outlet."""
         for outlet in outlets:
             self.add(outlet)
 
@@ -107,7 +107,7 @@ class FanOut:
         self._outlets.remove(outlet)
 
     def emit(self, batch: Sequence[ScoredTurn]) -> Sequence[ScoredTurn]:
-        """Redact, count, and export scored turns. Return these turns, without turns that couldn't be redacted or counted."""
+        """Redact, count, and export scored turns. Omit turns for which redaction or counting failed, and return the others."""
         batch = [scored for scored in batch if self._prepare(scored)]
         for outlet in self._outlets:
             try:
@@ -223,7 +223,7 @@ class FanOut:
         self._each(lambda outlet: outlet.keep_all())
 
     def can_emit(self) -> bool:
-        """Return True if records may be dropped. Otherwise, flush full outlets, and return False if one stays full."""
+        """Return True if records may be dropped. If not, flush full outlets, and return False if an outlet or queue stays full."""
         if not self._keeps_all:
             return True
         full = [outlet for outlet in self._outlets if outlet.full]

@@ -55,7 +55,7 @@ class Notice:
     service: str
     count: int
     threshold: float | None = None
-    """Threshold of the metric. In notices about a floor (configured minimum for a metric's mean), the floor instead."""
+    """Threshold of the metric. In a notice about a floor, the value of the floor instead."""
     mean: float | None = None
     """Mean that crossed the floor. None in notices that aren't about a floor."""
     error_type: str | None = None

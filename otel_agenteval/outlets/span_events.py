@@ -7,8 +7,8 @@ exporter reads the list earlier, the list itself adds the scores. All exporters 
 thread.
 
 If an SDK supports neither method, the events are omitted and counted. By default, a score that all exporters get as a span event
-isn't also sent as a log event. Scores never evict the application's events. If the scores exceed the span's event limit, failed
-scores and gates come first.
+isn't also sent as a log event. Scores never evict the application's events. If the span's event limit doesn't allow all scores,
+failed scores and gates come first.
 """
 
 from __future__ import annotations

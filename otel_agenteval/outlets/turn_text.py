@@ -160,7 +160,7 @@ class _Text:
         self.lines += rest
 
     def add_finding(self, finding: Mapping[str, Any]) -> None:
-        """Add a finding: severity, type, place in the turn and, if known, the quoted text and its counterpart."""
+        """Add a finding: severity, type, place in the turn and, if known, the quoted text and the text compared with it."""
         severity = str(finding.get("severity", "warning"))
         code = _SEVERITIES.get(severity, BOLD)
         label, rest = f"{_plain(finding['type'])} in {_plain(finding['place'])}", []

@@ -260,7 +260,7 @@ class _InstrumentView:
         self._instrument = instrument
         self._since = since
         self._starts: dict[Labels, int] = {}
-        """Mapping from each label set in the latest request to its start time. A label set that returns after eviction restarts."""
+        """Start time of each label set in the latest request. A label set that returns after its eviction gets a new start time."""
         self._exemplars = exemplars
         self._newest = 0.0
         """Unix time of the latest exported exemplar, in seconds. Exemplars up to this time aren't exported again."""

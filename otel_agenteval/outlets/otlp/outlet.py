@@ -257,7 +257,7 @@ class OtlpOutlet(Outlet):
                     time.sleep(min(wait, max(0.0, until - time.monotonic())))
 
     def _adopt(self) -> bool:
-        """Queue batches from files that ended processes left behind. If a spool file isn't open, return False."""
+        """Queue batches from files that ended processes left behind. If no spool file is open, return False."""
         self._spool.open()
         adopts = self._spool.adopt()
         for lane in self._lanes.values():

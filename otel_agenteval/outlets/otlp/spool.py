@@ -229,7 +229,7 @@ class Spool:
         return any(store is not None and store.bytes >= store.max_bytes for store in (self._memory, self._file))
 
     def adopt(self) -> bool:
-        """Move batches from ended processes' files to the open file. If a file isn't open, return False."""
+        """Move batches from ended processes' files to the open file. If no file is open, return False."""
         if self._file is None:
             return False
         try:

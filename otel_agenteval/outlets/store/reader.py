@@ -209,7 +209,7 @@ class StoreReader:
         return {metric: int(count) for metric, count in rows}
 
     def modes(self, wanted: Wanted = Wanted(), by: str | None = None) -> StoredModes:
-        """Return the failure modes (turns with the same kind of fault) that match ``wanted``, most frequent first.
+        """Return the failure modes of turns that match ``wanted``, most frequent first.
 
         By default, the modes' counts are compared between the two halves of the time range. If ``by`` is a key of
         :data:`GROUPED_BY` or the name of a stored attribute, the counts are compared between groups of turns with different values.
@@ -479,7 +479,7 @@ class FailedTurns(NamedTuple):
     represented: float = 0.0
     """Number of failed turns that the counted turns represent."""
     squares: float = 0.0
-    """Sum of the squares of ``represented`` numbers, over all counted turns."""
+    """Sum over the counted turns of the squared number of turns that each represents."""
 
 
 class ModeCounts(NamedTuple):

@@ -23,8 +23,7 @@ class Syntax:
     like: str
     contains: str
     field: str
-    """Template for a JSON object's field as text. Placeholders: the object, and a query parameter with the result of
-    :attr:`field_name`."""
+    """Template for a JSON object's field as text. Placeholders: the object, and a parameter with :attr:`field_name`'s result."""
     field_name: Callable[[str], str]
     number: str
     """Template for a JSON object's field as a number, or NULL if the field isn't a number."""
@@ -63,7 +62,7 @@ TURN_COLUMNS: Mapping[str, str] = {
 
 ``tenant`` is the tenant that sent the turn. ``labels`` is a JSON object with the tenant's labels. ``service_version`` is from the
 root span's resource. ``attributes`` is a JSON object with the configured span attributes. ``start`` and ``stored_at`` are Unix
-times in seconds. ``skipped`` is a JSON object from skipped metric to reason. ``content`` is the turn as ``turn.v1`` JSON, if
+times in seconds. ``skipped`` is a JSON object with a reason per skipped metric. ``content`` is the turn as ``turn.v1`` JSON, if
 configured. ``cost_estimated`` is 1 if ``cost_usd`` is an estimate. ``tools`` is a JSON list of the called tools. ``error`` is the
 type of the error that ended the turn. Turns of the same test case have the same ``case_key``: the case ID or, if content is stored,
 a hash of the input. ``facts`` is a JSON object from :func:`~otel_agenteval.evaluation.turn_facts.facts_of`. ``fault`` is a
@@ -102,8 +101,7 @@ CHANGE_COLUMNS: Mapping[str, str] = {
     "detector": "TEXT NOT NULL", "mean_before": "REAL", "mean_after": "REAL", "ci_low": "REAL", "ci_high": "REAL", "since": "REAL", "n_eff": "REAL",
     "version_before": "TEXT", "version": "TEXT", "turns": "TEXT", "instance_id": "TEXT",
 }  # fmt: skip
-"""Columns of a score change's row. ``ci_low`` and ``ci_high`` are the change's confidence limits. ``turns`` is a JSON list of
-IDs."""
+"""Columns of a score change's row. ``ci_low`` and ``ci_high`` are confidence limits. ``turns`` is a JSON list of IDs."""
 
 OUTCOME_COLUMNS: Mapping[str, str] = {
     "turn_id": "TEXT NOT NULL", "metric": "TEXT NOT NULL", "outcome": "TEXT NOT NULL", "at": "REAL NOT NULL",
@@ -214,8 +212,7 @@ def _column_type(kind: str, sql: Syntax) -> str:
 def detail_has(part: str, sql: Syntax) -> str:
     """Return an SQL condition for scores whose ``detail`` contains the JSON fragment ``part``.
 
-    Stored JSON escapes quotation marks within strings, so a fragment with quotation marks can't match a string's content by
-    accident.
+    Stored JSON escapes quotation marks in strings, so a fragment with quotation marks can't match within a string by accident.
     """
     found = sql.contains.format("scores.detail", f"'{part}'")
     return f"(scores.detail IS NOT NULL AND {found})"
