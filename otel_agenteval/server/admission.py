@@ -1,8 +1,8 @@
 """Admission control. Limits the memory that requests (including their decompression) and open turns use.
 
-A request reserves memory for its bytes on arrival, for its decompressed size (a megabyte can decompress to gigabytes), and for
-parsing. To prevent deadlocks, requests never wait for memory. If there isn't enough memory, the request is refused and its sender
-must retry.
+A request reserves memory for its bytes as they arrive, for its decompressed size (a megabyte can decompress to gigabytes), and
+for parsing. To prevent deadlocks, requests never wait for memory. If there isn't enough memory, the request is refused and its
+sender must retry.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class MemoryShare:
 
     @property
     def room(self) -> int | None:
-        """Maximum number of bytes by which the share could grow without other requests. None if memory is unlimited."""
+        """Maximum number of bytes by which the share could grow if no other request used memory. None if memory is unlimited."""
         return None if self._budget is None else self._budget.limit - self.size
 
     def grow(self, size: int) -> None:

@@ -461,7 +461,7 @@ def as_sidecar(config: Config) -> Config:
 
 
 def state_folder() -> Path:
-    """Create and return the folder ``otel-agenteval`` in ``$XDG_STATE_HOME`` or ``~/.local/state``. May raise ConfigError."""
+    """Create and return ``otel-agenteval`` in ``$XDG_STATE_HOME`` or ``~/.local/state``. On failure, raise ConfigError."""
     folder = Path(os.environ.get("XDG_STATE_HOME", "").strip() or "~/.local/state", "otel-agenteval")
     try:
         make_private(folder := folder.expanduser())  # a RuntimeError if the user has no home

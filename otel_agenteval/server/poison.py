@@ -1,8 +1,8 @@
-"""Records of traces and requests that crashed the process, so that restarts don't retry these forever.
+"""Records of traces and requests that crashed the process, so that restarts don't retry them forever.
 
 While a trace is scored or a request is read from the journal, a file contains the name of the trace or request. The file survives
 ``kill -9``. At startup, each name in the file of a crashed process gets one strike. A name with one strike is retried once, after
-all other work. The replay skips a name with two strikes, which is then *poisoned*. A trace that the watchdog stopped is poisoned
+all other work. A name with two strikes is *poisoned*, and the replay skips it. A trace that the watchdog stopped is poisoned
 immediately.
 
 The file ``poison.txt`` contains one line per strike: the name. Each process holds a lock on its file ``in-hand-…``, which contains

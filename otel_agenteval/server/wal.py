@@ -171,7 +171,7 @@ class Journal:
         return entry
 
     def withdraw(self, entry: Entry) -> None:
-        """Drop an entry that isn't written yet, because the response already told the sender to retry the request."""
+        """Drop an entry that isn't written yet, because the response tells the sender to retry the request."""
         with self.lock:
             if entry.segment is not None:
                 return
