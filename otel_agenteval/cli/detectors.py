@@ -134,7 +134,7 @@ def _stored(args: argparse.Namespace, config: Config) -> Iterator[tuple[Key, Tur
 
 
 def _labels(given: str | None, configured: str | None) -> dict[tuple[str, str], bool]:
-    """Return a mapping from (turn, metric) to True if the label confirms the alarm. The file ``configured`` can be missing."""
+    """Return a mapping from (turn, metric) to True if a label confirms the alarm, or False. ``configured`` can be missing."""
     if given is not None and not Path(given).exists():
         raise ConfigError(f"--labels: {given}: file not found")
     found: dict[tuple[str, str], bool] = {}

@@ -1,4 +1,4 @@
-"""``otel-agenteval differences``: find properties that distinguish failed turns, or a group of turns, from all other turns."""
+"""``otel-agenteval differences``: find properties that distinguish failed turns, or a group of turns, from other turns."""
 
 from __future__ import annotations
 

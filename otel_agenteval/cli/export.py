@@ -1,4 +1,4 @@
-"""``otel-agenteval export``: write a store's scores to a file for other programs."""
+"""``otel-agenteval export``: write a store's scores for other programs."""
 
 from __future__ import annotations
 

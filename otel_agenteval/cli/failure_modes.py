@@ -265,7 +265,7 @@ def _split(
 def _described(
     found: Sequence[tuple[FailureMode, list[Topic]]], judge: Any, redact: Collection[str]
 ) -> list[tuple[FailureMode, list[Topic]]]:
-    """Let the judge name and describe new topics. After a judge error, the remaining topics keep names from frequent words."""
+    """Let the judge name and describe new topics. After a judge error, the remaining topics keep names made of frequent words."""
     described: dict[tuple[str, str], StoredTopic] = {}
     try:
         for about, nearest in ((topic.about, topic.nearest) for _, topics in found for topic in topics):

@@ -176,7 +176,7 @@ async def _work(
 
 _LIMITS = ("max_concurrency", "requests_per_minute", "tokens_per_minute")
 _CALLS_PER_PROCESS = 50
-"""Number of concurrent judge calls that one process can handle at nearly full speed, if the model replies within 50 ms."""
+"""Number of concurrent judge calls that one process can handle at nearly full speed, even if the model replies within 50 ms."""
 
 
 def processes_for(config: Config, cores: int) -> int:
