@@ -67,7 +67,7 @@ def add_to_file(file: Path, additions: Sequence[Addition], check: Callable[[Path
 
 
 def with_additions(text: str, origin: str, additions: Sequence[Addition]) -> str:
-    """Return a configuration's text with the additions. If the text can't be edited (for example, an alias), raise ConfigError."""
+    """Return a configuration's text with the additions. If it can't be edited, for example at a YAML alias, raise ConfigError."""
     for addition in additions:
         old_data = yaml.load(text, origin, os.environ)[0]
         try:

@@ -36,7 +36,7 @@ ENV_PREFIX = "OTEL_AGENTEVAL_"
 RESERVED_ENV = (f"{ENV_PREFIX}ENABLED", f"{ENV_PREFIX}CONFIG_FILE")
 """Variables that don't set options: the switch that turns otel-agenteval off, and the path of the configuration file."""
 RECORD_ENV = f"{ENV_PREFIX}RECORD_FILE"
-"""Variable with a file path. A program under ``otel-agenteval record`` writes its spans and log records to this file."""
+"""Variable with a file path. A program started by ``otel-agenteval record`` writes its spans and log records to this file."""
 _NO_OPTIONS, _OF_TESTS = (*RESERVED_ENV, RECORD_ENV), f"{ENV_PREFIX}TEST_"
 
 

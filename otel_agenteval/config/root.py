@@ -91,7 +91,7 @@ class Config(Section):
 
     @classmethod
     def from_sources(cls, data: Mapping[Any, Any], sources: dict[KeyPath, str]) -> Config:
-        """Create a configuration from merged data. A ConfigError contains each invalid value's file line or variable (``sources``)."""
+        """Create a configuration from merged data. A ConfigError names each invalid value's line or variable (``sources``)."""
         config = cls.__new__(cls)
         config._validate(data, sources)
         return config
@@ -135,7 +135,7 @@ class Config(Section):
     __hash__ = None  # type: ignore[assignment]  # parameters are mappings
 
     def metric_entries(self, group: str | None = None) -> list[tuple[KeyPath, MetricEntry]]:
-        """Return (path, entry) of each metric in ``group``, or in ``metrics`` and all groups. Names and parameters aren't checked."""
+        """Return (path, entry) of each metric in ``group``, or in ``metrics`` and all groups. Don't check names and parameters."""
         groups = self.groups if group is None else {group: self.groups[group]}
         own = self.metrics if group is None else ()
         found: list[tuple[KeyPath, MetricEntry]] = [(("metrics", i), entry) for i, entry in enumerate(own)]

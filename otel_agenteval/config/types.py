@@ -155,7 +155,7 @@ _YES, _NO = frozenset(("true", "yes", "on", "1")), frozenset(("false", "no", "of
 
 
 def truth_of(value: Any) -> bool | None:
-    """Return True for ``true``, ``yes``, ``on``, or 1 in any case, False for the opposites, and None for other values."""
+    """Return True for ``true``, ``yes``, ``on``, or 1 in any letter case, False for the opposites, and None for other values."""
     text = str(value).strip().lower() if isinstance(value, (str, int)) else ""
     return True if text in _YES else False if text in _NO else None
 
