@@ -187,7 +187,7 @@ class Api:
         return dict(content)
 
     def question(self, request: Request) -> dict[str, Any]:
-        """Return a metric's stored judge calls on a turn. Without stored calls, return the first prompt that it would send."""
+        """Return a metric's stored judge calls on a turn or, without stored calls, the first prompt that the metric would send."""
         metric = request.params["metric"]
         content = self.case(request)
         with self.views() as views:

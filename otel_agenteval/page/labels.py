@@ -38,7 +38,7 @@ class Labels:
         self._labels: dict[tuple[str, str, str], dict[str, Any]] = {}
 
     def add(self, given: Any, by: str, at: float) -> dict[str, Any]:
-        """Store a label (see :data:`FIELDS`) and return the label. If it is invalid or the file can't be written, raise Problem."""
+        """Store and return a label (see :data:`FIELDS`). If the label is invalid or the file can't be written, raise Problem."""
         label = {**_checked(given), "by": by, "at": at}
         line = jsonio.dumps({key: value for key, value in label.items() if value is not None or key == "label"}) + "\n"
         with self._lock:

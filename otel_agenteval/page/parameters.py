@@ -93,7 +93,7 @@ def _time_in(text: str, now: float) -> float | None:
 
 
 def read(query: Mapping[str, Sequence[str]], parameters: Sequence[Parameter], now: float) -> dict[str, Any]:
-    """Parse a query and add defaults. For an unknown name, an invalid value, or a missing parameter, raise Problem."""
+    """Parse a query and add defaults. For an unknown name, an invalid value, or a missing required parameter, raise Problem."""
     known = {parameter.name: parameter for parameter in parameters}
     for name in query:
         if name not in known:
