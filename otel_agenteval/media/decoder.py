@@ -45,7 +45,7 @@ def has_turn(order: dict[str, Any]) -> bool:
     """Wait until this process may run. If the wait exceeds ``wait`` seconds, return False.
 
     Each decoder process locks one file of this package until it ends. Therefore, all decoder processes of an installation share one
-    limit (at most one process per file), and nothing is written to disk. If files can't be locked, the number is unlimited.
+    limit, and nothing is written to disk. If files can't be locked, the number of processes is unlimited.
     """
     places = sorted(Path(__file__).parents[1].glob("*/*.py"))[: order["at_once"]]
     until = time.monotonic() + order["wait"]

@@ -21,7 +21,7 @@ from .rules import current_rules, is_shared, shared
 
 Sampling = Literal["even", "scenes"]
 _START_SECONDS = 10.0
-"""Additional seconds until the process has started."""
+"""Additional seconds for the process to start and to be scheduled."""
 _MOST_WAITING = 60.0
 """Maximum seconds that a decoder process waits for other decoder processes."""
 _DECODER = ("-m", f"{__package__}.decoder")
