@@ -80,7 +80,7 @@ class Trust:
     corrected: Estimate | None
     """Estimate of the true share of bad turns, corrected for the judge's error rates (Rogan and Gladen)."""
     preference: Preference | None
-    """Preference for the judge's own model, or None if this model is unknown or either group has too few labeled answers."""
+    """None if the judge's model is unknown, or if too few labeled answers are by that model or by other models."""
     predicted: Estimate | None
     """Estimate of the true share of bad turns, from human labels and all turns' scores (PPI++)."""
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MOST_NAMED = 3
 _LEAST_BEFORE = 60.0
-"""Minimum seconds before the start of a change from which turns are read."""
+"""Turns are read from at least this many seconds before the start of a change."""
 
 
 def compare_verdicts(metric: str, rows: Sequence[VerdictRow], *, selected: bool = False) -> Differences:
@@ -57,7 +57,7 @@ def explained(path: str, change: Change) -> Change:
 @dataclass(frozen=True, slots=True)
 class ShownDifferences:
     title: str
-    """Title template with placeholders for three turn counts: each side and in total."""
+    """Title template with placeholders for three turn counts: one per side, and the total."""
     about: Mapping[str, str]
     """Keys and values in the JSON report that identify the metric or the group."""
     sides: tuple[str, str]

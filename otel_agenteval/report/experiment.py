@@ -37,7 +37,7 @@ class Trial(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """Results of one metric over all cases. 95 % intervals are computed over cases, because repetitions aren't independent."""
+    """Results of one metric over all cases. The 95 % intervals are computed over cases, because repetitions aren't independent."""
 
     metric: str
     unit: str
@@ -129,8 +129,9 @@ class Experiment:
 
         The result contains each metric's difference, interval, and p-value, corrected for the number of tests.
 
-        Args: baseline: an experiment, or a file written by :meth:`write` or ``otel-agenteval eval --format jsonl``. watch: metrics
-            whose regression is a failure, in addition to metrics with the policy ``gate``. ``all`` watches every
+        Args:
+            baseline: an experiment, or a file written by :meth:`write` or ``otel-agenteval eval --format jsonl``.
+            watch: metrics whose regression is a failure, in addition to metrics with the policy ``gate``. ``all`` watches every
                 metric.
 
         Raises:

@@ -71,7 +71,7 @@ class Report:
     run: Run
     comparison: Comparison | None = None
     unevaluated: Sequence[str] = ()
-    """One message, with the reason, per gate that was never evaluated on any turn. These gates fail the run."""
+    """One message, with the reason, per gate that has neither a verdict nor an error on any turn. These gates fail the run."""
 
     @property
     def gates_failed(self) -> int:
@@ -113,7 +113,7 @@ class Report:
 
 
 def unevaluated_gates(metrics: Iterable[BoundMetric], run: Run) -> list[str]:
-    """Return one message, with the reason, per gate that was never evaluated on any turn."""
+    """Return one message, with the reason, per gate that has neither a verdict nor an error on any turn."""
     found = []
     for metric in metrics:
         series = run.series.get((metric.name, parameters_hash(metric))) if metric.policy == "gate" else None

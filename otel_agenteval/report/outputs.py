@@ -76,7 +76,7 @@ def _stream(form: str, place: str, stack: ExitStack) -> TextIO:
 
 
 class _KeptUntilWritten(io.TextIOWrapper):
-    """File that keeps its old content until the first write, in case the run lacks input."""
+    """File that keeps its old content until the first write, in case the run has no input."""
 
     _begun = False
 

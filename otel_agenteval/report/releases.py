@@ -1,4 +1,4 @@
-"""Comparison of two groups of stored turns, such as versions, models, or prompts. Also estimates each metric's mean per group.
+"""Comparison of two groups of stored turns, such as versions, models, or prompts. Also estimates means and pass rates per group.
 
 For each metric, a comparison shows whether the difference is larger than expected by chance. If the result is unclear, the
 comparison shows how many more turns each group needs.
@@ -160,7 +160,7 @@ class GroupMean:
 
 
 def estimates_of(reader: StoreReader, by: str, wanted: Wanted) -> list[GroupMean]:
-    """Estimate each metric's mean per group, over all stored turns. Without scores, raise AgentEvalError."""
+    """Estimate each metric's mean and pass rate per group, over all stored turns. Without scores, raise AgentEvalError."""
     turns = reader.groups(by, wanted)
     groups: dict[tuple[str, str], Group] = {}
     units: dict[str, str] = {}
