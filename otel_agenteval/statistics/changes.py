@@ -147,7 +147,7 @@ class Changes:
             return [[*key, series.state()] for key, series in self._series.items()]
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
-        """Restore the output of :meth:`state`. Skip invalid series. For invalid state, raise TypeError or ValueError."""
+        """Restore the output of :meth:`state`. Skip invalid series. For an invalid structure, raise TypeError or ValueError."""
         for metric, agent, tenant, known in state:
             try:
                 series = Series.of_state(self._options, known)

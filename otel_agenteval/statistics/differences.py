@@ -22,7 +22,7 @@ from .tests import log_choose
 
 ERROR = 0.02
 FEW = 30
-"""Minimum number of bad turns for a finding. Findings with fewer bad turns are marked as uncertain."""
+"""Findings based on fewer bad turns than this number are marked as uncertain."""
 _MAX_FACTS = 400
 _MAX_FACTS_IN_PAIRS = 60
 _MAX_FINDINGS = 10
@@ -104,12 +104,14 @@ def find_differences(
 ) -> Differences:
     """Find facts, and pairs of facts, that are more frequent among bad turns than among other turns.
 
-    Args: turns: the attributes of each turn. In a collection of names, each name is a fact. Numbers are divided into quantiles.
-        bad: True for each bad turn. weights: the number of turns that each turn represents (1 / inclusion probability). The default
-        is 1. draws: the sampling unit of each turn, such as its conversation. By default, each turn is a unit. effects: attributes
-        that a failure itself can change. Their facts don't form pairs, and explain only other effects. error: the maximum expected
-        share of findings that differ only by chance. selected: True if other facts define the bad turns. Facts that apply to nearly
-        the same turns are then moved to ``same``.
+    Args:
+        turns: the attributes of each turn. In a collection of names, each name is a fact. Numbers are divided into quantiles.
+        bad: True for each bad turn.
+        weights: the number of turns that each turn represents, which is 1 / inclusion probability. The default is 1.
+        draws: the sampling unit of each turn, such as its conversation. By default, each turn is a unit.
+        effects: attributes that a failure itself can change. Their facts don't form pairs, and can explain only each other.
+        error: the maximum expected share of findings that differ only by chance.
+        selected: True if other facts define the bad turns. Facts that apply to nearly the same turns are then moved to ``same``.
     """
     is_bad = np.asarray(bad, dtype=bool)
     counts = int(is_bad.sum()), int((~is_bad).sum())
@@ -134,7 +136,7 @@ def find_differences(
 
 
 class _Search:
-    """Facts of all turns. ``has_fact`` is a matrix with a row per fact and a column per turn. True: the turn has the fact."""
+    """Facts of all turns. ``has_fact`` has a row per fact and a column per turn. A cell is True if the turn has the fact."""
 
     def __init__(
         self, turns: Sequence[Mapping[str, Value]], bad: Any, weights: Sequence[float] | None, draws: Sequence[Hashable] | None,

@@ -29,7 +29,7 @@ _OPEN_TRACES = 10_000
 _MOST_KEPT = 20_000
 """Maximum number of values to keep per measure and group. Larger groups keep only sums, to limit memory."""
 _FEW = 200
-"""Maximum number of turns in both groups for a permutation test. With more turns, the test is slow and hardly better."""
+"""Maximum number of turns, in both groups together, for a permutation test. With more turns, the test is slow and hardly better."""
 
 
 class Group:

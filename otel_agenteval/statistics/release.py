@@ -201,7 +201,7 @@ class ReleaseWatch:
         return begins
 
     def test(self) -> tuple[Difference, Moments, list[str]] | None:
-        """If a test is due and significant, return the difference, the new version's scores, and example turn IDs."""
+        """If a test is due and significant, return (difference, new version's scores, example turn IDs). Otherwise, return None."""
         after, before = self._after.raw, self._before.raw
         if self.reported or self.before is None or not self._next <= after.n or self._next > _LAST or before.n < FIRST:
             return None

@@ -22,7 +22,7 @@ from .intervals import Z95, Interval, always_valid, wilson_around
 
 PROXIES = 3
 _ENOUGH = 10
-"""Effective number of traces that the mean and each proxy require. With fewer traces, proxy weights are too uncertain.
+"""Effective number of traces required for the mean, and again for each proxy. With fewer traces, proxy weights are too uncertain.
 
 For scores from 0 to 1, the effective number is lower if one outcome is rare, for example if nearly all turns pass.
 """
