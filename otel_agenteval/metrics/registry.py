@@ -513,7 +513,7 @@ def _import_metrics_called(name: str) -> None:
 
 
 def group_of(name: str, *, is_installed: bool = True) -> list[str]:
-    """Return a group's sorted metric names, without metrics whose extra is missing or, if not ``is_installed``, only those.
+    """Return a group's sorted metric names, without metrics whose extra is missing. If not ``is_installed``, return only those.
 
     Raises:
         ConfigError: If the group is unknown.

@@ -23,9 +23,9 @@ def _within(observed: float | None, limit: float) -> Result:
 def code_latency(turn: Turn) -> Result:
     """Wall-clock duration of the turn in seconds.
 
-    The duration starts with the turn's root span, and ends with the last span that is part of the agent's work (such as an agent,
-    model call, or tool). For example, a streamed model call can end after the root span. If the root span is missing, the
-    duration covers the received spans.
+    The duration starts with the turn's root span. It ends when this span and all agent, model, tool, and similar spans have ended.
+    For example, a streamed model call can end after the root span. If the root span is missing, the duration covers the received
+    spans.
 
     Detail: ``latency_ms``, in milliseconds.
     """

@@ -142,7 +142,7 @@ def llm_aspect_critic(turn: Turn, judge: Asks, *, rubric: Rubric) -> Result:
 def llm_custom_judge(turn: Turn, judge: Asks, *, rubric: Rubric) -> Result:
     """Rate how well the answer meets your rubric, from 0 to 1.
 
-    A single judge call returns the value, from 0 to 1. The judge reads the question if it is known. Blank answers are also judged.
+    A single judge call returns the value. The judge reads the question if it is known. Blank answers are also judged.
 
     Parameters:
         rubric: Description of a good answer.
