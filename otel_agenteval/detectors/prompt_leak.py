@@ -254,7 +254,7 @@ def _probes_of(spelled: str) -> list[str]:
 
 
 def _copied(wanted: str, answer: str) -> bytearray:
-    """Return one byte per letter of ``wanted``: 1 if the letter is in a run of :data:`RUN` or more letters that ``answer`` contains."""
+    """Return one byte per letter of ``wanted``: 1 if the letter is in a run of at least :data:`RUN` letters in ``answer``."""
     runs = {answer[i : i + RUN] for i in range(len(answer) - RUN + 1)}
     copied = bytearray(len(wanted))
     end = 0
@@ -340,7 +340,7 @@ def _spans(stretches: Iterable[str], answer: str, output: str) -> tuple[tuple[in
 
 
 def _characters_with(ends: list[int], count: int) -> int:
-    """Return the number of characters in the shortest start of a text that has ``count`` letters."""
+    """Return the length of a text's shortest start that has ``count`` letters, in characters."""
     return min(bisect_left(ends, count), len(ends) - 1)
 
 
