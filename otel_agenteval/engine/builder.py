@@ -91,7 +91,7 @@ def without_environment(
 
     Call this function after ``load_config`` raised ``error``. An invalid environment variable must not stop an agent.
 
-    Raises: ConfigError: if the environment didn't cause the error, or if ``strict`` is true.
+    Raises ConfigError if the environment didn't cause the error, or if ``strict`` is true.
     """
     own = load_config(config, env={}, overrides=overrides)
     selected(own)
