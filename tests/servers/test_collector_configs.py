@@ -121,7 +121,7 @@ def test_validation_finds_what_is_wrong(tmp_path: Path) -> None:
 def test_past_our_full_queue_only_our_copy_drops(tmp_path: Path, backend: GrpcReceiver) -> None:
     nobody = f"127.0.0.1:{free_port()}"
     with Collector(
-        "sidecar", tmp_path, AGENTEVAL_ENDPOINT=nobody, AGENTEVAL_QUEUE=1, BACKEND_ENDPOINT=backend.address
+        "sidecar", tmp_path, AGENTEVAL_ENDPOINT=nobody, AGENTEVAL_QUEUE=20_000, BACKEND_ENDPOINT=backend.address
     ) as collector:
         agent = Agent(collector.grpc)
         sent = 0
