@@ -477,7 +477,7 @@ _CODE_IN_HELP = re.compile(
     r"(`[^`]*`)|(?<=default: )(?:table|jsonl|text|info|agent|llm_relevance|service\.version|[\w-]+\.jsonl|[0-9.]+:[0-9]+)(?=\))"
     r"|\b(?:https?|kafka|redis|clickhouse)://[^\s;)]*[^\s;).,]|\bapp:answer\b|\b\w+=\w+(?:,\w+=\w+)+|\b[0-9]+[hd]\b|\b2026-[0-9T:-]+[0-9]|\bservice\.version\b"
     r"|--[a-z][a-z-]*(?: (?:jsonl|FILE|daft)\b|\b)|\b(?:outlets|serve|judge|agenteval)(?:\.[a-z_]+)+\b|\bOTEL_AGENTEVAL_[A-Z_]+\b|@NAME\b|\bturn\.v1\b"
-    r"|(?<![\w.])/(?:metrics|healthz|readyz)\b|(?<!\w)\.(?:jsonl?|csv|parquet|yaml|gz|zst)\b|\b(?:turn|case)_id\b|\bground_truth\b|\bpolicy: gate\b"
+    r"|(?<![\w.])/(?:metrics|healthz|readyz)\b|(?<!\w)\.(?:jsonl?|csv|tsv|parquet|yaml|gz|zst)\b|\b(?:turn|case)_id\b|\bground_truth\b|\bpolicy: gate\b"
 )
 
 

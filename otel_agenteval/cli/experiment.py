@@ -28,7 +28,7 @@ from .scoring import Evaluation, add_scoring, chosen, close_models, gated, open_
 
 EXIT_CODES = {
     OK: "the turns were scored; failed metrics and errors change the exit code only with --gate",
-    FAILED: "the task raised an exception for a case; with --gate: there are no gates, or a gate failed, regressed, or has no verdict; with --fail-on-regression: one of these metrics regressed",
+    FAILED: "the task raised an exception for a case; with --gate: there is neither a gate nor --fail-on-regression, or a gate failed, regressed, or has no verdict; with --fail-on-regression: one of these metrics regressed",
     UNUSABLE: "an argument is invalid, the task can't be imported, or the dataset can't be read",
     INTERRUPTED: "Control+C or SIGTERM stopped the run; the reports contain the finished repetitions",
 }
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "dataset", metavar="DATASET",
-        help=".jsonl, .json, .yaml, .csv, or .parquet file with the column `input`, `turns`, or `user`; optional columns: case_id, `metrics`, and reference data such as ground_truth",
+        help=".jsonl, .json, .yaml, .csv, .tsv, or .parquet file with the column `input`, `turns`, or `user`; optional columns: case_id, `metrics`, and reference data such as ground_truth",
     )  # fmt: skip
     parser.add_argument(
         "--columns", metavar="NAME=COLUMN,…", action="append",
