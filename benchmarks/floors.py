@@ -187,23 +187,23 @@ def tables(found: Runs) -> dict[str, str]:
     spans = [
         ("Lower bound for a span in the sidecar", "µs per span", "Share of last row"),
         *((what, f"{us('span', key):.2f}", f"{us('span', key) / whole:.3f}") for what, key in (
-            ("copying its bytes once", "copy"),
-            ("parsing with upb, without reading values", "parse"),
-            ("parsing, and storing every attribute in a dict", "naive"),
-            ("in C, creating Python objects for all attributes (orjson, same spans as JSON)", "objects"),
-            ("splitting by trace, as in the sidecar", "split"),
-            ("parsing its JSON with orjson", "json"),
-            ("one pass over its JSON strings (`str.lower`)", "pass"),
-            ("current code, assembling and reading turns without metrics", "assembled"),
-            ("current code, default metrics without outlets", "whole"),
+            ("copying the span's bytes once", "copy"),
+            ("parsing with upb (protobuf's C library), without reading values", "parse"),
+            ("parsing with upb, and storing every attribute in a dict", "naive"),
+            ("creating Python objects for all attributes in C (orjson parses the span as JSON)", "objects"),
+            ("splitting a request by trace, as in the sidecar", "split"),
+            ("parsing the span's JSON strings with orjson", "json"),
+            ("one pass over the span's JSON strings (`str.lower`)", "pass"),
+            ("current code, assembling and reading turns, without metrics", "assembled"),
+            ("current code, default metrics, without outlets (exporters)", "whole"),
         )),
     ]  # fmt: skip
     scores = [
         ("Lower bound for exporting a score", "µs per score"),
         (f"a log record of {us('score', 'bytes'):.0f} bytes, created with protobuf's classes", f"{us('score', 'classes'):.2f}"),
-        ("serializing a finished record", f"{us('score', 'serialize'):.2f}"),
-        ("joining a record from four byte strings", f"{us('score', 'join'):.2f}"),
-        ("sending through a socket and receiving, 22 records per frame", f"{us('score', 'send'):.2f}"),
+        ("serializing a finished log record", f"{us('score', 'serialize'):.2f}"),
+        ("joining a log record from four byte strings", f"{us('score', 'join'):.2f}"),
+        ("sending log records through a socket and receiving them, 22 per frame", f"{us('score', 'send'):.2f}"),
     ]
     return {
         "floor-agent": harness.plain_table(own), "floor-sidecar": harness.plain_table(spans), "floor-score": harness.plain_table(scores),

@@ -398,8 +398,8 @@ def first_sight_table() -> str:
         if _below_most(one)
     ]
     return (
-        f"The table lists the agents with a share below {100 * _MOST:.0f} %, and the reasons for wrong facts:\n\n"
-        "| Agent | Facts | Correct before any fix | Reasons |\n|---|---|---|---|\n" + "\n".join(rows)
+        f"The table lists the agents with a share below {100 * _MOST:.0f} %, and why facts were wrong:\n\n"
+        "| Agent | Facts | Correct before any fix | Reasons for wrong facts |\n|---|---|---|---|\n" + "\n".join(rows)
     )
 
 

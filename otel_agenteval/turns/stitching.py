@@ -1,7 +1,7 @@
 """Join model calls in separate traces into turns, by comparing IDs, messages, and token counts.
 
 If an agent loop lacks an agent span, each model call is a separate trace. A *piece* consists of one or more joined calls. If its
-last call requests tools, the piece waits for the next call. The rules *tool call ids*, *repeated messages*, *previous response*,
+last call requests tools, the piece waits for the next call. The rules *tool call IDs*, *repeated messages*, *previous response*,
 *same conversation*, and *next call* are in docs/internals/turn-stitching-rules.md. Turns with agent spans aren't stitched.
 """
 
