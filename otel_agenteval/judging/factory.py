@@ -93,15 +93,15 @@ def judging_from(
         metrics, follow_ups, content, lambda: Models(judge_from(config), embedder_from(config)), budget, telemetry, breakers, outcomes,
         options, failed, clock,
     )  # fmt: skip
-    _watch(telemetry, leases.queue, budget)
+    _watch(telemetry, leases.queue, budget, works=wanted.queue.work)
     return Dispatcher(
         planner, runner, leases, outcomes, lambda verdict: put(verdict.turns(), SCORE_BYTES), failed, options, clock
     )
 
 
-def _watch(telemetry: Telemetry, queue: JobQueue, budget: JudgeBudget) -> None:
-    telemetry.expect(semconv.JUDGE_REQUESTS)
-    telemetry.expect(semconv.JUDGE_CACHE)
+def _watch(telemetry: Telemetry, queue: JobQueue, budget: JudgeBudget, *, works: bool) -> None:
+    for name in (semconv.JUDGE_REQUESTS, semconv.JUDGE_CACHE) if works else ():
+        telemetry.expect(name)
     telemetry.watch(semconv.QUEUE_SIZE, lambda: [({"queue": "judge"}, queue.bytes)])
     telemetry.watch(semconv.QUEUE_HELD, lambda: [({"queue": "judge"}, queue.unsent)])
     telemetry.watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "judge"}, queue.max_bytes)])

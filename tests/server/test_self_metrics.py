@@ -63,6 +63,16 @@ def test_a_transport_that_is_off_has_no_series() -> None:
         assert value(sidecar, semconv.SERVE_REQUESTS, transport="http", signal="traces", outcome="ok") == 0
 
 
+@pytest.mark.parametrize(("work", "expected"), [(True, 0), (False, None)])
+def test_judge_calls_have_series_only_in_processes_that_make_calls(tmp_path: Path, work: bool, expected: int | None) -> None:
+    """AgentEvalJudgeStalled must not fire for a process that leaves the calls to workers."""
+    queue = {"backend": "sqlite", "path": str(tmp_path / "queue.db"), "work": work}
+    judge = {"base_url": "http://127.0.0.1:9/v1", "model": "m", "queue": queue}
+    with Sidecar({"judge": judge, "metrics": ["llm_relevance"]}) as sidecar:
+        assert value(sidecar, semconv.JUDGE_REQUESTS, outcome="ok") == expected
+        assert value(sidecar, semconv.QUEUE_SIZE, queue="judge") == 0
+
+
 def test_it_says_which_version_runs(sidecar: Sidecar) -> None:
     assert value(sidecar, semconv.BUILD_INFO, version=__version__, python=platform.python_version()) == 1
 
