@@ -225,12 +225,12 @@ def _section_of(metric: Metric) -> str:
 def _generic(metric: Metric, option: str) -> str:
     if option == "threshold":
         end = "Highest" if metric.direction == "down" else "Lowest"
-        return f"{end} passing value. If `null`, {'the score has no verdict' if metric.threshold is None else f'the threshold is {metric.threshold:g}'}."
+        return f"{end} passing value, or `null` for {'no verdict' if metric.threshold is None else f'{metric.threshold:g}'}."
     if option == "ground_truth":
         return "Expected answer. The default is the turn's ground truth. Aliases: `value`, `expected_output`, `expcted_output` (spelled as in Trusys)."
     if option == "inverse" and metric.direction == "neutral":
         return "If unset, the score has no verdict. If `false`, 1 passes and 0 fails. If `true`, the value is reversed: a 1 becomes 0, which fails."
-    return "If `true`, the value and the verdict are reversed." if option == "inverse" else "–"
+    return "If `true`, value and verdict are reversed." if option == "inverse" else "–"
 
 
 def _split(doc: str) -> tuple[str, dict[str, str]]:
