@@ -71,6 +71,13 @@ def test_filters(store: str, options: list[str], left: set[tuple[str, str]], cap
     assert found <= left or "--metric" not in options
 
 
+def test_export_to_a_dash_prints(store: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", "--store", store, "--out", "-"]) == 0
+    assert lines(capsys.readouterr().out)
+    assert not list(tmp_path.glob("-"))
+
+
 def test_a_metric_that_nobody_knows_costs_no_former_export(store: str, tmp_path: Path, capsys: Capture) -> None:
     former = tmp_path / "scores.csv"
     former.write_text("a former export")

@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the scores. The output file appears only when it is complete."""
     config = load_config(args.config)
+    args.out = None if args.out == "-" else args.out
     kind = args.format or _KINDS.get(Path(args.out or "").suffix.lower())
     if kind is None:
         raise ConfigError(refusal("--out", repr(args.out), "must end with .jsonl, .ndjson, .csv or .parquet. Or pass --format"))
