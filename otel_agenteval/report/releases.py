@@ -179,7 +179,7 @@ def estimates_of(reader: StoreReader, by: str, wanted: Wanted) -> list[GroupMean
         if (estimate := group.estimate()) is not None
     ]
     if not found:
-        raise AgentEvalError(f"{by}: the store contains no scores of matching turns")
+        raise AgentEvalError(f"{by}: the store contains no scores of matching turns (see outlets.store.attributes)")
     return found
 
 
