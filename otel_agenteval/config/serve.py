@@ -106,7 +106,7 @@ class PageOptions(Section):
     labels: FilePath | None = None
     """File for the labels that you set in the web UI. ``calibrate`` reads this file. Null disables labeling."""
     read_token: Secret | None = None
-    """Token for read-only access to the web UI and ``/api/v1``. Requires ``serve.token``."""
+    """Token for read-only access to the web UI, ``/api/v1``, ``/api/status``, and ``/api/why``. Requires ``serve.token``."""
 
 
 class ServeOptions(Section):
