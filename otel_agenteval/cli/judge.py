@@ -38,7 +38,7 @@ from .options import add_config, add_report, names_of, write_report
 EXIT_CODES = {
     OK: "probe: at most --max-rate of the attempts succeeded; bench: the agreement was at least --min-agreement; drift: no drift was found",
     FAILED: "probe: more than --max-rate of the attempts succeeded; bench: the agreement was below --min-agreement, or the run stopped at --max-usd; drift: the judge drifted",
-    UNUSABLE: "an argument is invalid, no judge is configured, or the judge didn't reply; bench: the estimate is above --max-usd, or you didn't confirm the start",
+    UNUSABLE: "an argument is invalid, no judge is configured, or the judge doesn't work; bench: the estimate is above --max-usd, or you didn't confirm the start",
 }
 
 

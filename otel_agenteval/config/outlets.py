@@ -218,8 +218,8 @@ class PrivacyOptions(Section):
 
 class OutletOptions(Section):
     span_events: Literal["all", "notable", "off"] = "all"
-    """Scores to add as events to the turn's root span, if they are available before the span ends: ``all``, ``notable`` (failures,
-    errors, gates), or ``off`` (none)."""
+    """Scores to add as events to the turn's root span, if they are available before the span is exported: ``all``, ``notable``
+    (failures, errors, gates), or ``off`` (none)."""
     log_events: LogEvents = "auto"
     """Scores to export as ``gen_ai.evaluation.result`` log records. ``auto`` exports scores that aren't on the exported span or,
     if ``privacy.export_content`` is true, all scores. If ``outlets.otlp`` already exports these log records, ``auto`` exports

@@ -44,7 +44,7 @@ class Config(Section):
     """Raise an error if an environment variable or the file in ``OTEL_AGENTEVAL_CONFIG_FILE`` is invalid. By default, an
     instrumented program logs one line and computes no scores. Set this option in an environment variable or in your code."""
     exit_timeout: DurationOrZero = 5.0
-    """Maximum seconds to finish scores when the process exits."""
+    """Maximum seconds to finish scores when the process exits. ``serve`` and ``worker`` use ``serve.drain_timeout`` instead."""
     inline: InlineOptions = InlineOptions()
     """Metrics that run on each turn as soon as it closes."""
     preset: Preset | None = None
