@@ -217,10 +217,10 @@ class JudgeOptions(ServiceOptions):
     """Approximate maximum number of tokens in a judge call. In longer calls, the middle of the longest texts is removed, and the score's
     ``detail`` contains ``input_truncated``. Safety metrics read the whole text in several calls."""
     incomplete: Literal["skip", "judge"] = "skip"
-    """Skip or judge incomplete turns (``complete: false``). Scores of incomplete turns can be misleading."""
+    """Skip or judge incomplete live turns (``complete: false``). Scores of incomplete turns can be misleading."""
     attempts: Count = 5
-    """Maximum number of attempts to evaluate a metric on a turn if the judge or embedder fails. After that, the score is an
-    error. Waits for rate limits or for a server that is down don't count."""
+    """Maximum number of attempts to evaluate a metric on a live turn if the judge or embedder fails. After that, the score is
+    an error. Waits for rate limits or for a server that is down don't count."""
     seed: Text | None = None
     """Seed for sampling by trace ID. Processes with the same seed, or without a seed, choose the same turns."""
     budget: BudgetOptions = BudgetOptions()
