@@ -127,7 +127,7 @@ def add_grouping(parser: Arguments, default: str) -> None:
 
 
 def add_turns(parser: Arguments) -> None:
-    for key, of in (("agent", "stored turns of this agent"), ("service", "stored turns of this service"), ("metric", "this metric")):
+    for key, of in ("agent", "stored turns of this agent"), ("service", "stored turns of this service"), ("metric", "this metric"):
         parser.add_argument(f"--{key}", action="append", default=[], metavar="NAME", help=f"only {of}; repeatable")
     parser.add_argument("--since", metavar="TIME", help=SINCE)
     parser.add_argument("--until", metavar="TIME", help="only turns stored before this time, in the formats of --since")
