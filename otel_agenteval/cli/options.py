@@ -127,8 +127,8 @@ def add_grouping(parser: Arguments, default: str) -> None:
 
 
 def add_turns(parser: Arguments) -> None:
-    for key, of in ("agent", "stored turns of this agent"), ("service", "stored turns of this service"), ("metric", "this metric"):
-        parser.add_argument(f"--{key}", action="append", default=[], metavar="NAME", help=f"only {of}; repeatable")
+    for name, of in (("agent", "stored turns of this"), ("service", "stored turns of this"), ("metric", "this")):
+        parser.add_argument(f"--{name}", action="append", default=[], metavar="NAME", help=f"only {of} {name}; repeatable")
     parser.add_argument("--since", metavar="TIME", help=SINCE)
     parser.add_argument("--until", metavar="TIME", help="only turns stored before this time, in the formats of --since")
 
