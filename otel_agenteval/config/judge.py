@@ -34,13 +34,13 @@ class SpendingOptions(Section):
     """Hourly and daily spending limits. Null means no limit."""
 
     usd_per_hour: Dollars | None = None
-    """Maximum US dollars spent in any 60 minutes. If a dollar limit is set, models without a known price aren't called."""
+    """Maximum US dollars spent in any 60 minutes, per process if the queue is in memory. Models without a known price aren't called."""
     usd_per_day: Dollars | None = None
-    """Maximum US dollars spent in any 24 hours."""
+    """Maximum US dollars spent in any 24 hours, with the same rules."""
     calls_per_hour: Count | None = None
-    """Maximum judge and embedder calls in any 60 minutes."""
+    """Maximum judge and embedder calls in any 60 minutes, per process if the queue is in memory."""
     calls_per_day: Count | None = None
-    """Maximum judge and embedder calls in any 24 hours."""
+    """Maximum judge and embedder calls in any 24 hours, per process if the queue is in memory."""
 
 
 class BudgetOptions(SpendingOptions):

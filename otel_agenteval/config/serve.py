@@ -160,7 +160,7 @@ class ServeOptions(Section):
     drain_timeout: Duration = 20.0
     """Maximum seconds after SIGTERM to evaluate open turns and deliver scores."""
     sample_rate: Share = 1.0
-    """Share of traces to evaluate, chosen by trace ID. Other traces are counted but not read."""
+    """Share of traces that ``serve`` evaluates, chosen by trace ID. Other traces are counted but not read."""
     journal: FilePath | None = None
     """Folder that stores requests until the scores of their turns are delivered. Acknowledged requests survive a crash."""
     journal_bytes: Size = 2**30
