@@ -23,9 +23,9 @@ class TurnOptions(Section):
     max_open: Count = 50_000
     """Maximum number of open turns. Above the limit, a turn closes early and is evaluated. A sidecar first makes senders retry."""
     max_spans: Count = 2_000
-    """Maximum number of spans in one turn. At the limit, the turn closes and is evaluated."""
+    """Maximum number of spans in one turn. Above the limit, the turn closes and is evaluated."""
     max_bytes: Size = 4 * 2**20
-    """Maximum bytes of one turn. At the limit, the turn closes and is evaluated."""
+    """Maximum bytes of one turn. Above the limit, the turn closes and is evaluated."""
     total_bytes: Size = 256 * 2**20
     """Maximum bytes of all open turns. Above the limit, turns close early and are evaluated. A sidecar first makes senders retry."""
     max_work: Duration = 10.0
