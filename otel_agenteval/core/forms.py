@@ -143,8 +143,9 @@ class _ObjectReader:
         spellings, unknown_words = self._choose_spellings(value)
         for key in self.required:
             if key not in spellings:
-                given = ", ".join(map(repr, value)) or "an empty object"
-                raise ConfigError(f"{path}.{key}: must be set, got {given}{self._hint(key, unknown_words)}")
+                given = ", ".join(repr(name) for name, inner in value.items() if inner is not None)
+                has = f"has only {given}" if given else "has no values"
+                raise ConfigError(f"{path}: requires the key {key!r}, but {has}{self._hint(key, unknown_words)}")
         for word, spelling in unknown_words.items():
             if not self.ignore_others or self._misspells_absent_key(word, spellings):
                 raise unknown(path, str(spelling), self.key_of, self.readers)

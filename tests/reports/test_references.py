@@ -217,14 +217,14 @@ HEARD = {"type": "input_audio", "url": "call.wav", "transcription": "Paris."}
 FACTS: list[tuple[str, str, dict[str, Any], Any, float, Any, str]] = [
     ("structure", "workflow", {}, {"graph": GRAPH_OF_OTHERS}, 1.0, {"graph": {**GRAPH, "egdes": []}}, "workflow.graph.egdes: unknown key. Did you mean 'edges'"),
     ("structure", "workflow", {}, {"definition": {**GRAPH, "nodes": {"a": {}, "b": {}}}}, 1.0, {"graph": {**GRAPH, "edges": [{"frm": "a", "to": "b"}]}},
-     "workflow.graph.edges[0].from: must be set, got 'frm', 'to'. Did you mean 'from' instead of 'frm'?"),
+     "workflow.graph.edges[0]: requires the key 'from', but has only 'frm', 'to'. Did you mean 'from' instead of 'frm'?"),
     ("structure", "workflow", {}, {"graph": {**GRAPH, "edges": [{"source_id": "a", "targetId": "b"}]}}, 1.0, {"graph": {**GRAPH, "nodes": [{"kind": "b"}]}},
-     "workflow.graph.nodes[0].id: must be set, got 'kind'"),
+     "workflow.graph.nodes[0]: requires the key 'id', but has only 'kind'"),
     ("success", "workflow", {}, {"executions": [STEP]}, 0.0, {"steps": [{"executor": "a", "staus": "failed"}]}, "workflow.steps[0].staus"),
     ("success", "workflow", {}, {"steps": [{"node": "a", "error": "x"}]}, 0.0, {"steps": [{"executor": "a", "status": 7}]}, "workflow.steps[0].status: must be text, got 7"),
     ("success", "workflow", {}, {"steps": [{"executor_id": "a", "success": False}]}, 0.0, "a -> b", "workflow: must be an object, got 'a -> b'"),
     ("chain", "workflow", {}, {"steps": [{"executor": "a", "tools": [{"id": "call_1", "name": "pay"}]}]}, 1.0,
-     {"steps": [{"executor": "a", "tool_calls": [{"nmae": "pay"}]}]}, "workflow.steps[0].tool_calls[0].name: must be set, got 'nmae'. Did you mean 'name'"),
+     {"steps": [{"executor": "a", "tool_calls": [{"nmae": "pay"}]}]}, "workflow.steps[0].tool_calls[0]: requires the key 'name', but has only 'nmae'. Did you mean 'name'"),
     ("chain", "workflow", {}, {"steps": [{"node": "a", "toolCalls": [{"function": {"name": "pay"}}]}]}, 1.0,
      {"steps": [{"executor": "a", "tool_calls": "pay"}]}, "workflow.steps[0].tool_calls: must be a list, got 'pay'"),
     ("roles", "interactions", {"agents": {"a": {}}}, [DELEGATION], 0.0, [{**DELEGATION, "tpye": "x"}], "interactions[0].tpye: unknown key. Did you mean 'type'"),
@@ -239,11 +239,11 @@ FACTS: list[tuple[str, str, dict[str, Any], Any, float, Any, str]] = [
     ("budget", "privacy", {}, {"epsilon_used": 0.5}, 0.5, {"epislon": 0.5}, "privacy.epislon: unknown key. Did you mean 'epsilon'"),
     ("perplexity", "logprobs", {}, {"content": [{"token": "a", "logprob": 0}]}, 1.0, [{"logprb": 0}], "logprobs[0]: must be a finite number"),
     ("heard", "attachments", {}, [HEARD], 0.3, [{"modality": "audio", "transcritp": "x"}], "attachments[0].transcritp"),
-    ("numbers", "context", {}, [{"page_content": "Paris has 7 bridges.", "metadata": {}}], 1.0, [{"page_contnt": "x"}], "context[0].content: must be set, got 'page_contnt'. Did you mean 'page_content' instead of 'page_contnt'?"),
+    ("numbers", "context", {}, [{"page_content": "Paris has 7 bridges.", "metadata": {}}], 1.0, [{"page_contnt": "x"}], "context[0]: requires the key 'content', but has only 'page_contnt'. Did you mean 'page_content' instead of 'page_contnt'?"),
     ("numbers", "context", {}, {"text": "Paris has 7 bridges.", "url": "x"}, 1.0, ["a", 7], "context[1]: must be text, got 7"),
-    ("recall", "relevant_ids", {"retrieved_ids": ["d1"]}, [{"document_id": "d1", "title": "x"}], 1.0, [{"docment_id": "d1"}], "relevant_ids[0].id: must be set, got 'docment_id'. Did you mean 'document_id'"),
+    ("recall", "relevant_ids", {"retrieved_ids": ["d1"]}, [{"document_id": "d1", "title": "x"}], 1.0, [{"docment_id": "d1"}], "relevant_ids[0]: requires the key 'id', but has only 'docment_id'. Did you mean 'document_id'"),
     ("recall", "relevant_ids", {"retrieved_ids": ["d1"]}, {"d1": 2, "d2": 0}, 1.0, [True], "relevant_ids[0]: must be an ID, or a document with an ID"),
-    ("recall", "relevant_ids", {"retrieved_ids": ["7"]}, 7, 1.0, [{"txt": "x"}], "relevant_ids[0].id: must be set, got 'txt'"),
+    ("recall", "relevant_ids", {"retrieved_ids": ["7"]}, 7, 1.0, [{"txt": "x"}], "relevant_ids[0]: requires the key 'id', but has only 'txt'"),
 ]  # fmt: skip
 READ_BY: dict[str, tuple[str, dict[str, Any]]] = {
     "structure": ("code_workflow_structure_validity", {}), "success": ("code_workflow_executor_success", {}),
@@ -391,7 +391,7 @@ def test_turns_keep_their_other_columns() -> None:
 @pytest.mark.parametrize(
     ("case", "refusal"),
     [
-        ({"turns": [{"inptu": "q"}]}, r"turns\[0\]\.input: must be set, got 'inptu'\. Did you mean 'input' instead of 'inptu'\?"),
+        ({"turns": [{"inptu": "q"}]}, r"turns\[0\]: requires the key 'input', but has only 'inptu'\. Did you mean 'input' instead of 'inptu'\?"),
         ({"turns": [{"input": ""}]}, r"turns\[0\]\.input: must not be empty"),
         ({"turns": ["q", {"role": "tool", "content": "x"}]}, r"turns\[1\]\.role: must be user or assistant, got 'tool'"),
         ({"turns": ["q", 7]}, r"turns\[1\]: must be text, or an object with input and references, got 7"),
@@ -427,7 +427,7 @@ def test_references_can_be_documents(references: Any) -> None:
         oa.Turn.from_dict({"output": ANSWER, "references": {"references": [{"txet": "x"}]}})
     )
     assert (score.error_type, score.explanation) == (
-        "invalid_reference", "references[0].content: must be set, got 'txet'. Did you mean 'text' instead of 'txet'?"
+        "invalid_reference", "references[0]: requires the key 'content', but has only 'txet'. Did you mean 'text' instead of 'txet'?"
     )  # fmt: skip
 
 
@@ -440,7 +440,7 @@ def test_references_can_be_documents(references: Any) -> None:
         (
             {"pay": {"requird": ["to"]}},
             None,
-            "required_arguments.pay.required: must be set, got 'requird'. Did you mean 'required'",
+            "required_arguments.pay: requires the key 'required', but has only 'requird'. Did you mean 'required'",
         ),
         ({"pay": [{"name": "to"}]}, None, "required_arguments.pay[0]: must be text"),
         ([{"tool": "pay"}], None, "required_arguments: must be an object"),
