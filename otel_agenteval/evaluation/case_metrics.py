@@ -199,7 +199,7 @@ def _check_values(entry: MetricEntry, bound: BoundMetric, case: Case) -> None:
     given = filled_in(entry.params, _columns(case)).values()
     for text in chain.from_iterable(value if isinstance(value, list) else [value] for value in given):
         if isinstance(text, str) and _FILE.match(text):
-            raise ConfigError(f"{text}: files aren't read. Write the file's content as the value")
+            raise ConfigError(f"{text}: file paths aren't supported as values. Write the file's content instead")
 
 
 def _entries(case: Case) -> Iterator[tuple[str, Any]]:

@@ -267,7 +267,7 @@ def test_turn_with_metrics_in_two_columns_is_refused() -> None:
 def test_file_in_a_value_is_refused(entry: dict[str, Any]) -> None:
     """promptfoo 606, 2692: the address of a file is compared as text, so an answer with a banned word passes."""
     case = {"input": "a", "assert": [entry], "list": "file://banned.txt"}
-    with pytest.raises(oa.ConfigError, match=r"metrics\[0\]: file://\w+\.\w+: files aren't read"):
+    with pytest.raises(oa.ConfigError, match=r"metrics\[0\]: file://\w+\.\w+: file paths aren't supported as values"):
         oa.evaluate(lambda text: "a banned word", [case], [])
 
 
