@@ -95,8 +95,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace, source: Source, shard: tuple[int, int]) -> None:
-    if args.engine == "daft" and not (isinstance(source, Parquet) and shard == (0, 1)):
-        raise ConfigError("--engine: daft reads only Parquet files and distributes them itself. Remove --shard")
+    if args.engine == "daft" and not isinstance(source, Parquet):
+        raise ConfigError("--engine: daft reads only Parquet files. Use --engine local")
+    if args.engine == "daft" and shard != (0, 1):
+        raise ConfigError("--engine: daft distributes the files itself. Remove --shard")
     if args.ray is not None and args.engine != "daft":
         raise ConfigError("--ray: requires --engine daft")
     if args.buckets is not None and args.buckets < 1:

@@ -346,6 +346,8 @@ def test_a_missing_package_names_the_extra(tmp_path: Path, capsys: Any, monkeypa
         (["{right}", "--shard", "3/3"], "--shard: must be"),
         (["{right}", "--buckets", "0"], "--buckets"),
         (["{right}", "--ray", "auto"], "--ray: requires --engine daft"),
+        (["{right}", "--engine", "daft", "--shard", "0/2"], "distributes the files itself. Remove --shard"),
+        (["clickhouse://host/db", "--engine", "daft"], "daft reads only Parquet files"),
         (["{right}", "--metrics", "code_latencie"], "code_latency"),
         (["clickhouse://host/db?tabel=x"], "tabel"),
     ],
