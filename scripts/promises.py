@@ -65,9 +65,9 @@ def section() -> str:
     """Return the section of the page."""
     count, shared = sum(map(len, PROMISES.values())), len(PROMISES["All five"])
     intro = (
-        f"[`promises.yaml`](../../../tests/systems/promises.yaml) lists {count} features that five evaluation systems document. "
-        f"Of these, {shared} aren't specific to one system, so the first table doesn't count them. "
-        "Each feature has a test. The tests also run every example whose result a system's documentation prints. "
+        f"[`promises.yaml`](../../../tests/systems/promises.yaml) lists {count} features that five evaluation systems document, "
+        f"with a test for each. The first table below omits {shared} features that aren't specific to one system. "
+        "The tests also run every documented example that shows a result. "
         "To switch to otel-agenteval, see the guide for your system:"
     )
     pages = " · ".join(

@@ -394,7 +394,7 @@ def code_collective_decision(turn: Turn) -> Result:
 
 @_message_metric(applies=applies.many_response_times, aliases=("agentunit:adaptation_rate",))
 def code_adaptation_rate(turn: Turn, *, min_interactions: Annotated[int, Ge(0), Param("min")] = 5) -> Result:
-    """Change in response times during the turn: above 0.5 if the agents became faster.
+    """Change in response times during the turn, from 0 to 1: above 0.5 if the agents became faster.
 
     The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` is the mean response time in the first half of the
     interactions, and ``late`` is the mean in the second half. If the number of interactions is odd, the second half is longer.

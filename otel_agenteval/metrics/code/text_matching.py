@@ -365,7 +365,7 @@ def code_refusal(
         method: Detection method. The default depends on how you use the metric, as described above.
 
     Detail: ``matched``. With ``phrases``, ``matched`` is the first phrase in the list that the output contains. With ``answer``,
-    ``matched`` is ``declines``, or ``redirects`` if the answer only sends the user elsewhere. With ``answer``, the detail also
+    ``matched`` is ``declines``, or ``redirects`` if the answer only refers the user to others. With ``answer``, the detail also
     contains ``language``, and ``findings`` with the first sentence that declines.
     """
     if method == "answer":

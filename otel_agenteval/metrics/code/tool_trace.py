@@ -368,8 +368,8 @@ def code_tool_correctness(
         expected: Tool names, or objects ``{name, arguments?, output?}``. The default is the turn's reference ``expected_tools`` or
             ``expected``. If there is no list of expected tools, the metric is skipped as ``missing:expected_tools``.
         check_arguments: If true, the metric also compares arguments.
-        check_output: If true, the metric also compares outputs, as JSON. The actual output can be wrapped in an object with a
-            single key, such as ``{"result": …}``.
+        check_output: If true, the metric also compares outputs, as JSON. If the actual output is an object with a single
+            key, such as ``{"result": …}``, the metric also compares this key's value.
         exact_match: If true, the value is 1 if the agent made exactly the expected calls in this order, and otherwise 0.
         ordered: If true, only calls in the expected order can form pairs.
 
