@@ -215,7 +215,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(ESTIMATE_MEAN, "gauge", "", _OF_AN_ESTIMATE, "Estimated mean of a judged metric over all turns of the window."),
     Instrument(ESTIMATE_LOW, "gauge", "", _OF_AN_ESTIMATE, "Lower end of the mean's 95 % interval."),
     Instrument(ESTIMATE_HIGH, "gauge", "", _OF_AN_ESTIMATE, "Upper end of the mean's 95 % interval."),
-    Instrument(ESTIMATE_N, "gauge", "{turn}", _OF_AN_ESTIMATE, "Effective sample size of the estimate: the number of equally weighted traces that would give the same precision."),
+    Instrument(ESTIMATE_N, "gauge", "{trace}", _OF_AN_ESTIMATE, "Effective sample size of the estimate: the number of equally weighted traces that would give the same precision."),
     Instrument(
         ESTIMATE_PASSES, "gauge", "", _OF_PASSES,
         "Estimated share of turns that pass a judged metric, by method: raw, or corrected for judge errors, based on human labels (rogan_gladen, ppi).",
