@@ -33,7 +33,7 @@ from .outcomes import NoScore
 from .sampling import EVERY_TURN, Chance, SamplingRule, position, rules_of
 
 _LONG = math.log1p(20_000)
-"""Logarithm of 20,000 characters. For answers of at least this length, the length covariate is 1."""
+"""Logarithm of 20,000 characters. For answers of at least this length, the proxy for the length (:meth:`Chooser._proxies`) is 1."""
 _REMEMBERED = 1_000
 _CERTAIN = Chance(1.0, "rule")
 
@@ -146,10 +146,10 @@ class Chooser:
         return Known(scored.scores, compared, scored.events)
 
     def _proxies(self, scored: ScoredTurn) -> tuple[float, float, float] | None:
-        """Return three covariates that make fleet estimates more precise. Return None for conversations and after errors.
+        """Return three values (proxies) that make fleet estimates more precise. For a conversation or after an error, return None.
 
-        The covariates are the pass rate of the computed metrics, the score of ``code_refusal``, and the answer length on a
-        logarithmic scale. Each value is in the range 0..1. Unknown values are 0.
+        The proxies are known for all turns, judged or not: the pass rate of the computed metrics, the score of ``code_refusal``,
+        and the answer length on a logarithmic scale. Each value is in the range 0..1. Unknown values are 0.
         """
         if scored.conversation:
             return None
@@ -179,7 +179,7 @@ class JudgedMetrics:
         self._by_key: Mapping[str, BoundMetric] = {}
         self._rules: Mapping[str, SamplingRule] = {}
         self._newest: Mapping[str, str] = {}
-        """Latest key of each metric, by the key without its version."""
+        """Mapping from a metric's key without the version to the metric's latest key."""
         self.reload(config, of_turns, of_conversations)
 
     def reload(self, config: Config, of_turns: Sequence[BoundMetric], of_conversations: Sequence[BoundMetric]) -> None:
@@ -225,13 +225,13 @@ class JudgedMetrics:
 
 @dataclass(frozen=True)
 class JudgedSample:
-    """Collector of judged turns for fleet estimates. Ignores conversations, and metrics that only composites use."""
+    """Collector of judged turns for fleet estimates. Ignores conversations. Ignores metrics that only composites use."""
 
     estimates: Estimates
     corrected: Corrected | None = None
 
     def record_turn(self, metric: str, key: str, scored: ScoredTurn, proxies: tuple[float, float, float] | None) -> None:
-        """Record that a turn is eligible for sampling for a metric. If ``proxies`` is None, do nothing."""
+        """Record a turn's proxies (:meth:`Chooser._proxies`), even if sampling excludes the turn. If they are None, do nothing."""
         for estimates in self._estimates_of(metric, key, scored) if proxies is not None else ():
             estimates.add_proxies(metric, scored.turn.agent or "", scored.first_id, proxies or ())
 

@@ -378,7 +378,7 @@ class Dispatcher:
 
     def stop(self, render: Callable[[], object], left_behind: set[int] | None = None) -> None:
         """Stop claiming jobs. Jobs that are lost when this process ends count as dropped. If the queue is persistent, add the trace
-        keys of the affected turns to ``left_behind``. The next process reads these turns from the journal and judges them.
+        keys of these jobs' turns to ``left_behind``. The next process reads these turns from the journal and judges the turns.
         """
         if self._stopping:
             return

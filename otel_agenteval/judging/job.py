@@ -41,10 +41,10 @@ class Waiting:
     key: str
     metric: str
     chance: Chance
-    """Judging probability from the metric's own sampling rule. A cascade can still raise or lower this probability."""
+    """Judging probability from the metric's own sampling rule, until ``sample.cascade`` changes it based on another score."""
     then: Sequence[Waiting] = ()
     decided: Decision | None = None
-    """Decision of a cascade: the earlier metric and the score that selected this metric. None until that score is known."""
+    """For ``sample.cascade``: the metric that was judged first, and its score. None before that metric is judged."""
 
     def to_dict(self) -> dict[str, Any]:
         then = [one.to_dict() for one in self.then]

@@ -97,7 +97,7 @@ class Outcomes:
                 self.report(payload.turn_id, composite.metric, f"waiting for {', '.join(one.metric for one in payload.waits)}")
 
     def drop(self, jobs: Sequence[Job], reason: str) -> None:
-        """Record as dropped the metrics of jobs that won't run and metrics that wait for them. Composites count as skipped."""
+        """Record as dropped the metrics of jobs that won't run, and metrics that wait for the jobs. Composites count as skipped."""
         outcome = NoScore.dropped(reason)
         for job in jobs:
             try:

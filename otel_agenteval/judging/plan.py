@@ -99,7 +99,7 @@ class _Draft:
         self._position = planner.chooser.position(scored)
         self._chosen: list[BoundMetric] = []
         self._chances: dict[str, Chance] = {}
-        """Judging probabilities by metric key, before a cascade raises or lowers a probability."""
+        """Judging probabilities by metric key, before ``sample.cascade`` changes a probability based on another metric's score."""
         self._composites: dict[str, _Composite] = {}
         self._dependents: dict[str, list[BoundMetric]] = {}
         """Mapping from a metric's key to the metrics that wait for this metric."""
@@ -162,7 +162,7 @@ class _Draft:
                 self._judge(metric, self._chances[self._key(metric)])
 
     def _judge(self, metric: BoundMetric, chance: Chance, decision: Decision | None = None) -> None:
-        """Skip a metric, score it without a judge call, or create a job. The job includes all metrics that wait for its score."""
+        """If a judge must score the metric, create a job for it and the metrics that wait for it. Otherwise, record its outcome."""
         scored, key, can_ask = self._scored, self._key(metric), self._can_ask(metric)
         try:
             decided = decided_without_judge(metric, scored.turn) if can_ask else None

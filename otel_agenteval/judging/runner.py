@@ -53,7 +53,7 @@ _PAUSE_NEWER = 300.0
 _PATIENCE = 15.0
 """Maximum seconds without an answer. After that, the health check reports the judge or embedder as silent."""
 _BEHIND = 1.0
-"""Extra seconds that a job waits after testing a failed server, so that another job tests next, as this job may be the cause."""
+"""Extra seconds that a job waits after testing a failed server. Another job tests next, because this job might be the cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class JobRunner:
         self.breakers.close()
 
     def run(self, job: Job, wake: Callable[[], None]) -> Retry | Discard | Done:
-        """Run a job and return a result, a retry, or a discard. If the job tested a failed server, call ``wake`` afterwards."""
+        """Run a job. Return its score, the time for a retry, or the reason for a discard. After a server test, call ``wake``."""
         attempt = self._begin(job)
         if not isinstance(attempt, _Attempt):
             return attempt
@@ -193,7 +193,7 @@ class JobRunner:
         return self._done(attempt, turn, score, seconds)
 
     def _begin(self, job: Job) -> _Attempt | Retry | Discard:
-        """Prepare an attempt and return it. Return a retry if the job must wait, or a discard if the job can't run."""
+        """Return a new attempt. Return :class:`Retry` if the job must wait, or :class:`Discard` if the job can't run."""
         try:
             payload = Payload.decode(job.payload)
         except NewerPayload:
@@ -307,7 +307,7 @@ class FollowUps:
     _content: ContentFilter
 
     def after_score(self, payload: Payload, scored: ScoredTurn, score: Score, judged: Judged) -> NextSteps:
-        """Return the next steps after a score. Cascades use this score to decide which waiting metrics are judged."""
+        """Return the next steps after a score. ``sample.cascade`` uses this score to decide which waiting metrics are judged."""
         judge: list[Waiting] = []
         ended: list[tuple[Waiting, NoScore]] = []
         value = "no value" if score.value is None else f"{score.value:g}"
@@ -330,7 +330,7 @@ class FollowUps:
         return self._next_steps(payload, scored, InnerOutcome(score, payload.chance, cost), judge, ended)
 
     def without_score(self, payload: Payload, scored: ScoredTurn, reason: str) -> NextSteps:
-        """Return the next steps after a job that can't run. All metrics in the job's cascade end without a score."""
+        """Return the next steps after a job that can't run. The job's metric and the metrics that wait for it get no score."""
         outcome = NoScore.dropped(reason)
         own = Waiting(payload.key, payload.metric, payload.chance)
         ended = [(one, outcome) for one in (*flattened(payload.then), own)]
