@@ -76,10 +76,10 @@ class JudgeBudget:
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._usual_usd: dict[str, float] = {}
-        """Estimated cost of a judge call in USD, by metric. The highest recent cost, reduced by 10 % with each later call."""
+        """Estimated cost of a judge call in USD, by metric: the highest recent cost, reduced by 10 % with each later call."""
 
     def wants_prices(self, metric: str) -> bool:
-        """Return True if a dollar limit applies to the metric, which can then call only models with a known price."""
+        """Return True if a dollar limit applies to the metric. If so, the metric can call only models with a known price."""
         return any(bound.counter.unit == "usd" for bound in self._about(metric))
 
     def admit(self, metric: str, *, urgent: bool = False) -> Admission:

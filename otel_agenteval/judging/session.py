@@ -204,8 +204,8 @@ class Session(Answers):
         return admission
 
     def _admit_repair(self) -> Admission:
-        """Reserve budget for a repair request. If the budget is exhausted, raise a JudgeError. Waiting would repeat the original
-        request.
+        """Reserve budget for a repair request. If the budget is exhausted, raise a JudgeError. Don't wait, because the original
+        request would then be repeated.
         """
         try:
             admission = self._budget.admit(self._metric, urgent=True)

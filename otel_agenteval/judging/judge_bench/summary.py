@@ -18,7 +18,7 @@ LEAST = 20
 _TRUSTED_AGREEMENT, _TRUSTED_KAPPA, _MOST_WITHOUT, _MOST_MISSED = 0.85, 0.7, 0.05, 0.05
 _TRENDS_AGREEMENT, _TRENDS_KAPPA = 0.65, 0.4
 _MOVED = 0.1
-"""Minimum mean score change that counts as position bias, when the parts of a case are reordered."""
+"""If scores change by at least this value on average when the parts of a case are reordered, the judge has position bias."""
 _LEAST_PAIRS = 5
 
 
@@ -63,7 +63,7 @@ class JudgeMeasures:
 class BiasFound:
     pairs: int
     mean: float | None
-    """Mean difference of the counterpart's score minus the original's score. If positive, the judge prefers counterparts."""
+    """Mean of the counterpart's score minus the original case's score. If positive, the judge prefers counterparts."""
     interval: Interval | None
     moved: float | None
     found: bool

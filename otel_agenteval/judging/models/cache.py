@@ -1,7 +1,7 @@
 """Cache of judge replies in an SQLite file.
 
-The key is a hash of the judge call that ignores random delimiters and the numbers in redaction markers such as ``[EMAIL_1]``. Old
-replies are deleted, and the total size is limited. In an audit (:func:`bypassing_cache`), a new reply replaces the old one.
+The key is a hash of the judge call. The hash ignores random delimiters and the numbers in redaction markers such as ``[EMAIL_1]``.
+Old replies are deleted, and the total size is limited. In an audit (:func:`bypassing_cache`), the new reply replaces the old reply.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Client for one model server, with retries, limits, prices, and request records.
 
 A request is sent up to three times after connection errors, timeouts, server errors (5xx except 501 and 505), and the statuses 408,
-409, 424, and 498. It is retried until its deadline after a rate limit (429), or a timeout while concurrency is reduced
-(:class:`RateLimits`). It isn't retried if the account has no credit. Pauses are random, but at least as long as the server requests.
+409, 424, and 498. After a rate limit (429), or a timeout while concurrency is reduced (:class:`RateLimits`), retries continue until
+the deadline. If the account has no credit, a request isn't retried. Pauses are random, but at least as long as the server requests.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ class RateLimits:
 
     @contextmanager
     def slot(self, tokens: int, until: float) -> Iterator[None]:
-        """Hold a slot for one request during the block. If a slot isn't free before ``until``, raise a JudgeError."""
+        """Hold a slot for one request during the block. If no slot is free before ``until``, raise a JudgeError."""
         self.enter(tokens, until)
         answered = False
         try:
@@ -279,7 +279,7 @@ class RateLimits:
             self.leave(answered=answered)
 
     def enter(self, tokens: int, until: float) -> None:
-        """Wait for a slot, which the caller returns with :meth:`leave`. If none is free before ``until``, raise a JudgeError."""
+        """Wait for a slot, which :meth:`leave` returns. If no slot is free before ``until``, raise a JudgeError."""
         wait = self._reserve(1, tokens)
         late = self._clock.monotonic() + wait > until
         if wait and not late:

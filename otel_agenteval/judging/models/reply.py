@@ -37,7 +37,7 @@ _UNMARKED = (r"(?:analysis|commentary)(?=[^\W\d_])", r"assistant\s*final")
 _UNQUOTED = r"(?<![\"'“‘«])(?<![^`]`)"  # a quoted "</think>" doesn't end a thought
 _THOUGHTS = [(re.compile(rf"(?i)\s*{begin}"), re.compile(rf"(?i){_UNQUOTED}{end}")) for begin, end in (*_MARKED, _UNMARKED)]
 _ENDED = re.compile(rf"{_UNQUOTED}(?<![ \t])(?:{'|'.join(end for _, end in _MARKED)})[ \t]*\r?\n\s*\n", re.IGNORECASE)
-"""End of a thought that started in the prompt, with the empty line that models write after it: ``It fits.</think>\\n\\n{…}``."""
+"""End of a thought that started in the prompt, with the empty line that follows the thought: ``It fits.</think>\\n\\n{…}``."""
 _VERDICT_FIRST = re.compile(r"\s*(?:\{|```)")  # such a reply has no thought before the verdict
 
 # --- what may stand around an object ----------------------------------------------------------------------------------
