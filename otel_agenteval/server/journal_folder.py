@@ -85,7 +85,7 @@ class JournalFolder:
             return self.path / str(max(self._rounds())) / str(number)
 
     def share_out(self, endpoints: Sequence[str]) -> None:
-        """If ``endpoints`` changed since the last start, assign each segment to the processes that can own its traces.
+        """If ``endpoints`` changed since the last start, assign each segment to all processes that might own some of its traces.
 
         If the folder can't be used, or if a segment's format version isn't supported, raise ConfigError.
         """

@@ -5,8 +5,8 @@ While a trace is scored or a request is read from the journal, a file contains t
 all other work. A name with two strikes is *poisoned*, and the replay skips it. A trace that the watchdog stopped is poisoned
 immediately.
 
-The file ``poison.txt`` contains one line per strike: the name. Each process holds a lock on its file ``in-hand-…``, which contains
-the process's current work.
+Each line of ``poison.txt`` is one strike: the name of a trace or request. Each process holds a lock on its file ``in-hand-…``,
+which contains the process's current work.
 """
 
 from __future__ import annotations

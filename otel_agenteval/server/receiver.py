@@ -237,7 +237,7 @@ class Receiver:
     def replay(self, record: Record, *, last: bool = False) -> set[int]:
         """Process a request from the journal, drop its poisoned traces, and return its other traces.
 
-        Traces and requests that crashed a process once are processed only if ``last`` is True. Invalid requests are skipped.
+        Skip invalid requests. If ``last``, process only traces and requests that crashed a process once. Otherwise, skip these.
         """
         poison = self.poison
         assert poison is not None

@@ -5,8 +5,8 @@ after the disk confirms the write. Requests that arrive during a write are writt
 longer holds its traces, and all outlets have delivered the traces' scores. At startup, leftover requests are received like new
 requests, and produce the same result IDs.
 
-A segment starts with a 9-byte header that contains the version. Each request then consists of a CRC-32 of the rest (4 bytes), the
-body's length (4 bytes), the kind (1 byte), and the body.
+A segment starts with a 9-byte header that contains the version. Each request then consists of a CRC-32 checksum of the fields
+that follow (4 bytes), the body's length (4 bytes), the kind (1 byte), and the body.
 
 If bit 0x10 of a request's kind is set, the body starts with the length (1 byte) of the tenant's name, then the name.
 :mod:`.journal_folder` assigns segments to processes.
@@ -346,7 +346,7 @@ class Journal:
             self._delete(segment)
 
     def close(self, delivered: bool, left: Iterable[int] = ()) -> None:
-        """Stop writing. If ``delivered``, delete all segments except those with unprocessed requests or traces in ``left``."""
+        """Stop writing. If ``delivered``, delete segments whose requests were processed and whose traces aren't in ``left``."""
         with self.lock:
             self._closing = True
             self._more.notify()
@@ -378,7 +378,7 @@ class Journal:
 
 
 def records_in(path: Path, max_bytes: int) -> Iterator[Record | None]:
-    """Yield a segment's requests. If reading stops early, for example at an incomplete write, yield None."""
+    """Yield a segment's requests. If the segment ends with an unreadable request, such as an incomplete write, yield None last."""
     share = share_of(path)
     with path.open("rb") as file:
         header = file.read(HEADER_BYTES)
