@@ -1,4 +1,4 @@
-"""Sidecar that receives OTLP over gRPC and HTTP, and evaluates the data with the engine that the span processor also uses.
+"""Sidecar that receives OTLP over gRPC and HTTP, and evaluates the data with the same engine as the span processor.
 
 ``Service`` in :mod:`.app` creates the engine and opens the listeners. :mod:`.grpc` and :mod:`.http` implement OTLP as specified.
 ``Receiver`` in :mod:`.receiver` decides which requests are accepted. ``Feed`` in :mod:`.feed` parses requests and passes them to

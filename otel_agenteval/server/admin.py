@@ -197,7 +197,7 @@ def _facts_in(store: StoreReader, turn_id: str, shows_content: bool) -> dict[str
 
 
 def _full_id(engine: Engine, store: StoreReader | None, short: str) -> str:
-    """Return the full turn ID for an ID or the first characters of an ID. If no turn matches, return ``short``. If several turns
+    """Return the full ID of the turn whose ID is or begins with ``short``. If no turn matches, return ``short``. If several turns
     match, raise StoreError.
     """
     if engine.why(short) is not None:

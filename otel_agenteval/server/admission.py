@@ -25,7 +25,7 @@ LEAST = 256 << 20
 """Lower limit for the default value of ``serve.max_inflight``, in bytes."""
 COPIES = 3
 _HALF, _CROWDED, _NEARLY_ALL = 0.5, 0.75, 0.95
-"""Shares of the open-turn limit. Requests are accepted below the first share and refused above the last. See :class:`Arriving`."""
+"""Shares of the open-turn limit. :class:`Arriving` explains the first two. Above the last, all requests are refused."""
 _STUCK = 30.0
 """Seconds of continuous refusals. After that, requests are accepted again, and the oldest open turns are evicted."""
 TURNS_FULL = "open turns are close to their limit (turn.total_bytes, turn.max_open)"

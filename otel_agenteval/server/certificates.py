@@ -32,7 +32,7 @@ class Validity(NamedTuple):
 
 
 def checked_validities(tls: TlsOptions) -> dict[str, Validity]:
-    """Return a mapping from option to the validity period of the first certificate to expire in the option's file.
+    """For each option with a certificate file, return the validity period of the file's certificate that expires first.
 
     If a certificate isn't valid or expires soon, log a warning. Skip unreadable files.
     """

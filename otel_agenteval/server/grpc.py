@@ -44,7 +44,7 @@ _AGE = 300.0
 """Seconds after which a connection is closed gracefully, so that senders discover new servers."""
 _LAST_CALLS = 30.0
 _WINDOW = 2**31 - 1
-"""Flow-control window in bytes. The window doesn't limit senders, because the memory budget and the socket limit unread data."""
+"""Flow-control window in bytes: the maximum, because the memory budget and the socket already limit unread data."""
 _READ, _FIRST_READ = 256 * 1024, 4 * 1024
 _PREFACE, _LARGEST_FRAME = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 16 * 1024
 _FRAME = struct.Struct(">BHBBI")

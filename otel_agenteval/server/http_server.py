@@ -165,7 +165,7 @@ def _handshakes(refuse: Callable[[ssl.SSLError], None]) -> type[ssl.SSLObject]:
 
 
 class SocketListener:
-    """Listener on one address. At a connection limit, it closes an old connection. If that is impossible, it closes the new one."""
+    """Listener on one address. At a connection limit, it closes an old connection or, if that is impossible, the new connection."""
 
     def __init__(self, max_connections: int, client_connections: int) -> None:
         self._max_connections = max_connections

@@ -100,7 +100,7 @@ class Notifier:
 
 @dataclass(slots=True)
 class Progress:
-    """Check for stalled work. A call returns ``reason`` if ``count()`` hasn't changed since the previous call.
+    """Check for stalled work. A call returns ``reason`` if ``count()`` hasn't changed since the previous call, otherwise ``''``.
 
     ``count`` returns None if no work is pending.
     """

@@ -62,7 +62,7 @@ class Signals:
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """Block signals during the ``with`` block. A child process started there blocks signals until it creates :class:`Signals`."""
+    """Block signals in a ``with`` block. A child process that starts there blocks signals until it creates :class:`Signals`."""
     signal.pthread_sigmask(signal.SIG_BLOCK, NUMBERS)
     try:
         yield

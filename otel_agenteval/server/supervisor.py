@@ -162,7 +162,7 @@ class Child:
             self.signal(signal.SIGKILL, ending=False)
 
     def signal(self, number: signal.Signals, *, ending: bool = True) -> None:
-        """Send a signal to the process. If the process then ends, it is restarted only after SIGHUP or if ``ending`` is False."""
+        """Send a signal. If the signal is SIGHUP or ``ending`` is False, :meth:`run` restarts the process when it ends."""
         if ending and number != signal.SIGHUP:
             self._stop.set()
         if self.process is not None and self.process.returncode is None:
@@ -312,7 +312,7 @@ class _MetricsPage:
 async def supervise(
     config: Config, count: int, command: Callable[[int], Sequence[str]], signals: Signals, notifier: Notifier
 ) -> dict[str, Any]:
-    """Run processes until a signal arrives, and return their ledgers. Without an OTLP address, the processes are workers."""
+    """Run processes until a signal arrives, and return their final counts. Without an OTLP address, the processes are workers."""
     check_exposure(config.serve)
     receives = config.serve.grpc is not None or config.serve.http is not None
     journal = None if config.serve.journal is None else JournalFolder(config.serve.journal)
