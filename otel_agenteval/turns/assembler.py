@@ -58,9 +58,9 @@ class Assembler:
         self.set_limits(limits)
         self._traces = self._open.by_id
         self._plain_traces: OrderedDict[int, None] = OrderedDict()
-        """IDs of traces that ended without GenAI spans. Later spans of these traces aren't orphans, even if a parent is missing."""
+        """IDs of traces that ended without GenAI spans. A later span in such a trace isn't an orphan if its parent is unknown."""
         self.plain_scopes: dict[str, bool] = {}
-        """Maps each instrumentation scope to True unless a known GenAI instrumentation uses the scope. Callers add entries."""
+        """False for scopes of otel-agenteval and GenAI instrumentations, True for other known scopes. Callers add entries."""
         self.received = 0
         self.orphan_parents = 0
         self.pruned_spans = 0
@@ -105,7 +105,7 @@ class Assembler:
             return True
 
     def ending(self, span: Any) -> Sequence[Closed] | None:
-        """Record the end of a span. Return the turns that close as a result, or None if the caller must call :meth:`end`."""
+        """Record a span's end, and return the turns that close. If the result is None, nothing was recorded: call :meth:`end`."""
         context = span._context
         span_id = context[1]
         attributes = span._attributes._dict
@@ -423,7 +423,7 @@ class Assembler:
     # --- deadlines, limits and shutdown
 
     def tick(self, room: float = math.inf) -> list[Closed]:
-        """Close turns and late data that are due, and turns above a limit. Stop after about ``room`` bytes of loose spans."""
+        """Close due turns and late data, and turns above a limit. Stop after closing about ``room`` bytes of loose spans."""
         now = self._now()
         closed = self._evict() + self.late.close_due()
         for trace, oldest in self._open.overdue(now - self.limits.max_duration, _PER_TICK):
@@ -470,7 +470,7 @@ class Assembler:
             return [[*trace.loose, *(top.span for top in trace.outermost)] for trace in self._traces.values()]
 
     def forget_traces(self, trace_ids: Iterable[int]) -> None:
-        """Drop traces that another process evaluates. Add the number of their received spans to :attr:`moved`."""
+        """Drop traces that another process evaluates. Add the number of these traces' received spans to :attr:`moved`."""
         for trace_id in trace_ids:
             trace = self._traces.pop(trace_id, None)
             if trace is not None:
@@ -540,7 +540,7 @@ class Assembler:
         return self._role(candidate.parent.span) not in CANDIDATE_ROLES  # later attributes can make the parent an agent
 
     def _complete(self, trace: OpenTrace, candidate: Candidate) -> list[Closed]:
-        """Close a candidate after all of its spans have ended. If the candidate isn't a turn's root, drop or move its spans."""
+        """Close a candidate whose spans ended. If it isn't a turn's root, move its spans or, without GenAI spans, drop them."""
         if candidate.closed:
             return self._leave(trace, candidate)
         closed: list[Closed] = []
@@ -622,7 +622,7 @@ class Assembler:
         return self._open.outermost[runs[0]].trace_id if len(runs) == 1 else None
 
     def _leave(self, trace: OpenTrace, candidate: Candidate) -> list[Closed]:
-        """Remove a finished candidate from its trace. This can complete the next candidate above, or the whole trace."""
+        """Remove a finished candidate from its trace. The removal can complete the next candidate above, or the whole trace."""
         trace.unfinished -= 1
         if candidate.parent is not None:
             if candidate.parent.children is not None:

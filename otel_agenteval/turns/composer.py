@@ -1,8 +1,8 @@
 """Compose turns from closed spans.
 
 The :class:`Composer` attaches log records to closed spans, and splits the spans into one :class:`~.roots.SpanGroup` per turn. If
-a turn has several traces, the composer joins their groups. When late spans arrive, it revises the turn. :meth:`Composer.read`
-builds a turn from its group.
+a turn has several traces, the composer joins their groups. When late spans arrive, the composer revises the turn.
+:meth:`Composer.read` builds a turn from its group.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Composer:
         self._lost_tools = LostTools(patience, lambda time_ns: _spans_before(open_spans(), time_ns))
         self._patience = patience
         self._calls: dict[int, tuple[float, list[SpanGroup]]] = {}
-        """Maps an open agent run's trace ID to (first arrival time, waiting model calls from other traces)."""
+        """Maps an open agent run's trace ID to (first arrival time, model calls in other traces that the run might have made)."""
         self._parts = Duplicates(Stitcher(patience, _HELD_BYTES, max_age), revisable_bytes)
         self._revisions = Revisions(revisable_bytes, _REVISABLE_SECONDS, now)
 

@@ -111,7 +111,7 @@ class Conversations:
     def add(self, turn: Turn, size: int, last: Any = None, replaces: Iterable[str] = ()) -> list[Ended]:
         """Add an evaluated turn. Return the conversations that ended because of a limit.
 
-        ``turn`` replaces the turns with the IDs ``turn.supersedes`` and ``replaces``. ``Ended.last`` is the latest turn's ``last``.
+        ``turn`` replaces the turns with the IDs ``turn.supersedes`` and ``replaces``. ``last`` becomes ``Ended.last``.
         """
         key = conversation_of(turn)
         turn_id = turn.turn_id or ""
@@ -191,7 +191,7 @@ class Conversations:
             return self._end([conversation_id] if conversation_id in self._open else [], reason)
 
     def due(self) -> list[Ended]:
-        """End idle conversations. Return these, and previously ended conversations whose turns got new signals (:meth:`note`)."""
+        """End idle conversations. Return them, and earlier ended conversations whose turns got new signals (:meth:`note`)."""
         now = self._now()
         oldest = now - self._idle_timeout
         with self._lock:
@@ -318,7 +318,7 @@ def looks_back(metrics: Iterable[BoundMetric]) -> bool:
 
 
 def of_conversations(metric: BoundMetric) -> bool:
-    """Return True if a built-in metric scores a whole conversation."""
+    """Return True if ``metric`` is a built-in metric that scores whole conversations."""
     return metric.metric.family == "conversation_session" and "output" not in metric.metric.needs
 
 
@@ -336,7 +336,7 @@ class RecordedConversations:
         self._store = Conversations(float("inf"), sys.maxsize, options.max_turns, sys.maxsize, lambda: 0.0, gives_history=history)
 
     def take(self, turn: Turn) -> None:
-        """Add a turn to its conversation. If ``history`` is True, also set the turn's history."""
+        """Add a turn to its conversation, if any. If ``history`` is True, also set the turn's ``history``, unless already set."""
         if not self.wanted or not turn.conversation_id:
             return
         self._store.add(turn, 0, (turn.turn_id or "").rpartition("-")[2])

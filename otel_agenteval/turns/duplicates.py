@@ -1,7 +1,7 @@
 """Join traces that record the same model call, and join agent runs with their model calls in other traces.
 
 This module implements the stitching rules *same response*, *same failure*, *run without steps*, and *run in another trace* for live
-traces (:mod:`.relations` does so for recorded files). Response IDs and failed calls stay in memory while their turn can be revised.
+traces. For recorded files, see :mod:`.relations`. Response IDs and failed calls stay in memory while their turn can be revised.
 If a turn isn't evaluated yet, its duplicates join the turn. Otherwise, its duplicates are collected, and the turn is revised once.
 """
 
@@ -33,13 +33,13 @@ from .stitching import Stitcher, is_bare_call, steps_of
 
 _MOST_CALLS = 10_000
 _MOST_FAILURES = 32
-"""Maximum number of remembered failed calls per model, of remembered calls and runs per process, and of turns per process."""
+"""Maximum numbers to remember: failed calls per model, calls and runs (together) per process, and turns per process."""
 _MOST_DUPLICATES = 32
 """Maximum number of duplicates that are joined into one waiting call. Programs don't have more instrumentations than this."""
 
 
 class Duplicates:
-    """Joiner of duplicate turns, even if the :class:`~.stitching.Stitcher` has already released one of them. Not thread-safe."""
+    """Joiner of duplicate turns, even if the :class:`~.stitching.Stitcher` has already released one turn. Not thread-safe."""
 
     def __init__(self, stitcher: Stitcher, max_bytes: float = float("inf")) -> None:
         self._stitcher = stitcher

@@ -77,7 +77,7 @@ class _Spoken:
         return tuple(spoken[-3:-1]) == self._latest and spoken[-1] not in self._texts
 
     def is_in(self, messages: Sequence[Message]) -> bool:
-        """Return True if a message contains an earlier text, or an earlier text a user message. Short texts must be equal."""
+        """Return True if a message contains an older text, or an older text contains a user message. Short texts must be equal."""
         contents = [(one.role, one.content) for one in messages if one.content]
         return any(
             text == content or (len(text) >= _QUOTED and text in content)

@@ -36,7 +36,7 @@ class _ClosedTrace:
     def __init__(self) -> None:
         self.closed_at = 0.0
         self.continues = False
-        """True if the trace closed because it exceeded a size limit. Its later spans are treated as a new trace."""
+        """True if the trace's loose spans closed because they exceeded a size limit. Later spans are treated as a new trace."""
         self.roles: dict[int, str | None] | None = {}
         """Maps a span ID to the role of the span's candidate (possible turn root). The role is ``""`` if the candidate lacks a
         role, or None if the span started after the trace closed. The attribute is None if late spans can't revise the turn.
@@ -81,7 +81,7 @@ class LateData:
         return trace_id in self._closed
 
     def receives(self, trace_id: int) -> bool:
-        """Return True if a trace's new spans are late. They aren't late if the trace closed because of its size."""
+        """Return True if a trace's new spans are late: the trace has closed, and the new spans aren't treated as a new trace."""
         closed = self._closed.get(trace_id)
         return closed is not None and not closed.continues
 

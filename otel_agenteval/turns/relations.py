@@ -52,8 +52,8 @@ def is_lost_call(group: SpanGroup) -> bool:
 
 def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> list[SpanGroup]:
     """Return the model calls in other traces that an agent run made. These are calls during the run for which :func:`agree` doesn't
-    return False. If another run overlaps (``beside``), :func:`agree` must return True. If :func:`agree` doesn't return True for any
-    call, return the first call, unless the run has a user ID or conversation ID.
+    return False. If another run overlaps (``beside``), return only calls for which :func:`agree` returns True. If there aren't any,
+    return the first call, but only if the run has neither a user ID nor a conversation ID.
     """
     found = [
         (call, agrees)
@@ -113,7 +113,7 @@ def is_recorded_within(inner: Timed, outer: Timed) -> bool:
 
 
 def is_next_to(one: SpanGroup, other: SpanGroup) -> bool:
-    """Return True if two groups don't contain the same model call. Different calls can have the same response ID."""
+    """Return True if no model call is in both groups. Calls with equal response IDs can differ, so also compare times and texts."""
     first, last = steps_of(one), steps_of(other)
     pairs = [((first, a), (last, b)) for a in first.llm for b in last.llm if a.response_id == b.response_id]
     in_order = (sorted(pair, key=lambda call: call[1].record.start_ns) for pair in pairs)

@@ -168,7 +168,7 @@ class RevisableTrace:
         return self._connected(found)
 
     def _running_with(self, orphans: list[SpanRecord]) -> list[TracePart]:
-        """Return the trace's only turn. If the trace has several turns, return those that were running when the orphans started."""
+        """Return the trace's only turn. If there are several, return turns that ran between the orphans' first and last start."""
         if self.turns == 1:
             return [part for _, _, part in self._by_end]
         starts = [record.start_ns for record in orphans]

@@ -1,10 +1,10 @@
 """Split the spans of a trace into turns.
 
 A *local root* is a span without a parent in its process. A turn's root is the topmost agent or workflow span, at or below the local
-root. An OpenInference chain that contains a model call or an agent can also be the root. Otherwise, a local root with model calls
-below it is the turn's root. A single model call is its own root. ``create_agent`` and similar spans don't start a turn. Successive
-agent runs are one turn if each run receives the previous run's tool results or retries the previous run, which failed. Agent runs
-below an agent graph's parentless span are also one turn.
+root. An OpenInference chain that contains a model call or an agent can also be the root. Without such a span, a local root with
+model calls below it is the turn's root. A single model call is its own root. ``create_agent`` and similar spans don't start a turn.
+Successive agent runs are one turn if each run receives the previous run's tool results or retries the previous run, which failed.
+Agent runs below an agent graph's parentless span are also one turn.
 
 Model and tool spans next to an agent run belong to the run's turn if they started during this run and no other run. If there is
 only one run, and this run lacks model calls and an output, spans that started after the run also belong to the run's turn.
@@ -278,7 +278,7 @@ def _groups_under(top: _Node, root_seen: bool = True) -> list[SpanGroup]:
 
 
 def _group_of(loop: list[_Node], top: _Node, root_seen: bool) -> SpanGroup:
-    """Return the group for a turn's agent runs. The group's root is a span that contains exactly these runs, or the first run."""
+    """Return the group for a turn's agent runs. The root is a span with exactly these runs below it, or else the first run."""
     if len(loop) > 1:
         above = loop[0].parent if loop[0] is not top else None
         while above is not None and above is not top and above.root_count < len(loop):
@@ -392,7 +392,7 @@ def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None
 
 
 def _adopt_parentless(local_roots: list[_Node]) -> list[_Node]:
-    """Attach local roots such as model calls and tools to the only request or agent run in their process at that time."""
+    """Attach local roots such as model calls and tools to the request or run that their process was running, if exactly one."""
     if len(local_roots) < 2:
         return local_roots
     hosts = [node for node in local_roots if node.role is None or node.role in ROOT_ROLES]

@@ -242,7 +242,7 @@ class Stitcher:
         return len(self._held) + len(self._threads)
 
     def add(self, group: SpanGroup, now: float, first_arrival: float | None = None) -> list[SpanGroup]:
-        """Add a group, and return the turns that can be evaluated now. If it replaces a group, pass the old ``first_arrival``."""
+        """Add a group. Return turns that can be evaluated now. If the group replaces another, pass the old ``first_arrival``."""
         if self.patience <= 0 or not may_go_on(group):
             return [group]
         thread = steps_of(group).root.thread
