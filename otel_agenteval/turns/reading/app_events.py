@@ -36,7 +36,7 @@ _FACTS: dict[str, dict[str, Any]] = {
 
 
 def stop_kind(root: Step, steps: Iterable[Step]) -> str | None:
-    """Return the root's ``agent.stop_kind`` or, if missing or invalid, the last valid one in ``steps``."""
+    """Return the root's ``agent.stop_kind`` or, if missing or invalid, the last valid value in ``steps``, or None."""
     kinds = [step.record.attributes.get("agent.stop_kind") for step in (*steps, root)]
     return next((kind for kind in reversed(kinds) if isinstance(kind, str) and kind in STOP_KINDS), None)
 

@@ -47,7 +47,7 @@ def find_calls(turn: TurnSteps) -> tuple[list[Step], list[Step]]:
 
 def _open_loops(turn: TurnSteps) -> list[Step]:
     """Mark model spans that cover whole agent loops as inner steps. Return the loops whose model calls all lack token counts. A
-    model span covers a loop if its dialect marks it as a loop, or if its token counts are the sums of the counts of calls below it.
+    model span covers a loop if its dialect marks it as a loop, or if its token counts equal the sums for the calls below the span.
     """
     totals = []
     calls_in, below = _calls_below(turn)
@@ -297,7 +297,7 @@ def fill(target: Step, source: Step, names: Iterable[str]) -> None:
 
 
 def _fill_call(target: Step, source: Step) -> None:
-    """Fill in missing values of ``target`` from its duplicate ``source``. More reliable token counts replace the call's counts."""
+    """Fill in missing values of ``target`` from its duplicate ``source``. Replace token counts if ``source`` has better ones."""
     if source.verbatim or (target.texts_only and not source.texts_only):
         for name in ("input_messages", "output_messages"):
             if getattr(source, name) is not None:
@@ -326,7 +326,7 @@ def _take_duplicate(
     running: list[Step], step: Step, taken: set[int], is_alike: Callable[[Step, Step], bool] | None
 ) -> Step | None:
     """Remove and return the latest span in ``running`` that matches ``step`` and isn't in ``taken``, or None. Also remove spans
-    that can't match later spans. ``is_alike`` decides if two spans match. If None, ``step`` must have run during the other span.
+    that can't match later spans. Compare spans with ``is_alike``. If it is None, ``step`` must have run during the other span.
     """
     record = step.record
     found: Step | None = None

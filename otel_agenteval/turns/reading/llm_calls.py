@@ -50,7 +50,7 @@ class TurnCalls(TurnSteps):
         self.own_llm = self._of_this_service()
 
     def _drop_uncounted(self, step: Step) -> None:
-        """If the call has an answer, replace 0 in token counts with None, because some streaming clients write 0 if unknown."""
+        """If the call has an answer, replace token counts of 0 with None, because some streaming clients write 0 for unknown."""
         if any(one.content or one.reasoning or one.tool_calls for one in self.outputs(step)):
             step.output_tokens = step.output_tokens or None
             if not (step.cached_tokens or step.cache_write_tokens):
@@ -85,7 +85,7 @@ class TurnCalls(TurnSteps):
         return found
 
     def overwritten_calls(self, step: Step) -> list[LlmCall]:
-        """Return an agent run's earlier calls from events, the prompt, or tool spans. The run's only span has the last call."""
+        """If an agent run's only span describes its last call, return earlier calls (from events, the prompt, or tool spans)."""
         counted = _counted_before(step)
         if counted:
             return [LlmCall(f"{step.record.span_id:016x}", step.model, step.provider, *tokens) for tokens in counted]
@@ -261,7 +261,7 @@ class TurnCalls(TurnSteps):
         return max(self.main_llm, key=END).error if self.llm else self.root.error
 
     def _outside_guards(self) -> list[Step]:
-        """Return calls outside guardrails. If there aren't any, return calls without a guardrail's name or, if none, all calls."""
+        """Return calls outside guardrails. If there aren't any, return calls that aren't named after a guardrail, or all calls."""
         calls = [step for step in self.llm if not _is_guard(step.record.name)] or self.llm
         undecided = [step for role in _UNDECIDED if role in self.of_role for step in self.of_role[role]]
         if self.of_role.keys().isdisjoint(_APART) and not any(_is_guard(step.record.name) for step in undecided):

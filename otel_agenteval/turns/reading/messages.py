@@ -27,7 +27,7 @@ _ERROR_KEYS = ("error", "error_code", "error_message")
 _QUOTED = 8
 """Minimum length of a message. Shorter messages aren't searched for in longer texts."""
 _AROUND_AN_ERROR = 40
-"""A text that contains an error message is an error if the text has at most twice the message's length plus this constant."""
+"""A text that contains an error message is an error if it has at most this many characters plus twice the message's length."""
 
 
 class MessageReader:

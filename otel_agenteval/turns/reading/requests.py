@@ -31,7 +31,7 @@ def is_output_tool(name: str | None) -> bool:
 
 
 def tool_definitions(turn: TurnCalls) -> list[dict[str, Any]]:
-    """Return the definitions of all tools in the turn, except output tools. Some are recorded only on agent spans."""
+    """Return the definitions of all tools in the turn, except output tools. Some definitions are recorded only on agent spans."""
     found: dict[str, dict[str, Any]] = {}
     seen: set[str] = set()
     for step in (turn.root, *turn.of_role.get(AGENT, ()), *turn.llm):

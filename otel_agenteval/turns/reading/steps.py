@@ -194,7 +194,7 @@ class TurnSteps:
 
     @computed_once
     def _prompt_before(self) -> dict[int, Step]:
-        """Maps a call's span ID to the latest earlier call whose prompt begins the same way."""
+        """Maps a call's span ID to the latest earlier call whose prompt begins with the same ``_BEGINNING`` characters."""
         found: dict[int, Step] = {}
         latest: dict[str, Step] = {}
         for step in self.of_role.get(LLM, ()):

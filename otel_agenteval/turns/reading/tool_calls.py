@@ -247,7 +247,7 @@ class ToolCalls:
         return found
 
     def _calls_of_runs(self) -> list[ToolCall]:
-        """Return tool calls with results in agent runs' outputs. To avoid duplicates, use one output for calls without IDs."""
+        """Return tool calls with results in agent runs' outputs. Read calls without IDs only in the first output with calls."""
         turn, found = self._turn, dict[str | int, ToolCall]()
         for step in (turn.root, *(step for role in ROOTS for step in turn.of_role.get(role, ()))):
             for field in ("output_messages", "output_value"):
@@ -435,7 +435,7 @@ def error_by_flag(raw: Any) -> ErrorInfo | None:
 
 
 def state_of(error: ErrorInfo | None, result: Any) -> ToolState:
-    """Return ``declined`` if a person refused the call, ``requested`` if approval is pending, or ``executed``."""
+    """Return ``declined`` if a person refused the call, ``requested`` if approval is pending, or ``executed`` otherwise."""
     text = (error.message if error is not None and error.message else result) or ""
     if text.__class__ is not str or len(text) > _LONGEST_REFUSAL:
         return "executed"

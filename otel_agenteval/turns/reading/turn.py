@@ -105,7 +105,7 @@ class TurnReader(MessageReader):
         return self.root.framework or self.calls.first("framework") or (self.root.record.scope or None)
 
     def stop_kind(self) -> str | None:
-        """Return ``agent.stop_kind``. If unset, return ``completed`` or ``unknown`` if a call answered, and otherwise None."""
+        """Return ``agent.stop_kind``. If unset: None without model calls, ``completed`` after a normal end, else ``unknown``."""
         reported = app_events.stop_kind(self.root, self.calls.steps)
         if reported is not None:
             return reported
