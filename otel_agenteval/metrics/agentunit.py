@@ -1,4 +1,4 @@
-"""Drop-in replacements for AgentUnit's metric classes, custom metrics, and multi-agent calculators.
+"""Drop-in replacements for AgentUnit's metric classes and multi-agent calculators, and support for your custom metrics.
 
     FaithfulnessMetric(threshold=0.8)  # same as get_metric("agentunit:FaithfulnessMetric", threshold=0.8)
     register_metric("brevity", BrevityMetric)  # a class with evaluate(case, trace, outcome)
@@ -157,7 +157,7 @@ class NetworkAnalyzer:
     calculate_avg_path_length = _of_graph(AgentGraph.mean_distance)
 
     def find_hub_agents(self, threshold: float = 0.7) -> list[str]:
-        """Return the agents that have at least ``threshold`` times as many recipients as the most connected agent."""
+        """Return the agents whose number of recipients is at least ``threshold`` times the highest number of recipients."""
         return hubs_of(self._graph, threshold)
 
 
@@ -231,7 +231,7 @@ DEFAULT_METRICS: Mapping[str, BoundMetric] = _DEFAULTS
 
 
 def resolve_metrics(names: Sequence[str] | None = None) -> list[BoundMetric]:
-    """Return the metrics with these AgentUnit names, by default :data:`DEFAULT_METRICS`. Unknown names raise ConfigError."""
+    """Return the metrics with these AgentUnit names. The default is :data:`DEFAULT_METRICS`. Unknown names raise ConfigError."""
     if isinstance(names, str):
         raise ConfigError(f"resolve_metrics: names must be a list, got the string {names!r}. Write [{names!r}]")
     return [DEFAULT_METRICS.get(name) or get_metric(f"agentunit:{name}") for name in names or DEFAULT_METRICS]

@@ -444,7 +444,7 @@ def _add_alias(alias: str, name: str, preset: Mapping[str, Any]) -> None:
 
 
 def call_metric(name: str, alias: str) -> None:
-    """Make ``alias``, with and without its prefix, refer to the metric ``name``, instead of any other metric."""
+    """Make ``alias``, both with and without its prefix, refer only to the metric ``name``."""
     for spelled in (alias, alias.rpartition(":")[2]):
         _import_metrics_called(spelled)
         _ALIASES[spelled] = [(name, {})]
@@ -513,7 +513,7 @@ def _import_metrics_called(name: str) -> None:
 
 
 def group_of(name: str, *, is_installed: bool = True) -> list[str]:
-    """Return a group's sorted metric names, without metrics whose extra is missing. If not ``is_installed``, return only those.
+    """Return a group's sorted metric names, without metrics whose extra is missing or, if not ``is_installed``, only such metrics.
 
     Raises:
         ConfigError: If the group is unknown.
@@ -561,7 +561,7 @@ class ResolvedName(NamedTuple):
     """Parameter names that are accepted with this metric name, in addition to the metric's own parameter names."""
     note: str = ""
     view: names.SeedView | None = None
-    """How scores differ because the name comes from a seed catalog."""
+    """Changes to scores if the name comes from a seed catalog, or None."""
     live: Mapping[str, Any] = {}
     """:attr:`Metric.live` if the name is the metric's canonical name, otherwise empty."""
 

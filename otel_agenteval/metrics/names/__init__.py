@@ -95,12 +95,12 @@ def names_of(ours: str) -> list[str]:
 
 
 def find(name: str) -> ToolMetric | None:
-    """Return another tool's metric by name, or None if no tool has this name. An unambiguous name doesn't need the tool's prefix.
+    """Return another tool's metric by name, or None if no tool has the metric. If the name is unambiguous, its prefix is optional.
 
-    The result also contains the parameter names that all metrics of the tool have.
+    The result's ``parameters`` include the parameter names that the tool uses for all of its metrics.
 
     Raises:
-        ConfigError: If the name is ambiguous, has no equivalent in otel-agenteval, or isn't a metric of the prefix's tool.
+        ConfigError: If the name is ambiguous, has no equivalent in otel-agenteval, or isn't a metric of the tool in its prefix.
     """
     prefix, colon, rest = name.partition(":")
     prefix = prefix.replace("-", "_")
@@ -154,7 +154,7 @@ def seeds() -> Mapping[str, tuple[Spellings, Mapping[str, Spellings]]]:
 
 
 class SeedView(NamedTuple):
-    """How a metric differs if its seed catalog name is used: additional ``detail`` keys, and a default for an unknown input."""
+    """Changes to a metric used by its seed catalog name: additional ``detail`` keys, and a default for an unknown input."""
 
     seed: str
     details: Mapping[str, str]

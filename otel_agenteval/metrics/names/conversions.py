@@ -87,7 +87,7 @@ def _flag(value: Any) -> bool:
 
 
 def _of_one(shown: str, convert: Callable[[Any], Any]) -> Callable[[str], Converted]:
-    """Return a function that creates a conversion from a parameter name. In the documentation, ``shown`` follows the name."""
+    """Return a function that returns the conversion for a parameter name. In the documentation, ``shown`` follows the name."""
     return lambda ours: Converted(f"`{ours}`{shown}", lambda value: {ours: convert(value)})
 
 
@@ -95,7 +95,7 @@ percent = _of_one(" (70 becomes 0.70)", _share)
 
 
 def renamed(ours: str, keys: Mapping[str, str]) -> Converted:
-    """Return a conversion for an object or a list of objects. It renames ``keys``, and converts other keys to snake case."""
+    """Return a conversion of an object or a list of objects that renames ``keys`` and converts other keys to snake case."""
 
     def rename(value: Any) -> Any:
         if isinstance(value, list):
@@ -108,7 +108,7 @@ def renamed(ours: str, keys: Mapping[str, str]) -> Converted:
 
 
 def keyed_by(ours: str, keys: list[str]) -> Converted:
-    """Return a conversion for a mapping. If a key isn't in ``keys``, it logs a warning (once), because the key has no effect."""
+    """Return a conversion of a mapping. For a key that isn't in ``keys``, the conversion warns once that the key has no effect."""
 
     def convert(value: Any) -> Mapping[str, Any]:
         for key in value.keys() - keys if isinstance(value, Mapping) else ():
