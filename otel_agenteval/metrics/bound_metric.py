@@ -32,7 +32,7 @@ from .question import EvaluationState, evaluating
 from .registry import EPSILON, FIELD_OF_NEED, Applies, Metric, Result, builtin, name_under, resolve, under
 
 _PRESENT_WHEN_EMPTY = frozenset(("output", "duration", "cost", "usage", "tool_calls", "retrieved_ids", "llm_calls"))
-"""Turn fields that a metric can evaluate even if they are empty. A metric is skipped if another field that it needs is empty."""
+"""Turn fields that can be evaluated if they are empty. If any other field that a metric needs is empty, the metric is skipped."""
 
 NOT_EVALUATED = frozenset((
     GATED, SHED, "no_judge", "no_embedder", "incomplete_turn", "sampled_out", "dropped", "error_of_ours",
@@ -75,9 +75,9 @@ def live_metric(
 ) -> BoundMetric:
     """Return the metric for a configuration entry.
 
-    Names from the seed catalog ``system`` don't need a prefix. Thresholds are from 0 to ``scale`` (1 or 100). If ``name`` is the canonical
-    name, and ``params`` contains no other keys than ``threshold`` and ``inverse``, the parameters in :attr:`Metric.live` are added. Raises ConfigError for an
-    unknown name or an invalid parameter.
+    Names from the seed catalog ``system`` don't need a prefix. Thresholds are from 0 to ``scale`` (1 or 100). The parameters in
+    :attr:`Metric.live` are added if ``name`` is the metric's own name (not an alias), and if ``params`` is empty or contains only
+    ``threshold`` and ``inverse``. Raises ConfigError for an unknown name or an invalid parameter.
     """
     found = resolve(under(system, name))
     inner = functools.partial(live_metric, scale=scale, system=system)
@@ -263,7 +263,7 @@ class BoundMetric:
             return self.failed(error)
 
     def _evaluate_fully(self, turn: Turn, judge: Any, embedder: Any) -> Score:
-        """Evaluate a metric with special requirements, such as a model, media, or inner metrics."""
+        """Evaluate a metric that needs more than the turn, such as a model, media, or inner metrics."""
         turn = self._with_truth(turn)
         if self._service == "llm" and isinstance(judge, ChoosesJudges):
             return judge.evaluated(self, turn)
@@ -339,7 +339,7 @@ class BoundMetric:
     def not_applicable(self, turn: Turn) -> Score | None:
         """Return a ``skipped`` score if the metric doesn't apply to a turn, or None if it applies.
 
-        The skip reason is a missing turn field or the result of ``applies``. If ``applies`` raises an exception, return an error
+        The skip reason names a missing turn field, or comes from ``applies``. If ``applies`` raises an exception, return an error
         score. Call this method before you evaluate or sample a turn, because :meth:`evaluate` doesn't call ``applies``.
         """
         if self.missing is not None:
@@ -383,8 +383,8 @@ class BoundMetric:
     def over(self, scores: Sequence[Score]) -> Score:
         """Compute a composite's score from the scores of its inner metrics.
 
-        If an inner metric wasn't evaluated (:data:`NOT_EVALUATED`), the composite is skipped as ``missing:METRIC``. However, if the
-        composite has the trait ``one_fails``, and the known scores already make it fail, it fails.
+        If an inner metric wasn't evaluated (:data:`NOT_EVALUATED`), the composite is skipped as ``missing:METRIC``. Exception: if
+        the composite has the trait ``one_fails``, and one of the known scores makes the composite fail, the composite fails.
         """
         if "companion" in self.metric.traits:
             (score,) = scores
@@ -471,7 +471,7 @@ class BoundMetric:
 
 _log = logging.getLogger("otel_agenteval")
 _raised: dict[str, tuple[str, list[Any]]] = {}
-"""First exception of each custom metric, by the metric's name: type and stack frames. Once logged, the frames are removed."""
+"""Type and stack frames of each custom metric's first exception, by the metric's name. After logging, the frames are removed."""
 
 
 def log_exceptions() -> None:

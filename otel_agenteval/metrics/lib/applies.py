@@ -1,7 +1,7 @@
 """Predicates that return a skip reason if a metric doesn't apply to a turn.
 
 A metric doesn't apply to turns in which its value wouldn't depend on the agent's behavior. ``metric(applies=…)`` sets a metric's
-predicate. It is called only for turns that have all fields in the metric's ``needs``.
+predicate. The predicate is called only for turns that have all fields in the metric's ``needs``.
 
 The first line of a predicate's docstring completes the sentence "applies to …" in the documentation. Predicates can run on the
 agent's thread, so they must be fast.
