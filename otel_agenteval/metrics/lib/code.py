@@ -41,7 +41,7 @@ class Block:
 
 
 _FENCE = re.compile(r"((?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t])))*[ \t]*)(`{3,}|~{3,})[ \t]*(.*)")
-"""Groups: quotation and list markers, fence, and info string."""
+"""Pattern for a line with a code fence. Groups: block quote and list markers, fence, and text after the fence."""
 _INFO = re.compile(r"[{. ]*(?:lang(?:uage)?-)?([^\s,;:{}()\[\]]+)")
 
 
@@ -50,7 +50,7 @@ def code_blocks(text: str) -> list[Block]:
 
     A fence is a line that starts with three or more backticks or tildes, optionally after a list marker or ``>``. A block without a
     closing fence ends at the end of its block quote or of the text. If a text without fences is code, the whole text is one block.
-    If the only fence is the last line, it is ignored, because it closes a block that the prompt opened.
+    If the only fence has no text after it, the fence is ignored, because it closes a block that the prompt opened.
     """
     fenced: list[tuple[str, list[str]]] = []  # info string and lines of each block
     opening: re.Match[str] | None = None

@@ -68,7 +68,7 @@ def lookup(document: Any, path: str) -> Any:
 
 
 def first_difference(expected: Any, actual: Any, *, ignore_list_order: bool) -> str | None:
-    """Return the JSONPath of the first difference between documents, or None if equal.
+    """Return the JSONPath of the first difference between two documents, or None if the documents are equal.
 
     Keys are compared in the order of the expected document. With ``ignore_list_order``, lists are compared as multisets, and the result is the
     path of a list instead of the path of an item. Without this option, the comparison isn't recursive, so documents can have any depth.
@@ -117,7 +117,7 @@ def _path(place: _Place) -> str:
 # --- JSON inside other text
 
 _OPEN = re.compile(r"""\[(?=[ \t\n\r]*["\[{\]0-9tfn-])|\{(?=[ \t\n\r]*["}])""")
-"""A bracket that can start a JSON object or array. Most brackets in prose don't match."""
+"""Pattern for a bracket that can start a JSON object or array. Most brackets in prose don't match."""
 _TOKEN = re.compile(
     r"""[ \t\n\r]*(?:
         ([\[{]) | ([\]}]) | (,) | (:)

@@ -88,7 +88,7 @@ class Forest:
         return total, matched
 
     def descendants(self, matching: Answers, stops: Answers) -> Counts:
-        """Count each span's descendants, and those that match. Omit descendants marked in ``stops``, and all spans below them."""
+        """Count each span's descendants, and the matching ones. Omit spans marked in ``stops``, and their descendants."""
         total, matched = [0] * len(self.spans), [0] * len(self.spans)
         for index in reversed(self.order):
             parent = self.parents[index]

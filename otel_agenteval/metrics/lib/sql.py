@@ -288,7 +288,7 @@ def refused_columns(parsed: ParsedSql, allowed: Iterable[str]) -> list[str]:
     """Return the names of table columns that aren't in ``allowed``, in lower case, without duplicates.
 
     ``*`` counts as a column name, and ``allowed`` can contain it. Names that the statement itself defines are ignored: aliases in
-    ORDER BY, GROUP BY, and HAVING, and result columns of a CTE or subquery. Columns that these read from a table are checked.
+    ORDER BY, GROUP BY, and HAVING, and result columns of a CTE or subquery. The table columns behind these names are checked.
     """
     known = {name.lower() for name in allowed}
     refused: dict[str, None] = {}

@@ -209,7 +209,7 @@ class _StepWriter:
         recognized = {*self._calls_by_span, *self._runs, *self._models, *(span.id for span in turn.spans if _is_model(span))}
         parents: dict[str | None, str | None] = {span.id: span.parent for span in turn.spans}
         self._wrappers: set[str] = set()
-        """IDs of spans that contain a step, and whose texts repeat the step's text."""
+        """IDs of spans above a recognized step. These spans aren't steps, because their texts repeat the step's text."""
         for start in recognized:
             at = parents.get(start)
             while at is not None and at not in self._wrappers:
@@ -257,7 +257,7 @@ def _have_several_agents(calls: Iterable[ToolCall]) -> bool:
 
 
 def _remarks(turn: Turn) -> tuple[list[str], dict[str | None, str]]:
-    """Return the agent's remarks in this turn: those that don't belong to a known tool call, and the others by call ID."""
+    """Return the agent's remarks in this turn: remarks without a known tool call, and the other remarks by call ID."""
     messages = turn.messages
     asked = max((place for place, one in enumerate(messages) if one.role == "user" and one.content), default=-1)
     calls = {call.call_id for call in turn.tool_calls or () if call.call_id is not None}
@@ -279,7 +279,7 @@ def _is_model(span: SpanInfo) -> bool:
 
 
 def _other_span_lines(span: SpanInfo, turn: Turn) -> list[str]:
-    """Return a custom span's line, or [] for infrastructure and repetitions of other steps."""
+    """Return the line for any other span, or [] for infrastructure and repetitions of other steps."""
     attributes = span.attributes
     kind = str(attributes.get("openinference.span.kind") or attributes.get("gen_ai.operation.name") or "").lower()
     if kind in _IN_THE_TURN or any(key.startswith(_INFRASTRUCTURE) for key in attributes):

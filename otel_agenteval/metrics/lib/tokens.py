@@ -39,11 +39,11 @@ _SPACELESS = lazy(
 _SIGN = lazy(
     "&(?:quot|amp|lt|gt|apos);|[\U0001f1e6-\U0001f1ff]{2}|\\S(?:[\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]|\u200d[^\\w\\s])*"
 )
-"""An HTML entity, a flag, or a character with its emoji modifiers."""
+"""Pattern for an HTML entity, a flag, or a character with its emoji modifiers."""
 _ENTITIES = {"&quot;": '"', "&amp;": "&", "&lt;": "<", "&gt;": ">", "&apos;": "'"}
 _LINE_BREAK = re.compile(r"-\r?\n")
 _MS = re.compile(r"N[NP_-]*|[LMC](?:[LMCN]|-\r?\n)*|[SP_]|-(?!\r?\n)")
-"""A word for the tokenizer ``ms``. Matches the text's character kinds (``_KINDS``) instead of the text itself."""
+"""Pattern for a word of the tokenizer ``ms``. The searched string contains one kind (see ``_Kinds``) per character of the text."""
 
 
 @lazy

@@ -290,7 +290,7 @@ def match_in_any_order(expectations: Sequence[Expectation], calls: Sequence[Tool
 
 
 def _pairing(values: Sequence[Sequence[float]]) -> list[int]:
-    """Pair rows with columns for the highest sum (Kuhn-Munkres). Requires columns >= rows."""
+    """Pair each row with one column, so that the sum of the values is highest (Kuhn-Munkres). Requires columns >= rows."""
     import numpy as np
 
     cost = -np.array(values)

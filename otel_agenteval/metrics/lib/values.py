@@ -81,7 +81,7 @@ def canonical(value: Any) -> str:
 def reference(turn: Turn, given: Any, *names: str) -> Any:
     """Return ``given`` or, if it is None, the turn's first existing reference, in the order of ``names``.
 
-    If ``given`` is empty, it is returned too, because an empty list of expected tools is meaningful.
+    An empty ``given`` is also returned. For example, an empty list of expected tools means that no tool is expected.
     """
     if given is not None:
         return given
@@ -123,7 +123,7 @@ def word_list(name: str) -> Any:
 _PIECE = re.compile(r"[\w.@+%-]*\Z")
 """The word characters and ``.@+%-`` at the end of a text: ``token=abc1`` → ``abc1``."""
 _TELLING = re.compile(r"[\d@%]")
-"""A character that is typical of addresses, numbers, and tokens."""
+"""Pattern for a character that is typical of addresses, numbers, and tokens."""
 _LAST_WORD_REVERSED = re.compile(r"\S*(?:[\d\s()./-]*\d[+(]?)?")
 """Matches the last word of a text if the text is reversed. A phone or card number with spaces counts as one word.
 
