@@ -211,7 +211,7 @@ CHECKS: Mapping[str, Check] = {
     "thai_identity": lambda digits: (11 - _weighted_sum(digits[:12], range(13, 1, -1)) % 11) % 10 == int(digits[12]),
     "turkish_identity": _turkish,
 }
-"""Validation functions by name. They receive a number in upper case without separators, and reject samples from documentation."""
+"""Validation functions by name. Each receives a number in upper case without separators, and rejects samples from documentation."""
 
 
 # --- numbers of persons
@@ -270,7 +270,7 @@ _LONGEST_WORD = 40
 
 
 def identity_numbers(text: str, given: str = "") -> Iterable[tuple[str, int, int, bool]]:
-    """Yield ``(kind, start, end, is_valid)`` of identity numbers. Skip those in ``given`` that require a preceding word."""
+    """Yield ``(kind, start, end, is_valid)`` of identity numbers, except those in ``given`` whose kind requires a preceding word."""
     for found in _UNNAMED.finditer(text):
         kind = _kinds(named=False)[(found.lastindex or 1) - 1]
         if kind.is_valid(_without_separators(found.group())):

@@ -166,7 +166,7 @@ class SystemPrompt:
         return False
 
     def _leak_test(self, answer: str, given: _Given) -> Callable[[_Sentence], bool]:
-        """Return a function that checks if a repeated sentence counts. ``You are …`` counts only if its start is repeated."""
+        """Return a function that checks if a repeated sentence counts. ``You are …`` counts only if the answer repeats its start."""
 
         @cache
         def is_known() -> Callable[[str], bool]:
@@ -200,7 +200,7 @@ class SystemPrompt:
         return self._measured(copied, counts, answer, output) if 1 in copied else NONE
 
     def _repeated_wholly(self, answer: str) -> list[tuple[int, int, _Sentence]]:
-        """Return the prompt's sentences that the answer completely contains, with their positions."""
+        """Return the start, end, and sentence for each of the prompt's sentences that the answer completely contains."""
         found, at = [], 0
         is_said = _part_finder([answer], len(self._pieces))
         for piece in self._pieces:
@@ -235,7 +235,7 @@ class SystemPrompt:
         return Leak(repeated / total, longest, count, _spans(stretches, answer, output))
 
     def _reworded(self, output: str, given: _Given) -> Leak:
-        """Measure how many instructions an answer repeats in any wording. Use this only if the texts mention the instructions."""
+        """Measure how many instructions an answer repeats in any wording. Only if the answer or request mentions instructions."""
         answer = _words_of(output)
         if not any(len(piece.words & answer) >= _FEW for piece in self._pieces):
             return NONE
@@ -284,7 +284,7 @@ prompt = remembered(SystemPrompt, times=4)
 # --- rewordings ----------------------------------------------------------------------------------------------------
 
 _FEW, _MANY = 4, 8
-"""Minimum repeated words per instruction, and minimum total if only one instruction, and no code such as ``A1``, is repeated."""
+"""Minimum repeated words per instruction, and in total if only one instruction is repeated, without a code such as ``A1``."""
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = lazy("[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _STEM = 5
@@ -340,7 +340,7 @@ def _spans(stretches: Iterable[str], answer: str, output: str) -> tuple[tuple[in
 
 
 def _characters_with(ends: list[int], count: int) -> int:
-    """Return the length of a text's shortest start that has ``count`` letters, in characters."""
+    """Return the length, in characters, of the shortest start of a text that has ``count`` letters."""
     return min(bisect_left(ends, count), len(ends) - 1)
 
 

@@ -20,9 +20,9 @@ from .reading import readings_of
 
 Array = NDArray[np.float64]
 CHANCE = 0.15
-"""If calculated results match more than this share of the equally precise numbers nearby, a match might be chance."""
+"""Maximum number of calculated results per equally precise number nearby. With more results, a match might be chance."""
 _POINTS = 15.0
-"""Range around a percentage, in percentage points. The more results are in this range, the likelier is a match by chance."""
+"""Percentage points above and below a percentage. The more results are in this range, the likelier is a match by chance."""
 _NODES = 20_000
 _ROWS = 2_000
 _PROSE = 2_000
@@ -197,7 +197,7 @@ class Candidates:
         self._all = np.concatenate([_NO_NUMBERS, *(results for results, _ in self._kinds)])
 
     def support(self, readings: Iterable[tuple[float, float]], point: float = 0.0) -> bool:
-        """Return True if a result matches a reading, probably not by chance. ``point`` is the value of 1 % for percentages."""
+        """Return True if a result matches a reading, probably not by chance. For percentages, ``point`` is the value of 1 %."""
         for value, half in readings:
             slack = half * (1 + 1e-9) + value * 1e-12
             if not value or not (np.abs(self._all - value) <= slack).any():
