@@ -78,7 +78,7 @@ def credentials(text: str, *, given: Callable[[], str], asked: str, users: str) 
 
 
 def _in_view(text: str, asked: str, given: Callable[[], str]) -> Iterator[Credential]:
-    """Yield the credentials in one decoded form of a text, most certain kinds first. If two overlap, the caller keeps the first."""
+    """Yield credentials in a decoded form of a text, most certain kinds first. If some overlap, the caller keeps the first."""
     for kind, start, end in secret_spans(text):
         if _NOT_REAL.search(text, max(0, start - 40), start) is None:
             yield Credential(kind, start, end, text[start:end], True)
@@ -387,7 +387,7 @@ def _passwords_given_elsewhere(text: str, near: Iterable[Span], given: Callable[
 
 
 def _parts_before_values(text: str) -> list[Span]:
-    """Return the ranges to search for a word such as "password". They include each possible value and the text before it."""
+    """Return the ranges to search for a word such as "password". The ranges contain each possible value and the preceding text."""
     parts: list[Span] = []
     for found in _WORD.finditer(text):
         word = found.group()

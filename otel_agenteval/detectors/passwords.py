@@ -192,7 +192,7 @@ _GROUP = lazy(r"[0-9a-zA-Z]{4,6}-[0-9a-zA-Z]{4,6}|[0-9]{8}|[0-9][a-z][0-9a-z]{6}
 
 
 def codes(text: str) -> Iterator[Found]:
-    """Yield PINs, codes for doors, alarms, or logins, and lists of recovery codes."""
+    """Yield PINs, lists of recovery codes, and codes for doors, alarms, or logins."""
     if _GROUP.search(text) is not None:
         for found in _RECOVERY_CODES.finditer(text):
             if sum(sign.isdigit() for sign in found.group(1)) >= 6 and not _is_sample(text, found.start(), found.start(1)):
@@ -319,7 +319,7 @@ _SAYS_SO = lazy(r"[:=：→`\"'“„«「『*]\W{0,6}\Z|\b(?:is|are|was|to|ist|
 
 
 def may_be_meant(text: str, name_end: int, start: int, end: int) -> bool:
-    """Return False for an identifier, unless its length, or a colon or a word such as "is" before it, indicates a secret."""
+    """Return True if a value isn't an identifier, is long and right after the name, or follows a colon or a word such as "is"."""
     if not is_identifier(text[start:end]) or (end - start >= 32 and start - name_end < 3):
         return True
     return _SAYS_SO.search(text, name_end, start) is not None

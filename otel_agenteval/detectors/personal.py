@@ -428,7 +428,7 @@ class _Context:
         return cells[column][-_LABEL:] if column < len(cells) else ""
 
     def nearest(self, at: int, for_it: str, against: str) -> bool | None:
-        """Return True if the last match before a position is of ``for_it``, False if of ``against``, or None without matches."""
+        """Return True if ``for_it`` has the last match before a position, False if ``against`` has it, or None without a match."""
         before = self.before(at)
         yes = max((found.end() for found in re.finditer(for_it, before)), default=-1)
         no = max((found.end() for found in re.finditer(against, before)), default=-1)

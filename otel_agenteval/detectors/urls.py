@@ -140,7 +140,7 @@ _BARE = lazy(
     re.IGNORECASE,
 )
 _SITES = {"pl": "[ąćęłńśźż]", "pt": "[ãõ]"}
-"""Letters of a country's language. If they occur nearby, ``shop.pl`` is a site and not a script."""
+"""Letters of a country's language, by top-level domain. With such a letter nearby, ``shop.pl`` is a site, not a Perl script."""
 _SHOWN_AS_SITE = re.compile(
     r"\b(?:visit|(?:web)?site|homepage|(?:log|sign) (?:in|up) (?:at|on|to)|(?:book|buy|order|pay|shop)\b[^.\n]{0,20} (?:at|on|via|from))[\s:*_\"(\[]+\Z",
     re.IGNORECASE,
@@ -256,8 +256,8 @@ def links_in(text: str) -> dict[str, Link]:
 
 
 def _is_host(found: re.Match[str], host: str, rest: str) -> bool:
-    """Return True if a word with dots, but without a scheme, is a host name. If its ending is also a word, it must have a path, a
-    hyphen, or ``www.``. If its ending is mainly used for files, it must have ``www.``, or other evidence for ``.pl`` and ``.pt``.
+    """Return True if a dotted word without a scheme is a host name. If its ending is also a word, it needs a path, a hyphen, or
+    ``www.``. If its ending is also a file extension, it needs ``www.`` or, for ``.pl`` and ``.pt``, another sign of a site.
     """
     name, _, top = host.rpartition(".")
     if host in _NO_HOST or host.startswith(_PACKAGE) or host.endswith(_PACKAGE[-2:]):

@@ -42,7 +42,7 @@ _NO_WINDOW, _FIRST_WINDOW = np.zeros(0, np.intp), np.zeros(1, np.intp)
 
 @cache
 def _letters() -> tuple[NDArray[np.uint16], bytes]:
-    """Return two tables that map characters to letters, such as ``É`` to ``e`` and ``7`` to ``0``. The second is for ASCII."""
+    """Return two tables that map characters to letters, such as ``É`` to ``e`` and ``7`` to ``0``. The second maps only ASCII."""
     letter_of = np.arange(1 << 16, dtype=np.uint16)
     for code in range(1 << 16):
         character = chr(code)

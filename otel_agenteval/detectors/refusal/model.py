@@ -34,7 +34,7 @@ _REFUSAL_BITS = _DECLINING_BITS | BITS["instead"]
 """An answer can be a refusal only if it contains at least one of these classes."""
 
 _REMOVED_MARKS = tuple('"_“„«「『。！？।؟')
-"""Marks that :func:`_without_quotes` removes, and sentence ends that :func:`words_of` keeps."""
+"""Quotation marks, and sentence ends of other scripts. :func:`_says_nothing` returns False for a text with such a mark."""
 _OPENING = re.compile(r"(?<!\w)'(?=\w)")
 
 
@@ -161,7 +161,7 @@ _COMBINED_WITH_ANSWER = {
     "touchy": ("no", "rule"),
     "for data": ("no", "rule", "quit"),
 }
-"""Names of evidence in the request, each with the names of evidence in the answer to multiply it with."""
+"""Names of evidence in the request. Each is multiplied by the named evidence in the answer."""
 
 
 def _combined_evidence(numbers: dict[str, float]) -> dict[str, float]:
