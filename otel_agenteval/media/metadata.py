@@ -29,7 +29,7 @@ _RIFF = {b"VP8 ": _ANY, b"VP8L": _ANY, b"ALPH": _ANY, b"ANIM": 6}
 _WAVE = {b"fmt ": 64, b"fact": 12, b"data": 1 << 32}
 _FRAME_HEAD = 16
 _PROFILE_FLAG, _SEE_THROUGH_OR_MOVING = 0x20, 0x12
-"""Flags in a WebP file's header: color profile, and transparency or animation."""
+"""Flags in a WebP file's header. The first flag is for a color profile, the second for transparency or animation."""
 _JFIF = b"\xff\xe0\0\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0"
 """JPEG segment that marks standard colors, without a preview image."""
 _ADOBE = b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0"
@@ -116,7 +116,7 @@ def _jpeg(data: bytes) -> bytes:
 
 
 def _tables(body: bytes) -> int:
-    """Return the exact length of a JPEG segment with quantization tables, in bytes."""
+    """Return the exact length, in bytes, of a JPEG segment with quantization tables."""
     at = 0
     while at < len(body):
         at += 1 + 64 * (1 + (body[at] >> 4))
@@ -124,7 +124,7 @@ def _tables(body: bytes) -> int:
 
 
 def _codes(body: bytes) -> int:
-    """Return the exact length of a JPEG segment with Huffman tables, in bytes."""
+    """Return the exact length, in bytes, of a JPEG segment with Huffman tables."""
     at = 0
     while at < len(body):
         at += 17 + sum(body[at + 1 : at + 17])
@@ -282,7 +282,7 @@ _FIXED = 65_536
 _DATE = struct.pack(">6H", 2000, 1, 1, 0, 0, 0)
 _D50 = struct.pack(">3i", 0xF6D6, 0x10000, 0xD32D)
 _PARAMETERS = (1, 3, 4, 5, 7)
-"""Number of parameters for each type of parametric curve in a color profile, by type."""
+"""Number of parameters of a parametric curve in a color profile. The index is the curve's type."""
 
 
 def without_texts(profile: bytes) -> bytes | None:
