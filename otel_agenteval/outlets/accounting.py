@@ -60,7 +60,7 @@ def observations(scored: ScoredTurn) -> list[Observation]:
 def _observed(
     scored: ScoredTurn, labels: tuple[str, str, str], plans: dict[Hashable, Any]
 ) -> tuple[list[Observation], list[tuple[Plan, float | None]]]:
-    """Return observations, and a pair (:class:`Plan`, value) per score. A revision's scores count only as ``superseded``."""
+    """Return observations, and a pair (:class:`Plan`, value) per score. Scores of later revisions count only as ``superseded``."""
     if not scored.new:
         return [(semconv.RESULTS, (score.metric, labels[0], "superseded"), 1) for score in scored.scores], []
     found = [] if scored.conversation or not scored.of_turn_itself else _of_turn(scored.turn, labels)

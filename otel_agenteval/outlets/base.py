@@ -1,6 +1,6 @@
 """Base class of all outlets.
 
-Outlets run on the worker thread. If an outlet's calls can block (``may_hang``), it runs on a separate thread. Only
+Outlets run on the worker thread. An outlet whose calls can block (``may_hang``) runs on a separate thread. Only
 :mod:`.span_events` runs earlier, because an ended span can't be changed.
 """
 # ruff: noqa: B027 - optional methods do nothing
@@ -222,6 +222,6 @@ class Setup:
     clock: Clock = SYSTEM_CLOCK
 
     def warn_of_fault(self, where: KeyPath, path: str | None, fault_in: Callable[[str], str | None], consequence: str) -> None:
-        """Log a warning if ``fault_in`` finds a problem with ``path``. Don't raise an error, because it might be temporary."""
+        """Log a warning if ``fault_in`` finds a problem with ``path``. Don't raise an error, because problems can be temporary."""
         if path is not None:
             warn_of_fault(self.config.where(where), path, fault_in, consequence)

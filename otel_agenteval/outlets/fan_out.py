@@ -223,7 +223,7 @@ class FanOut:
         self._each(lambda outlet: outlet.keep_all())
 
     def can_emit(self) -> bool:
-        """Return True if records may be dropped. If not, flush full outlets, and return False if an outlet or queue stays full."""
+        """Return True until :meth:`keep_all` is called. Then, flush full outlets, and return True if no outlet or queue is full."""
         if not self._keeps_all:
             return True
         full = [outlet for outlet in self._outlets if outlet.full]

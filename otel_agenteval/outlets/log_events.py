@@ -72,7 +72,7 @@ def severity_number(score: Score) -> int:
 
 
 def scores_to_log(scored: ScoredTurn, mode: LogEvents) -> list[Score]:
-    """Return the scores to log. Omit skipped scores. For ``auto``, also omit scores that are events on an exported span."""
+    """Return the scores that ``mode`` selects, never skipped scores. ``auto`` omits scores that are events on an exported span."""
     if mode == "notable":
         return [score for score in scored.scores if is_notable(score)]
     if mode == "off":

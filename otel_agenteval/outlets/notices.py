@@ -55,9 +55,9 @@ class Notice:
     service: str
     count: int
     threshold: float | None = None
-    """Threshold of the metric. In a notice about a floor, the value of the floor instead."""
+    """Threshold of the metric. In a notice about a floor: the floor, which is the worst allowed mean."""
     mean: float | None = None
-    """Mean that crossed the floor. None in notices that aren't about a floor."""
+    """Mean that crossed the floor or, in a notice about a change in scores, the new mean. None in other notices."""
     error_type: str | None = None
     change: Change | None = None
     examples: list[Example] = field(default_factory=list)

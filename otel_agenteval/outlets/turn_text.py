@@ -36,7 +36,7 @@ def colors_wanted(stream: TextIO) -> bool:
 
 
 def columns(stream: TextIO) -> int:
-    """Return the table width: ``COLUMNS`` or the terminal width, limited to 60 to 140. If both are unknown, return 100."""
+    """Return the table width (60 to 140): the variable ``COLUMNS`` or, if unset, the terminal width. If unknown, return 100."""
     is_known = stream.isatty() or os.environ.get("COLUMNS")
     return min(max(shutil.get_terminal_size((100, 24)).columns, 60), 140) if is_known else 100
 

@@ -96,7 +96,7 @@ class Workers:
             self._write(live=True)
 
     def keep_trying(self, attempt: Callable[[], bool]) -> bool:
-        """Start to call ``attempt`` once a second until ``attempt`` returns True. In a single-process program, return False."""
+        """Call ``attempt`` on another thread once a second until it returns True. In a single-process program, return False."""
         if not self._is_one_of_many():
             return False
         self._attempt = attempt
@@ -119,7 +119,7 @@ class Workers:
         self._attempt = attempt
 
     def after_fork_in_parent(self) -> None:
-        """Write this process's counts for its new child. A separate thread does it, so that a fork never waits for files."""
+        """Write this process's counts for its new child. A separate thread writes them, so that a fork never waits for files."""
         if self._counted and not self._closed and self._folder is None:
             self._start_thread()
             self._changed.set()
@@ -135,7 +135,7 @@ class Workers:
             return self._others
 
     def has_holder(self) -> bool:
-        """Return True if another running process of the program listens on the metrics port in ``view``."""
+        """Return True if another running process of the program listens on the metrics port that ``view`` names."""
         with suppress(OSError):
             folder = self._folder_to_use()
             holder = Process.named((folder / f"{self.view}.held").read_text()) if folder is not None else None
@@ -145,7 +145,7 @@ class Workers:
         return first != self._this and listens(first, int(self.view.removeprefix("port-")))
 
     def hold(self) -> None:
-        """Record that this process listens on the metrics port in ``view``. Only one process can listen on the port."""
+        """Record that this process listens on the metrics port that ``view`` names. Only one process can listen on the port."""
         with suppress(OSError):
             if self._is_one_of_many() and (folder := self._folder_to_use()) is not None:
                 _replace(folder / f"{self.view}.held", self._this.name)
@@ -257,7 +257,7 @@ class Workers:
         return found
 
     def _snapshot(self, path: Path) -> Snapshot | None:
-        """Return the counts in a file, cached until the file changes. If it is unreadable or from another version, return None."""
+        """Return the counts in a file, cached until the file changes. For an unreadable file or another format, return None."""
         try:
             state = path.stat()
             version = (state.st_mtime_ns, state.st_size, state.st_ino)
