@@ -190,7 +190,7 @@ class OtlpOutlet(Outlet):
     def flush(self, timeout: float) -> bool:
         """Send all waiting batches and metrics. Return False if they weren't sent within ``timeout`` seconds.
 
-        If the receiver is failing, batches in a file count as sent, and a flush tries to send batches only at exit.
+        While the receiver is failing, only a flush at exit tries to send batches, and batches in a file count as sent.
         """
         until = time.monotonic() + timeout
         if self._metrics_due is not None:

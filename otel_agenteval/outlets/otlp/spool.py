@@ -63,7 +63,7 @@ class SpoolMemory:
             return True
 
     def first(self, signal: Signal, most: int, max_bytes: int) -> list[SpooledBatch]:
-        """Return up to ``most`` of a signal's oldest batches, with at most ``max_bytes`` in total, but always the first batch."""
+        """Return up to ``most`` of a signal's oldest batches, up to ``max_bytes`` in total. The oldest batch can be larger."""
         found: list[SpooledBatch] = []
         with self._lock:
             for batch in self._waiting[signal]:

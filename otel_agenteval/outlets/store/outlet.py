@@ -43,13 +43,13 @@ _log = logging.getLogger("otel_agenteval")
 _MAX_OUTCOMES = 50_000
 _HOUSEKEEPING = 60.0
 _CHECKS_OF_SIZE = 8
-"""Number of extra deletions of old rows while ``max_bytes`` bytes are written. These deletions supplement the regular deletions."""
+"""While ``max_bytes`` bytes are written, old rows are deleted this many times, in addition to the regular deletions."""
 _BYTES_OF_TURN, _BYTES_OF_SCORE = 3_000, 500
 
 _LONGEST_PAUSE = 10.0
 """Maximum pause after a failed write, in seconds. Up to this limit, the pause is twice the duration of the failed write."""
 _CHECKED = 60.0
-"""Seconds since the last write. After that, :meth:`StoreOutlet.check` tests the store."""
+"""If the last write was at least this many seconds ago, :meth:`StoreOutlet.check` tests the store."""
 _TRIAL = Rows(
     turns=[{**dict.fromkeys(TURN_COLUMNS), "turn_id": "trial", "revision": 1, "is_conversation": 0, "stored_at": 0.0}],
     scores=[
@@ -342,8 +342,8 @@ class StoreOutlet(Outlet):
         }  # fmt: skip
 
     def _fault_of(self, scored: ScoredTurn) -> Fault | None:
-        """Return the turn's first fault. If the rules find no fault, return a fault that names the failed metric, if any. Passed
-        turns are also searched for faults, because a judge's score can fail later.
+        """Return the turn's first fault (step that went wrong). If no rule finds a fault, return a fault with the failed metric's
+        name, or None if no metric failed. Passed turns are also searched, because a judge's score can fail later.
         """
         fault = None
         try:
@@ -382,7 +382,7 @@ class StoreOutlet(Outlet):
             return None
 
     def _question_rows(self, scored: ScoredTurn) -> list[dict[str, Any]]:
-        """Return one row per judge call, for a turn with one judged score. Otherwise, or without content, return an empty list."""
+        """Return one row per judge call of a judged score. For other scores, or if content isn't stored, return an empty list."""
         if not self.keeps_content or scored.judged is None or len(scored.scores) != 1:
             return []
         redactor = (scored.redactor or Redactor(self._redact)) if self._redact else None

@@ -479,7 +479,7 @@ class FailedTurns(NamedTuple):
     represented: float = 0.0
     """Number of failed turns that the counted turns represent."""
     squares: float = 0.0
-    """Sum over the counted turns of the squared number of turns that each represents."""
+    """Each counted turn represents a number of failed turns. This value is the sum of these numbers' squares."""
 
 
 class ModeCounts(NamedTuple):

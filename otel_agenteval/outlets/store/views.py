@@ -48,7 +48,7 @@ Order = Literal["newest", "oldest", "slowest", "costliest", "most_tokens"]
 _BLOCKS = (200, 1_000, 4_000)
 """Number of turns per block. Later blocks are larger. After each block, the remaining time is checked."""
 _FEW_SCORES = 1_000
-"""Maximum number of matching scores. Up to this number, turns are read by ID instead of in blocks."""
+"""If at most this many scores match, turns are read by ID instead of in blocks."""
 _SEARCH_SECONDS = 0.1
 MOST_COUNTED = 10_000
 _MOST_CHANGED = 200
@@ -95,7 +95,7 @@ class Filter:
     outcome: Outcome | None = None
     """Outcome of ``metric``. If ``metric`` is unset, the outcome of any metric that isn't neutral."""
     severity: Severity | None = None
-    """Severity of a finding by ``metric``. If ``metric`` is unset, of a finding by any metric."""
+    """Severity of a finding by ``metric`` or, if ``metric`` is unset, by any metric."""
     below: float | None = None
     above: float | None = None
     tool: str | None = None

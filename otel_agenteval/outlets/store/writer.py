@@ -45,7 +45,7 @@ _SLICE = 100
 _SLICES = 50
 _FREED_PAGES = 4_000
 _JUMP, _HELD = 86_400.0, 3_600.0
-"""Maximum plausible clock jump in seconds, and seconds without expiry after a larger jump."""
+"""Maximum plausible clock jump in seconds. After a larger jump, turns don't expire for the second number of seconds."""
 _UPDATED_APART = frozenset(("turn_id", "supersedes", "superseded_by", "fault", "mode", "failed"))
 _REVISED = "excluded.revision > turns.revision"
 
