@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar, cast
 Result = TypeVar("Result")
 
 MOST_CHARACTERS = 1_000_000
-"""Maximum size of each dict, in characters. A result's size is its text's length, plus 100, plus 100 per item."""
+"""Maximum size of ``_recent`` and of ``_older``, in characters. A result has the size of its text, plus 100, plus 100 per item."""
 
 _recent: dict[tuple[Callable[[str], Any], str], Any] = {}
 _older: dict[tuple[Callable[[str], Any], str], Any] = {}

@@ -147,7 +147,7 @@ def _step(value: Any, path: str) -> dict[str, Any]:
 
 
 def _object_with(read: Reader) -> Reader:
-    """Return a reader that applies ``read`` to objects. The metric validates other values."""
+    """Return a reader that applies ``read`` to objects, and :func:`.plain` to other values, which the metric then validates."""
     return lambda value, path: read(value, path) if isinstance(value, Mapping) else plain(value)
 
 

@@ -21,7 +21,7 @@ _STEP = re.compile(r"([a-z_]+)|\[([0-9]+)\]")
 _BESIDE = 60
 _LONGEST = 400
 _NEAR = 0.6
-"""Minimum similarity of texts, or ratio of the smaller to the larger number, at which a value may be a miscopy of another."""
+"""Minimum similarity (of texts) or ratio (of the smaller to the larger number) at which one value may be a miscopy of another."""
 _ONE_NUMBER = re.compile(r"[^\d]*(\d[\d.,\s]*?)(?:[.,](\d\d?|\d{4,}))?[^\d]*")
 _REQUIRED = {"path": str, "start": int, "end": int, "type": str}
 
@@ -86,7 +86,7 @@ def place_of(turn: Any, path: str) -> str:
 
 
 def describe(finding: Mapping[str, Any]) -> str:
-    """Return a finding's text, its path (except ``output``), and any text that it resembles: ``468 (context[0]: 498)``."""
+    """Return a finding's text, its path (if not ``output``), and the text that it resembles, if any: ``468 (context[0]: 498)``."""
     what = finding.get("text") or finding["type"]
     where = [] if finding["path"] == "output" else [finding["path"]]
     if "nearest" in finding and is_near(str(what), str(finding["nearest"])):

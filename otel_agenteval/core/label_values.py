@@ -5,8 +5,8 @@ only while it is used:
 
 - Until the limit is reached, every new value gets a series.
 - After that, a new value replaces the least recently used value if this value was unused for :data:`IDLE` seconds.
-- A new value that was seen repeatedly can also replace the least frequent value if that value was seen only once. A least frequent
-  value that was seen more often is replaced only if it was seen at most half as often as the new value, and not in the last minute.
+- A new value that was seen repeatedly can also replace the least frequent value in two cases: the least frequent value was seen at
+  most once, or it was seen at most half as often as the new value and not in the last minute.
 
 The counts are halved from time to time, so that they reflect recent use. Not thread-safe, so callers need a lock.
 """

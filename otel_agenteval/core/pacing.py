@@ -20,7 +20,7 @@ LONGEST_WAIT = 3_600.0
 
 
 def backoff(failures: int, first: float, longest: float) -> float:
-    """Return the seconds to wait: ``first``, doubled with each further failure up to ``longest``, times a random 0.5 to 1."""
+    """Return the seconds to wait: ``first``, doubled with each further failure (up to ``longest``), times a random 0.5 to 1."""
     pause = min(longest, first * 2.0 ** min(max(0, failures - 1), 64))
     return pause * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
 
@@ -84,7 +84,7 @@ class SharedOutages(Protocol):
         """Return the Unix time at which to retry the server ``kind``, or 0 if the server is up."""
 
     def report(self, kind: str, until: float, seconds: float) -> None:
-        """Record that the server ``kind`` is down for ``seconds``, until the Unix time ``until``. 0 ``seconds`` means "up"."""
+        """Record that the server ``kind`` is down for ``seconds`` (0 if the server is up), until the Unix time ``until``."""
 
     def close(self) -> None:
         """Release connections and files."""
@@ -93,7 +93,7 @@ class SharedOutages(Protocol):
 class CircuitBreaker:
     """Circuit breaker for calls to one server. Thread-safe.
 
-    The breaker opens after ``threshold`` failures in a row (never if None), or when an outage is reported. All calls then wait
+    The breaker opens after ``threshold`` failures in a row (if not None), or when an outage is reported. All calls then wait
     until the same time, when one call tries the server. If the server answered another call after the failed call had started, the
     failure doesn't count, because the server is slow, not down. ``longest`` is the maximum number of seconds between two tries.
     ``kind`` identifies the server in ``shared``, which contains the outages that other processes found.
@@ -122,7 +122,7 @@ class CircuitBreaker:
 
     def enter(self) -> tuple[float | None, bool]:
         """Return the seconds to wait before a call, and True if the call should try a server that is down. If another call is
-        already trying the server, the seconds are None. After the call, call :meth:`leave`.
+        already trying the server, return None instead of the seconds. The caller must call :meth:`leave` after the call.
         """
         if self._shared is None and self._since is None:  # the server is up: no lock needed
             return 0.0, False
@@ -143,7 +143,7 @@ class CircuitBreaker:
 
     def leave(self, trying: bool, answered: bool | None, *, began: float = float("inf"), down: bool = False) -> None:
         """Record the result of a call. ``trying`` is the flag from :meth:`enter`. ``answered`` is None if the server wasn't
-        called. ``began`` is the call's monotonic start time. ``down`` reports an outage.
+        called. ``began`` is the call's monotonic start time. If ``down`` is true, the server is down.
         """
         news: float | None = None
         with self._lock:

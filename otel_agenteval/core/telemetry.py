@@ -95,7 +95,7 @@ class _Cell:
 
 
 class Plan:
-    """Reusable update of a counter and optionally a histogram. Caches the storage locations of values, until counts move."""
+    """Reusable update of a counter and optionally a histogram. Caches where values are stored, until counts move (``_epoch``)."""
 
     __slots__ = ("cell", "counted", "counter", "epoch", "histogram", "observed", "of_cell", "of_count")
 
@@ -282,7 +282,7 @@ class Telemetry:
         planned: Iterable[tuple[Plan, float | None]] = (),
     ) -> None:
         """Record observations and plans, usually of one turn, under one lock. Together, they count as one use of each label value.
-        If ``again`` is true, they don't count as a use. All share one ``exemplar``.
+        If ``again`` is true, the observations don't count as a use. All observations share one ``exemplar``.
         """
         now = 0.0 if exemplar is None else self._clock.time_ns() / 1e9
         all_series = self._series
@@ -493,9 +493,9 @@ _OVER: dict[str, Callable[[float, float], float]] = {"sum": add, "min": min, "ma
 
 
 def _merged_estimate(name: str, members: Sequence[Readable]) -> Family:
-    """Combine estimates, weighted by effective sample size. The intervals' half-widths are added in quadrature."""
+    """Combine estimates, weighted by effective sample size. The squares of the intervals' half-widths are added."""
     parts: dict[Labels, list[tuple[float, float]]] = {}
-    """Mapping from label set to a pair per member: effective sample size, and the mean or its distance from the interval's end."""
+    """Pairs by label set, one per member: effective sample size, and mean (for an interval's end: its distance from the mean)."""
     for member in members:
         wanted = member.read(name).values
         means = member.read(ESTIMATE_MEAN).values

@@ -117,7 +117,7 @@ _HIDDEN = dict.fromkeys((*(getattr(context, key, key) for key in _HIDING_KEYS), 
 
 
 def may_wait() -> bool:
-    """Return False while this thread scores turns. Then it shouldn't wait again for a server that previously didn't respond."""
+    """Return False while this thread scores turns. The thread then shouldn't wait again for an unresponsive server."""
     return not getattr(_here, "scores", False)
 
 

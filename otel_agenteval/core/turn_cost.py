@@ -34,7 +34,7 @@ _AT_LIST_PRICE = ("none", "default", "auto", "standard", "standard_only", "on_de
 class Cost(NamedTuple):
     usd: float
     key: str
-    """Source of the cost: a key in :data:`COST_KEYS`, ``llm_calls``, or ``tokens`` if computed from tokens."""
+    """Source: a key in :data:`COST_KEYS` (turn's cost), ``llm_calls`` (sum of call costs), or ``tokens`` (computed from tokens)."""
     estimated: bool = False
     price_source: str | None = None
 
@@ -93,7 +93,7 @@ LIST_PRICES = Pricing()
 
 
 def add_cost(turn: Turn, pricing: Pricing = LIST_PRICES) -> None:
-    """Set the turn's cost if it's unknown. If ``pricing`` has prices, recompute an estimate. If estimates are off, remove it."""
+    """Set an unknown cost. If ``pricing`` has prices, recompute an estimate. If estimates are off, delete an existing estimate."""
     prices, estimate = pricing
     if turn.cost_usd is not None and not (turn.cost_estimated and (prices or not estimate)):
         return

@@ -26,7 +26,7 @@ _FORBIDDEN = f"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef{_NO
 _NOT_IN_DOCUMENTS = re.compile(f"[{_FORBIDDEN}]")
 _NOT_IN_LABELS = re.compile(f"[{_FORBIDDEN}\r\u2028\u2029]")
 MAX_DEPTH = 200
-"""Maximum nesting depth that is kept. Including the levels that a turn adds, it is below the JSON encoder's limit of 254."""
+"""Maximum nesting depth that is kept. With the levels that a turn adds, this depth is below the JSON encoder's limit of 254."""
 _LEAST_INT, _MOST_INT = -(2**63), 2**64 - 1
 """Range of integers that parsers and encoders accept."""
 _WORDS = {None: "null", False: "false", True: "true"}
