@@ -33,7 +33,7 @@ Detector = Literal["cusum", "ewma", "release", "anchors"]
 _FRACTIONS = (0.02, 0.08, 0.25, 0.6)
 """Maximum share of the stake that each bet can lose. Small bets detect small shifts."""
 _EFFECTIVE = 5.0
-"""Effective number of scores to combine into one observation, if their weights aren't 1."""
+"""Effective sample size at which scores with weights other than 1 are combined into one observation."""
 _SMOOTHING = 0.1
 _BATCHES = (20, 40, 80, 160, 320, 640)
 _EXPECTED_EVENTS = 5.0
@@ -43,7 +43,7 @@ _UNCERTAINTY = 1.0
 _HARDLY_ANYTHING = 20.0
 """Mean stake below which a new release resets open bets. By chance alone, at most 1 of 20 series reaches this stake."""
 _GROWTH = 1.2
-"""Growth factor of the number of reference scores after which the bets' bounds are recomputed."""
+"""The bets' bounds are recomputed each time that the number of reference scores has grown by this factor."""
 _LARGEST_REFERENCE = 10
 """Maximum number of reference scores, as a multiple of the initial number."""
 _RANK_LEAST = 0.02
@@ -88,7 +88,7 @@ class Found:
     since: float
     """Estimated start of the change, in seconds since the Unix epoch."""
     n: float
-    """Effective number of scores since the change."""
+    """Effective sample size of the scores since the change."""
     exemplars: tuple[ChangeExemplar, ...] = ()
     version_before: str | None = None
     version: str | None = None
@@ -122,7 +122,7 @@ class Series:
         self._ranks = array("d")
         """First values of the series. Once complete, the values are sorted or, if ranks aren't used, discarded."""
         self._known = 0.0
-        """Effective number of scores behind the bets' current bounds. 0 until the usual level is known."""
+        """Effective sample size from which the bets' current bounds were computed. 0 until the usual level is known."""
         self._part = Moments()
         """Weighted scores that wait to be combined into one observation."""
         self._low, self._high = _Bets(), _Bets()
@@ -146,7 +146,7 @@ class Series:
     def add(
         self, value: float, at: float = 0.0, weight: float = 1.0, version: str | None = None, exemplar: str | None = None
     ) -> Found | None:
-        """Add a score, and return a change if one is detected. ``weight`` is 1 / sampling probability."""
+        """Add a score, and return the detected change or None. ``weight`` is 1 / sampling probability."""
         if version is not None:
             found = self._check_release(value, at, weight, version, exemplar)
             if found is not None:
@@ -257,7 +257,7 @@ class Series:
         return found
 
     def _check_release(self, value: float, at: float, weight: float, version: str, exemplar: str | None) -> Found | None:
-        """Add a score. If this release differs significantly from the previous one, return the change and restart the series."""
+        """Add a score. If the release differs significantly from the previous release, return the change and restart the series."""
         releases = self._releases
         if releases.add(value, weight, version, at, exemplar):
             for bets in (self._low, self._high):  # so that runs after the release don't include earlier scores
@@ -315,7 +315,7 @@ class Series:
 
 
 class _Bets:
-    """Bets that the mean is below a bound. For the opposite bets, pass 1 - value and 1 - bound."""
+    """Bets that the mean is below a bound. To bet that the mean is above a bound, pass 1 - value and 1 - bound."""
 
     __slots__ = ("bets", "bound", "exemplars", "run", "since", "stakes")
 
@@ -360,10 +360,10 @@ class _Bets:
 _LIMITS = (
     (1.0, 1.0179), (1.5, 1.4381), (2.0, 1.8646), (2.25, 2.0967), (2.5, 2.3481), (2.75, 2.6227), (3.0, 2.9234), (3.25, 3.252), (3.5, 3.6095), (3.75, 3.9962), (4.0, 4.412), (4.25, 4.8565), (4.5, 5.3296), (4.75, 5.8308), (5.0, 6.3599), (5.25, 6.9166), (5.5, 7.5006), (6.0, 8.7502), (6.5, 10.1073), (7.0, 11.5707),
 )  # fmt: skip
-"""EWMA limits in standard deviations, each with log10 of the mean run length. The EWMA uses :data:`_SMOOTHING`.
+"""Limits of the exponentially weighted mean (EWMA), in standard deviations, each with log10 of the mean run length.
 
-The run length is the number of steps until the EWMA crosses the limit by chance, computed with Brook and Evans' Markov chain, as in
-``tests/statistics/test_change.py``.
+The run length is the number of steps until an EWMA with :data:`_SMOOTHING` crosses the limit by chance. Brook and Evans' Markov
+chain gives the mean, as in ``tests/statistics/test_change.py``.
 """
 
 

@@ -20,7 +20,7 @@ _STUDENT = (1.2104, 1.4401, 1.3040, 0.8110, 0.7173)
 _SEED = 20_260_101
 RESAMPLES = 10_000
 MANY = 1_000
-"""Number of values. Above it, the normal approximation is as accurate as resampling."""
+"""Number of values above which the normal approximation is as accurate as resampling."""
 _CELLS = 2_000_000  # per block of resamples, to limit memory
 
 
@@ -37,7 +37,7 @@ def always_valid(n: float, error: float) -> float:
     """Return the half-width, in standard errors, of an interval that stays valid if you check it repeatedly.
 
     This is an asymptotic confidence sequence (Waudby-Smith, Arbour, Sinha, Kennedy, and Ramdas 2024), tuned to be narrowest near
-    300 effective values.
+    an effective sample size of 300.
     """
     tuned = (-2 * math.log(error) + math.log(-2 * math.log(error) + 1)) / 300.0
     size = max(n, 1.0) * tuned
@@ -91,7 +91,7 @@ def mean_interval(differences: Sequence[float]) -> Interval:
 
 
 def difference_interval(before: Sequence[float], after: Sequence[float]) -> Interval:
-    """Return the 95 % interval of the difference between two means. Up to :data:`MANY` values per set are bootstrapped."""
+    """Return the 95 % interval of the difference between two means, by bootstrap if neither set has over :data:`MANY` values."""
     first, second = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
     difference, variance = float(second.mean() - first.mean()), _error(first) ** 2 + _error(second) ** 2
     return _interval(difference, variance, max(first.size, second.size), lambda: _bootstrap(second) - _bootstrap(first, 1))

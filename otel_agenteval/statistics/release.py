@@ -21,9 +21,9 @@ FIRST = 20
 _GROWTH = 1.25
 _LAST = 3_000
 _TESTS = 11.0
-"""Number of independent tests that cause as many false alarms as a release's 23 correlated tests in simulations."""
+"""In simulations, a release's 23 correlated tests cause as many false alarms as this number of independent tests."""
 _OF_AMOUNTS = 0.25
-"""Factor for the allowed false alarms of amounts, which is low because the mix of requests affects amounts more than scores."""
+"""Factor for the allowed false alarms of amounts. It is low because the mix of requests affects amounts more than scores."""
 _EXEMPLARS = 3
 _KNOWN = 8
 """Number of remembered versions. A return to a remembered version isn't a new release."""

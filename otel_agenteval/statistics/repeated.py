@@ -46,7 +46,7 @@ _LEAST_SPREAD = 0.05
 class CaseMean(NamedTuple):
     mean: float
     interval: Interval | None
-    """95 % interval of the mean. None for fewer than :data:`FEWEST_CASES` effective cases."""
+    """95 % interval of the mean. None if the effective number of cases is below :data:`FEWEST_CASES`."""
 
 
 def mean_by_case(values: Mapping[str, Sequence[float]], *, is_share: bool) -> CaseMean | None:
