@@ -148,9 +148,9 @@ def fit_threshold(
 ) -> Threshold | None:
     """Return the threshold with the highest sum of recall and specificity (Youden's index).
 
-    If several thresholds are equally good, including ``current``, return ``current``. Otherwise, return the middle of the widest
-    range. Return None unless the labels include both good and bad turns. The threshold is fitted to these labels, so expect
-    slightly worse results on other labels.
+    If ``current`` is among the best thresholds, return ``current``. Otherwise, return the middle of the widest range of best
+    thresholds. If all labels have the same verdict, return None. The threshold is fitted to these labels, so expect slightly
+    worse results on other labels.
     """
     goods = np.array([good for good, _ in labeled], bool)
     if goods.all() or not goods.any():

@@ -109,7 +109,7 @@ def find_differences(
         bad: True for each bad turn.
         weights: the number of turns that each turn represents, which is 1 / inclusion probability. The default is 1.
         draws: the sampling unit of each turn, such as its conversation. By default, each turn is a unit.
-        effects: attributes that a failure itself can change. Their facts don't form pairs, and can explain only each other.
+        effects: attributes that a failure itself can change. Their facts don't form pairs, and don't explain other facts.
         error: the maximum expected share of findings that differ only by chance.
         selected: True if other facts define the bad turns. Facts that apply to nearly the same turns are then moved to ``same``.
     """
@@ -172,7 +172,7 @@ class _Search:
         return np.logical_and.reduce([self.has_fact[self.row_of[fact]] for fact in facts])
 
     def table_of(self, has_fact: Any, among: Any = None) -> _Table:
-        """Count bad and other turns, with a fact and in total, as independent turns. ``among`` selects the turns to count."""
+        """Return the numbers of turns with and without the fact, converted to independent turns. Count only turns in ``among``."""
         counts = []
         for side in (self.bad, ~self.bad):
             in_side = side if among is None else side & among
@@ -186,7 +186,7 @@ class _Search:
         return _Table(*counts)
 
     def pairs(self) -> dict[tuple[TurnFact, ...], float]:
-        """Return a mapping from pair to p-value. Each fact is tested among turns with the other fact. The larger p-value counts."""
+        """Return each pair's p-value: the larger p-value of two tests, each of one fact among turns with the other fact."""
         facts = [fact for fact in self.facts if fact.attribute not in self.effects][:_MAX_FACTS_IN_PAIRS]
         has_fact = self.has_fact[[self.row_of[fact] for fact in facts]]
         weighted = has_fact * self.weights
@@ -256,7 +256,7 @@ def _as_independent(weights: Any, weights_with_fact: Any) -> tuple[float, float]
 
 
 def _fisher_p(table: _Table) -> float:
-    """Return Fisher's one-sided p-value for a fact that is more frequent among bad turns. With too few turns, return 1."""
+    """Return Fisher's one-sided p-value. With too few turns, or if the fact isn't more frequent among bad turns, return 1."""
     (x, n), (y, m) = table
     if not n or not m or x * m <= y * n or x < _MIN_TURNS - 1e-6:
         return 1.0
@@ -322,7 +322,7 @@ def _facts(
 
 
 def _first_of_same_turns(has_fact: Any) -> list[int]:
-    """For each fact, return the index of the first fact that applies to nearly the same turns. This can be the fact's own index."""
+    """For each fact, return the index of the first fact with nearly the same turns, which can be the fact itself."""
     both = has_fact.astype(np.float32) @ has_fact.T.astype(np.float32)
     sizes = np.diag(both)
     are_same = both >= _MIN_OVERLAP * (sizes[:, None] + sizes - both)
@@ -335,7 +335,7 @@ def _first_of_same_turns(has_fact: Any) -> list[int]:
 def _names_and_numbers(
     turns: Sequence[Mapping[str, Value]], order: Any
 ) -> tuple[dict[TurnFact, list[int]], dict[str, list[tuple[int, float]]]]:
-    """Return mappings from text value to turns, and from numeric attribute to (turn, value). A turn is an index in ``order``."""
+    """Map each fact that is a text to its turns, and each numeric attribute to (turn, value). A turn is an index in ``order``."""
     turns_of_name: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     numbers: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
     for index, place in enumerate(order):

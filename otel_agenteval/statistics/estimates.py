@@ -31,7 +31,7 @@ from .weighted import Estimate, Everyone, Sums, padded, vector
 
 _PARTS = 60
 _KEPT_TOGETHER = 10
-"""Number of time parts that are combined into one part in saved states."""
+"""Number of time parts (minutes, if the window is an hour) that are combined into one part in saved states."""
 _EVER = -1
 SINCE_START = "start"
 _SERIES = 1_000
@@ -43,7 +43,7 @@ _LEAST_WEIGHT = 0.5
 
 
 Group = Literal["rule", "drawn", "itself"]
-"""Class of a turn: selected by a rule, drawn at random, or scored without a judge call."""
+"""Class of a turn: selected by a rule, drawn at random, or (``itself``) scored without a judge call."""
 _GROUPS: tuple[Group, ...] = ("rule", "drawn", "itself")
 
 
@@ -68,7 +68,7 @@ class _TimePart:
 
 @dataclass(slots=True)
 class _TraceSums:
-    """Sums for one trace, which can still get new or changed scores."""
+    """Sums for one recent trace, whose turns can still get new or changed scores."""
 
     part: int
     sums: dict[Group, tuple[int, Any]] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class Estimates:
                 turn.proxies = known
 
     def choose(self, metric: str, agent: str, probability: float, group: Group, turn_id: str | None = None) -> None:
-        """Record that a turn was selected with ``probability``. Further revisions of the turn aren't counted."""
+        """Record that a turn was selected with ``probability``. Later revisions of this turn aren't counted again."""
         if probability <= 0:
             return
         with self._lock:
@@ -240,7 +240,7 @@ class Estimates:
         return found
 
     def _now(self, metric: str, agent: str, sightings: int) -> tuple[tuple[str, str], int, _TimePart]:
-        """Return the series key of a new score, with the number and content of the current time part."""
+        """Return the key of the series for a new score, the number of the current time part, and this time part."""
         now = self._clock.monotonic()
         self._changes += 1
         number = int(now // self._length)

@@ -108,7 +108,7 @@ class Side:
         self._alone: dict[str, float] | None = {}
         """Mapping from cluster to value. None if a value is sampled, a cluster has several values, or there are too many values."""
         self._clusters: _Clusters | None = {} if is_amount else None
-        """Sum, sum of logarithms, and number of amounts, by cluster. None if any amount is sampled or the limit is exceeded."""
+        """Sum, sum of logarithms, and number of amounts, by cluster. None for other values, or for sampled or too many amounts."""
         self._cases: dict[str, tuple[float, int]] | None = {}
         """Mapping from case to (sum, number) of values. None if a value lacks a case or is sampled, or the limit is exceeded."""
 
@@ -227,7 +227,7 @@ class GroupValue(NamedTuple):
     passed: int | None
 
     def measures(self) -> Iterable[tuple[Measure, float]]:
-        """Yield each measure of the score with its value."""
+        """Yield each measure that applies to the score (``mean``, ``rate``, or ``pass rate``), with the measure's value."""
         has_verdict = self.passed is not None and self.direction != "neutral"
         if self.type != "boolean":
             yield "mean", self.value

@@ -51,7 +51,7 @@ def directions(vectors: Sequence[Sequence[float]], general: Sequence[Sequence[fl
 
 
 def new_topics(texts: np.ndarray, known: Sequence[Sequence[float]] = ()) -> list[NewTopic]:
-    """Return stable topics of texts outside known topics. ``texts`` are from :func:`directions`. ``known`` contains the centers."""
+    """Return stable topics of texts outside the topics with the centers ``known``. ``texts`` are from :func:`directions`."""
     found: list[NewTopic] = []
     for _ in range(_ROUNDS):  # repeat until no more topics are found
         centers = [*known, *(topic.center for topic in found)]

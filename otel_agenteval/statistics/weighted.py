@@ -22,7 +22,7 @@ from .intervals import Z95, Interval, always_valid, wilson_around
 
 PROXIES = 3
 _ENOUGH = 10
-"""Effective number of traces required for the mean, and again for each proxy. With fewer traces, proxy weights are too uncertain.
+"""Effective number of traces required to use proxies: this number, plus this number per proxy. Fewer traces are too uncertain.
 
 For scores from 0 to 1, the effective number is lower if one outcome is rare, for example if nearly all turns pass.
 """
@@ -155,7 +155,7 @@ class Sums:
         return predicted or (mean, variance, n)
 
     def _predicted(self, means: Any, n: float, variance: float, everyone: Everyone) -> tuple[float, float, float] | None:
-        """Return the mean, variance, and effective size after correction with proxies, or None if the proxies don't help."""
+        """Return the mean, variance, and effective sample size, corrected with proxies, or None if the proxies don't help."""
         if variance <= 0:
             return None
         kept = [1, *range(_FIRST, _SIZE)]
