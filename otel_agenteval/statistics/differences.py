@@ -109,7 +109,7 @@ def find_differences(
         bad: True for each bad turn.
         weights: the number of turns that each turn represents, which is 1 / inclusion probability. The default is 1.
         draws: the sampling unit of each turn, such as its conversation. By default, each turn is a unit.
-        effects: attributes that a failure itself can change. Their facts don't form pairs, and don't explain other facts.
+        effects: attributes that a failure itself can change. Their facts don't form pairs, and explain only each other.
         error: the maximum expected share of findings that differ only by chance.
         selected: True if other facts define the bad turns. Facts that apply to nearly the same turns are then moved to ``same``.
     """
@@ -172,7 +172,7 @@ class _Search:
         return np.logical_and.reduce([self.has_fact[self.row_of[fact]] for fact in facts])
 
     def table_of(self, has_fact: Any, among: Any = None) -> _Table:
-        """Return the numbers of turns with and without the fact, converted to independent turns. Count only turns in ``among``."""
+        """For bad and other turns, count turns with the fact and all turns, as independent turns. ``among`` limits the turns."""
         counts = []
         for side in (self.bad, ~self.bad):
             in_side = side if among is None else side & among
@@ -335,7 +335,7 @@ def _first_of_same_turns(has_fact: Any) -> list[int]:
 def _names_and_numbers(
     turns: Sequence[Mapping[str, Value]], order: Any
 ) -> tuple[dict[TurnFact, list[int]], dict[str, list[tuple[int, float]]]]:
-    """Map each fact that is a text to its turns, and each numeric attribute to (turn, value). A turn is an index in ``order``."""
+    """Map each non-numeric fact to its turns, and each numeric attribute to (turn, value). A turn is an index in ``order``."""
     turns_of_name: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     numbers: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
     for index, place in enumerate(order):
