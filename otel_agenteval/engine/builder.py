@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 _RECENT, _RECENT_IN_PROCESS = 20_000, 1_000
-"""Maximum number of scored turns to remember for user feedback, in a sidecar and in an agent's process."""
+"""Maximum number of scored turns to remember for user feedback: the first in a sidecar, the second in an agent's process."""
 _REVISABLE_IN_PROCESS = 3 * 2**20
-"""Maximum bytes of evaluated turns kept in an agent's process. The limit is small because few spans in this process are late."""
+"""Maximum bytes of evaluated turns that an agent's process keeps in case late spans arrive. Late spans are rare in this process."""
 _EARLY_BYTES = 32 * 1024 * 1024
 """Maximum total bytes of log records that wait for their spans."""
 
@@ -116,8 +116,8 @@ def engine_from(
     enabled: bool = True,
 ) -> Engine:
     """Return an engine with all components. Raises ConfigError if the configuration is invalid. ``decision_delay`` (seconds) is
-    used for ``turn.decision_delay: auto``. Global providers replace missing providers at the first score. ``waited`` is the clock
-    for turn and conversation deadlines. If ``enabled`` is False, outlets aren't opened.
+    used for ``turn.decision_delay: auto``. If a provider is None, the global provider is used from the first score on. ``waited``
+    returns the time in seconds for turn and conversation deadlines. If ``enabled`` is False, outlets aren't opened.
     """
     metrics = selected(config)
     waited = waited or clock.monotonic

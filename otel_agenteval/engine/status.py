@@ -35,7 +35,7 @@ class OpenTurns(NamedTuple):
     most_bytes: int
 
     def fill(self, size: int = 0, turns: int = 0) -> float:
-        """Return the higher fill level (of bytes or turns) after adding ``size`` and ``turns``. Above 1, turns close early."""
+        """Return the higher fill level (bytes or turns) as if ``size`` and ``turns`` were added. Above 1, turns close early."""
         return max((self.bytes + size) / self.most_bytes, (self.turns + turns) / self.most_turns)
 
 

@@ -167,7 +167,7 @@ class WorkQueue:
         self._items: deque[tuple[Any, int]] = deque()
         """Queued (item, size) pairs. If an item was discarded, None replaces it."""
         self._aside: dict[int, Aside] = {}
-        """Items that were set aside for another thread, by ``id()``. An item stays in this dictionary until it is handled."""
+        """Maps ``id(item)`` to an item that was set aside for another thread. The entry stays until the item is handled."""
         self._returned = threading.Event()
         self.bytes = 0
         self.accepted = 0
@@ -285,7 +285,7 @@ class WorkQueue:
         return count
 
     def wait_for_aside(self, seconds: float) -> bool:
-        """If the queue is empty, wait for an item that another thread holds. Return False if no such item or no time is left."""
+        """If the queue is empty, wait for an item that another thread holds. Return False if none is held, or no time is left."""
         self._returned.clear()
         if seconds > 0 and self._aside and not self._items:
             self._returned.wait(seconds)

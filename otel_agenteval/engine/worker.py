@@ -300,7 +300,7 @@ class Worker:
     def _work(self, upto: int | None = None, deadline: float | None = None, most: int = 256) -> bool:
         """Close due turns, and then handle the queue. Return True if data might become due later. If ``upto`` is set, a caller is
         waiting, so work without pauses. Don't start a batch after ``deadline``. If an outlet is full, retry until ``deadline``, or
-        return at once if it is None. ``most`` is the maximum batch size, which is 1 if the calling thread can be interrupted.
+        return if ``deadline`` is None. ``most`` is the maximum batch size, which is 1 if the calling thread can be interrupted.
         """
         queue = self.queue
         due = self._close_due_turns()
