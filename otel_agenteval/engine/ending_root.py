@@ -172,14 +172,14 @@ class DeferredTurns:
         self._is_dropped = False
         """True if the turns were counted as dropped. In this case, their scores must not be counted."""
         self._was_missed = False
-        """True if a thread didn't get the events in time. The span might have been exported without them."""
+        """True if a thread didn't get the events in time. The span might have been exported without these events."""
         self._evaluating_in: int | None = None
         self._lock = threading.Lock()
         self.size = closed.size
         self.trace_key = closed.trace_id
 
     def events(self) -> Sequence[Any] | None:
-        """Return the root's events, or None if the events aren't ready. Raise only exceptions such as KeyboardInterrupt."""
+        """Return the root's events, or None if not ready. Raise only exceptions meant for the host, such as KeyboardInterrupt."""
         if self._evaluating_in != threading.get_ident():  # the evaluation itself may read these events
             self.evaluate()
             self._was_missed = self._was_missed or not self._is_done
@@ -188,7 +188,7 @@ class DeferredTurns:
         return () if self._promised is None else self._promised()
 
     def release(self, finish: Callable[[ScoredTurn], Sequence[ScoredTurn]]) -> Sequence[ScoredTurn]:
-        """Return each scored turn once. Omit a turn if ``finish`` returns an empty sequence, because it queued the turn for later.
+        """Return each scored turn once. If ``finish`` returns an empty sequence (it queued the turn for later), omit this turn.
 
         If another thread is stuck in the evaluation, that thread's turns are counted as dropped.
         """

@@ -237,7 +237,7 @@ class FeedbackJoiner:
         return True
 
     def _give_up(self, given: TurnFeedback) -> Sequence[ScoredTurn]:
-        """Return a turn with only the feedback's IDs, because no turn was found, or ``()`` if the feedback lacks a span ID."""
+        """For feedback on an unknown turn, return a turn with only the feedback's IDs. If the span ID is missing, return ``()``."""
         if not given.span_id:
             self.count("no_turn")
             return ()

@@ -17,7 +17,7 @@ class Selected(NamedTuple):
     of_turns: Sequence[BoundMetric]
     of_conversations: Sequence[BoundMetric]
     computed: Sequence[BoundMetric]
-    """Turn metrics that don't need a judge or embedder, not even for inner metrics."""
+    """Turn metrics that don't need a judge or embedder, not even for the metrics that they combine (inner metrics)."""
     judged: Sequence[BoundMetric]
     whole: Sequence[BoundMetric]
     """Conversation metrics that don't need a judge or embedder."""

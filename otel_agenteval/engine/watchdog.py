@@ -42,7 +42,7 @@ class InHand(Protocol):
 
 
 class Watchdog:
-    """Watchdog that raises :class:`OutOfTime` on its thread after ``limit()`` CPU seconds of work on one item."""
+    """Watchdog that raises :class:`OutOfTime` on the watched thread after ``limit()`` CPU seconds of work on one item."""
 
     def __init__(self, limit: Callable[[], float]) -> None:
         self._limit = limit
