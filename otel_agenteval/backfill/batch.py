@@ -3,7 +3,7 @@
 This module doesn't depend on Daft or Ray. Python code groups spans into turns, because one callback per trace from Daft would
 take longer than the scoring.
 
-As in the live pipeline, computed metrics run first, then judged metrics, and then composites of judged scores.
+As in the live pipeline, computed metrics run first, then judged metrics, and then composite metrics that combine judged scores.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ RESULT_COLUMNS: Mapping[str, str] = {
 _REPLY_TOKENS = 300
 
 Known = Mapping[str, "Mapping[str, Any] | None"]
-"""Maps a result ID to an existing result. Judged results are columns, which composites read. Computed results can be None."""
+"""Maps result IDs to existing results. A judged result is a dict of columns that composite metrics read. Others can be None."""
 
 
 class Scorer:
-    """Scorer for batches of traces. Create one scorer per process. If ``metrics`` is None, it evaluates the configured metrics.
-    If ``dry`` is True, it counts model requests without sending any. Raises ConfigError for unknown metrics or invalid options.
+    """Scorer for batches of traces. Create one scorer per process. If ``metrics`` is None, the scorer evaluates the configured
+    metrics. If ``dry`` is True, model requests are counted, not sent. Raises ConfigError for unknown metrics or invalid options.
     """
 
     def __init__(self, config: Config, metrics: Sequence[str] | None = None, *, dry: bool = False) -> None:
@@ -199,8 +199,8 @@ def scorer_of(config: str, metrics: tuple[str, ...] | None) -> Scorer:
 def chosen(
     config: Config, names: Sequence[str] | None
 ) -> tuple[list[BoundMetric], list[BoundMetric], Mapping[BoundMetric, SamplingRule]]:
-    """Return (turn metrics, conversation metrics, sampling rules). The metrics are ``names``, or all configured metrics. The
-    sampling rules are for all configured metrics. Raises ConfigError for an unknown name or invalid sampling options.
+    """Return (turn metrics, conversation metrics, sampling rules). If ``names`` is None, return all configured metrics. Sampling
+    rules are always for all configured metrics. Raises ConfigError for an unknown name or invalid sampling options.
     """
     selected, whole = select_metrics(config), select_conversation_metrics(config)
     rules = {**rules_of(config, selected), **rules_of(config, whole)}
@@ -222,7 +222,7 @@ class ScoringTotals:
     judge_errors: int = 0
     known: int = 0
     model_calls: int = 0
-    """Number of requests to judges and embedders. In a dry run, it counts only requests that a real run certainly sends."""
+    """Number of requests to judges and embedders. A dry run counts only requests that a real run certainly sends."""
     tokens: int = 0
     cost_usd: float = 0.0
     unpriced: int = 0

@@ -1,6 +1,6 @@
 """Score stored spans, and write the results to an output folder.
 
-A bucket has whole traces, or whole conversations if a metric reads several turns. A run adds only missing results. Output folder::
+A bucket is a group of traces, or of conversations if a metric reads several turns. A run adds only missing results. Output folder::
 
     OUT/manifest.json                  number of buckets, the same for all runs in this folder
     OUT/parts/bucket-00003-RUN.parquet results; each run adds a file to buckets with missing results
@@ -79,7 +79,7 @@ class Output:
 
     def known(self, bucket: int | None) -> dict[str, dict[str, Any] | None]:
         """Map result IDs to successful results in a bucket, or in all buckets if ``bucket`` is None. The value is None for computed
-        metrics. For other metrics, the value contains the columns that composites need.
+        metrics. For other metrics, the value contains the columns that composite metrics read.
         """
         parquet = require("pyarrow.parquet", feature="backfill", extra="backfill")
         found: dict[str, dict[str, Any] | None] = {}
