@@ -47,7 +47,7 @@ class Handle:
 
     @property
     def enabled(self) -> bool:
-        """False if there is no SDK provider, or if environment variables are invalid or turn evaluation off."""
+        """False if there is no SDK provider, an environment variable turns evaluation off, or environment variables are invalid."""
         return self._processor is not None
 
     @property
@@ -279,7 +279,7 @@ class _Capture(SpanProcessor):
 def captured_turns(tracer_provider: Any = None) -> Iterator[deque[ScoredTurn]]:
     """Capture the turns that close inside the ``with`` block. The yielded deque is complete after the block. Without an SDK
     provider, a global SDK provider is set. If the application is already instrumented, its own evaluation isn't affected.
-    If not, it can be instrumented later with any configuration. Raise ConfigError if the environment turns evaluation off.
+    Otherwise, it can be instrumented later with any configuration. Raise ConfigError if the environment turns evaluation off.
     """
     if not switched_on():
         raise ConfigError(

@@ -364,8 +364,8 @@ def _apply_raised_error(run: _Run, scored: list[tuple[Turn, list[Score]]], appli
 
 
 def _with_raised_errors(scores: Sequence[Score], text: str, applied: Container[str]) -> list[Score]:
-    """Replace scores with errors if the task raised an exception. Keep failed scores, and scores of metrics that don't give
-    verdicts. If a metric isn't in ``applied``, also keep its score, unless the score was skipped as ``missing:output``.
+    """Replace scores with errors, because the task raised an exception. Only scores of metrics that give verdicts are replaced, and
+    only if the metric is in ``applied``, or the score was skipped as ``missing:output``. Failed scores are kept.
     """
     return [
         Score.of(score.facts, None, False, "error", None, text, None, None, TASK_RAISED)

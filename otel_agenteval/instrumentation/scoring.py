@@ -77,9 +77,9 @@ def score_turns(
 def selected_metrics(
     config: Config, metrics: Sequence[MetricLike] | None, whole: Sequence[BoundMetric] = ()
 ) -> list[BoundMetric]:
-    """Return ``metrics`` ready to evaluate or, if None, the configured turn metrics. Names of conversation metrics in ``whole`` are
-    ignored. Duplicates are removed. If a metric has several sets of parameters, each set gets a score name. Raise ConfigError for
-    an unknown metric or parameter, an invalid entry, or two functions with the same name.
+    """Return ``metrics`` ready to evaluate or, if None, the configured turn metrics. Ignore duplicates, and names of conversation
+    metrics in ``whole``. If a metric has several sets of parameters, give each set a score name. Raise ConfigError for an unknown
+    metric or parameter, an invalid entry, or two functions with the same name.
     """
     configured = select_metrics(config)
     if metrics is None:
@@ -169,7 +169,7 @@ def model_user(judge: Asks, config: Config) -> Simulate:
 class RunScorer:
     cases: CaseMetrics
     whole: Sequence[BoundMetric]
-    """Conversation metrics, in addition to the metrics in ``cases``."""
+    """Configured conversation metrics. They are evaluated in addition to the metrics that ``cases`` returns for a case."""
     config: Config
     sources: ReferenceSources
     judge: Asks | None
