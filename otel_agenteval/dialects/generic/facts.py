@@ -72,7 +72,7 @@ class Facts:
         return TOOL in (self.name_role, self.kind) or "tool_name" in self.fields
 
     def has_dialog(self) -> bool:
-        """Return True if a list has user and assistant messages, and any message has a form that only LLMs use."""
+        """Return True if one list has user and assistant messages, and any message in the span occurs only in LLM conversations."""
         return bool(self.evidence & TELLING) and any(
             {"user", "assistant"} <= {message.role for message in decode(plain(content.value), "user").messages}
             for content in self.messages
@@ -87,7 +87,7 @@ class Facts:
             self.fields[field] = value
 
     def _add_kind(self, field: str, value: Any, strength: float, depth: int) -> None:
-        """Set the role that a span kind indicates, unless the current role is more certain. All other roles replace ``CHAIN``."""
+        """Set the role that a span kind indicates if more certain than the current role. Other roles always replace ``CHAIN``."""
         if depth != TOP or value.__class__ is not str:
             return
         role = kinds.role_of_kind(value)
@@ -144,7 +144,7 @@ class Facts:
             self.set(field, str(value), strength)
 
     def complete_tokens(self) -> None:
-        """Compute missing output tokens from the total. Add reasoning tokens and cached tokens that only the total includes."""
+        """Compute missing output tokens from the total. If only the total includes reasoning or cached tokens, add these tokens."""
         fields = self.fields
         if "output_tokens" not in fields and fields.get("total_tokens", 0) > fields.get("input_tokens", math.inf):
             self.set("output_tokens", fields["total_tokens"] - fields["input_tokens"], DERIVED)

@@ -86,7 +86,7 @@ def role_of(facts: Facts) -> str | None:
 
 
 def is_other_work(record: SpanRecord, facts: Facts, role: str | None) -> bool:
-    """Return True if a span with a guessed role is a request to a data store, or a received request without input or result."""
+    """Return True if a span with a guessed role is a data store request, or a server's model call without an input or outcome."""
     if facts.kind_strength > 1 or role not in (LLM, *ROOT_ROLES):
         return False
     if any(key.startswith(_STORES) for key in record.attributes):
@@ -397,7 +397,7 @@ def _tool_name(facts: Facts) -> str | None:
 
 
 def _in_record(raw: Any, step: Step, names: Iterable[str]) -> Any:
-    """If ``raw`` is an object that describes the tool call, return its value under one of ``names``. Otherwise, return ``raw``."""
+    """If ``raw`` is an object that describes the tool call, return its first value under ``names``. Otherwise, return ``raw``."""
     call_id = step.tool_call_id
     if call_id is None:
         return raw

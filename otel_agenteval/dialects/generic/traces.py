@@ -19,7 +19,7 @@ from .values import opened
 _ENOUGH = (
     USAGE | MODEL, USAGE | TELLING, USAGE | MESSAGES, USAGE | KIND, MODEL | TELLING, MODEL | MESSAGES, MODEL | KIND, KIND | TELLING,
 )  # fmt: skip
-"""Combinations of evidence that rarely occur in ordinary applications' data."""
+"""Combinations of evidence that suffice to infer that a model was used. They rarely occur in ordinary applications' data."""
 _WITHOUT_ANSWER = frozenset((EMBEDDING, RETRIEVAL, RERANK))
 """Roles of calls that don't answer a user. A trace that contains only calls with these roles doesn't need a turn."""
 _DEEPEST = 10
@@ -57,7 +57,7 @@ def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], No
 
 
 def _settle_events(records: Sequence[SpanRecord]) -> None:
-    """Remove inferred roles from spans that are events (``agent.update-3``). Spans for a call's start and end keep a role."""
+    """Remove inferred roles from event spans (``agent.update-3``). Spans for a model or tool call's start and end get a role."""
     found = [(record, *named) for record in records if (named := event_in(record.name)) is not None]
     stems = {stem for _, stem, event in found if event == "start"} & {stem for _, stem, event in found if event in ENDS}
     for record, stem, event in found:
@@ -74,7 +74,7 @@ def _settle_events(records: Sequence[SpanRecord]) -> None:
 def _infer_skipped(
     records: Sequence[SpanRecord], inferred: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]
 ) -> list[SpanRecord]:
-    """Infer roles for skipped spans in scopes with inferred model calls, tools, or agents. Return the spans that got a role."""
+    """Infer roles for skipped spans if their scope has inferred model calls, tools, or agents. Return the spans that got a role."""
     scopes = {record.scope for record in inferred if record.dialects.role in (LLM, TOOL, AGENT)}
     found = []
     for record in records:
@@ -87,7 +87,7 @@ def _infer_skipped(
 
 
 def _drop_common_names(inferred: Sequence[SpanRecord]) -> None:
-    """Remove tool names that other spans share. A shared name is the application's or the user's name, not a tool's name."""
+    """Remove names that tools share with spans of other roles. A shared name is an application's or user's name, not a tool's."""
     roles: dict[str, set[str | None]] = {}
     for record in inferred:
         name = record.dialects.facts.fields.get("name")
@@ -153,7 +153,7 @@ def answers_in(facts: Facts) -> set[str]:
 
 
 def directions_in(facts: Facts) -> set[str | None]:
-    """Return the directions of a span's texts, counting only texts with several words. An unknown direction is None."""
+    """Return the directions of a span's content, ignoring content without words, such as IDs. An unknown direction is None."""
     return {content.direction for content in (*facts.messages, *facts.texts, *facts.whole_values) if has_words(content.value)}
 
 
@@ -218,7 +218,7 @@ def _tool_name(record: SpanRecord) -> str:
 
 
 def _split_sums(records: Sequence[SpanRecord]) -> None:
-    """If a model span's tokens are the sum of tokens in spans below it, change it to a chain, and those spans to model calls."""
+    """If a model span's tokens are the sum of the tokens below, change this span to a chain, and the spans below to model calls."""
     counted = [
         record for record in records
         if (facts := record.dialects.facts) is not None and facts.fields.keys() >= _TOKENS and record.dialects.role in (None, CHAIN, LLM)
@@ -249,7 +249,7 @@ def _split_sums(records: Sequence[SpanRecord]) -> None:
 
 
 def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:
-    """If some model spans have tokens, change those without tokens, answer, and error to chains. They only prepare a call."""
+    """If any model span has tokens, change model spans without tokens, answer, and error to chains. These only prepare a call."""
     calls = [record for record in inferred if record.dialects.role == LLM]
     if any("output_tokens" in record.dialects.facts.fields for record in calls):
         for record in calls:
@@ -290,7 +290,7 @@ def _is_implied(record: SpanRecord) -> bool:
 
 
 def _open_loops(records: Sequence[SpanRecord]) -> None:
-    """Change a model span that contains other model calls to an agent or, if it doesn't contain tools, to a chain."""
+    """Change a span with an implied model role, but several calls below, to an agent (if any call is a tool call) or to a chain."""
     by_id = {record.span_id: record for record in records}
     below: dict[int, list[int]] = {}
     for record in records:
