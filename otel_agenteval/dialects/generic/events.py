@@ -42,7 +42,7 @@ class Event(NamedTuple):
 
 
 def is_about_span(name: str) -> bool:
-    """Return True if an event only describes its span, as an exception or a score does."""
+    """Return True if an event only describes its span, such as an exception or a score."""
     return name == "exception" or not _ABOUT_SPANS.isdisjoint(words_of(name))
 
 
@@ -119,7 +119,7 @@ _MOST_KEYS, _LONGEST_KEY = 128, 64
 
 
 class LoggedCall(SpanRecord):
-    """Model or tool call that only a log record describes. The call becomes a child of the span that wrote the record."""
+    """Model or tool call that has no span, only a log record. The call becomes a child of the span that wrote the record."""
 
     __slots__ = ("role",)
 
@@ -166,7 +166,7 @@ def kind_of_part(part: LogPart) -> str | None:
 
 
 def values_in(part: LogPart) -> Mapping[str, Any]:
-    """Return a log record's attributes and the fields of its body, unless the body is a message."""
+    """Return a log record's attributes. If the body is an object but not a message, add the body's fields."""
     body = part.body
     return {**part.attributes, **body} if isinstance(body, dict) and not is_message(body) else part.attributes
 
@@ -177,7 +177,7 @@ def tool_in(part: LogPart) -> str | None:
 
 
 def describes(part: LogPart, writer: SpanRecord) -> bool:
-    """Return True if the span ``writer``, which wrote the log record, describes the same tool call as the record."""
+    """Return True if a log record describes the same tool call as ``writer``, the span that wrote the record."""
     return writer.name == tool_in(part)
 
 

@@ -23,7 +23,7 @@ _OTHER_CONVENTIONS = tuple(word_set("""
 """))  # fmt: skip
 """Attribute prefixes of other conventions. Attributes with these prefixes are never about a model."""
 _CARRIERS = word_set("body payload")
-"""Last words of attribute names in other conventions if the value can be a whole message: ``messaging.message.body``."""
+"""Last words of attribute names whose values can be whole messages, even in other conventions: ``messaging.message.body``."""
 _MODEL_WORDS = word_set("""
     llm genai prompt prompts completion completions token tokens agent agents tool tools model usage generation langchain llamaindex openai
     anthropic gemini bedrock embedding embeddings retriever retrieval assistant chat workflow
@@ -37,7 +37,7 @@ _DATA_WORDS = word_set("""
 SPREAD_ARGUMENTS = word_set("arguments args kwargs params parameters input inputs")
 SPREAD_RESULTS = word_set("result return returned")
 SPREAD = SPREAD_ARGUMENTS | SPREAD_RESULTS
-"""Words before an argument's or result field's name in an attribute's name: ``kwargs`` in ``kwargs.order_id``."""
+"""Words after which an attribute's name contains an argument or a result field: ``kwargs`` in ``kwargs.order_id``."""
 
 
 @lru_cache(MOST_NAMES)
@@ -191,7 +191,7 @@ _DESCRIBES_CALL = word_set("""
 
 @lru_cache(MOST_NAMES)
 def argument_in(key: str) -> str | None:
-    """Return the tool argument's name in an attribute's name (``order_id`` in ``tool.order_id``), or None."""
+    """Return the tool argument that an attribute's name contains (``order_id`` in ``tool.order_id``), or None if there is none."""
     prefix, _, name = key.replace(":", ".").rpartition(".")
     if prefix and last_word(prefix) != "tool":
         return None

@@ -57,7 +57,7 @@ class Meaning(NamedTuple):
     system: int
     """Condition for a text with this name to be a system prompt: ``NO_SYSTEM``, ``SYSTEM_IF_LONG``, or ``SYSTEM``."""
     read_scalars: bool
-    """True if a text or number with this name is read also inside an object or list. If False, only as the value of an attribute."""
+    """True if a text or number with this name is also read inside objects and lists. If False, it is read only as an attribute."""
 
     def is_system(self, text: str) -> bool:
         return self.system == SYSTEM or (self.system == SYSTEM_IF_LONG and len(text) > _SHORT_INSTRUCTIONS)
@@ -154,9 +154,9 @@ _NO_COUNT = word_set("""
 """)
 """Words for limits, prices, partial counts, and counts that aren't tokens: ``llm.max_tokens``, ``usage.inputCharacters``."""
 _COUNTS_WITH_DETAILS = word_set("token tokens prompt completion input output")
-"""Words before ``details`` in partial counts' names: ``tokens`` in ``prompt_tokens_details.text_tokens``."""
+"""If one of these words precedes ``details``, the count is partial: ``tokens`` in ``prompt_tokens_details.text_tokens``."""
 _PART_OF_COUNT = word_set("no non uncached ephemeral miss")
-"""Words for partial counts: ``non`` in ``usage.non_cached_input_tokens``. Total counts have other names."""
+"""Words in names of partial counts, which aren't read: ``non`` in ``usage.non_cached_input_tokens``."""
 _CACHE = word_set("cache cached")
 _CACHE_WRITE = word_set("write creation")
 _REASONING = word_set("reasoning thoughts thinking")
@@ -263,7 +263,7 @@ _OTHERS: dict[str, frozenset[str]] = {
     "conversation_id": word_set("mcp http transport jsonrpc"),  # mcp.session.id
     "cost_usd": word_set("input output prompt completion cache cached reasoning per tool limit max"),  # input.cost, a part
 }
-"""Maps a field to words before an ending that exclude the field: ``device.model`` isn't a model, because of ``device``."""
+"""Maps a field to words that exclude this field if they precede an ending: ``device`` in ``device.model``, which isn't a model."""
 _MOST_WORDS_BEFORE_NAME = 3
 _NAMED = word_set("span tool function agent agents entity step operation task messages")
 """Words before ``name`` if the attribute names the span's subject: ``tool`` in ``tool.name``."""

@@ -155,7 +155,7 @@ class _Walk:
                 self.read(path, item, inside)
 
     def _read_usage_of_run(self, items: list[Any]) -> None:
-        """Add up the token counts of all model messages after the last user message. If only one has counts, skip them."""
+        """Add up the token counts of all model messages after the last user message. If only one message has counts, do nothing."""
         usages = []
         for item in reversed(items):
             message = item.get("kwargs", item) if isinstance(item, dict) else None
@@ -233,7 +233,7 @@ class _Walk:
                 self._read_answer(inner, path, wrappers + 1)
 
     def read_event(self, name: str, attributes: Mapping[str, Any], body: Any) -> None:
-        """Read an event or log record as a message. If nothing indicates a message, read it as additional span attributes."""
+        """Read an event or log record as a message. If nothing indicates a message, read the values like span attributes."""
         if events.is_about_span(name):
             return
         event = events.event_of(name, attributes, opened(body))
