@@ -38,7 +38,7 @@ def as_int(value: Any) -> int | None:
 
 
 _DIGITS = 40
-"""Length from which texts are parsed with ``float()``, which is less precise than ``int()``, but faster for long texts."""
+"""Texts of this length or more are parsed with ``float()``, which is less precise than ``int()``, but faster for long texts."""
 
 
 def as_float(value: Any) -> float | None:

@@ -440,8 +440,8 @@ class UnreadTrace(NamedTuple):
 
 
 def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
-    """Describe a trace without a turn, or return None if the trace seems unrelated to agents. A related trace contains a span that
-    resembles a model call, a tool span without a parent, or a tool span next to other spans with a question and an answer.
+    """Describe a trace without a turn, or return None if the trace seems unrelated to agents. A related trace has one of these: a
+    tool span without a parent, a tool span and other spans with a question and an answer, or a span that resembles a model call.
     """
     records = [record for record in records if understood(record)]
     agent_work = next(filter(traces.resembles_call, records), None) or _tool_of_run(records)
@@ -453,7 +453,7 @@ def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
 
 
 def is_lost_tool(record: SpanRecord) -> bool:
-    """Return True for a tool span (stated role, not a server's span) without a parent. Its context was probably lost."""
+    """Return True for a tool span without a parent (its context was probably lost). Ignore inferred roles and server spans."""
     return role_in(record) == TOOL and not (record.parent_id or record.server or record.dialects.inferred)
 
 
@@ -517,8 +517,8 @@ def cache_names(names: Iterable[str]) -> CacheNames:
 
 
 def correct_counts(attributes: Mapping[str, Any], names: CacheNames, step: Step) -> None:
-    """Read cached tokens. Add them to the input tokens if there are more cached tokens, or if the total counts them separately. For
-    example, input 10, cached 90, output 5, and total 105 become input 100. Reasoning and output tokens have the same rules.
+    """Read cached tokens. Add these to the input tokens if they exceed the input tokens, or if the total counts both separately:
+    input 10, cached 90, output 5, and total 105 become input 100. In the same way, add reasoning tokens to the output tokens.
     """
     if step.cached_tokens is None:
         step.cached_tokens = _largest(attributes, names.read)

@@ -62,11 +62,11 @@ class Step:
     verbatim: bool = False
     """True for a model call as sent over the network. Its messages are complete, unlike the messages of spans around it."""
     loop: bool = False
-    """True for a model span with a whole loop's tokens. The span counts as a model call only if no model calls are below it."""
+    """True for a model span with an agent loop's total tokens. The span counts as a model call only if no span below does."""
     texts_only: bool = False
-    """True for a model call whose messages lack tool requests. If other spans have messages, their messages take precedence."""
+    """True for a model call whose messages lack tool requests. Messages in other spans take precedence."""
     secondhand: bool = False
-    """True for a model call that only a message describes. If any model call has a span, this call is ignored."""
+    """True for a model call that has no span and is known only from a message. Ignored if any model call has a span."""
     overwritten: bool = False
     """True for a span that covers all model calls in a run. Each call overwrote the preceding call's attributes."""
     counted: list[tuple[int | None, int | None]] | None = None
@@ -138,7 +138,7 @@ _names_of, _numbers_of = attrgetter(*_NAMES), attrgetter(*_NUMBERS)
 
 
 def limit(step: Step, refused: int) -> None:
-    """Truncate long names, and remove out-of-range numbers. ``refused`` is the number of counts that were rejected before."""
+    """Truncate long names, and remove out-of-range numbers. ``refused`` is the number of counts already rejected for this step."""
     if not refused and _is_within_limits(step):
         return
     found = ["count"] * refused
