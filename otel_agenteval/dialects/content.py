@@ -384,7 +384,7 @@ def _add_function_arguments(call: Mapping[str, Any], role: str, out: Decoded, de
 
 
 def _append_pieces(messages: list[Message], pieces: list[Message]) -> None:
-    """Append a streamed message's chunks to the last message, and clear ``pieces``. The last chunk can repeat the whole text."""
+    """Append the chunks in ``pieces`` to the last message, and clear ``pieces``. The last chunk can repeat the whole text."""
     if not pieces:
         return
     message, last = messages[-1], pieces[-1]
@@ -441,7 +441,7 @@ def _is_part(value: Mapping[str, Any]) -> bool:
 
 
 def _is_block(value: Mapping[str, Any]) -> bool:
-    """Return True if an object is a message part. If it lacks a type, but has ``text`` and other fields, it is a tool result."""
+    """Return True if an object is a message part. An object with ``text`` and unusual fields, but no type, is a tool result."""
     return _is_part(value) and (_kind(value) is not None or "text" not in value or TEXT_BLOCK_FIELDS.issuperset(value))
 
 

@@ -80,7 +80,7 @@ def _history(raw: Any) -> list[Any] | None:
 
 
 def _with_results(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Replace each user message that contains one JSON object per preceding tool request with these objects as tool results."""
+    """If a user message contains one JSON object per preceding tool request, replace the message with tool results."""
     found: list[dict[str, Any]] = []
     for message in messages:
         calls = found[-1].get("tool_calls") if found else None

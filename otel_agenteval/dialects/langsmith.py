@@ -120,7 +120,7 @@ def _read_usage(usage: Any, step: Step) -> None:
 
 
 def _answer(raw: str) -> Any:
-    """Return a run's output without LangSmith's wrapper. If it is a list of LangGraph commands, return the last update."""
+    """Return a run's output without LangSmith's wrapper. If the output is a list of LangGraph commands, return the last update."""
     value = jsonio.loads_or_text(raw)[0]
     if isinstance(value, Mapping) and value.keys() == {"output"}:
         value = value["output"]

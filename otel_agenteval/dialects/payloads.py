@@ -74,7 +74,7 @@ def arguments_of(raw: Any) -> dict[str, Any] | None:
 
 
 def first_argument(raw: Any) -> Any:
-    """Return the query or the first text in a call's arguments (JSON text), or None. Return other values unchanged."""
+    """Return the query or the first text in JSON arguments, or None if there is no text. Return other values unchanged."""
     if raw.__class__ is not str or raw[:1] not in '{["':
         return raw
     value, _ = jsonio.loads_or_text(raw)
@@ -121,7 +121,7 @@ def unwrap_result(raw: Any) -> Any:
 
 
 def _is_text_block(item: Any) -> bool:
-    """Return True for a framework's text block. Other data with a ``text`` key lacks ``type``, and has more keys."""
+    """Return True for a framework's text block. Other data that has ``text``, but no ``type``, also has keys that no block has."""
     if not isinstance(item, Mapping):
         return False
     kind = item.get("type")

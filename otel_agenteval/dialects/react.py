@@ -52,7 +52,7 @@ def _request(call: Mapping[str, Any]) -> ToolRequest:
 
 
 def read_user(message: Message, before: list[Message]) -> Message:
-    """Split a user message into tool results, errors, and user text. Append all messages except the last to ``before``."""
+    """Split a user message into tool results, errors, and user text. Return the last message, and add the others to ``before``."""
     text, failures = _without_failures(message.content or "")
     if not failures:
         return _observed_or_asked(message, text, before)
