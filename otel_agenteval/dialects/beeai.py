@@ -22,7 +22,7 @@ _EVENTS = {"LLM": {"start": LLM, "success": LLM, "error": LLM}, "TOOL": {"succes
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role of an event's span, or None. Python's event spans have ``metadata.path``, but not ``metadata.class_name``."""
+    """Return an event span's role, or None for other spans. Python's event spans have ``metadata.path``, but no class name."""
     kind, target = attributes.get("openinference.span.kind"), attributes.get("target")
     if target.__class__ is str and "traceId" in attributes:
         return _EVENTS.get(str(kind), {}).get(target.rpartition(".")[2], INNER)

@@ -23,7 +23,7 @@ class Capture:
     scopes: str
     """Regular expression that matches the start of the instrumentation's scope names."""
     packages: str
-    """Regular expression for the names of the instrumentation's Python packages. Empty if it isn't a Python instrumentation."""
+    """Regular expression for the names of the instrumentation's Python packages. Empty for other programming languages."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Environment variables to set, with their values. Empty if content capture can be turned on only in code."""
     old: Mapping[str, str] = field(default_factory=dict)

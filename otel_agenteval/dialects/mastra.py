@@ -1,7 +1,7 @@
 """Parser for Mastra's exporters: ``mastra.*`` and some of the GenAI convention's attributes.
 
 Before version 1, ``input`` and ``output`` contain the content. A ``model_generation`` span encloses an agent's whole loop and has
-the loop's total tokens. Each model request is a ``model_step`` span. Since version 1.4, it contains a ``model_inference`` span.
+the loop's total tokens. Each model request is a ``model_step`` span, which contains a ``model_inference`` span since version 1.4.
 """
 
 from __future__ import annotations

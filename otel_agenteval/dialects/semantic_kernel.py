@@ -19,7 +19,7 @@ _NAMES = {
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role that the first word of a span's name indicates, or None. A model call's span starts without attributes."""
+    """Return the role that the first word of a span's name indicates, or None. At its start, a model span has only a name."""
     return _NAMES.get(name.partition(" ")[0])
 
 

@@ -77,7 +77,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _read_end(record: SpanRecord, step: Step) -> None:
-    """Read the finish reason, which shows that the run ended normally. If a streaming span lacks it, the span has no answer."""
+    """Read the finish reason, which shows that the run ended normally. A streaming span without a finish reason has no answer."""
     get = record.attributes.get
     if (reason := as_text(get("ai.response.finishReason"))) is not None:
         step.recovered = reason != "error"
