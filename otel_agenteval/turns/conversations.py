@@ -111,7 +111,7 @@ class Conversations:
     def add(self, turn: Turn, size: int, last: Any = None, replaces: Iterable[str] = ()) -> list[Ended]:
         """Add an evaluated turn. Return the conversations that ended because of a limit.
 
-        ``turn`` replaces the turns with the IDs ``turn.supersedes`` and ``replaces``. ``last`` becomes ``Ended.last``.
+        ``turn`` replaces the turns with IDs ``turn.supersedes`` and ``replaces``. If no turn follows, ``Ended.last`` is ``last``.
         """
         key = conversation_of(turn)
         turn_id = turn.turn_id or ""
@@ -191,7 +191,7 @@ class Conversations:
             return self._end([conversation_id] if conversation_id in self._open else [], reason)
 
     def due(self) -> list[Ended]:
-        """End idle conversations. Return them, and earlier ended conversations whose turns got new signals (:meth:`note`)."""
+        """End and return idle conversations. Also return ended conversations whose turns got new signals (:meth:`note`)."""
         now = self._now()
         oldest = now - self._idle_timeout
         with self._lock:

@@ -392,7 +392,7 @@ def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None
 
 
 def _adopt_parentless(local_roots: list[_Node]) -> list[_Node]:
-    """Attach local roots such as model calls and tools to the request or run that their process was running, if exactly one."""
+    """Attach local roots, such as model calls and tools, to a request or run if it was the only one running in their process."""
     if len(local_roots) < 2:
         return local_roots
     hosts = [node for node in local_roots if node.role is None or node.role in ROOT_ROLES]

@@ -297,7 +297,7 @@ def fill(target: Step, source: Step, names: Iterable[str]) -> None:
 
 
 def _fill_call(target: Step, source: Step) -> None:
-    """Fill in missing values of ``target`` from its duplicate ``source``. Replace token counts if ``source`` has better ones."""
+    """Fill in missing values of ``target`` from its duplicate ``source``. Replace token counts if ``source`` has better counts."""
     if source.verbatim or (target.texts_only and not source.texts_only):
         for name in ("input_messages", "output_messages"):
             if getattr(source, name) is not None:

@@ -261,7 +261,7 @@ class TurnCalls(TurnSteps):
         return max(self.main_llm, key=END).error if self.llm else self.root.error
 
     def _outside_guards(self) -> list[Step]:
-        """Return calls outside guardrails. If there aren't any, return calls that aren't named after a guardrail, or all calls."""
+        """Return calls outside guardrails. If none, return calls that aren't named after a guardrail or, if all are, all calls."""
         calls = [step for step in self.llm if not _is_guard(step.record.name)] or self.llm
         undecided = [step for role in _UNDECIDED if role in self.of_role for step in self.of_role[role]]
         if self.of_role.keys().isdisjoint(_APART) and not any(_is_guard(step.record.name) for step in undecided):
