@@ -74,7 +74,7 @@ class CaseMetrics:
         return list(found.values())
 
     def _give_all_cases_the_same_gates(self) -> None:
-        """Make one case's gate a gate in all cases. If only other cases set a metric's required parameter, skip the metric."""
+        """Make a gate in one case a gate in all cases. If only other cases set a metric's required parameter, skip the metric."""
         known = self.all
         gates = {bound.name for bound in known if bound.policy == "gate"}
         complete = {bound.name for bound in known if bound.missing is None}
@@ -132,7 +132,7 @@ class CaseMetrics:
         return bound.but(filled_in(bound.params, columns)) if names else bound
 
     def _completed(self, found: list[BoundMetric]) -> list[BoundMetric]:
-        """Change policy metrics, so that they combine the case's metrics instead of the run's metrics."""
+        """Change policy metrics that combine only metrics of the run, so that these policies combine the case's metrics instead."""
         for place, bound in enumerate(found):
             if bound.inner and all(one in self._run for one in bound.inner):
                 found[place] = again = copy.copy(bound)

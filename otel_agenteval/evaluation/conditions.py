@@ -37,7 +37,7 @@ class Fact(NamedTuple):
 
 class Known(NamedTuple):
     scores: Sequence[Score] = ()
-    """Scores that exist before the sampling decision: either computed scores and user feedback, or a cascade's first score."""
+    """Scores known before sampling: computed scores and user feedback or, for ``sample.cascade``, only the first metric's score."""
     compared: Mapping[str, Any] = {}
     """Results of comparisons with earlier turns, by name (see :class:`~otel_agenteval.judging.choose.History`)."""
     events: Collection[str] = ()

@@ -108,7 +108,7 @@ METRICS = ("metrics", "assert", "evaluators")
 def metrics_in(columns: Mapping[str, Any], others: dict[str, Any], at: str) -> Any:
     """Return a case's metrics, or None. Metrics are in a :data:`METRICS` column, or in ``value`` under the key ``metrics``.
 
-    If the column ``value`` is an object with the key ``metrics``, its other keys become columns in ``others``, without ``value``.
+    If the column ``value`` is an object with the key ``metrics``, its other keys replace ``value`` as columns in ``others``.
     The function raises a ConfigError if several columns contain metrics, or if a metrics column's name seems misspelled.
     """
     value = others.get("value")

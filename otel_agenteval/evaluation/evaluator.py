@@ -204,7 +204,7 @@ def begin(
 
 
 class Once:
-    """Cache that scores each metric on a turn only once. A composite's inner metrics use their configuration in ``metrics``."""
+    """Cache that scores each metric on a turn only once. If a composite's inner metric is in ``metrics``, its ``when`` applies."""
 
     def __init__(self, metrics: Sequence[BoundMetric], turn: Turn, score: Callable[[BoundMetric], Score]) -> None:
         self._configured = {metric.key: metric for metric in metrics}
@@ -289,8 +289,8 @@ class Evaluator:
     def evaluate(self, scored: ScoredTurn, attributes: Mapping[str, Any], *, waited_for: bool = False) -> None:
         """Attach references to a closed turn and compute its first scores.
 
-        Afterwards, ``scored.pending`` contains heavy metrics and metrics that ``expect()`` turns on. If ``waited_for`` is True, it
-        also contains metrics over budget.
+        Afterwards, ``scored.pending`` contains heavy metrics and metrics that ``expect()`` turns on. If ``waited_for`` is True, the
+        list also contains metrics that didn't run because the time budget was used up.
         """
         self.evaluations += 1
         scored.sources = self.references.attach(scored.turn, attributes)
@@ -342,7 +342,7 @@ class Evaluator:
 # --- ``code_`` metrics that references from ``expect()`` turn on, without configuration, if their packages are installed
 
 _OF_OTHER_FORMS = frozenset(("code_json_equals", "code_audio_transcription_quality", "code_bleu"))
-"""Metrics that ``expect()`` doesn't turn on, because they compare JSON or transcripts, or (BLEU) fail very short answers."""
+"""Metrics that ``expect()`` doesn't turn on, because they compare JSON or transcripts, or fail very short answers (BLEU)."""
 _READ_ANYWAY = frozenset(("context", "history", "session", "metadata", "attachments"))
 """References that don't turn on metrics, because too many metrics read these references."""
 _MOST_KEPT = 256  # maximum number of cached combinations of references

@@ -43,7 +43,7 @@ class ForeignMetrics:
         self._hung: dict[str, str] = {}
 
     def hung(self) -> dict[str, str]:
-        """Map each metric that currently doesn't return results to the reason."""
+        """Return the reason for each metric that currently doesn't return results, by the metric's name."""
         return dict(self._hung)
 
     def keep_only(self, metrics: Iterable[BoundMetric]) -> None:

@@ -43,13 +43,13 @@ _SHORT, _MOST_CLEAN, _MOST_WORDS = 160, 2_048, 60
 
 @cache
 def _clean_words_of(kinds: frozenset[str]) -> set[Any]:
-    """Return the cache of words that don't contain personal data: labels, error types, and ``(name, text)`` pairs in details."""
+    """Return the cache of labels, error types, and details' ``(name, text)`` pairs that don't contain personal data."""
     return {None}
 
 
 @lru_cache(maxsize=1_024)
 def _kinds_of_names(names: tuple[Any, ...]) -> tuple[bool, bool]:
-    """Return (True if no name can contain personal data, True if at least one name reveals the kind of its value)."""
+    """Return (True if no field name can contain personal data, True if at least one name (``phone``) reveals a value's kind)."""
     texts = [name for name in names if isinstance(name, str) and len(name) <= _SHORT]
     return len(texts) == len(names) and not any(map(may_hold, texts)), any(map(is_telling, texts))
 

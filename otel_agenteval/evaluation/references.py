@@ -62,7 +62,7 @@ class ReferenceSources:
         preset = presets()[config.preset].response if config.preset is not None else {}
         self._response = options.response if preset == {} or "response" in options.options_given else ResponseOptions(**preset)
         self._absent: dict[str, bool] = {}
-        """Maps the name of a configured value that JSON answers lacked to True if a warning was logged."""
+        """Configured values that a JSON answer lacked. Maps the value's name to True if a warning about this value was logged."""
         self._retrievers = options.retrievers
         self._prompts = options.prompts
         self._ids = list(options.document_ids.items())

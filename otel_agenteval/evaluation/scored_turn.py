@@ -51,7 +51,7 @@ class Judged:
     cost_usd: float | None = None
     """Cost of all judge calls, or None if any price is unknown."""
     decided_by: str = "rate"
-    """Origin of the probability: ``rate``, ``rule``, ``quota``, or the name of the previous metric in a cascade."""
+    """Origin of the probability: ``rate``, ``rule`` (``always_if``), ``quota``, or the metric in ``sample.cascade.after``."""
     upstream: float | None = None
     """Probability that head samplers kept the trace, or None if unknown."""
     called_model: bool = True

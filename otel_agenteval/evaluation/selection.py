@@ -182,7 +182,7 @@ def _session_metric(name: str) -> str | None:
 
 
 def complete_policies(selected: Sequence[BoundMetric]) -> None:
-    """Set missing inner metrics of policies to all selected gates or, for a safety policy, to all judged severity levels."""
+    """If a policy lacks inner metrics, set them to all selected gates or, for a safety policy, to all judged severity metrics."""
     for bound in selected:
         if bound.inner:
             continue
