@@ -383,8 +383,8 @@ class KafkaSource:
         send()
 
     def _commit(self, patience: float = 0.0) -> None:
-        """Take a snapshot of the open turns. Commit each snapshot's offsets after all turns that closed before the snapshot are
-        scored. Wait up to ``patience`` seconds until closed turns are scored.
+        """Take a snapshot of the open turns. When all turns that closed before a snapshot are scored, commit the snapshot's
+        offsets. Wait up to ``patience`` seconds until closed turns are scored.
         """
         if not self._partitions:
             return
