@@ -513,7 +513,7 @@ def _from_langfuse_trace(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _from_observation(value: Mapping[str, Any], trace: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
     def get(name: str) -> Any:
-        """Return a field by its API name or, as in files from Langfuse's web page, by this name in snake case."""
+        """Return a field by its API name or, as in files from Langfuse's web page, by the API name in snake case."""
         found = value.get(name)
         return value.get("".join(f"_{one.lower()}" if one.isupper() else one for one in name)) if found is None else found
 

@@ -146,7 +146,7 @@ def _log_from_json(item: Mapping[str, Any], scope: str) -> OtlpLog:
 
 
 def _id(value: Any, size: int, needed: str | None) -> int:
-    """Parse an ID from hex or base64 (protobuf's JSON). If it's invalid, raise NotASpan or, without ``needed``, return 0."""
+    """Parse an ID from hex or base64 (protobuf's JSON). If the ID is invalid, return 0, or raise NotASpan if ``needed`` is set."""
     if value and isinstance(value, str):
         if len(value) == 2 * size:
             raw = from_hex(value)

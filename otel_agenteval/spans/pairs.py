@@ -73,7 +73,7 @@ _UNCHANGEABLE = frozenset((str, int, float, bool, type(None)))
 
 
 def _read_short(raw: bytes, unread: list[str]) -> tuple[str, Any]:
-    """Parse a short key-value pair, and cache the pair if its value is immutable. If its list is cached, return a copy."""
+    """Parse a short key-value pair. Cache the pair if its value is immutable. If the value is a cached list, return a copy."""
     if raw in _known_lists:
         key, items = _known_lists[raw]
         return key, list(items)

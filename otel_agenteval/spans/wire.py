@@ -18,7 +18,7 @@ class Vocabulary(NamedTuple):
     """Names that identify GenAI spans and log records. The dialects define the names that :mod:`.split` receives."""
 
     keys: frozenset[str]
-    """Attributes that identify GenAI spans. A span without any of them is a GenAI span only if its scope is a GenAI scope."""
+    """Attributes that identify GenAI spans. A span without these attributes is a GenAI span only if its scope is a GenAI scope."""
     is_scope: Callable[[str], bool]
     """Function that returns True if a scope's spans are GenAI spans."""
     log_names: tuple[str, ...]
