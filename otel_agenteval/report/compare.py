@@ -1,7 +1,7 @@
 """Comparison of two runs, metric by metric. :mod:`~otel_agenteval.statistics.groups` distinguishes real changes from chance.
 
 Turns are paired by case ID, input, or turn ID, if at least half of the smaller run has a counterpart. The mean of a case replaces
-the values of its turns. Holm's correction covers all tests in a comparison, except tests of values that don't vary.
+the values of the case's turns. Holm's correction covers all tests in a comparison, except tests of values that don't vary.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _definition_change(earlier: MetricSeries, series: MetricSeries) -> str | Non
 
 
 def _measures(earlier: MetricSeries, series: MetricSeries) -> tuple[list[Measure], str | None]:
-    """Return the measures to compare. If the thresholds differ, omit the pass rate, and also return an explanation."""
+    """Return the measures to compare, and None or an explanation. If the thresholds differ, the pass rate isn't compared."""
     facts = series.facts
     if facts.type == "boolean":
         return ["rate" if facts.direction == "neutral" else "pass rate"], None

@@ -48,7 +48,7 @@ def with_interval(share: float | None, interval: Interval) -> str:
 
 
 def share(passed: int, judged: int, *, whole: bool) -> str:
-    """Format a pass rate as ``67 %`` if ``whole`` (every attempt was scored), otherwise as ``67 % (4 of 6)``."""
+    """Format a pass rate as ``67 %`` or, unless ``whole`` is set (every attempt was scored), as ``67 % (4 of 6)``."""
     return percent(passed / judged if judged else None) + ("" if whole or not judged else f" ({passed:,} of {judged:,})")
 
 
@@ -71,7 +71,7 @@ class Report:
     run: Run
     comparison: Comparison | None = None
     unevaluated: Sequence[str] = ()
-    """One message, with the reason, per gate that has neither a verdict nor an error on any turn. These gates fail the run."""
+    """Gates without a verdict or an error on any turn: one message per gate, with the reason. These gates fail the run."""
 
     @property
     def gates_failed(self) -> int:
@@ -113,7 +113,7 @@ class Report:
 
 
 def unevaluated_gates(metrics: Iterable[BoundMetric], run: Run) -> list[str]:
-    """Return one message, with the reason, per gate that has neither a verdict nor an error on any turn."""
+    """Return one message for each gate without a verdict or an error on any turn. The message contains the reason."""
     found = []
     for metric in metrics:
         series = run.series.get((metric.name, parameters_hash(metric))) if metric.policy == "gate" else None

@@ -25,7 +25,7 @@ EXPECTED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "wrong_tool": {"code_tool_selection": {"threshold": 1.0}},
     "failed_handoff": {"code_handoff_success_rate": {"threshold": 1.0}},
 }
-"""Metrics (with parameters) that fail every turn with a fault, by kind of fault. The metrics become gates of the turn's case."""
+"""For each kind of fault, metrics (with parameters) that fail every turn with this fault. They become gates of the turn's case."""
 _NOT_REFERENCES = frozenset((
     "case_id", "case_turn", "id", "case", "input", "metrics", "assert", "turns", "user", "max_turns", "references", "baggage:",
 ))  # fmt: skip
@@ -40,7 +40,7 @@ class ModeCase(NamedTuple):
     """The user's earlier messages that the agent received with this turn."""
 
     def as_row(self, earlier: Sequence[str]) -> dict[str, Any]:
-        """Return the case as a dataset row. ``earlier`` contains the inputs of the conversation's earlier turns."""
+        """Return the case as a dataset row. ``earlier`` contains inputs of earlier turns, and is preferred over :attr:`asked`."""
         inputs = earlier or self.asked
         if not inputs:
             return self.row
@@ -68,7 +68,7 @@ def case_of(
 
 
 def gates_of(scores: Iterable[Score], kind: str, parameters: Parameters) -> list[dict[str, Any]]:
-    """Return a case's gates: the failed metrics and the metrics that detect the fault, if a new run can evaluate them."""
+    """Return a case's gates: the failed metrics and the metrics that detect the fault. Omit metrics that a run can't evaluate."""
     wanted: dict[str, dict[str, Any]] = {}
     for score in scores:
         if score.verdict is False:
@@ -143,7 +143,7 @@ def references_in(labels: str) -> dict[str, dict[str, Any]]:
 
 
 def references_of(labels: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return a mapping from turn or case ID to references (extra columns, text in ``value``, JSON object fields in ``comment``)."""
+    """Map turn and case IDs to references: extra columns, text in ``value``, and the fields of a JSON object in ``comment``."""
     found: dict[str, dict[str, Any]] = {}
     for row in labels:
         given = {name: value for name, value in row.items() if name not in _OF_LABELS and value is not None}

@@ -76,7 +76,7 @@ def _stream(form: str, place: str, stack: ExitStack) -> TextIO:
 
 
 class _KeptUntilWritten(io.TextIOWrapper):
-    """File that keeps its old content until the first write, in case the run has no input."""
+    """File that keeps its old content until the first write, because a run without input writes nothing."""
 
     _begun = False
 
@@ -96,7 +96,7 @@ class _Look(NamedTuple):
 
 
 def _text_of(form: str, look: _Look, turn: Turn, about: About, scored: Scored, redactor: Redactor) -> str:
-    """Return a turn as JSON lines or as a table. For formats that are written at the end of the run, return ""."""
+    """Return a turn as JSON lines or a table, or "" for formats that are written at the end of the run."""
     if form == "jsonl":
         texts = (
             json.dumps(line_of(turn, about, score, parameters), ensure_ascii=False, default=str) for score, parameters in scored
@@ -124,7 +124,7 @@ class RunOutput:
             self._out.write(text)
 
     def finish(self, report: Report) -> None:
-        """Write the report or, for ``table``, the summary and comparison. For ``jsonl`` without scores, empty an old file."""
+        """Write the report or, for ``table``, the summary and comparison. If ``jsonl`` has no scores, empty the file."""
         if self.needs_run:
             self._out.write(_DOCUMENTS[self._form](report))
         elif self._form == "jsonl":

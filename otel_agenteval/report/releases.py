@@ -35,7 +35,7 @@ class Line:
     """p-value after Holm's correction for the number of measures."""
     verdict: Verdict
     needed: tuple[int, int] | None
-    """Turns or cases that each group still needs, or -1 if no number is enough. None if the effect is significant or 0."""
+    """Turns or cases that each group still needs for significance, or -1 if no number is enough. None if significant or equal."""
 
 
 @dataclass(slots=True)

@@ -32,7 +32,7 @@ _HOW = "Pass the output of `otel-agenteval eval --format jsonl`"
 _TURN_ID = re.compile(r"[0-9a-f]{32}-[0-9a-f]{16}")
 MOST_WITH_FACTS = 10_000
 BLANK = "the answer is blank"
-"""Failure reason for a gate that was skipped as ``empty_output``. The gate fails, because a blank answer must not pass."""
+"""Reason why a gate that was skipped with the reason ``empty_output`` fails: a blank answer must not pass."""
 PARAMETERS = "parameters_hash"
 """JSON key with a hash that distinguishes configurations of the same metric."""
 
@@ -91,7 +91,7 @@ class ScoreRow:
 
     @property
     def has_value(self) -> bool:
-        """False for blank answers and for errors without a verdict. True otherwise, even for other skipped scores."""
+        """False for blank answers and for errors without a verdict. True for all other scores, even if they were skipped."""
         return self.why not in (BLANK, "empty_output") and (self.outcome != "error" or self.passed is not None)
 
 
@@ -99,7 +99,7 @@ class ScoreRow:
 class MetricSeries:
     facts: Facts
     parameters: str = ""
-    """Hash of the parameters, except the threshold. Empty without parameters."""
+    """Hash of the parameters without the threshold. Empty if no other parameter is set."""
     number: int = 1
     rows: list[ScoreRow] = field(default_factory=list)
 
@@ -115,7 +115,7 @@ class MetricSeries:
 
     @property
     def verdicts(self) -> list[ScoreRow]:
-        """Rows that count in the pass rate, including rows of tasks that raised an exception."""
+        """Rows that count in the pass rate. If a task raised an exception, its rows count as failed."""
         return [row for row in self.rows if row.passed is not None and row.outcome != "vacuous"]
 
     def summary(self) -> SeriesSummary:
@@ -148,7 +148,7 @@ class SeriesSummary:
     judged: int
     """Number of verdicts. Turns whose task raised an exception count as failed."""
     rate_interval: Interval | None = None
-    """95 % interval of the pass rate. None without verdicts, or for repetitions of fewer than five cases."""
+    """95 % interval of the pass rate. None without verdicts, or if cases were repeated and there are fewer than five."""
 
     @property
     def pass_rate(self) -> float | None:
@@ -163,7 +163,7 @@ class Run:
         self.turns: dict[str, About] = {}
         self.series: dict[tuple[str, str], MetricSeries] = {}
         self.facts: dict[str, Mapping[str, FactValue]] = {}
-        """Facts by turn ID, for up to :data:`MOST_WITH_FACTS` random turns."""
+        """Properties of turns (facts) by turn ID, for up to :data:`MOST_WITH_FACTS` random turns."""
         self._facts_below = 1 << 32
         self._short: tuple[int, int] | None = None
         """Cached pair: number of turns, and number of ID characters that distinguish these turns."""
@@ -268,7 +268,7 @@ def line_of(turn: Turn, about: About, score: Score, parameters: str) -> dict[str
 
 
 def parameters_hash(metric: BoundMetric) -> str:
-    """Return a hash (12 hex digits) of a metric's parameters, except the threshold. Without other parameters, return ""."""
+    """Return a hash (12 hex digits) of a metric's parameters without the threshold. If no other parameter is set, return ""."""
     params = metric.params if metric.series_params is None else metric.series_params
     given = sorted((key, value) for key, value in params.items() if key != "threshold")
     return hashlib.sha256(repr(given).encode(errors="replace")).hexdigest()[:12] if given else ""
